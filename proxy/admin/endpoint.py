@@ -1,0 +1,102 @@
+"""One path of the proxy's own: matched as it came, answered in JSON whatever happens.
+
+Ids in paths are percent-encoded and may hold an encoded slash, so paths are matched before they are
+decoded.  Every failure has the shape of the proxy's errors; a bug is logged here, once.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, NoMatchFound
+from starlette.types import Receive, Scope, Send
+
+from proxy.errors import ProxyError, method_not_allowed, not_found, server_error
+from proxy.logs import Access, access
+from proxy.telemetry import Route as Kind
+from proxy.telemetry import Telemetry
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+CLIENT_GONE = 499
+"""Status in logs and metrics of an answer that nobody waited for (nginx's)."""
+
+
+class Endpoint(BaseRoute):
+    """``pattern`` is of the raw path; its named groups are ``request.path_params``, still encoded.
+
+    Without handlers there is nothing at the path.
+    """
+
+    def __init__(
+        self, pattern: str, handlers: Mapping[str, Handler], telemetry: Telemetry, kind: Kind
+    ) -> None:
+        self._pattern = re.compile(pattern.encode("ascii"), re.DOTALL)
+        self._handlers = dict(handlers)
+        if "GET" in handlers:
+            self._handlers.setdefault("HEAD", handlers["GET"])
+        self._telemetry, self._kind = telemetry, kind
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        found = self._pattern.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None
+        if found is None:
+            return Match.NONE, {}
+        return Match.FULL, {"path_params": found.groupdict()}
+
+    def url_path_for(self, name: str, /, **path_params: object) -> object:  # type: ignore[override]
+        raise NoMatchFound(name, path_params)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        clock = time.perf_counter()
+        status = CLIENT_GONE
+        try:
+            response = await self._answer(Request(scope, receive))
+            await response(scope, receive, send)
+            status = response.status_code
+        except ClientDisconnect:
+            pass
+        finally:
+            self._note(scope["method"], status, (time.perf_counter() - clock) * 1000)
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            return await self._handler(request.method)(request)
+        except (ClientDisconnect, OSError) as gone:
+            raise ClientDisconnect from gone
+        except ProxyError as error:
+            return refusal(error)
+        except HTTPException as error:
+            return refusal(ProxyError(error.status_code, "invalid_request", error.detail))
+        except Exception:  # the boundary to the server: a bug is logged here and answered
+            logger.exception("a request failed")
+            return refusal(server_error())
+
+    def _handler(self, method: str) -> Handler:
+        if not self._handlers:
+            raise not_found()
+        if method not in self._handlers:
+            raise method_not_allowed(", ".join(sorted(self._handlers)))
+        return self._handlers[method]
+
+    def _note(self, method: str, status: int, ms: float) -> None:
+        self._telemetry.answered(self._kind, status, "none")
+        if self._kind == "health":
+            return  # asked every few seconds, by machines
+        request = secrets.token_hex(8)
+        access(Access(request, method, self._kind, status, ms, memory="none", bytes=0))
+
+
+def refusal(error: ProxyError) -> Response:
+    """An error as an answer."""
+    response = Response(error.body, error.status)
+    response.raw_headers = error.raw_headers
+    return response

@@ -1,0 +1,109 @@
+"""The JSON objects of the memory API.  Pure: domain values in, plain values out.
+
+Messages are put in as they are stored, byte for byte.  Times are Unix seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from starlette.responses import Response
+
+from proxy.admin.parts import Preview
+from proxy.memory.model import Card, Exchange, Message, Session, State
+
+Object = dict[str, object]
+
+
+def reply(body: object, status: int = 200) -> Response:
+    """A JSON answer that nobody may cache."""
+    headers = {"content-type": "application/json", "cache-control": "no-store"}
+    return Response(msgspec.json.encode(body), status, headers)
+
+
+def listed(data: Sequence[Object], after: str | None = None) -> Object:
+    """A part of a list; ``next`` is the cursor of the next part."""
+    return {"object": "list", "data": data, "has_more": after is not None, "next": after}
+
+
+def session_object(session: Session) -> Object:
+    """``system`` is the first of ``system_messages``: nearly always there is one at most."""
+    system = msgspec.json.decode(session.system, type=list[msgspec.Raw]) if session.system else []
+    return {
+        "object": "session",
+        "id": session.id,
+        "user_id": session.user,
+        "messages": session.messages,
+        "tokens": session.tokens,
+        "system": system[0] if system else None,
+        "system_messages": system,
+        "summary": None,
+        "window_start": session.window_start,
+        "title": None,
+        "metadata": {},
+        "ttl": session.ttl,
+        "created_at": session.created_at,
+        "last_active_at": session.last_active_at,
+    }
+
+
+def deleted_object(session: str) -> Object:
+    return {"object": "session.deleted", "id": session, "deleted": True}
+
+
+def message_object(message: Message) -> Object:
+    return recorded_object(message.seq, message.card, message.state, message.wire)
+
+
+def recorded_object(seq: int, card: Card, state: State, wire: bytes) -> Object:
+    return {
+        "object": "session.message",
+        "id": card.id,
+        "seq": seq,
+        "exchange_id": card.exchange,
+        "message": msgspec.Raw(wire),
+        "tokens": card.tokens,
+        "state": state,
+        "origin": card.origin,
+        "incomplete": card.incomplete,
+        "created_at": card.created_at,
+    }
+
+
+def exchange_object(exchange: Exchange, messages: Sequence[str]) -> Object:
+    did = exchange.memory
+    return {
+        "object": "session.exchange",
+        "id": exchange.id,
+        "model": exchange.model,
+        "profile": exchange.profile,
+        "status": exchange.status,
+        "incomplete": exchange.incomplete,
+        "finish_reason": exchange.finish_reason,
+        "usage": msgspec.Raw(exchange.usage) if exchange.usage is not None else None,
+        "memory": {
+            "status": did.status,
+            "reason": did.reason,
+            "messages": did.messages,
+            "tokens": did.tokens,
+            "recalled": [],
+            "evicted": {"messages": did.evicted_messages, "tokens": did.evicted_tokens},
+            "duration_ms": did.duration_ms,
+        },
+        "message_ids": messages,
+        "created_at": exchange.created_at,
+    }
+
+
+def context_object(preview: Preview) -> Object:
+    messages, tokens = preview.injected
+    evicted, evicted_tokens = preview.evicted
+    return {
+        "object": "context",
+        "messages": [msgspec.Raw(raw) for raw in preview.messages],
+        "tokens": preview.tokens,
+        "injected": {"messages": messages, "tokens": tokens, "recalled": 0},
+        "evicted": {"messages": evicted, "tokens": evicted_tokens},
+        "recalled": [],
+    }

@@ -1,0 +1,97 @@
+"""What the memory API is made of: the parts it is given, and the little it knows of each.
+
+The domain's own types are used as they are; of HTTP's callers and of the chat format it knows only
+the protocols here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from proxy.errors import RawHeaders
+from proxy.memory.model import SessionKey
+from proxy.memory.spool import Spool
+from proxy.memory.store import Store
+from proxy.memory.transcript import Count, Said
+from proxy.settings import Settings
+from proxy.telemetry import Telemetry
+
+
+class Client(Protocol):
+    """A client that the configuration names."""
+
+    @property
+    def profiles(self) -> tuple[str, ...]: ...
+
+
+class Caller(Protocol):
+    """Who calls: ``tenant`` owns the memory, ``client`` where clients are named."""
+
+    @property
+    def tenant(self) -> str: ...
+    @property
+    def client(self) -> Client | None: ...
+
+
+class Tenants(Protocol):
+    """Tells callers apart by their credential."""
+
+    def caller(self, headers: RawHeaders) -> Caller:
+        """Raises ProxyError 400 for two different keys, 401 for one that is not known."""
+        ...
+
+    def is_admin(self, headers: RawHeaders) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The messages of a request as they would be sent, and what memory did for it.
+
+    ``tokens`` counts all ``messages``; ``injected`` and ``evicted`` are messages and tokens.
+    """
+
+    messages: tuple[bytes, ...]
+    tokens: int
+    injected: tuple[int, int]
+    evicted: tuple[int, int]
+
+
+Previewer = Callable[[SessionKey, bytes, str], Awaitable[Preview | None]]
+"""Previews a request's body in a session under a profile ("" is the default one), without a trace.
+
+None: this is no request with messages.  Raises ProxyError 400 ``unknown_profile`` and 503
+``memory_unavailable``.
+"""
+
+
+class ReadMessage(Protocol):
+    """Reads a message's JSON; None if it is no object.
+
+    ``limit``: bytes of inline media from which on a placeholder is recorded instead.
+    """
+
+    def __call__(self, raw: bytes, limit: int, /) -> Said | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AdminParts:
+    """Everything that health, metrics and the memory API need.
+
+    ``counter`` gives the token count for a model, ``counter_name`` says which tables it uses.
+    ``fields`` and ``items`` split a JSON object and list into pieces, bytes untouched, and raise
+    ValueError or RecursionError for anything else.
+    """
+
+    settings: Settings
+    telemetry: Telemetry
+    store: Store
+    spool: Spool
+    tenants: Tenants
+    preview: Previewer
+    read_message: ReadMessage
+    counter: Callable[[str | None], Count]
+    counter_name: Callable[[], str]
+    fields: Callable[[bytes], dict[str, bytes]]
+    items: Callable[[bytes], list[bytes]]

@@ -1,0 +1,146 @@
+"""The composition root: which parts there are, and how they hang together.
+
+Everything else receives its collaborators.  The relay's requests go to the gateway directly; the
+few other routes are Starlette's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from starlette.applications import Starlette
+
+from proxy.chat.tokens import Tokenizers
+from proxy.cors import Application, Cors
+from proxy.errors import ProxyError, missing_v1
+from proxy.gateway.call import Scope
+from proxy.gateway.conversation import Conversations
+from proxy.gateway.exchange import rerender
+from proxy.gateway.gateway import Gateway
+from proxy.gateway.passage import Passage
+from proxy.gateway.routes import misses_v1, route
+from proxy.gateway.tenancy import Client, Tenancy
+from proxy.memory.planner import Planner
+from proxy.memory.recorder import Recorder
+from proxy.memory.spool import Spool
+from proxy.memory.store import Store
+from proxy.settings import Settings
+from proxy.stores import open_store
+from proxy.telemetry import Telemetry
+from proxy.wire.body import Receive
+from proxy.wire.relay import Delivery, Send
+from proxy.wire.upstream import Upstream, UpstreamOptions, open_upstream
+
+
+class Factory:
+    """Makes the application; can be pickled, so that worker processes make their own."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def __call__(self) -> Application:
+        application = MemoryProxy(self._settings)
+        origins = self._settings.server.cors_origins
+        return Cors(application, origins) if origins else application
+
+
+class MemoryProxy:
+    """The ASGI application.  Its parts exist between the lifespan's start-up and shutdown."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._telemetry = Telemetry()
+        self._gateway: Gateway | None = None
+        self._others = Starlette(lifespan=self._lifespan)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self._gateway is None:
+            return await self._others(scope, receive, send)
+        found = route(scope["raw_path"])
+        if found is not None:
+            await self._gateway.serve(found, scope, receive, send)
+        elif misses_v1(scope["raw_path"]):
+            await _answer(send, missing_v1())
+        else:
+            await self._others(scope, receive, send)
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """Open what the parts need; close it in the opposite order.
+
+        The recorder is closed before the store: what is still being written has to get there.
+        """
+        async with AsyncExitStack() as opened:
+            store, upstream = _store(self._settings), _upstream(self._settings)
+            await store.open()
+            opened.push_async_callback(store.close)
+            await upstream.open()
+            opened.push_async_callback(upstream.close)
+            await self._assemble(app, store, upstream, opened)
+            yield
+            self._gateway = None
+
+    async def _assemble(
+        self, app: Starlette, store: Store, upstream: Upstream, opened: AsyncExitStack
+    ) -> None:
+        settings, telemetry, tokenizers = self._settings, self._telemetry, Tokenizers()
+        await asyncio.to_thread(tokenizers.warm)  # half a second that no request should wait for
+        spool = Spool(Path(settings.spool.path), store.name, settings.spool.max_bytes)
+        recorder = Recorder(
+            store,
+            spool,
+            Planner(store, rerender),
+            lambda model: tokenizers.counter_for(model).count,
+            settings.store.timeout,
+            telemetry.quarantined,
+        )
+        await recorder.open()
+        opened.push_async_callback(recorder.close, settings.server.shutdown_timeout)
+        tenancy = _tenancy(settings)
+        passage = Passage(upstream, tenancy, telemetry)
+        conversations = Conversations(
+            settings, passage, recorder, tokenizers.counter_for, telemetry
+        )
+        self._gateway = Gateway(settings, tenancy, passage, conversations, telemetry)
+
+
+def _store(settings: Settings) -> Store:
+    return open_store(
+        settings.store.url,
+        timeout=settings.store.timeout,
+        commit_timeout=settings.store.commit_limit,
+        wait_replicas=settings.store.wait_replicas,
+    )
+
+
+def _upstream(settings: Settings) -> Upstream:
+    chosen = settings.upstream
+    options = UpstreamOptions(
+        url=chosen.url,
+        connect_timeout=chosen.connect_timeout,
+        read_timeout=chosen.read_timeout,
+        trust_env=chosen.trust_env,
+        ca_file=chosen.ca_file,
+        proxy=chosen.proxy,
+    )
+    return open_upstream(chosen.client, options)
+
+
+def _tenancy(settings: Settings) -> Tenancy:
+    clients = [Client(x.name, x.key_sha256, x.profiles, x.allowed_paths) for x in settings.clients]
+    upstream_key, admin_key = settings.upstream.api_key, settings.server.admin_key
+    return Tenancy(
+        settings.tenancy.mode,
+        clients,
+        upstream_key.get_secret_value() if upstream_key else None,
+        admin_key.get_secret_value() if admin_key else None,
+    )
+
+
+async def _answer(send: Send, error: ProxyError) -> None:
+    delivery = Delivery(send)
+    await delivery.start(error.status, error.raw_headers)
+    await delivery.end(error.body)

@@ -1,0 +1,154 @@
+"""Canonical equality of messages, as a digest.
+
+Two messages are equal if these agree:
+
+* the role (``developer`` and ``system`` are two);
+* the content: its texts and other parts in order.  A string is one text part; neighbouring text
+  parts are one text, joined with a line feed; white space around a text, and texts of nothing else,
+  do not count.  Other parts compare as JSON values, without ``cache_control``, which clients move
+  from message to message.  A refusal is text wherever it stands;
+* the tool calls and the legacy function call: id, name, arguments.  Arguments compare as JSON
+  values, as text where they are no JSON; none, null and ``{}`` are equal;
+* the id of the answered call, or the name of the answered legacy function.
+
+Absent, null, "" and an empty list are equal; all other fields are ignored.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import groupby
+from typing import NamedTuple
+
+from proxy.chat import jsontext
+
+_TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+"""Types of content parts that are text, and the field it is in."""
+
+
+def digest(role: str, text: str, rest: bytes = b"") -> str:
+    """96 bits of BLAKE2b in URL-safe base64, 16 characters.
+
+    ``text`` is stripped; ``rest`` is everything that is not text, in canonical JSON, or nothing.
+    """
+    head = f"{len(role)}:{len(text)}:{role}{text}".encode()
+    return urlsafe_b64encode(blake2b(head + rest, digest_size=12).digest()).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a content says.
+
+    ``text`` is all its text, ``parts`` the canonical parts in order: stripped texts, and JSON
+    values in a list of one.
+    """
+
+    text: str
+    parts: tuple[str | list[object], ...]
+
+    @property
+    def empty(self) -> bool:
+        return not self.parts
+
+    @property
+    def core(self) -> str:
+        """The text, if there is nothing else."""
+        return self.parts[0] if self._simple and isinstance(self.parts[0], str) else ""
+
+    @property
+    def _simple(self) -> bool:
+        return len(self.parts) == 1 and isinstance(self.parts[0], str)
+
+    def rest(self, calls: Sequence[Call], answers: str | None) -> bytes:
+        """What a digest covers beside ``core``; nothing for a message of text alone."""
+        parts = () if self._simple else self.parts
+        if not parts and not calls and answers is None:
+            return b""
+        return jsontext.canonical([parts, [call.value for call in calls], answers])
+
+
+def read_content(content: object) -> Content:
+    """The content of a message of whatever type."""
+    if not content and not isinstance(content, (int, float)):
+        return Content("", ())
+    if isinstance(content, str):
+        text = jsontext.well_formed(content)
+        core = text.strip()
+        return Content(text, (core,) if core else ())
+    texts: list[str] = []
+    parts: list[str | list[object]] = []
+    listed = content if isinstance(content, list) else [content]
+    for textual, group in groupby(listed, key=lambda part: _text(part) is not None):
+        if textual:
+            run = [_text(part) or "" for part in group]
+            texts += run
+            core = "\n".join(run).strip()
+            parts += [core] if core else []
+        else:
+            parts += [[_comparable(part)] for part in group]
+    return Content("\n".join(texts), tuple(parts))
+
+
+def _text(part: object) -> str | None:
+    """The text of a text part, None for any other."""
+    if isinstance(part, str):
+        return jsontext.well_formed(part)
+    if not isinstance(part, dict):
+        return None
+    kind = part.get("type")
+    text = part.get(_TEXT_PARTS.get(kind, "")) if isinstance(kind, str) else None
+    return jsontext.well_formed(text) if isinstance(text, str) else None
+
+
+def _comparable(part: object) -> object:
+    if not isinstance(part, dict):
+        return part
+    return {key: value for key, value in part.items() if key != "cache_control"}
+
+
+class Call(NamedTuple):
+    """A tool call: its id (None where it is no call at all), and what equality compares."""
+
+    id: str | None
+    value: object
+
+
+def read_calls(fields: Mapping[str, object]) -> tuple[Call, ...]:
+    """The tool calls of a message, then its legacy function call."""
+    listed, legacy = fields.get("tool_calls"), fields.get("function_call")
+    calls = [_call(item) for item in listed] if isinstance(listed, list) else []
+    if listed and not isinstance(listed, list):
+        calls.append(Call(None, listed))
+    if isinstance(legacy, dict):
+        name = _string(legacy.get("name"))
+        calls.append(Call(f"function:{name}", ["", name, _arguments(legacy.get("arguments"))]))
+    elif legacy:
+        calls.append(Call(None, legacy))
+    return tuple(calls)
+
+
+def _call(item: object) -> Call:
+    if not isinstance(item, dict):
+        return Call(None, item)
+    id, function = _string(item.get("id")), item.get("function")
+    if isinstance(function, dict):
+        name = _string(function.get("name"))
+        return Call(id, [id, name, _arguments(function.get("arguments"))])
+    rest = {key: value for key, value in item.items() if key not in ("id", "index")}
+    return Call(id, [id, rest])
+
+
+def _arguments(given: object) -> object:
+    if not isinstance(given, str):
+        return given or {}
+    try:
+        return jsontext.value(given.encode()) or {} if given.strip() else {}
+    except jsontext.UNREADABLE:  # what a model wrote need not be JSON: it is text
+        return [given]
+
+
+def _string(given: object) -> str:
+    return jsontext.well_formed(given) if isinstance(given, str) else ""

@@ -1,0 +1,122 @@
+"""Merging the deltas of a streamed message into the message that they are pieces of.
+
+Strings concatenate, lists extend, objects merge; what names a thing (id, type, role, name) does
+not concatenate, because some upstreams repeat it in every piece.  Time is linear in what is fed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from proxy.chat import jsontext
+
+Node = dict[str, object]
+"""An object under construction: its strings are Ropes."""
+
+_LABELS = {"id", "type", "role", "index", "format", "name", "signature"}
+_FLOWING = ("text", "thinking", "output_text")
+"""Types of content parts that are streamed piece by piece."""
+
+_NEAR = 64
+"""How far back in a list the item with an equal ``index`` is looked for."""
+
+
+class Rope:
+    """A string that grows by pieces."""
+
+    __slots__ = ("pieces", "size")
+
+    def __init__(self, text: str = "") -> None:
+        self.pieces = [text]
+        self.size = len(text)
+
+    def add(self, text: str) -> None:
+        self.pieces.append(text)
+        self.size += len(text)
+
+    def add_whole(self, text: str) -> None:
+        """Take the whole string, or another piece if this does not begin with what there is."""
+        if len(text) >= self.size and text.startswith("".join(self.pieces)):
+            self.pieces, self.size = [text], len(text)
+        else:
+            self.add(text)
+
+    def __str__(self) -> str:
+        return jsontext.paired("".join(self.pieces))
+
+
+def grow(node: Node, delta: Mapping[str, object]) -> None:
+    """Merge a delta into an object."""
+    for key, new in delta.items():
+        if new is not None:
+            old = node.get(key)
+            label = key in _LABELS and isinstance(new, str | int)
+            node[key] = _named(key, old, new) if label else _merged(old, new)
+
+
+def whole(value: object) -> object:
+    """A value whose strings are strings."""
+    if isinstance(value, Rope):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [whole(item) for item in value]
+    return value
+
+
+def _named(key: str, old: object, new: object) -> object:
+    """A name that is repeated, or comes in pieces; anything else is what came first."""
+    if key == "name" and isinstance(old, str) and isinstance(new, str):
+        return new if new.startswith(old) else old if old.endswith(new) else old + new
+    return new if old is None or old == "" else old
+
+
+def _merged(old: object, new: object) -> object:
+    if isinstance(new, str):
+        return _with_text(old, new)
+    if isinstance(new, list):
+        return _with_items(old, new)
+    if isinstance(new, dict):
+        node: Node = old if isinstance(old, dict) else {}
+        grow(node, new)
+        return node
+    return new
+
+
+def _with_text(old: object, text: str) -> object:
+    """More text; behind content parts it is a text part."""
+    if isinstance(old, Rope):
+        old.add(text)
+        return old
+    if isinstance(old, list):
+        return _with_items(old, [{"type": "text", "text": text}] if text else [])
+    return Rope(text)
+
+
+def _with_items(old: object, new: list[object]) -> list[object]:
+    items: list[object] = old if isinstance(old, list) else []
+    if isinstance(old, Rope) and old.size:
+        items = [{"type": "text", "text": old}]
+    for item in new:
+        same = _same(items, item)
+        if isinstance(item, dict):
+            if same is None:
+                items.append(same := {})
+            grow(same, item)
+        else:
+            items.append(item)
+    return items
+
+
+def _same(items: list[object], item: object) -> Node | None:
+    """The item that this one is another piece of: by index, or the text that is flowing."""
+    if not isinstance(item, dict) or not items:
+        return None
+    index = item.get("index")
+    if isinstance(index, int):
+        near = (old for old in items[: -_NEAR - 1 : -1] if isinstance(old, dict))
+        return next((old for old in near if old.get("index") == index), None)
+    last, kind = items[-1], item.get("type")
+    flows = isinstance(last, dict) and last.get("type") == kind and kind in _FLOWING
+    return last if flows and isinstance(last, dict) else None

@@ -1,0 +1,113 @@
+"""Media inside messages: base64 that is too large for history becomes a line of text.
+
+Links are kept as they are; only data that the message itself carries is replaced.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from hashlib import sha256
+from typing import NamedTuple
+
+from proxy.chat import jsontext
+
+
+class Inline(NamedTuple):
+    """Media in a message: its media type (or format) and its base64 or data URL."""
+
+    kind: str
+    data: str
+
+    def decoded(self) -> bytes:
+        """The bytes themselves; those of the text where it is no base64."""
+        payload = self.data.partition(",")[2] if self.data.startswith("data:") else self.data
+        try:
+            return base64.b64decode(payload)
+        except (binascii.Error, ValueError):
+            return payload.encode("utf-8", "surrogatepass")
+
+    def placeholder(self) -> str:
+        """What history keeps: media type, size in bytes, the beginning of the SHA-256."""
+        content = self.decoded()
+        return f"[{self.kind}, {len(content)} bytes, sha256 {sha256(content).hexdigest()[:16]}]"
+
+
+def inline(part: object) -> Inline | None:
+    """The media that a content part carries in itself, None where it has none or a link."""
+    if not isinstance(part, dict):
+        return None
+    kind = part.get("type")
+    inner = part.get(kind) if isinstance(kind, str) else None
+    if kind == "image_url":
+        return _from_url(inner.get("url") if isinstance(inner, dict) else inner, "image")
+    if not isinstance(inner, dict):
+        return None
+    if kind == "input_audio":
+        return _audio(inner)
+    if kind == "file":
+        name = inner.get("filename")
+        label = name if isinstance(name, str) and name else "file"
+        return _from_url(inner.get("file_data"), label, bare=True)
+    return _from_url(inner.get("url"), str(kind))
+
+
+def _audio(inner: dict[str, object]) -> Inline | None:
+    data, form = inner.get("data"), inner.get("format")
+    label = f"audio/{form}" if isinstance(form, str) and form else "audio"
+    return Inline(label, data) if isinstance(data, str) else None
+
+
+def _from_url(url: object, label: str, *, bare: bool = False) -> Inline | None:
+    """``bare``: base64 without a ``data:`` prefix counts as well."""
+    if not isinstance(url, str):
+        return None
+    if url[:5].lower() == "data:":
+        kind = url[5:261].partition(",")[0].partition(";")[0]
+        return Inline(kind or label, "data:" + url[5:])
+    return Inline(label, url) if bare else None
+
+
+def without_large_media(raw: bytes, limit: int) -> bytes:
+    """A message with inline media over ``limit`` characters replaced by text, else ``raw`` itself.
+
+    Everything else keeps its bytes.
+    """
+    if len(raw) <= limit:
+        return raw
+    try:
+        fields = jsontext.fields(raw)
+        parts = jsontext.items(fields["content"])
+        kept = [_kept(part, limit) for part in parts]
+    except (KeyError, *jsontext.UNREADABLE):  # content is text, or not there: nothing to replace
+        return raw
+    if kept == parts:
+        return raw
+    return jsontext.join_fields({**fields, "content": jsontext.join_items(kept)})
+
+
+def _kept(part: bytes, limit: int) -> bytes:
+    if len(part) <= limit:
+        return part
+    media = inline(jsontext.decode(part))
+    if media is None or len(media.data) <= limit:
+        return part
+    return jsontext.encode({"type": "text", "text": media.placeholder()})
+
+
+def shrunk(value: object, limit: int) -> object:
+    """Any value, with ``data:`` URLs and audio data over ``limit`` characters replaced by text."""
+    if isinstance(value, str):
+        media = _from_url(value, "data") if len(value) > limit else None
+        return media.placeholder() if media else value
+    if isinstance(value, list):
+        return [shrunk(item, limit) for item in value]
+    if isinstance(value, dict):
+        return {key: _shrunk_field(key, item, limit) for key, item in value.items()}
+    return value
+
+
+def _shrunk_field(key: str, value: object, limit: int) -> object:
+    if key == "data" and isinstance(value, str) and len(value) > limit:
+        return Inline("audio", value).placeholder()
+    return shrunk(value, limit)

@@ -1,0 +1,156 @@
+"""A chat message: what equality, the tool rules and history need to know of it.
+
+Knows OpenAI's message format as clients really send it, and nothing of sessions or HTTP.  Nothing
+here raises: a message that makes no sense is the upstream's to refuse.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from proxy.chat import jsontext
+from proxy.chat.canonical import Content, digest, read_calls, read_content
+from proxy.chat.likeness import is_prefix, similar
+from proxy.chat.media import without_large_media
+
+MAX_INLINE_MEDIA_BYTES = 65_536
+
+
+class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """One message.
+
+    ``raw`` is its JSON as sent.  ``digest`` is equal for messages that are equal (see
+    ``canonical``).  ``calls`` are the ids of its tool calls, ``answers`` is the id of the call that
+    it answers; legacy functions use ``function:NAME``, a missing id is "".  ``text`` is all its
+    text parts joined with line feeds, or what stands in for them.  ``blank``: there is nothing in
+    it.  A message that answers a call is never blank: an empty result is a result.
+    """
+
+    raw: bytes
+    role: str
+    digest: str
+    calls: tuple[str, ...] = ()
+    answers: str | None = None
+    text: str = ""
+    blank: bool = False
+    max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
+
+    @property
+    def record(self) -> bytes:
+        """What goes into history: ``raw``, with large inline media replaced by a line of text."""
+        return without_large_media(self.raw, self.max_inline_media_bytes)
+
+
+class _Plain(msgspec.Struct, forbid_unknown_fields=True):
+    """The common shape: nothing but text.  The other fields are what SDKs dump as null."""
+
+    role: str
+    content: str
+    name: str | None = None
+    refusal: None = None
+    audio: None = None
+    annotations: None = None
+    function_call: None = None
+    tool_calls: None = None
+
+
+_plain = msgspec.json.Decoder(_Plain)
+
+
+def read_message(
+    raw: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
+) -> ChatMessage | None:
+    """A message from its JSON; None if this is no JSON object."""
+    try:
+        plain = _plain.decode(raw)
+    except jsontext.UNREADABLE:  # another shape, or not JSON at all
+        return _read_any(raw, max_inline_media_bytes)
+    if plain.role in ("function", "tool"):
+        return _read_any(raw, max_inline_media_bytes)
+    text = plain.content
+    core = text.strip()
+    return ChatMessage(
+        raw=raw,
+        role=plain.role,
+        digest=digest(plain.role, core),
+        text=text,
+        blank=not core,
+        max_inline_media_bytes=max_inline_media_bytes,
+    )
+
+
+def read_stored(raw: bytes) -> ChatMessage:
+    """A message from history, or one of an upstream; never None, and nothing in it is replaced."""
+    limit = len(raw)
+    return read_message(raw, limit) or _opaque(raw, "", limit)
+
+
+def text_of(raw: bytes) -> str:
+    """The text of a message."""
+    return read_stored(raw).text
+
+
+def _read_any(raw: bytes, limit: int) -> ChatMessage | None:
+    try:
+        value = jsontext.value(raw)
+        return _read(raw, value, limit) if isinstance(value, dict) else None
+    except RecursionError:
+        return _opaque(raw, "", limit)
+    except ValueError:
+        return None
+
+
+def _opaque(raw: bytes, role: str, limit: int) -> ChatMessage:
+    """A message that cannot be looked into equals nothing but the same bytes."""
+    mark = digest(role, "", raw)
+    return ChatMessage(raw=raw, role=role, digest=mark, max_inline_media_bytes=limit)
+
+
+def _read(raw: bytes, fields: dict[str, object], limit: int) -> ChatMessage:
+    role = _role(fields.get("role"))
+    content = _said(fields)
+    calls = read_calls(fields)
+    answers = _answers(role, fields)
+    return ChatMessage(
+        raw=raw,
+        role=role,
+        digest=digest(role, content.core, content.rest(calls, answers)),
+        calls=tuple(call.id for call in calls if call.id is not None),
+        answers=answers,
+        text=content.text,
+        blank=content.empty and not calls and answers is None,
+        max_inline_media_bytes=limit,
+    )
+
+
+def _role(role: object) -> str:
+    if role is None:
+        return ""
+    return jsontext.well_formed(role if isinstance(role, str) else repr(role))
+
+
+def _said(fields: dict[str, object]) -> Content:
+    """The content; where it says nothing, the refusal or the audio that stands in for it."""
+    content = read_content(fields.get("content"))
+    if not content.empty:
+        return content
+    refusal, audio = fields.get("refusal"), fields.get("audio")
+    if refusal:
+        return read_content([{"type": "refusal", "refusal": refusal}])
+    if isinstance(audio, dict):
+        return read_content([{"type": "audio", "id": audio.get("id")}])
+    return content
+
+
+def _answers(role: str, fields: dict[str, object]) -> str | None:
+    if role == "function":
+        return f"function:{_id(fields.get('name'))}"
+    id = _id(fields.get("tool_call_id"))
+    return id if id or role == "tool" else None
+
+
+def _id(value: object) -> str:
+    return jsontext.well_formed(value) if isinstance(value, str) else ""
+
+
+__all__ = ["ChatMessage", "is_prefix", "read_message", "read_stored", "similar", "text_of"]

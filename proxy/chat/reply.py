@@ -1,0 +1,209 @@
+"""The upstream's answer, read from a stream as it comes or from a plain body.
+
+Knows OpenAI's answer format as upstreams really send it.  Garbage is passed over: the client has
+its bytes already, and what cannot be read cannot be remembered.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from proxy.chat import jsontext
+from proxy.chat.answer import Choice, Reply, cached_tokens, make_choice
+from proxy.chat.draft import Draft
+from proxy.chat.events import DONE, Mark, is_error, mark, suspect
+from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
+
+MAX_REPLY_BYTES = 32 * 1024 * 1024
+MAX_CHOICES = 128
+
+_TEXTS = ("content", "reasoning_content", "reasoning")
+
+
+class _Delta(msgspec.Struct, forbid_unknown_fields=True):
+    """The common delta: text.  What else it may name is null here."""
+
+    role: str | None = None
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: None = None
+    audio: None = None
+    function_call: None = None
+    tool_calls: None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta
+    index: int = 0
+    finish_reason: str | None = None
+    logprobs: None = None
+    message: None = None
+    usage: None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice]
+    model: str | None = None
+    usage: msgspec.Raw | None = None
+    error: None = None
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+
+
+class ReplyBuilder:
+    """Builds a reply from the payloads of a stream.  ``build`` may be called at any time.
+
+    Of a reply over ``max_bytes`` the rest is not kept, and its choices are incomplete.
+    """
+
+    def __init__(
+        self,
+        max_bytes: int = MAX_REPLY_BYTES,
+        max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES,
+    ) -> None:
+        self.error = False
+        self.truncated = False
+        self._room = max_bytes
+        self._inline = max_inline_media_bytes
+        self._drafts: dict[int, Draft] = {}
+        self._usage: bytes | None = None
+        self._model: str | None = None
+
+    def feed(self, payload: bytes) -> None:
+        """Take one payload; never raises."""
+        try:
+            chunk = _chunk.decode(payload)
+        except jsontext.UNREADABLE:  # more than text, or no chunk
+            self._feed_any(payload)
+            return
+        for choice in chunk.choices:
+            self._add_text(choice)
+        if chunk.usage is not None and chunk.usage.startswith(b"{"):
+            self._usage = bytes(chunk.usage)
+        self._model = self._model or chunk.model
+
+    def build(self) -> Reply:
+        """The reply as far as it has come."""
+        drafts = sorted(self._drafts.items())
+        return Reply(
+            choices=tuple(self._choice(index, draft) for index, draft in drafts),
+            usage=self._usage,
+            cached_tokens=cached_tokens(self._usage),
+            model=self._model,
+            error=self.error,
+            truncated=self.truncated,
+        )
+
+    def _choice(self, index: int, draft: Draft) -> Choice:
+        return make_choice(
+            index,
+            draft.message(),
+            finish_reason=draft.finish_reason,
+            complete=draft.finish_reason is not None and not self.truncated,
+            logprobs=draft.logprobs(),
+            max_inline_media_bytes=self._inline,
+        )
+
+    def _draft(self, index: int, size: int) -> Draft | None:
+        """The choice to add to; None beyond what is kept."""
+        self._room -= size
+        self.truncated = self.truncated or self._room < 0
+        if self.truncated or not 0 <= index < MAX_CHOICES:
+            return None
+        draft = self._drafts.get(index)
+        if draft is None:
+            draft = self._drafts[index] = Draft()
+        return draft
+
+    def _add_text(self, choice: _Choice) -> None:
+        delta = choice.delta
+        texts = (delta.content or "", delta.reasoning_content or "", delta.reasoning or "")
+        draft = self._draft(choice.index, sum(map(len, texts)))
+        if draft is None:
+            return
+        for key, text in zip(_TEXTS, texts, strict=True):
+            if text:
+                draft.add_text(key, text)
+        if choice.finish_reason:
+            draft.finish_reason = choice.finish_reason
+
+    def _feed_any(self, payload: bytes) -> None:
+        if payload.strip() == DONE:
+            return
+        try:
+            event = jsontext.shallow(payload)
+        except jsontext.UNREADABLE:  # relayed already; nothing in it to remember
+            return
+        if isinstance(event, dict):
+            self._take(event, len(payload))
+
+    def _take(self, event: dict[str, object], size: int) -> None:
+        self.error = self.error or is_error(event.get("error"), event.get("object"))
+        self._model = self._model or _string(event.get("model"))
+        for place, choice in enumerate(_objects(event.get("choices"))):
+            draft = self._draft(_index(choice, place), size)
+            if draft is not None:
+                draft.add_choice(choice)
+            self._usage = _usage(choice) or self._usage
+        self._usage = _usage(event) or self._usage
+
+
+def read_reply(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES) -> Reply | None:
+    """The reply that a plain answer is; None if it is no JSON object with choices or an error."""
+    try:
+        answer = jsontext.shallow(body)
+    except jsontext.UNREADABLE:  # relayed as it is; nothing in it to remember
+        return None
+    if not isinstance(answer, dict):
+        return None
+    error = is_error(answer.get("error"), answer.get("object"))
+    if not isinstance(answer.get("choices"), list) and not error:
+        return None
+    usage = _usage(answer)
+    found = [
+        _plain(choice, _index(choice, place), max_inline_media_bytes)
+        for place, choice in enumerate(_objects(answer.get("choices")))
+    ]
+    return Reply(
+        choices=tuple(sorted(found, key=lambda choice: choice.index)),
+        usage=usage,
+        cached_tokens=cached_tokens(usage),
+        model=_string(answer.get("model")),
+        error=error,
+    )
+
+
+def _plain(choice: dict[str, object], index: int, max_inline_media_bytes: int) -> Choice:
+    message = choice.get("message")
+    return make_choice(
+        index,
+        message if isinstance(message, dict) else {},
+        finish_reason=choice.get("finish_reason"),
+        complete=True,
+        logprobs=choice.get("logprobs"),
+        max_inline_media_bytes=max_inline_media_bytes,
+    )
+
+
+def _objects(items: object) -> list[dict[str, object]]:
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def _index(choice: dict[str, object], place: int) -> int:
+    """The index of a choice: its place where it has none."""
+    index = choice.get("index")
+    return index if isinstance(index, int) else place
+
+
+def _usage(holder: dict[str, object]) -> bytes | None:
+    usage = holder.get("usage")
+    return jsontext.encode(usage) if isinstance(usage, dict) else None
+
+
+def _string(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+__all__ = ["Choice", "Mark", "Reply", "ReplyBuilder", "mark", "read_reply", "suspect"]

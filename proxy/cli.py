@@ -1,0 +1,211 @@
+"""The command line: ``memory-proxy serve | check | demo | tenants move``.
+
+Knows flags, exit statuses and how things look in a terminal; all else is asked of others.
+Exit statuses: 0 all is well, 1 it did not work, 2 the command line or configuration is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from proxy import __version__, check, demo, server
+from proxy.app import Factory
+from proxy.memory.store import StoreError
+from proxy.settings import Settings, SettingsError, effective, load, without_credentials
+from proxy.stores import open_store
+
+app = typer.Typer(
+    name="memory-proxy",
+    help="An OpenAI-compatible streaming reverse proxy that gives chat applications memory.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+tenants = typer.Typer(help="Whose memory it is.", no_args_is_help=True)
+app.add_typer(tenants, name="tenants")
+
+# Flags are text here: the settings check them, together with everything else.
+Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="TOML file.")]
+Host = Annotated[str | None, typer.Option("--host", metavar="HOST", help="Where to listen.")]
+Port = Annotated[str | None, typer.Option("--port", metavar="PORT", help="0 takes a free one.")]
+Upstream = Annotated[
+    str | None, typer.Option("--upstream", metavar="URL", help="The API to forward to.")
+]
+Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Where memory lives.")]
+Workers = Annotated[str | None, typer.Option("--workers", metavar="N", help="Processes.")]
+LogLevel = Annotated[
+    str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")
+]
+
+_MARKS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "problem": ("FAIL", "bold red")}
+
+
+def main() -> None:
+    """The entry point of the installed command."""
+    app(prog_name="memory-proxy")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"memory-proxy {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")
+    ] = False,
+) -> None:
+    """Options before any command."""
+
+
+@app.command("serve")
+def serve_command(
+    config: Config = None,
+    host: Host = None,
+    port: Port = None,
+    upstream: Upstream = None,
+    store: Store = None,
+    workers: Workers = None,
+    log_level: LogLevel = None,
+) -> None:
+    """Start the proxy and serve until Ctrl-C or SIGTERM."""
+    settings = _settings(config, _overrides(host, port, upstream, store, workers, log_level))
+    problem = check.startable(settings)
+    if problem is not None:
+        _fail(problem)
+    try:
+        server.run(settings, Factory(settings), lambda address: _banner(settings, address))
+    except server.ServerError as error:
+        _fail(str(error))
+
+
+@app.command("check")
+def check_command(
+    config: Config = None,
+    host: Host = None,
+    port: Port = None,
+    upstream: Upstream = None,
+    store: Store = None,
+    workers: Workers = None,
+    log_level: LogLevel = None,
+) -> None:
+    """Check the configuration, try store, spool and upstream, print the effective settings."""
+    settings = _settings(config, _overrides(host, port, upstream, store, workers, log_level))
+    console = Console()
+    console.print(_settings_table(settings))
+    found = asyncio.run(check.findings(settings))
+    for finding in found:
+        mark, style = _MARKS[finding.grade]
+        console.print(Text.assemble((f"{mark:<5}", style), f"{finding.part}: {finding.text}"))
+    if any(finding.grade == "problem" for finding in found):
+        raise typer.Exit(1)
+
+
+@app.command("demo")
+def demo_command() -> None:
+    """Play a short conversation through the real proxy: no key, no network."""
+    demo.run(Console())
+
+
+@tenants.command("move")
+def move_command(
+    old: Annotated[str, typer.Argument(help="The tenant that has the memory.")],
+    new: Annotated[str, typer.Argument(help="The tenant that shall have it.")],
+    config: Config = None,
+    store: Store = None,
+) -> None:
+    """Hand all sessions of one tenant to another, because a key changed.
+
+    A tenant is a client's name, or the SHA-256 of a key: printf %s "$KEY" | sha256sum
+    """
+    settings = _settings(config, {"store.url": store})
+    try:
+        moved = asyncio.run(_move(settings, old, new))
+    except StoreError as error:
+        _fail(f"the store does not work: {error}")
+    typer.echo(f"{moved} session{'' if moved == 1 else 's'} moved")
+
+
+async def _move(settings: Settings, old: str, new: str) -> int:
+    limits = settings.store
+    # Nobody waits for an answer here: a large tenant may take its time.
+    store = open_store(
+        limits.url, timeout=60.0, commit_timeout=60.0, wait_replicas=limits.wait_replicas
+    )
+    try:
+        await store.open()
+        return await store.move(old, new)
+    finally:
+        await store.close()
+
+
+def _overrides(
+    host: str | None,
+    port: str | None,
+    upstream: str | None,
+    store: str | None,
+    workers: str | None,
+    log_level: str | None,
+) -> dict[str, object]:
+    return {
+        "server.host": host,
+        "server.port": port,
+        "server.workers": workers,
+        "server.log_level": log_level,
+        "upstream.url": upstream,
+        "store.url": store,
+    }
+
+
+def _settings(config: Path | None, overrides: dict[str, object]) -> Settings:
+    """The settings of this start; ends the program where they are wrong."""
+    try:
+        settings = load(config, overrides, os.environ)
+    except SettingsError as error:
+        _fail(*error.problems, status=2)
+    problems = tuple(check.unreadable(settings))
+    if problems:
+        _fail(*problems, status=2)
+    return settings
+
+
+def _fail(*sentences: str, status: int = 1) -> NoReturn:
+    for sentence in sentences:
+        typer.echo(f"memory-proxy: {sentence}", err=True)
+    raise typer.Exit(status)
+
+
+def _banner(settings: Settings, address: str) -> None:
+    """For people only: programs that read the output have the log."""
+    if settings.server.log_format == "json":
+        return
+    local = address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+    lines = {
+        "memory-proxy": __version__,
+        "upstream": without_credentials(settings.upstream.url),
+        "store": without_credentials(settings.store.url),
+        "listening on": address,
+        "use it": f'base_url="{local}/v1" and the header X-Session-Id',
+    }
+    console = Console(highlight=False, soft_wrap=True)
+    for name, value in lines.items():
+        console.print(Text.assemble((f"{name:>14}  ", "cyan"), value))
+
+
+def _settings_table(settings: Settings) -> Table:
+    table = Table("setting", "value", box=None, pad_edge=False, header_style="bold")
+    table.columns[0].no_wrap = True
+    table.columns[1].overflow = "fold"
+    for name, value in effective(settings):
+        table.add_row(Text(name), Text(value))
+    return table

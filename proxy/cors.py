@@ -1,0 +1,74 @@
+"""Cross-origin requests from browsers, for the origins that the configuration names.
+
+Preflights are answered here; other answers get the headers that let a page read them.  Fetch
+standard, 3.2 (CORS protocol).  A wrapper of one ASGI application, in the same task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from proxy.errors import RawHeaders
+from proxy.gateway.call import Scope
+from proxy.wire.body import Message, Receive
+from proxy.wire.headers import get
+from proxy.wire.relay import Delivery, Send
+
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MAX_AGE_SECONDS = 600
+
+_EXPOSED = b"*"
+_METHODS = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+_CORS = b"access-control-"
+
+
+class Cors:
+    """``origins`` are allowed; ``*`` allows all, without credentials of the browser's own."""
+
+    def __init__(self, application: Application, origins: tuple[str, ...]) -> None:
+        self._application = application
+        self._origins = frozenset(origin.encode() for origin in origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        origin = get(scope["headers"], b"origin") if scope["type"] == "http" else None
+        if origin is None or not self._allows(origin):
+            return await self._application(scope, receive, send)
+        if scope["method"] == "OPTIONS" and get(scope["headers"], _CORS + b"request-method"):
+            return await self._preflight(scope, origin, send)
+
+        async def readable(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*_without_cors(message["headers"]), *self._grant(origin)]
+            await send(message)
+
+        await self._application(scope, receive, readable)
+
+    def _allows(self, origin: bytes) -> bool:
+        return origin in self._origins or b"*" in self._origins
+
+    def _grant(self, origin: bytes) -> RawHeaders:
+        return [
+            (_CORS + b"allow-origin", origin),
+            (_CORS + b"expose-headers", _EXPOSED),
+            (b"vary", b"Origin"),
+        ]
+
+    async def _preflight(self, scope: Scope, origin: bytes, send: Send) -> None:
+        asked = get(scope["headers"], _CORS + b"request-headers") or b"*"
+        delivery = Delivery(send)
+        await delivery.start(
+            204,
+            [
+                *self._grant(origin),
+                (_CORS + b"allow-methods", _METHODS),
+                (_CORS + b"allow-headers", asked),
+                (_CORS + b"max-age", b"%d" % MAX_AGE_SECONDS),
+            ],
+        )
+        await delivery.end()
+
+
+def _without_cors(headers: RawHeaders) -> RawHeaders:
+    """The upstream's own grants are for its own address, not for ours."""
+    return [field for field in headers if not field[0].lower().startswith(_CORS)]

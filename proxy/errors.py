@@ -1,0 +1,266 @@
+"""The proxy's own errors, in the shape that OpenAI's clients read.
+
+Every answer that the proxy makes up itself, and no upstream did, comes from this table.  It knows
+HTTP statuses and sentences, nothing of ours, and never says what happened inside.
+
+ProxyError
+  400 invalid_request_error   invalid_header . invalid_session_id . invalid_user_id .
+                              unknown_profile
+  401                         invalid_api_key
+  403                         session_owner_mismatch . user_required . path_not_allowed .
+                              profile_not_allowed . invalid_signature
+  404                         not_found . missing_v1 . session_not_found
+  405                         method_not_allowed
+  408                         request_timeout
+  413                         request_too_large
+  431                         headers_too_large (code invalid_header)
+  500 server_error            server_error
+  502                         upstream_unreachable
+  503                         overloaded . memory_unavailable (both with retry-after)
+  504                         upstream_timeout
+
+OpenAI's clients repeat a request by themselves on 408, 409, 429 and from 500 on: none of the
+4xx here but 408 is worth a second try.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Final
+
+import msgspec
+
+RawHeaders = list[tuple[bytes, bytes]]
+"""Header fields as ASGI has them: order and duplicates kept."""
+
+RETRY_AFTER_SECONDS = 1
+
+
+class ProxyError(Exception):
+    """An answer of the proxy's own.  Its fields are fixed once made.
+
+    ``headers`` are extra ones (``retry-after``, ``connection``); ``raw_headers`` has all.  Not a
+    frozen dataclass, because raising writes to an exception's traceback and context.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        param: str | None = None,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.status: Final = status
+        self.code: Final = code
+        self.message: Final = message
+        self.param: Final = param
+        self.headers: Final = headers
+
+    @property
+    def type(self) -> str:
+        return "server_error" if self.status >= 500 else "invalid_request_error"
+
+    @cached_property
+    def body(self) -> bytes:
+        """``{"error": {"message", "type", "param", "code"}}`` as JSON."""
+        return msgspec.json.encode(
+            {
+                "error": {
+                    "message": self.message,
+                    "type": self.type,
+                    "param": self.param,
+                    "code": self.code,
+                }
+            }
+        )
+
+    @property
+    def raw_headers(self) -> RawHeaders:
+        """All that the body needs, then the extra ones."""
+        return [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(self.body)),
+            *self.headers,
+        ]
+
+    def __repr__(self) -> str:
+        return f"<ProxyError {self.status} {self.code}: {self.message}>"
+
+
+def invalid_header(message: str, param: str | None = None) -> ProxyError:
+    return ProxyError(400, "invalid_header", message, param=param)
+
+
+def malformed_request() -> ProxyError:
+    """What came is not HTTP; the connection cannot be used any more."""
+    return ProxyError(
+        400,
+        "invalid_header",
+        "The request is not valid HTTP/1.1. Check its request line, headers and framing.",
+        headers=((b"connection", b"close"),),
+    )
+
+
+def headers_too_large(limit: int) -> ProxyError:
+    """``limit`` in bytes, request line included."""
+    return ProxyError(
+        431,
+        "invalid_header",
+        f"The request line and headers are larger than {limit} bytes, or too many. Send less.",
+        headers=((b"connection", b"close"),),
+    )
+
+
+def invalid_session_id(param: str = "X-Session-Id") -> ProxyError:
+    return ProxyError(
+        400,
+        "invalid_session_id",
+        f"{param} must be 1 to 256 visible ASCII characters, and not '.' or '..'.",
+        param=param,
+    )
+
+
+def invalid_user_id(param: str = "X-User-Id") -> ProxyError:
+    return ProxyError(
+        400,
+        "invalid_user_id",
+        f"{param} must be 1 to 256 visible ASCII characters, and not '.' or '..'.",
+        param=param,
+    )
+
+
+def unknown_profile() -> ProxyError:
+    return ProxyError(
+        400,
+        "unknown_profile",
+        "X-Memory-Profile names no profile of this proxy. Use one of its [profiles.NAME], or none.",
+        param="X-Memory-Profile",
+    )
+
+
+def invalid_api_key() -> ProxyError:
+    return ProxyError(
+        401,
+        "invalid_api_key",
+        "This API key is not accepted here. Send a key that this proxy knows.",
+        headers=((b"www-authenticate", b"Bearer"),),
+    )
+
+
+def session_owner_mismatch() -> ProxyError:
+    return ProxyError(
+        403,
+        "session_owner_mismatch",
+        "This session belongs to another user. Use the user id it began with, or a new session.",
+        param="X-User-Id",
+    )
+
+
+def user_required() -> ProxyError:
+    return ProxyError(
+        403,
+        "user_required",
+        "This proxy needs to know the user. Send X-User-Id.",
+        param="X-User-Id",
+    )
+
+
+def path_not_allowed() -> ProxyError:
+    return ProxyError(403, "path_not_allowed", "This path is not open to this API key.")
+
+
+def profile_not_allowed() -> ProxyError:
+    return ProxyError(
+        403,
+        "profile_not_allowed",
+        "This profile is not open to this API key.",
+        param="X-Memory-Profile",
+    )
+
+
+def invalid_signature() -> ProxyError:
+    return ProxyError(
+        403,
+        "invalid_signature",
+        "X-Memory-Signature is missing, wrong or older than 300 seconds. Sign the ids again.",
+        param="X-Memory-Signature",
+    )
+
+
+def not_found() -> ProxyError:
+    return ProxyError(404, "not_found", "There is nothing at this path.")
+
+
+def missing_v1() -> ProxyError:
+    return ProxyError(
+        404,
+        "not_found",
+        "There is nothing at this path. The API begins at /v1: set base_url to end in /v1.",
+    )
+
+
+def session_not_found() -> ProxyError:
+    return ProxyError(404, "session_not_found", "There is no such session.")
+
+
+def method_not_allowed(allow: str) -> ProxyError:
+    """``allow``: the methods that would do, as RFC 9110 15.5.6 wants them listed."""
+    return ProxyError(
+        405,
+        "method_not_allowed",
+        f"This path answers {allow} only.",
+        headers=((b"allow", allow.encode("ascii")),),
+    )
+
+
+def request_timeout() -> ProxyError:
+    """The rest of the body may still come, so the connection ends with this answer."""
+    return ProxyError(
+        408,
+        "request_timeout",
+        "The request body did not arrive in time. Send it again.",
+        headers=((b"connection", b"close"),),
+    )
+
+
+def request_too_large(limit: int) -> ProxyError:
+    """``limit`` in bytes.  The connection ends: what is left of the body is not read."""
+    return ProxyError(
+        413,
+        "request_too_large",
+        f"The request body is larger than {limit} bytes. Send a shorter one.",
+        headers=((b"connection", b"close"),),
+    )
+
+
+def server_error() -> ProxyError:
+    return ProxyError(500, "server_error", "The proxy failed on this request. Try again.")
+
+
+def upstream_unreachable() -> ProxyError:
+    return ProxyError(
+        502, "upstream_unreachable", "The upstream could not be reached. Try again in a moment."
+    )
+
+
+def upstream_timeout() -> ProxyError:
+    return ProxyError(
+        504, "upstream_timeout", "The upstream did not answer in time. Try again in a moment."
+    )
+
+
+def overloaded() -> ProxyError:
+    return _unavailable("overloaded", "The proxy has too much to do. Try again in a moment.")
+
+
+def memory_unavailable() -> ProxyError:
+    return _unavailable(
+        "memory_unavailable", "The memory of this session cannot be read. Try again in a moment."
+    )
+
+
+def _unavailable(code: str, message: str) -> ProxyError:
+    return ProxyError(503, code, message, headers=((b"retry-after", b"%d" % RETRY_AFTER_SECONDS),))

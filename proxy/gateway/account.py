@@ -1,0 +1,55 @@
+"""What memory did for a request, as the response says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from proxy.errors import RawHeaders
+from proxy.memory.model import Injection
+
+Status = Literal["applied", "empty", "off", "degraded"]
+
+
+@dataclass(slots=True)
+class Account:
+    """Filled while a request is prepared; then sent with the answer's headers."""
+
+    session: str
+    exchange: str | None = None
+    status: Status = "off"
+    reason: str | None = None
+    messages: int = 0
+    tokens: int = 0
+    evicted_messages: int = 0
+    evicted_tokens: int = 0
+    duration: float = 0.0
+    """Seconds spent before the upstream was called."""
+
+    def headers(self) -> RawHeaders:
+        """``X-Memory-*`` and ``Server-Timing``."""
+        fields = [
+            (b"x-memory-status", self.status.encode()),
+            (b"x-memory-session-id", self.session.encode()),
+            (b"x-memory-messages", b"%d" % self.messages),
+            (b"x-memory-tokens", b"%d" % self.tokens),
+            (b"x-memory-recalled", b"0"),
+            (b"server-timing", b"memory;dur=%.2f" % (self.duration * 1000)),
+        ]
+        if self.exchange is not None:
+            fields.append((b"x-memory-exchange-id", self.exchange.encode()))
+        if self.reason is not None:
+            fields.append((b"x-memory-reason", self.reason.encode()))
+        return fields
+
+    def injection(self) -> Injection:
+        """The same for the exchange's record."""
+        return Injection(
+            status=self.status,
+            reason=self.reason,
+            messages=self.messages,
+            tokens=self.tokens,
+            evicted_messages=self.evicted_messages,
+            evicted_tokens=self.evicted_tokens,
+            duration_ms=round(self.duration * 1000, 3),
+        )

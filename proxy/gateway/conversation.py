@@ -1,0 +1,160 @@
+"""Chat completions with memory: prepare, ask the upstream, relay and record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from proxy.chat.limits import context_window, too_long
+from proxy.chat.request import ChatRequest, parse
+from proxy.chat.tokens import TokenCounter
+from proxy.errors import unknown_profile
+from proxy.gateway.account import Account
+from proxy.gateway.call import Call
+from proxy.gateway.exchange import ChatExchange, Situation
+from proxy.gateway.passage import Outgoing, Passage, answer_headers
+from proxy.gateway.profile import SideRequests
+from proxy.gateway.scribe import PlainScribe, Scribe, StreamScribe
+from proxy.memory.model import SessionKey
+from proxy.memory.recorder import Recorder
+from proxy.settings import ProfileSettings, Settings
+from proxy.telemetry import Telemetry
+from proxy.wire import body as bodies
+from proxy.wire.headers import content_length, get
+from proxy.wire.relay import Presence, relay
+from proxy.wire.replies import DecodedReply, ReadReply, encoding, is_event_stream
+from proxy.wire.upstream import Reply
+
+ROOM = 1024
+"""Tokens kept free for an answer whose request sets no limit."""
+
+SURELY_FITS = 4
+"""A request's tokens are fewer than its bytes; only near the model's limit they are counted."""
+
+MAX_ERROR = 64 * 1024
+"""Bytes of an upstream's error that are read to see whether the context was too long."""
+
+
+class Conversations:
+    """Knows the profiles; makes an exchange of each call."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        passage: Passage,
+        recorder: Recorder,
+        counter: Callable[[str | None], TokenCounter],
+        telemetry: Telemetry,
+    ) -> None:
+        self._settings, self._passage, self._recorder = settings, passage, recorder
+        self._counter, self._telemetry = counter, telemetry
+        self._sides = {
+            name: SideRequests(profile.side_requests)
+            for name, profile in [("", settings.memory), *settings.profiles.items()]
+        }
+
+    async def serve(self, call: Call) -> None:
+        """Answer a call.  Raises ProxyError, UpstreamError and ClientGone before the answer."""
+        situation = self._situation(call)
+        server = self._settings.server
+        declared = content_length(call.headers)
+        body = await bodies.read(call.receive, server.max_body_bytes, server.body_timeout, declared)
+        request, reason = self._read(call, body, situation.profile)
+        if request is None:
+            call.account = Account(situation.key.session, reason=reason)
+            return await self._passage.forward(call, body)
+        count = self._counter(request.model).count
+        exchange = ChatExchange(request, body, situation, self._recorder, count, self._telemetry)
+        call.account = exchange.account
+        await exchange.prepare(self._fit(request, body))
+        await self._answer(call, exchange)
+
+    def _situation(self, call: Call) -> Situation:
+        identity = call.identity
+        profile = self._settings.profile(identity.profile or None)
+        if profile is None:
+            raise unknown_profile()
+        assert identity.session is not None
+        return Situation(
+            key=SessionKey(call.caller.tenant, identity.session),
+            identity=identity,
+            profile=profile,
+            side=self._sides[identity.profile],
+            closed=self._settings.store.on_failure == "closed",
+        )
+
+    def _read(
+        self, call: Call, body: bytes, profile: ProfileSettings
+    ) -> tuple[ChatRequest | None, str]:
+        if get(call.headers, b"content-encoding") not in (None, b"identity"):
+            return None, "encoded_body"
+        return parse(body, profile.max_inline_media_bytes), "invalid_body"
+
+    def _fit(self, request: ChatRequest, body: bytes) -> int | None:
+        """Tokens that the model's context window leaves for memory, None if surely enough."""
+        window = context_window(request.model)
+        if window is None:
+            return None
+        room = request.max_output or ROOM
+        if window - room - len(body) >= self._settings.memory.max_tokens * SURELY_FITS:
+            return None
+        count = self._counter(request.model).count
+        said = sum(count(x.raw) for x in (*request.leading, *request.messages))
+        return max(0, window - room - said)
+
+    async def _answer(self, call: Call, exchange: ChatExchange) -> None:
+        async with Presence(call.receive) as presence:
+            call.delivery.presence = presence
+            reply = await self._ask(call, exchange)
+            self._telemetry.injected(exchange.account.tokens)
+            try:
+                await self._deliver(call, exchange, reply)
+            finally:
+                await reply.close()
+
+    async def _ask(self, call: Call, exchange: ChatExchange) -> Reply:
+        """Ask the upstream; where the context was too long, again with less memory."""
+        while True:
+            body = exchange.upstream_body()
+            reply = await self._passage.ask(call, Outgoing(body), rewritten=True)
+            if not self._may_be_too_long(exchange, reply):
+                return reply
+            said = await reply.read(MAX_ERROR)
+            if not too_long(reply.status, said) or not exchange.lessen():
+                return ReadReply(reply, said)
+            await reply.close()
+
+    def _may_be_too_long(self, exchange: ChatExchange, reply: Reply) -> bool:
+        if not self._settings.upstream.retry_too_long or exchange.account.status != "applied":
+            return False
+        return 400 <= reply.status < 500 and (content_length(reply.headers) or 0) <= MAX_ERROR
+
+    async def _deliver(self, call: Call, exchange: ChatExchange, reply: Reply) -> None:
+        coding = encoding(reply.headers)
+        if DecodedReply.knows(coding):
+            reply = DecodedReply(reply)
+        elif coding != b"identity":
+            exchange.give_up("encoded_body")
+        headers = answer_headers(reply, exchange.account)
+        await call.delivery.start(reply.status, headers)
+        length = content_length(reply.headers)
+        if not 200 <= reply.status < 300:
+            return await relay(reply, call.delivery, length)
+        if call.delivery.presence is not None:
+            call.delivery.presence.patient = exchange.drains
+        await self._record(call, exchange, reply, length)
+
+    async def _record(
+        self, call: Call, exchange: ChatExchange, reply: Reply, length: int | None
+    ) -> None:
+        scribe: Scribe
+        if is_event_stream(reply.headers):
+            scribe = StreamScribe(exchange)
+        else:
+            scribe = PlainScribe(exchange, length)
+        try:
+            await scribe.relay(reply, call.delivery)
+        except asyncio.CancelledError:  # the client has left, or the proxy is going down
+            if call.delivery.bytes:
+                await scribe.abandon()
+            raise

@@ -1,0 +1,285 @@
+"""One chat completion with memory, from the parsed request to its record.
+
+``prepare`` turns the request into what the upstream gets; the exchange then is the ledger that the
+scribe writes the reply into.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+
+from proxy.chat.message import is_prefix, similar, text_of
+from proxy.chat.reply import Reply
+from proxy.chat.request import ChatRequest
+from proxy.errors import memory_unavailable, session_owner_mismatch
+from proxy.gateway.account import Account
+from proxy.gateway.identity import Identity
+from proxy.gateway.profile import SideRequests, ask_of, window_of
+from proxy.memory.compose import Prompt, Rules, compose, render
+from proxy.memory.deferred import Deferred
+from proxy.memory.model import Amendment, Card, Commit, Exchange, SessionKey, Snapshot
+from proxy.memory.reconcile import Incoming, Intent, Rerendered
+from proxy.memory.recorder import Prepared, Recorder
+from proxy.memory.store import StoreError, StoreTimeout
+from proxy.memory.transcript import Count, Occasion, amend, transcribe
+from proxy.settings import ProfileSettings
+from proxy.telemetry import Telemetry
+
+LARGE = 50_000
+"""Bytes of a message from which on counting its tokens is left to a thread."""
+
+
+def new_exchange_id() -> str:
+    return f"ex_{secrets.token_urlsafe(15)}"
+
+
+def rerender(bodies: Mapping[str, bytes]) -> Rerendered:
+    """Is an answer of the request the stored one, re-rendered, or the rest of a broken one?"""
+
+    def same(message: Incoming, card: Card) -> bool:
+        body = bodies.get(card.id)
+        if body is None:
+            return False
+        stored = text_of(body)
+        if card.incomplete and (is_prefix(stored, message.text) or is_prefix(message.text, stored)):
+            return True
+        return similar(message.text, stored)
+
+    return same
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What surrounds an exchange: whose it is and what its profile says."""
+
+    key: SessionKey
+    identity: Identity
+    profile: ProfileSettings
+    side: SideRequests
+    closed: bool
+    """Refuse rather than go on without memory (``store.on_failure = "closed"``)."""
+
+
+class ChatExchange:
+    """Raises ProxyError from ``prepare`` alone; recording never fails the chat."""
+
+    def __init__(
+        self,
+        request: ChatRequest,
+        body: bytes,
+        situation: Situation,
+        recorder: Recorder,
+        count: Count,
+        telemetry: Telemetry,
+    ) -> None:
+        self._request, self._body, self._situation = request, body, situation
+        self._recorder, self._count, self._telemetry = recorder, count, telemetry
+        self._began = time.time()
+        self._intent = _intent(situation, self._began)
+        self._rules = _rules(request, situation)
+        self._records = situation.identity.mode in ("on", "write")
+        self._prepared: Prepared | None = None
+        self._prompt: Prompt | None = None
+        self._commit: Commit | None = None
+        self._id = new_exchange_id()
+        self.account = Account(situation.key.session)
+
+    # Before the upstream is called
+
+    async def prepare(self, fit: int | None) -> None:
+        """Load and compose.  ``fit``: tokens that the model's context window leaves for memory.
+
+        Raises ProxyError 403 for another user's session, 503 where memory must not fail.
+        """
+        clock = time.perf_counter()
+        if self._situation.side.matches(self._request.last_user_text, self._request.system_text):
+            self.give_up("side_request")
+        try:
+            await self._load()
+        except StoreError as error:
+            self._degrade(error)
+        else:
+            self._fit(fit)
+        self.account.exchange = self._id if self._records else None
+        self.account.duration = time.perf_counter() - clock
+        self._telemetry.loaded(self.account.duration)
+
+    async def _load(self) -> None:
+        situation = self._situation
+        key = situation.identity.idempotency_key
+        ask = ask_of(situation.identity.profile, self._rules.window, key)
+        prepared = await self._recorder.prepare(
+            situation.key, ask, self._request.messages, self._intent, self._rules
+        )
+        self._check(prepared.snapshot)
+        self._prepared, self._prompt = prepared, prepared.planned.prompt
+        if self._recorder.spools(situation.key):
+            self.account.reason = self.account.reason or "spooled"
+
+    def _check(self, snapshot: Snapshot) -> None:
+        user = self._situation.identity.user
+        if snapshot.owner is not None and user is not None and snapshot.owner != user:
+            raise session_owner_mismatch()
+        attempt, last = snapshot.attempt, snapshot.last
+        if attempt is not None and last is not None and attempt.id != last.id:
+            self.give_up("stale_retry")
+
+    def _degrade(self, error: StoreError) -> None:
+        if self._situation.closed:
+            raise memory_unavailable() from error
+        self.account.status = "degraded"
+        self.account.reason = "store_timeout" if isinstance(error, StoreTimeout) else "store_error"
+
+    def _fit(self, fit: int | None) -> None:
+        prompt = self._prompt
+        if prompt is not None and fit is not None and prompt.injected.tokens > fit:
+            self._narrow(fit, hard=False)
+            self.account.reason = "context_trimmed"
+        self._take_stock()
+
+    def _narrow(self, cap: int, *, hard: bool) -> None:
+        if self._prepared is None:
+            return
+        snapshot, plan = self._prepared.snapshot, self._prepared.planned.plan
+        rules = replace(self._rules, cap=cap, hard=hard)
+        self._prompt = compose(snapshot, plan, self._request.messages, rules)
+
+    def _take_stock(self) -> None:
+        prompt, account = self._prompt, self.account
+        if prompt is None:
+            return
+        account.status = "empty" if prompt.empty else "applied"
+        account.messages, account.tokens = prompt.injected
+        account.evicted_messages, account.evicted_tokens = prompt.evicted
+
+    def give_up(self, reason: str) -> None:
+        """Do not record this exchange."""
+        self._records = False
+        self.account.reason = reason
+
+    @property
+    def drains(self) -> bool:
+        """Is the reply finished for a client that has left?"""
+        return self._records and self._situation.profile.on_disconnect == "drain"
+
+    def lessen(self) -> bool:
+        """The upstream found the context too long: inject half as much, then nothing.
+
+        False if nothing is injected that could be left out.
+        """
+        prompt = self._prompt
+        if prompt is None or prompt.empty:
+            return False
+        again = self.account.reason == "context_trimmed"
+        self._narrow(0 if again else prompt.injected.tokens // 2, hard=True)
+        self.account.reason = "context_trimmed"
+        self._take_stock()
+        return self._prompt != prompt
+
+    def upstream_body(self) -> bytes:
+        """The request's body with memory in it; its own bytes where there is nothing to add."""
+        prompt, prepared = self._prompt, self._prepared
+        if prompt is None or prepared is None or prompt.empty:
+            return self._body
+        system = (prompt.system[1:-1],) if prompt.system else self._request.system
+        said = [message.raw for message in self._request.messages]
+        return self._request.with_messages(
+            (*system, *render(prompt, said, prepared.planned.bodies))
+        )
+
+    # The ledger
+
+    async def commit(self, reply: Reply | None, *, incomplete: bool) -> None:
+        """Record the exchange; durable on return, or counted as lost."""
+        if not self._records:
+            return
+        clock = time.perf_counter()
+        occasion = self._occasion(reply, incomplete)
+        if self._prepared is None:
+            fate = await self._recorder.defer(self._situation.key, self._deferred(reply, occasion))
+        else:
+            self._commit = await self._transcribe(reply, occasion)
+            fate = await self._recorder.record(self._situation.key, self._commit)
+        self._telemetry.committed(time.perf_counter() - clock)
+        self._telemetry.outcome(fate)
+        if reply is not None and reply.cached_tokens:
+            self._telemetry.cached(reply.cached_tokens)
+
+    async def amend(self, reply: Reply) -> None:
+        """Record what came after choice 0 was complete."""
+        if not self._records:
+            return
+        amendment = None
+        if self._commit is not None:
+            amendment = amend(self._commit, reply.choices, reply.usage, self._count)
+        elif reply.usage is not None:
+            amendment = Amendment(exchange=self._id, usage=reply.usage)
+        if amendment is not None:
+            await self._recorder.amend(self._situation.key, amendment)
+
+    def _occasion(self, reply: Reply | None, incomplete: bool) -> Occasion:
+        leading = self._request.system
+        system = b"[" + b",".join(leading) + b"]" if leading else None
+        known = self._prepared.snapshot.system if self._prepared else None
+        fresh = system is not None and system != known
+        return Occasion(
+            exchange=self._exchange(reply, incomplete),
+            user=self._situation.identity.user,
+            system=system if fresh else None,
+            system_tokens=sum(map(self._count, leading)) if fresh else 0,
+            idempotency_key=self._situation.identity.idempotency_key,
+            ttl=self._situation.profile.ttl,
+            choices=self._request.n,
+        )
+
+    def _exchange(self, reply: Reply | None, incomplete: bool) -> Exchange:
+        first = reply.choices[0] if reply and reply.choices else None
+        return Exchange(
+            id=self._id,
+            profile=self._situation.identity.profile,
+            started_at=self._began,
+            created_at=time.time(),
+            model=(reply.model if reply else None) or self._request.model,
+            incomplete=incomplete,
+            finish_reason=first.finish_reason if first else None,
+            usage=reply.usage if reply else None,
+            memory=self.account.injection(),
+        )
+
+    def _deferred(self, reply: Reply | None, occasion: Occasion) -> Deferred:
+        answers = reply.choices if reply else ()
+        window = self._rules.window
+        return Deferred.of(self._request.messages, answers, occasion, self._intent, window)
+
+    async def _transcribe(self, reply: Reply | None, occasion: Occasion) -> Commit:
+        assert self._prepared is not None
+        plan, said = self._prepared.planned.plan, self._request.messages
+        answers = reply.choices if reply else ()
+        arguments = (plan, self._prompt, said, answers, occasion, self._count)
+        if len(self._body) + sum(len(answer.body) for answer in answers) > LARGE:
+            return await asyncio.to_thread(transcribe, *arguments)
+        return transcribe(*arguments)
+
+
+def _intent(situation: Situation, now: float) -> Intent:
+    identity = situation.identity
+    return Intent(
+        history=identity.history or situation.profile.client_history,
+        rewind=identity.rewind,
+        retry=identity.retry,
+        now=now,
+    )
+
+
+def _rules(request: ChatRequest, situation: Situation) -> Rules:
+    return Rules(
+        window=window_of(situation.profile),
+        system=situation.profile.remember_system and not request.leading,
+        cap=situation.identity.max_tokens,
+        inject=situation.identity.mode != "write",
+    )

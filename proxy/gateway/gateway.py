@@ -1,0 +1,167 @@
+"""The door of the relay: who calls, what for, and what they are told when it fails.
+
+Design: read -> identify -> parse -> load -> compose -> open the upstream and relay -> observe ->
+commit.  A chat completion with a session goes through ``Conversations``, all else is passed on.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from proxy.errors import ProxyError, RawHeaders, overloaded, server_error, user_required
+from proxy.gateway.account import Account
+from proxy.gateway.call import Call, Scope
+from proxy.gateway.conversation import Conversations
+from proxy.gateway.identity import Aliases, Identity, identify
+from proxy.gateway.passage import Passage
+from proxy.gateway.routes import Route
+from proxy.gateway.tenancy import Tenancy
+from proxy.logs import Access, access
+from proxy.settings import Settings
+from proxy.telemetry import Route as Kind
+from proxy.telemetry import Telemetry
+from proxy.wire.body import ClientGone, Receive
+from proxy.wire.headers import check_framing
+from proxy.wire.relay import Delivery, Send
+from proxy.wire.upstream import UpstreamError, answer_for
+
+logger = logging.getLogger(__name__)
+
+CLIENT_GONE = 499
+"""Status in logs and metrics of an answer that nobody waited for (nginx's)."""
+
+
+class Gateway:
+    """Serves the relay's routes, as an ASGI application that is given the route."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        tenancy: Tenancy,
+        passage: Passage,
+        conversations: Conversations,
+        telemetry: Telemetry,
+    ) -> None:
+        self._tenancy, self._passage, self._conversations = tenancy, passage, conversations
+        self._telemetry = telemetry
+        self._require_user = settings.tenancy.require_user
+        self._most = settings.server.max_concurrent_requests
+        self._busy: Counter[str] = Counter()
+        self._aliases = Aliases(
+            session=_lower(settings.server.session_aliases),
+            user=_lower(settings.server.user_aliases),
+        )
+
+    async def serve(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        clock = time.perf_counter()
+        delivery = Delivery(send)
+        call: Call | None = None
+        status = CLIENT_GONE
+        self._telemetry.stream_opened()
+        try:
+            call = self._call(route, scope, receive, delivery)
+            with self._place(call.caller.tenant):
+                await self._serve(call)
+            status = delivery.status
+        except ClientGone:
+            pass
+        except ProxyError as error:
+            status = await _refuse(delivery, error, call)
+        except UpstreamError as error:
+            status = await _refuse(delivery, answer_for(error), call)
+        except Exception:  # the boundary to the server: a bug is logged here, once, and answered
+            logger.exception("a request failed")
+            status = await _refuse(delivery, server_error(), call)
+        finally:
+            self._telemetry.stream_closed()
+            self._note(call, route, scope, status, delivery, clock)
+
+    def _call(self, route: Route, scope: Scope, receive: Receive, delivery: Delivery) -> Call:
+        headers: RawHeaders = scope["headers"]
+        check_framing(headers)
+        caller = self._tenancy.caller(headers)
+        identity = identify(headers, route.session, self._aliases)
+        if caller.client is not None:
+            caller.client.may_use(route, identity.profile)
+        if self._require_user and identity.user is None:
+            raise user_required()
+        account = _account(identity, route, scope["method"])
+        return Call(
+            method=scope["method"],
+            route=route,
+            query=scope["query_string"],
+            headers=headers,
+            receive=receive,
+            delivery=delivery,
+            caller=caller,
+            identity=identity,
+            account=account,
+        )
+
+    async def _serve(self, call: Call) -> None:
+        if call.remembers:
+            await self._conversations.serve(call)
+        else:
+            await self._passage.serve(call)
+
+    @contextmanager
+    def _place(self, tenant: str) -> Iterator[None]:
+        """One of the tenant's places.  Raises ProxyError 503 if all are taken."""
+        if self._most and self._busy[tenant] >= self._most:
+            raise overloaded()
+        self._busy[tenant] += 1
+        try:
+            yield
+        finally:
+            self._busy[tenant] -= 1
+            if not self._busy[tenant]:
+                del self._busy[tenant]
+
+    def _note(
+        self,
+        call: Call | None,
+        route: Route,
+        scope: Scope,
+        status: int,
+        delivery: Delivery,
+        clock: float,
+    ) -> None:
+        kind: Kind = "chat" if route.chat else "relay"
+        memory = call.account.status if call and call.account else "none"
+        self._telemetry.answered(kind, status, memory)
+        access(
+            Access(
+                request=secrets.token_hex(8),
+                method=scope["method"],
+                route=kind,
+                status=status,
+                ms=(time.perf_counter() - clock) * 1000,
+                memory=memory,
+                bytes=delivery.bytes,
+            )
+        )
+
+
+def _lower(names: tuple[str, ...]) -> tuple[bytes, ...]:
+    return tuple(name.lower().encode() for name in names)
+
+
+def _account(identity: Identity, route: Route, method: str) -> Account | None:
+    """Chat answers say what memory did; so far: nothing."""
+    chat = route.chat and method == "POST" and identity.session is not None
+    return Account(identity.session) if chat and identity.session else None
+
+
+async def _refuse(delivery: Delivery, error: ProxyError, call: Call | None) -> int:
+    if delivery.status:  # too late to say anything: the answer is left without an end
+        return delivery.status
+    extra = call.account.headers() if call and call.account else []
+    await delivery.start(error.status, [*error.raw_headers, *extra])
+    await delivery.end(error.body)
+    return error.status

@@ -1,0 +1,184 @@
+"""What the headers say about memory: session, user, and how to treat this request.  Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+from urllib.parse import unquote_to_bytes
+
+from proxy.errors import (
+    ProxyError,
+    RawHeaders,
+    invalid_header,
+    invalid_session_id,
+    invalid_user_id,
+)
+
+Mode = Literal["on", "read", "write", "off"]
+History = Literal["auto", "full", "delta"]
+
+OURS = frozenset(
+    {
+        b"x-session-id",
+        b"x-user-id",
+        b"x-memory-mode",
+        b"x-memory-profile",
+        b"x-memory-max-tokens",
+        b"x-memory-history",
+        b"x-memory-rewind",
+        b"x-memory-signature",
+    }
+)
+"""Request headers that end at the proxy; so does all else that begins with ``x-memory-``."""
+
+_ID = re.compile(rb"[\x21-\x7e]{1,256}")
+_NUMBER = re.compile(rb"[0-9]{1,9}")
+_KEY = re.compile(rb"[\x20-\x7e]{1,1024}")
+
+
+@dataclass(frozen=True, slots=True)
+class Aliases:
+    """Other programs' names for the session and the user header, lower case, first match wins."""
+
+    session: tuple[bytes, ...] = ()
+    user: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A request's session and user, and what its headers ask of memory."""
+
+    session: str | None
+    user: str | None = None
+    mode: Mode = "on"
+    profile: str = ""
+    max_tokens: int | None = None
+    history: History | None = None
+    rewind: int = 0
+    idempotency_key: str | None = None
+    retry: bool = False
+
+    @property
+    def remembers(self) -> bool:
+        return self.session is not None and self.mode != "off"
+
+
+def identify(headers: RawHeaders, path_session: bytes | None, aliases: Aliases) -> Identity:
+    """Read the headers.  ``path_session`` is the still encoded segment of ``/s/{session}/``.
+
+    Raises ProxyError 400 for values that are not what they should be; aliases are ignored then.
+    """
+    fields = _fields(headers)
+    session = _session(fields, path_session, aliases)
+    return Identity(
+        session=session,
+        user=_id(fields, b"x-user-id", invalid_user_id()) or _alias(fields, aliases.user),
+        mode=cast(Mode, _word(fields, "X-Memory-Mode", ("on", "read", "write", "off")) or "on"),
+        profile=_text(fields, b"x-memory-profile"),
+        max_tokens=_number(fields, "X-Memory-Max-Tokens"),
+        history=cast(History | None, _word(fields, "X-Memory-History", ("full", "delta", "auto"))),
+        rewind=_number(fields, "X-Memory-Rewind") or 0,
+        idempotency_key=_idempotency_key(fields) if session else None,
+        retry=fields.get(b"x-stainless-retry-count", b"0") not in (b"0", b""),
+    )
+
+
+def without_ours(headers: RawHeaders) -> RawHeaders:
+    """The headers less those that end at the proxy."""
+    return [
+        field
+        for field in headers
+        if field[0].lower() not in OURS and not field[0].lower().startswith(b"x-memory-")
+    ]
+
+
+def valid_id(value: bytes) -> bool:
+    """1 to 256 visible ASCII characters, not ``.`` or ``..``."""
+    return _ID.fullmatch(value) is not None and value not in (b".", b"..")
+
+
+Fields = dict[bytes, bytes]
+
+
+def _fields(headers: RawHeaders) -> Fields:
+    """The fields by lower-case name.  Two different values of one of ours are refused."""
+    fields: Fields = {}
+    for name, value in headers:
+        name = name.lower()
+        if fields.setdefault(name, value) != value and name in OURS:
+            raise _ambiguous(name)
+    return fields
+
+
+def _ambiguous(name: bytes) -> ProxyError:
+    if name == b"x-session-id":
+        return invalid_session_id()
+    if name == b"x-user-id":
+        return invalid_user_id()
+    return invalid_header("This header came twice, with different values.", _title(name))
+
+
+def _title(name: bytes) -> str:
+    return name.decode("latin-1").title()
+
+
+def _session(fields: Fields, path_session: bytes | None, aliases: Aliases) -> str | None:
+    if path_session is not None:
+        value = unquote_to_bytes(path_session)
+        if not valid_id(value):
+            raise invalid_session_id("The session in the path")
+        return value.decode("ascii")
+    return _id(fields, b"x-session-id", invalid_session_id()) or _alias(fields, aliases.session)
+
+
+def _id(fields: Fields, name: bytes, error: ProxyError) -> str | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    if not valid_id(value):
+        raise error
+    return value.decode("ascii")
+
+
+def _alias(fields: Fields, names: Sequence[bytes]) -> str | None:
+    for name in names:
+        value = fields.get(name)
+        if value is not None and valid_id(value):
+            return value.decode("ascii")
+    return None
+
+
+def _word(fields: Fields, name: str, allowed: Sequence[str]) -> str | None:
+    value = fields.get(name.lower().encode())
+    if value is None:
+        return None
+    word = value.decode("latin-1").strip().lower()
+    if word not in allowed:
+        raise invalid_header(f"{name} must be one of: {', '.join(allowed)}.", name)
+    return word
+
+
+def _number(fields: Fields, name: str) -> int | None:
+    value = fields.get(name.lower().encode())
+    if value is None:
+        return None
+    if not _NUMBER.fullmatch(value.strip()):
+        raise invalid_header(f"{name} must be a whole number from 0 to 999999999.", name)
+    return int(value)
+
+
+def _text(fields: Fields, name: bytes) -> str:
+    return fields.get(name, b"").decode("latin-1").strip()
+
+
+def _idempotency_key(fields: Fields) -> str | None:
+    value = fields.get(b"idempotency-key")
+    if value is None:
+        return None
+    if not _KEY.fullmatch(value):
+        raise invalid_header(
+            "Idempotency-Key must be 1 to 1024 printable ASCII characters.", "Idempotency-Key"
+        )
+    return value.decode("ascii")

@@ -1,0 +1,49 @@
+"""Which requests are the relay's, and where each goes upstream.  Pure.
+
+``/v1/X`` is ``{upstream}/X``; so are Azure's ``/openai/v1/X``, and ``/openai/deployments/...``
+below ``{upstream}``.  ``/s/{session}`` may stand before any of them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_PATH = re.compile(
+    rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?=/deployments/))(?P<rest>/.*)?",
+    re.DOTALL,
+)
+_DEPLOYMENT = re.compile(rb"/deployments/[^/]+(?=/)")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """``session`` is the encoded segment of the path, if any; ``target`` the path upstream;
+    ``name`` what the path is for, without version and deployment: ``chat/completions``."""
+
+    session: bytes | None
+    target: bytes
+    name: str
+
+    @property
+    def chat(self) -> bool:
+        return self.name == "chat/completions"
+
+    def allowed_by(self, names: tuple[str, ...]) -> bool:
+        """Is the path one of these, or below one (``models/gpt-4o``)?"""
+        return any(self.name == name or self.name.startswith(f"{name}/") for name in names)
+
+
+def route(raw_path: bytes) -> Route | None:
+    """The route of a path as it came, still encoded; None if it is not the relay's."""
+    found = _PATH.fullmatch(raw_path)
+    if found is None:
+        return None
+    target = found["rest"] or b""
+    name = _DEPLOYMENT.sub(b"", target, count=1).strip(b"/").decode("latin-1")
+    return Route(found["session"], target, name)
+
+
+def misses_v1(raw_path: bytes) -> bool:
+    """A client whose base_url lacks /v1."""
+    return raw_path.endswith((b"/chat/completions", b"/models")) and route(raw_path) is None

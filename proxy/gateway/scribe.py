@@ -1,0 +1,128 @@
+"""Watching a reply go by, and recording it before the client can know that it is complete.
+
+Bytes are passed on as they come.  Held back until the commit is durable: the line that carries
+choice 0's finish, or ``[DONE]``, an error event or the end if they come first; of a plain answer
+the last byte.  Usage and further choices that come later are added before the stream ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from proxy.chat.reply import Reply as ChatReply
+from proxy.chat.reply import ReplyBuilder, mark, read_reply, suspect
+from proxy.wire.relay import Delivery
+from proxy.wire.sse import Gate, Mark
+from proxy.wire.upstream import Reply
+
+MAX_PLAIN = 32 * 1024 * 1024
+"""Bytes of a plain answer that are kept for recording; a longer one is recorded as incomplete."""
+
+Pass = Callable[[bytes], Awaitable[None]]
+
+
+class Ledger(Protocol):
+    """Where a reply is recorded.  None of it raises."""
+
+    async def commit(self, reply: ChatReply | None, *, incomplete: bool) -> None: ...
+
+    async def amend(self, reply: ChatReply) -> None: ...
+
+
+class StreamScribe:
+    """Of a stream of server-sent events."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._gate, self._builder = Gate(suspect, mark), ReplyBuilder()
+        self._committed = self._final = False
+
+    async def relay(self, reply: Reply, delivery: Delivery) -> None:
+        """Pass on and record; raises what the chunks of the reply raise."""
+        async for data in reply.chunks():
+            await self._piece(data, delivery.piece)
+        await self._end()
+        await delivery.end()
+
+    async def abandon(self) -> None:
+        """Record what has come of a reply that will not go on."""
+        self._read()
+        if not self._committed:
+            self._committed = True
+            await self._ledger.commit(self._builder.build(), incomplete=True)
+
+    async def _piece(self, data: bytes, pass_on: Pass) -> None:
+        marks = self._gate.feed(data)
+        self._read()
+        if not marks:
+            return await pass_on(data)
+        at = marks[0].offset
+        if at:
+            await pass_on(data[:at])
+        await self._settle(marks)
+        await pass_on(data[at:])
+
+    def _read(self) -> None:
+        for payload in self._gate.take():
+            self._builder.feed(payload)
+
+    async def _end(self) -> None:
+        self._gate.close()
+        self._read()
+        await self._settle((Mark(0, "done"),))
+
+    async def _settle(self, marks: Sequence[Mark]) -> None:
+        last = any(mark.kind != "finish" for mark in marks)
+        if not self._committed:
+            self._committed = True
+            reply = self._builder.build()
+            whole = bool(reply.choices) and reply.choices[0].complete and not reply.error
+            await self._ledger.commit(reply, incomplete=not whole)
+        elif last and not self._final:
+            await self._ledger.amend(self._builder.build())
+        self._final |= last
+
+
+class PlainScribe:
+    """Of an answer in one JSON body of ``length`` bytes, None if it is not declared."""
+
+    def __init__(self, ledger: Ledger, length: int | None) -> None:
+        self._ledger, self._length = ledger, length
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._committed = False
+
+    async def relay(self, reply: Reply, delivery: Delivery) -> None:
+        """Pass on and record; raises what the chunks of the reply raise."""
+        held = b""
+        async for data in reply.chunks():
+            self._keep(data)
+            if self._size == self._length:
+                await self._commit()
+                return await delivery.end(held + data)
+            await delivery.piece(held + data[:-1])
+            held = data[-1:]
+        await self._commit()
+        await delivery.end(held)
+
+    async def abandon(self) -> None:
+        """Half a JSON text says nothing: only what was asked is recorded, as incomplete."""
+        if not self._committed:
+            self._committed = True
+            await self._ledger.commit(None, incomplete=True)
+
+    def _keep(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._size <= MAX_PLAIN:
+            self._parts.append(data)
+
+    async def _commit(self) -> None:
+        if self._committed:
+            return
+        self._committed = True
+        reply = read_reply(b"".join(self._parts)) if self._size <= MAX_PLAIN else None
+        await self._ledger.commit(reply, incomplete=reply is None or not reply.choices)
+
+
+Scribe = StreamScribe | PlainScribe

@@ -1,0 +1,126 @@
+"""Whose memory a request may touch: the tenant, derived from the credential alone.
+
+Design: keys are known by their SHA-256 only; the key itself is never stored or logged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from proxy.errors import (
+    RawHeaders,
+    invalid_api_key,
+    invalid_header,
+    path_not_allowed,
+    profile_not_allowed,
+)
+from proxy.gateway.routes import Route
+
+Mode = Literal["key", "single", "clients"]
+
+ANONYMOUS = "anonymous"
+SINGLE = "single"
+
+CREDENTIALS = (b"authorization", b"api-key", b"x-api-key")
+"""Headers that carry a key, in the order in which they are asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client of mode ``clients``: the digests of its keys, and what it may use."""
+
+    name: str
+    key_sha256: tuple[str, ...]
+    profiles: tuple[str, ...] = ("*",)
+    allowed_paths: tuple[str, ...] = ()
+
+    def may_use(self, route: Route, profile: str) -> None:
+        """Raise ProxyError 403 for a path or a profile that is not open to this client."""
+        if not route.allowed_by(self.allowed_paths):
+            raise path_not_allowed()
+        if profile and "*" not in self.profiles and profile not in self.profiles:
+            raise profile_not_allowed()
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls: ``tenant`` owns the memory; ``client`` where clients are named."""
+
+    tenant: str
+    client: Client | None = None
+
+
+class Tenancy:
+    """Tells callers apart.  ``upstream_key`` replaces the clients' own keys on the way up."""
+
+    def __init__(
+        self,
+        mode: Mode,
+        clients: Sequence[Client] = (),
+        upstream_key: str | None = None,
+        admin_key: str | None = None,
+    ) -> None:
+        self._mode = mode
+        self._clients = {digest: client for client in clients for digest in client.key_sha256}
+        self._bearer = f"Bearer {upstream_key}".encode() if upstream_key else None
+        self._raw_key = upstream_key.encode() if upstream_key else None
+        self._admin = admin_key.encode() if admin_key else None
+
+    def caller(self, headers: RawHeaders) -> Caller:
+        """Who sent these headers.  Raises ProxyError 400 for two different keys, 401 for a key
+        that is unknown or the administrator's."""
+        token = credential(headers)
+        if self._admin and token is not None and hmac.compare_digest(token, self._admin):
+            raise invalid_api_key()
+        if self._mode == "single":
+            return Caller(SINGLE)
+        if self._mode == "key":
+            return Caller(ANONYMOUS if token is None else digest_of(token))
+        client = self._clients.get(digest_of(token)) if token is not None else None
+        if client is None:
+            raise invalid_api_key()
+        return Caller(client.name, client)
+
+    def is_admin(self, headers: RawHeaders) -> bool:
+        """Is this the administrator's key?  Compared in constant time."""
+        token = credential(headers)
+        return (
+            self._admin is not None
+            and token is not None
+            and hmac.compare_digest(token, self._admin)
+        )
+
+    def credentials_upstream(self, headers: RawHeaders, caller: Caller) -> RawHeaders:
+        """The headers with the upstream's key in place of a named client's."""
+        if caller.client is None or self._bearer is None or self._raw_key is None:
+            return headers
+        azure = any(name.lower() == b"api-key" for name, _ in headers)
+        mine = (b"api-key", self._raw_key) if azure else (b"authorization", self._bearer)
+        return [*((k, v) for k, v in headers if k.lower() not in CREDENTIALS), mine]
+
+
+def credential(headers: RawHeaders) -> bytes | None:
+    """The key of a request, or None.  Raises ProxyError 400 if it carries two different ones."""
+    tokens = [_token(name, value) for name, value in headers if name.lower() in CREDENTIALS]
+    found = [token for token in tokens if token]
+    if any(token != found[0] for token in found[1:]):
+        raise invalid_header("The request carries two different API keys. Send one.")
+    return found[0] if found else None
+
+
+def _token(name: bytes, value: bytes) -> bytes:
+    """RFC 9110 11.4: the scheme is a word of its own, in any case."""
+    value = value.strip()
+    if name.lower() == b"authorization":
+        scheme, _, rest = value.partition(b" ")
+        if scheme.lower() in (b"bearer", b"basic") and (rest or scheme.lower() == b"bearer"):
+            return rest.strip()
+    return value
+
+
+def digest_of(token: bytes) -> str:
+    return hashlib.sha256(token).hexdigest()

@@ -1,0 +1,130 @@
+"""Log lines, for people or as JSON.  Knows how lines look; must never be given what was said.
+
+Everything goes through the two formatters here, the server's own lines too.  Tracebacks keep
+places and types and lose the exceptions' texts, which may quote a message or a key; operating
+system errors keep theirs.  Other libraries are heard from "warning" on: some log headers below.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+import traceback
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Format = Literal["human", "json"]
+
+ACCESS = logging.getLogger("proxy.access")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One answered request.  ``tenant`` and ``session`` are hashes; see ``hashed``."""
+
+    request: str
+    method: str
+    route: str
+    status: int
+    ms: float
+    memory: str
+    bytes: int
+    tenant: str | None = None
+    session: str | None = None
+
+
+def access(line: Access) -> None:
+    if ACCESS.isEnabledFor(logging.INFO):
+        fields = {name: value for name, value in asdict(line).items() if value is not None}
+        ACCESS.info("request", extra={"fields": fields})
+
+
+def hashed(identifier: str) -> str:
+    """Enough to find the lines that belong together, not enough to read the id."""
+    return hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def configuration(level: str, style: Format) -> dict[str, Any]:
+    """For ``logging.config.dictConfig``: plain values that worker processes can be given."""
+    chosen = level.upper()
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"ours": {"()": f"{__name__}.{_FORMATTERS[style]}"}},
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "ours",
+                "stream": "ext://sys.stderr",
+            }
+        },
+        "root": {"level": "WARNING", "handlers": ["stderr"]},
+        "loggers": {"proxy": {"level": chosen}, "uvicorn": {"level": chosen}},
+    }
+
+
+_FORMATTERS: dict[Format, str] = {"human": "HumanFormatter", "json": "JsonFormatter"}
+
+
+class HumanFormatter(logging.Formatter):
+    """``2026-01-31 12:00:00.123 INFO    proxy.access request status=200 ms=3.1``"""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+        head = f"{moment}.{int(record.msecs):03d} {record.levelname:<7} {record.name}"
+        fields = (f"{name}={_short(value)}" for name, value in _fields(record).items())
+        line = " ".join((head, _message(record), *fields))
+        return "\n".join((line, *_trace(record)))
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line; ``time`` is Unix seconds."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": round(record.created, 3),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": _message(record),
+            **_fields(record),
+        }
+        trace = _trace(record)
+        if trace:
+            line["trace"] = trace
+        return json.dumps(line, default=str)
+
+
+def _message(record: logging.LogRecord) -> str:
+    message = record.getMessage()
+    # asyncio's lines go on with the repr of a task and of the exception that it ended with.
+    return message.partition("\n")[0] if record.name == "asyncio" else message
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    fields = getattr(record, "fields", None)
+    return fields if isinstance(fields, dict) else {}
+
+
+def _short(value: object) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
+
+
+def _trace(record: logging.LogRecord) -> list[str]:
+    """The outermost exception last, as Python prints them, one line a frame."""
+    exception = record.exc_info[1] if record.exc_info else None
+    lines: list[str] = []
+    seen: set[int] = set()
+    while exception is not None and id(exception) not in seen:
+        seen.add(id(exception))
+        frames = traceback.extract_tb(exception.__traceback__)
+        places = [f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
+        lines[:0] = [*places, _type(exception)]
+        exception = exception.__cause__ or exception.__context__
+    return lines
+
+
+def _type(exception: BaseException) -> str:
+    name = f"{type(exception).__module__}.{type(exception).__qualname__}".removeprefix("builtins.")
+    return f"{name}: {exception}" if isinstance(exception, OSError) else name

@@ -1,0 +1,113 @@
+"""An exchange that found no snapshot: it is reconciled when it is replayed from the spool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from proxy.memory.compose import Rules
+from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
+from proxy.memory.planner import Planner
+from proxy.memory.reconcile import Intent
+from proxy.memory.transcript import Answer, Count, Occasion, Said, transcribe
+from proxy.memory.window import Window
+
+
+class Utterance(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of the request, as far as reconciling and recording need it."""
+
+    role: str
+    digest: str
+    calls: tuple[str, ...]
+    answers: str | None
+    text: str
+    blank: bool
+    record: bytes
+
+    @classmethod
+    def of(cls, said: Said) -> Utterance:
+        return cls(
+            role=said.role,
+            digest=said.digest,
+            calls=said.calls,
+            answers=said.answers,
+            text=said.text if said.role == "assistant" else "",
+            blank=said.blank,
+            record=said.record,
+        )
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """A choice of the reply, as far as recording needs it."""
+
+    index: int
+    body: bytes
+    wire: bytes | None
+    calls: tuple[str, ...]
+    digest: str
+    blank: bool
+    complete: bool
+
+    @classmethod
+    def of(cls, answer: Answer) -> Choice:
+        return cls(
+            index=answer.index,
+            body=answer.body,
+            wire=answer.wire,
+            calls=answer.calls,
+            digest=answer.digest,
+            blank=answer.blank,
+            complete=answer.complete,
+        )
+
+
+class Deferred(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is needed to plan and record an exchange later."""
+
+    said: tuple[Utterance, ...]
+    answers: tuple[Choice, ...]
+    occasion: Occasion
+    intent: Intent
+    window: Window
+
+    @classmethod
+    def of(
+        cls,
+        said: Sequence[Said],
+        answers: Sequence[Answer],
+        occasion: Occasion,
+        intent: Intent,
+        window: Window,
+    ) -> Deferred:
+        return cls(
+            said=tuple(Utterance.of(x) for x in said),
+            answers=tuple(Choice.of(x) for x in answers),
+            occasion=occasion,
+            intent=intent,
+            window=window,
+        )
+
+    @property
+    def ask(self) -> Ask:
+        exchange = self.occasion.exchange
+        return Ask(exchange.profile, whole=True, idempotency_key=self.occasion.idempotency_key)
+
+
+async def settle(
+    planner: Planner, key: SessionKey, snapshot: Snapshot, deferred: Deferred, count: Count
+) -> Commit:
+    """The commit of a deferred exchange, planned over the log as it is now.
+
+    Only what was committed before the exchange began can be superseded: its client had not seen
+    the rest.
+    """
+    rules = Rules(window=deferred.window, inject=False)
+    planned = await planner.plan(key, snapshot, deferred.said, deferred.intent, rules)
+    began = deferred.occasion.exchange.started_at
+    older = {e.card.id for e in snapshot.log if e.card.created_at <= began}
+    plan = replace(planned.plan, superseded=planned.plan.superseded & older)
+    return transcribe(
+        plan, planned.prompt, deferred.said, deferred.answers, deferred.occasion, count
+    )

@@ -1,0 +1,264 @@
+"""The values that memory is made of.  No I/O, no HTTP, no policy.
+
+tenant -> user -> session -> exchange -> message.  History is the append-only list of messages of a
+session; its *active* part, ordered by (turn, seq), is the log that memory is made from.
+
+Message ids are ``{exchange}.{index}``, not sequence numbers: an exchange can be referred to, joined
+and superseded before any store has given it a sequence number (it may still lie in the spool).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+State = Literal["active", "superseded"]
+Origin = Literal["request", "response", "import"]
+T = TypeVar("T")
+
+IDEMPOTENCY_SECONDS = 24 * 3600
+"""How long an Idempotency-Key is remembered."""
+
+
+class SessionKey(NamedTuple):
+    """Whose conversation: ``tenant`` comes from the credential, ``session`` from the client."""
+
+    tenant: str
+    session: str
+
+
+class Position(NamedTuple):
+    """A place in the log.  The log is sorted by it: late tool answers join their turn."""
+
+    turn: int
+    seq: int
+
+
+BEGINNING = Position(0, 0)
+
+
+def message_id(exchange: str, index: int) -> str:
+    return f"{exchange}.{index}"
+
+
+def exchange_of(message: str) -> str:
+    return message.rpartition(".")[0]
+
+
+def index_of(message: str) -> int:
+    return int(message.rpartition(".")[2])
+
+
+class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """All that is known of a message but its place and its text; written once, never changed.
+
+    ``digest`` is the canonical hash that equality means.  ``calls`` are the ids of the tool calls
+    it makes, ``answers`` is the id of the call it answers (legacy: ``function:NAME``).
+    ``evidence`` marks an answer that came from an upstream through us or from an import, or that
+    took such an answer's place.  ``blank`` messages are history and never sent.
+    ``choice`` is the index among the choices of a reply.
+    """
+
+    id: str
+    role: str
+    tokens: int
+    digest: str
+    calls: tuple[str, ...] = ()
+    answers: str | None = None
+    origin: Origin = "request"
+    evidence: bool = False
+    incomplete: bool = False
+    blank: bool = False
+    choice: int = 0
+    created_at: float = 0.0
+
+    @property
+    def exchange(self) -> str:
+        return exchange_of(self.id)
+
+
+class Entry(NamedTuple):
+    """A card at its place in the log."""
+
+    position: Position
+    card: Card
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A message on its way into history.
+
+    ``turn`` is the id of the message that its turn began with: its own id where it begins one.
+    ``body`` is the JSON that a later request carries; ``wire`` is the JSON as it came where that
+    differs (reasoning text and other extras that must not go back).
+    """
+
+    card: Card
+    turn: str
+    body: bytes
+    wire: bytes | None = None
+    state: State = "active"
+
+
+class Injection(msgspec.Struct, frozen=True, kw_only=True):
+    """What memory did for one exchange: counts and ids, never text."""
+
+    status: str = "empty"
+    reason: str | None = None
+    messages: int = 0
+    tokens: int = 0
+    evicted_messages: int = 0
+    evicted_tokens: int = 0
+    duration_ms: float = 0.0
+
+
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """One HTTP request and its reply.
+
+    ``started_at`` orders attempts with one Idempotency-Key.  ``usage`` is the upstream's, as JSON.
+    """
+
+    id: str
+    profile: str
+    started_at: float
+    created_at: float
+    model: str | None = None
+    status: int = 200
+    incomplete: bool = False
+    finish_reason: str | None = None
+    usage: bytes | None = None
+    memory: Injection = Injection()
+    size: int = 0
+    """Messages it put into history (indexes 0 to size - 1), reserved places of choices included."""
+
+
+class WindowMove(msgspec.Struct, frozen=True, kw_only=True):
+    """The window of a profile now starts at the message ``start``.
+
+    Stores keep the later of this and what they have, so that a slow request cannot move the window
+    back, except with ``anew`` (what was in the window was superseded).
+    """
+
+    profile: str
+    start: str
+    anew: bool = False
+
+
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
+    """One exchange, as it goes into history: all of it or nothing.
+
+    ``drafts`` have the indexes 0 to ``len(drafts) - 1`` and become neighbours in history.
+    ``reserved`` places follow them, for choices that are still streaming.  ``superseded`` and
+    ``activated`` are message ids; ids that history does not know are ignored.  ``system`` is the
+    JSON list of the request's leading system messages, None where it had none.  ``ttl`` in seconds,
+    0 for ever, None leaves what is.
+    """
+
+    exchange: Exchange
+    user: str | None = None
+    drafts: tuple[Draft, ...] = ()
+    reserved: int = 0
+    superseded: tuple[str, ...] = ()
+    activated: tuple[str, ...] = ()
+    system: bytes | None = None
+    system_tokens: int = 0
+    window: WindowMove | None = None
+    idempotency_key: str | None = None
+    ttl: int | None = None
+
+
+class Amendment(msgspec.Struct, frozen=True, kw_only=True):
+    """What came after choice 0 was complete: usage, and further choices at reserved indexes."""
+
+    exchange: str
+    usage: bytes | None = None
+    drafts: tuple[Draft, ...] = ()
+
+
+Outcome = Literal["recorded", "duplicate", "stale", "outrun", "foreign"]
+"""What a commit did.  ``duplicate``: this exchange id is in history already.  ``stale``: another
+exchange has followed the first attempt with this key.  ``outrun``: an attempt with this key that
+started later is recorded.  ``foreign``: the session belongs to another user.  Only ``recorded``
+changed anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a request wants to see of a session.
+
+    ``whole`` asks for the cards of the entire active log.  Without it the log begins at the stored
+    window start of ``profile``, or, where there is none, far enough back that more than
+    ``max_messages`` or ``max_tokens`` (None: no bound) are in it; whole turns either way, and the
+    newest turn always.  Bodies come with exactly these entries.
+    """
+
+    profile: str
+    whole: bool = False
+    max_messages: int | None = None
+    max_tokens: int | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One consistent look at a session.  The default is a session that does not exist.
+
+    ``log`` is sorted by position.  ``bodies`` maps message ids to JSON; with a whole log it covers
+    the window only.  ``start`` is where the profile's window starts, None if never set.
+    ``alternates`` are the inactive choices of replies, by exchange (whole log only).
+    ``attempt`` is the exchange recorded under the asked idempotency key, ``last`` the newest one.
+    ``messages`` and ``tokens`` count the whole active log.
+    """
+
+    exists: bool = False
+    owner: str | None = None
+    system: bytes | None = None
+    system_tokens: int = 0
+    start: Position | None = None
+    log: tuple[Entry, ...] = ()
+    whole: bool = True
+    bodies: Mapping[str, bytes] = field(default_factory=dict)
+    alternates: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    last: Exchange | None = None
+    attempt: Exchange | None = None
+    messages: int = 0
+    tokens: int = 0
+
+    @property
+    def end(self) -> Position:
+        return self.log[-1].position if self.log else BEGINNING
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session as people list it.  Times are Unix seconds."""
+
+    id: str
+    user: str | None
+    messages: int
+    tokens: int
+    system: bytes | None
+    window_start: int
+    ttl: int
+    created_at: float
+    last_active_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as people list it; ``wire`` is its JSON as it came."""
+
+    seq: int
+    card: Card
+    state: State
+    wire: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A part of a list; ``after`` is the cursor of the next part, None at the end."""
+
+    items: tuple[T, ...]
+    after: str | None = None

@@ -1,0 +1,285 @@
+"""Loading and recording, whatever the store does.
+
+A failure of memory is never a failure of the chat: a load that fails means an exchange without
+memory, a commit that fails goes to the spool and is replayed, in order, when the store is back.
+While a session has spooled exchanges its commits follow them into the spool and its loads overlay
+them, so that nothing overtakes and every request sees the one before.
+
+Writes are tasks of the recorder's own: a client that leaves cannot cancel them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from proxy.memory.compose import Rules
+from proxy.memory.deferred import Deferred, settle
+from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
+from proxy.memory.overlay import overlay
+from proxy.memory.planner import Planned, Planner, asks_for_whole, sees_enough, whole
+from proxy.memory.reconcile import Intent
+from proxy.memory.spool import Kind, Spool, SpoolEntry, SpoolError
+from proxy.memory.store import Store, StoreError, StoreTimeout
+from proxy.memory.transcript import Count, Said
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+Fate = Literal["spooled", "lost"] | Outcome
+"""What became of an exchange; the first two are not in the store (yet)."""
+
+PAUSE = 1.0
+"""Seconds for which requests leave a store alone that failed them."""
+
+REPLAY_EVERY = 0.25
+"""Seconds between looks at the spool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a request finds: the session, and the plan over it."""
+
+    snapshot: Snapshot
+    planned: Planned
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has become of exchanges that the store did not take at once."""
+
+    lost: int = 0
+    spooled: int = 0
+    replayed: int = 0
+
+
+class Recorder:
+    """The one place that knows what to do when the store fails; see the module."""
+
+    def __init__(
+        self,
+        store: Store,
+        spool: Spool,
+        planner: Planner,
+        counter: Callable[[str | None], Count],
+        load_timeout: float,
+        on_quarantine: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store, self._spool, self._planner = store, spool, planner
+        self._counter, self._load_timeout, self._clock = counter, load_timeout, clock
+        self._on_quarantine = on_quarantine
+        self._no_loads_until = self._no_commits_until = 0.0
+        self._failure: StoreError = StoreError()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.tally = Tally()
+
+    def __repr__(self) -> str:
+        return f"<Recorder [writing: {len(self._tasks)}, {self.tally}]>"
+
+    async def open(self) -> None:
+        """Open the spool and begin to replay it.
+
+        A spool that cannot be used is done without: readiness says so, and each loss is counted.
+        """
+        try:
+            await asyncio.to_thread(self._spool.open)
+        except SpoolError:
+            return
+        self._own(self._replay_for_ever(), "spool replay")
+
+    async def close(self, timeout: float) -> None:
+        """Finish what is being written and flush the spool, within ``timeout`` seconds."""
+        replayer = [task for task in self._tasks if task.get_name() == "spool replay"]
+        for task in replayer:
+            task.cancel()
+        await asyncio.gather(*replayer, return_exceptions=True)
+        try:
+            async with asyncio.timeout(timeout):
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+                await self.replay()
+        except (TimeoutError, StoreError, SpoolError):
+            pass  # what is left stays in the spool, and is replayed at the next start
+        await asyncio.to_thread(self._spool.close)
+
+    # Loading
+
+    async def prepare(
+        self, key: SessionKey, ask: Ask, m: Sequence[Said], intent: Intent, rules: Rules
+    ) -> Prepared:
+        """Load and plan, within the load timeout.  Raises StoreError: the chat goes on without."""
+        if self._clock() < self._no_loads_until:
+            raise self._failure
+        try:
+            async with asyncio.timeout(self._load_timeout):
+                snapshot = await self._look(key, ask, m, intent)
+                planned = await self._planner.plan(key, snapshot, m, intent, rules)
+        except TimeoutError as error:
+            raise self._pause_all(StoreTimeout("the store did not answer in time")) from error
+        except StoreError as error:
+            raise self._pause_all(error) from None
+        return Prepared(snapshot, planned)
+
+    async def _look(self, key: SessionKey, ask: Ask, m: Sequence[Said], intent: Intent) -> Snapshot:
+        waiting = self._waiting(key)
+        if waiting or asks_for_whole(m, intent):
+            ask = whole(ask)
+        snapshot = await self._store.load(key, ask)
+        if not sees_enough(snapshot, m, intent):
+            snapshot = await self._store.load(key, whole(ask))
+        return await self._overlaid(key, snapshot, ask) if waiting else snapshot
+
+    async def _overlaid(self, key: SessionKey, snapshot: Snapshot, ask: Ask) -> Snapshot:
+        try:
+            entries = await asyncio.to_thread(self._spool.entries, key)
+        except SpoolError:
+            return snapshot
+        for entry in entries:
+            commit = await self._commit_of(entry, snapshot)
+            if commit is not None:
+                snapshot = overlay(snapshot, commit, ask)
+        return snapshot
+
+    async def _commit_of(self, entry: SpoolEntry, snapshot: Snapshot | None) -> Commit | None:
+        if entry.kind == "commit":
+            return msgspec.json.decode(entry.payload, type=Commit)
+        if entry.kind == "amendment":
+            return None
+        deferred = msgspec.json.decode(entry.payload, type=Deferred)
+        if snapshot is None:
+            snapshot = await self._store.load(entry.key, deferred.ask)
+        count = self._counter(deferred.occasion.exchange.model)
+        return await settle(self._planner, entry.key, snapshot, deferred, count)
+
+    def _pause_all(self, failure: StoreError) -> StoreError:
+        logger.warning("memory is not available: %s", failure, exc_info=failure.__cause__)
+        self._failure = failure
+        self._no_loads_until = self._no_commits_until = self._clock() + PAUSE
+        return failure
+
+    # Recording
+
+    def spools(self, key: SessionKey) -> bool:
+        """Will the session's next exchange go to the spool?"""
+        return self._clock() < self._no_commits_until or self._waiting(key)
+
+    async def record(self, key: SessionKey, commit: Commit) -> Fate:
+        """Put an exchange into history, or into the spool.  Does not raise; cannot be cancelled."""
+        return await asyncio.shield(self._own(self._record(key, commit), "commit"))
+
+    async def defer(self, key: SessionKey, deferred: Deferred) -> Fate:
+        """Spool an exchange that found no snapshot.  Does not raise; cannot be cancelled."""
+        exchange = deferred.occasion.exchange.id
+        spooled = self._put(key, exchange, "deferred", deferred)
+        return await asyncio.shield(self._own(spooled, "commit"))
+
+    async def amend(self, key: SessionKey, amendment: Amendment) -> Fate:
+        """Add to an exchange.  Does not raise; cannot be cancelled."""
+        return await asyncio.shield(self._own(self._amend(key, amendment), "amendment"))
+
+    async def _record(self, key: SessionKey, commit: Commit) -> Fate:
+        outcome = await self._at_once(key, lambda: self._store.commit(key, commit))
+        return outcome or await self._put(key, commit.exchange.id, "commit", commit)
+
+    async def _amend(self, key: SessionKey, amendment: Amendment) -> Fate:
+        async def amended() -> Fate:
+            await self._store.amend(key, amendment)
+            return "recorded"
+
+        outcome = await self._at_once(key, amended)
+        return outcome or await self._put(key, amendment.exchange, "amendment", amendment)
+
+    async def _at_once(self, key: SessionKey, write: Callable[[], Awaitable[Fate]]) -> Fate | None:
+        """Write to the store, unless it is known to fail or earlier writes of the session wait."""
+        if self.spools(key):
+            return None
+        try:
+            return await write()
+        except StoreError as failure:
+            logger.warning("an exchange goes to the spool: %s", failure)
+            if isinstance(failure, StoreTimeout):
+                self._no_commits_until = self._clock() + PAUSE
+        return None
+
+    async def _put(self, key: SessionKey, exchange: str, kind: Kind, what: msgspec.Struct) -> Fate:
+        payload = msgspec.json.encode(what)
+        try:
+            await asyncio.to_thread(self._spool.put, key, exchange, kind, payload)
+        except SpoolError as failure:
+            logger.error("an exchange is lost: %s", failure)
+            self.tally.lost += 1
+            return "lost"
+        self.tally.spooled += 1
+        return "spooled"
+
+    def _waiting(self, key: SessionKey) -> bool:
+        try:
+            return self._spool.waiting(key)
+        except SpoolError:
+            return False
+
+    def _own(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # Replay
+
+    async def _replay_for_ever(self) -> None:
+        while True:
+            with suppress(StoreError, SpoolError):  # still down: the entries stay where they are
+                await self.replay()
+            await asyncio.sleep(REPLAY_EVERY)
+
+    async def replay(self) -> None:
+        """Carry out all that waits, in order.  Raises StoreError if the store is down.
+
+        Several workers may do this at once: each keeps the order, and an exchange counts once.
+        A session whose entry the store refuses is left for later, so that it holds up no other.
+        """
+        progress = True
+        while progress and not self._spool.idle():
+            progress = False
+            refused: set[SessionKey] = set()
+            for entry in await asyncio.to_thread(self._spool.entries):
+                if entry.key in refused:
+                    continue
+                if await self._replay_one(entry):
+                    progress = True
+                else:
+                    refused.add(entry.key)
+            self._no_loads_until = self._no_commits_until = 0.0
+
+    async def _replay_one(self, entry: SpoolEntry) -> bool:
+        """Carry out one entry; False if the store is up and yet refuses it."""
+        try:
+            outcome = await self._carry_out(entry)
+        except msgspec.DecodeError:
+            outcome = "unreadable"
+        except StoreError:
+            await self._store.ping()
+            return False
+        if outcome in ("foreign", "unreadable"):
+            await asyncio.to_thread(self._spool.quarantine, entry, outcome)
+            self._on_quarantine()
+        else:
+            self.tally.replayed += 1
+            await asyncio.to_thread(self._spool.done, entry)
+        return True
+
+    async def _carry_out(self, entry: SpoolEntry) -> str:
+        if entry.kind == "amendment":
+            amendment = msgspec.json.decode(entry.payload, type=Amendment)
+            await self._store.amend(entry.key, amendment)
+            return "recorded"
+        commit = await self._commit_of(entry, None)
+        return "recorded" if commit is None else await self._store.commit(entry.key, commit)

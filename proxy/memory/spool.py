@@ -1,0 +1,181 @@
+"""The spool: what the store could not take yet, in one SQLite file that a host's workers share.
+
+An entry is durable when ``put`` returns (``synchronous = FULL``) and stays until it has been
+carried out.  Entries belong to a store, by its name, and are carried out in the order in which they
+came.  Calls block; they are made on a thread, except ``waiting`` and ``idle``, which read shared
+memory only.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from proxy.memory.model import SessionKey
+
+Kind = Literal["commit", "deferred", "amendment"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    store TEXT NOT NULL, tenant TEXT NOT NULL, session TEXT NOT NULL,
+    exchange TEXT NOT NULL, kind TEXT NOT NULL, payload BLOB NOT NULL,
+    created_at REAL NOT NULL, quarantined TEXT,
+    UNIQUE (store, exchange, kind)
+);
+CREATE INDEX IF NOT EXISTS by_session ON entries (store, tenant, session, id);
+"""
+
+
+class SpoolError(Exception):
+    """The spool cannot be read or written, or is full."""
+
+
+class SpoolEntry(NamedTuple):
+    """One thing to do.  ``payload`` is JSON of the value that ``kind`` names."""
+
+    id: int
+    key: SessionKey
+    exchange: str
+    kind: Kind
+    payload: bytes
+
+
+class Spool:
+    """The entries of one store.  Raises SpoolError; sqlite3 errors become it in one place."""
+
+    def __init__(self, path: Path, store: str, max_bytes: int) -> None:
+        self._path, self._store, self._max_bytes = path, store, max_bytes
+        self._lock = threading.Lock()
+        self._db: sqlite3.Connection | None = None
+        self._look: sqlite3.Connection | None = None
+        self._seen = -1
+        self._sessions: frozenset[SessionKey] = frozenset()
+
+    def open(self) -> None:
+        """Create the file (mode 0600) if need be."""
+        with _mapped():
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._db = self._connect()
+            self._db.executescript(_SCHEMA)
+            self._look = self._connect()
+
+    def close(self) -> None:
+        for connection in (self._db, self._look):
+            if connection is not None:
+                connection.close()
+        self._db = self._look = None
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=5)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA secure_delete = ON")
+        return db
+
+    def put(self, key: SessionKey, exchange: str, kind: Kind, payload: bytes) -> None:
+        """Keep an entry; durable on return.  The same exchange and kind again is a no-op."""
+        with self._writing() as db:
+            pages = db.execute("PRAGMA page_count").fetchone()[0]
+            free = db.execute("PRAGMA freelist_count").fetchone()[0]
+            size = db.execute("PRAGMA page_size").fetchone()[0]
+            if (pages - free) * size + len(payload) > self._max_bytes:
+                raise SpoolError("the spool is full")
+            db.execute(
+                "INSERT OR IGNORE INTO entries"
+                " (store, tenant, session, exchange, kind, payload, created_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (self._store, *key, exchange, kind, payload, time.time()),
+            )
+
+    def waiting(self, key: SessionKey) -> bool:
+        """Does this session have entries?  Cheap: asked by every request."""
+        return key in self._waiting_sessions()
+
+    def idle(self) -> bool:
+        """Is there nothing to carry out?"""
+        return not self._waiting_sessions()
+
+    def _waiting_sessions(self) -> frozenset[SessionKey]:
+        look = self._look
+        if look is None:
+            return frozenset()
+        with _mapped():
+            version = look.execute("PRAGMA data_version").fetchone()[0]
+            if version != self._seen:
+                rows = look.execute(
+                    "SELECT DISTINCT tenant, session FROM entries"
+                    " WHERE store = ? AND quarantined IS NULL",
+                    (self._store,),
+                ).fetchall()
+                self._sessions = frozenset(SessionKey(*row) for row in rows)
+                self._seen = version
+        return self._sessions
+
+    def entries(self, key: SessionKey | None = None, limit: int = 1000) -> list[SpoolEntry]:
+        """The oldest entries, of one session or of all, in order."""
+        where = " AND tenant = ? AND session = ?" if key else ""
+        with self._reading() as db:
+            rows = db.execute(
+                "SELECT id, tenant, session, exchange, kind, payload FROM entries"
+                f" WHERE store = ? AND quarantined IS NULL{where} ORDER BY id LIMIT ?",
+                (self._store, *(key or ()), limit),
+            ).fetchall()
+        return [SpoolEntry(r[0], SessionKey(r[1], r[2]), r[3], r[4], r[5]) for r in rows]
+
+    def done(self, entry: SpoolEntry) -> None:
+        with self._writing() as db:
+            db.execute("DELETE FROM entries WHERE id = ?", (entry.id,))
+
+    def quarantine(self, entry: SpoolEntry, reason: str) -> None:
+        """Keep what can never be carried out, out of the way."""
+        with self._writing() as db:
+            db.execute("UPDATE entries SET quarantined = ? WHERE id = ?", (reason, entry.id))
+
+    def depth(self) -> tuple[int, int]:
+        """Entries waiting and quarantined."""
+        with self._reading() as db:
+            row = db.execute(
+                "SELECT count(*) FILTER (WHERE quarantined IS NULL),"
+                " count(*) FILTER (WHERE quarantined IS NOT NULL) FROM entries WHERE store = ?",
+                (self._store,),
+            ).fetchone()
+        return int(row[0]), int(row[1])
+
+    def check(self) -> None:
+        """Raise SpoolError unless the spool can be written."""
+        with self._writing() as db:
+            db.execute("DELETE FROM entries WHERE id = -1")
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, _mapped():
+            if self._db is None:
+                raise SpoolError("the spool is not open")
+            yield self._db
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._reading() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+
+@contextmanager
+def _mapped() -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise SpoolError(f"the spool cannot be used: {error}") from error

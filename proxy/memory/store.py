@@ -1,0 +1,111 @@
+"""The contract of a store.  ``tests/stores/test_contract.py`` runs it on every back end.
+
+A store knows sessions, exchanges and messages, and no policy: what to inject, to supersede or to
+evict has been decided before it is called.  Decided inside ``commit``, because only there it is
+free of races: idempotency, ownership, and the later of two window starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from proxy.memory.model import (
+    Amendment,
+    Ask,
+    Commit,
+    Exchange,
+    Message,
+    Outcome,
+    Page,
+    Session,
+    SessionKey,
+    Snapshot,
+    State,
+)
+
+
+class StoreError(Exception):
+    """A store could not do what it was asked: unreachable, out of time, full, read-only.
+
+    Nothing is known of the outcome; committing again is safe by exchange id.
+    """
+
+
+class StoreTimeout(StoreError):
+    """The store did not answer in time."""
+
+
+class Memory(Protocol):
+    """What a chat request needs."""
+
+    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+        """One consistent look, in one round trip.  An unknown session is ``Snapshot()``."""
+        ...
+
+    async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
+        """The JSON of the messages with these ids; ids that are not there are left out."""
+        ...
+
+    async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
+        """Put an exchange into history: atomic, contiguous, once per exchange id, durable."""
+        ...
+
+    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
+        """Add usage and further choices to a recorded exchange.  Doing it twice is doing it once.
+
+        An unknown exchange is a no-op.
+        """
+        ...
+
+
+class Archive(Protocol):
+    """What people and the memory API need."""
+
+    async def session(self, key: SessionKey) -> Session | None: ...
+
+    async def sessions(
+        self, tenant: str, user: str | None, after: str | None, limit: int
+    ) -> Page[Session]:
+        """A tenant's sessions, newest activity first; with ``user`` only this person's."""
+        ...
+
+    async def messages(
+        self, key: SessionKey, states: Collection[State], after: int, limit: int
+    ) -> Page[Message]:
+        """History by seq, ascending, beginning behind seq ``after``; the cursor is the last seq."""
+        ...
+
+    async def exchange(
+        self, key: SessionKey, exchange: str
+    ) -> tuple[Exchange, Sequence[str]] | None:
+        """An exchange and the ids of its messages, or None."""
+        ...
+
+    async def delete(self, key: SessionKey) -> bool:
+        """Remove a session with all that it owns; False if there was none."""
+        ...
+
+    async def move(self, old: str, new: str) -> int:
+        """Hand all sessions of tenant ``old`` to ``new``; the number moved.
+
+        A session id that ``new`` has already stays with ``old`` and is not counted.
+        """
+        ...
+
+
+class Store(Memory, Archive, Protocol):
+    """Everything, and its lifetime."""
+
+    name: str
+    """The normalised URL without credentials: spooled exchanges belong to it."""
+
+    async def open(self) -> None:
+        """Get ready.  Does not need the server to be there: a proxy starts without its store."""
+        ...
+
+    async def ping(self) -> None:
+        """Raise StoreError unless reads and writes work."""
+        ...
+
+    async def close(self) -> None: ...

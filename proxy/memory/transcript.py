@@ -1,0 +1,175 @@
+"""Writing an exchange down: a plan and a reply become a commit.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from proxy.memory.compose import Prompt
+from proxy.memory.model import (
+    Amendment,
+    Card,
+    Commit,
+    Draft,
+    Exchange,
+    State,
+    WindowMove,
+    message_id,
+)
+from proxy.memory.reconcile import Fresh, Incoming, Plan
+from proxy.memory.window import NOWHERE
+
+Count = Callable[[bytes], int]
+"""Tokens of a message's JSON."""
+
+
+class Said(Incoming, Protocol):
+    """A message of the request, with the JSON that is recorded of it."""
+
+    @property
+    def record(self) -> bytes: ...
+
+
+class Answer(Protocol):
+    """A choice of a reply."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def wire(self) -> bytes | None: ...
+    @property
+    def calls(self) -> tuple[str, ...]: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def blank(self) -> bool: ...
+    @property
+    def complete(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """What a commit says beside the messages; see Commit."""
+
+    exchange: Exchange
+    user: str | None = None
+    system: bytes | None = None
+    system_tokens: int = 0
+    idempotency_key: str | None = None
+    ttl: int | None = None
+    choices: int = 1
+    """Choices that the request asked for (``n``)."""
+
+
+def transcribe(
+    plan: Plan,
+    prompt: Prompt | None,
+    m: Sequence[Said],
+    answers: Sequence[Answer],
+    occasion: Occasion,
+    count: Count,
+) -> Commit:
+    """The commit of an exchange whose reply has these choices so far."""
+    exchange = occasion.exchange
+    drafts = _said(plan, m, exchange, count)
+    base = len(drafts)
+    turn = plan.reply_joins or (drafts[-1].turn if drafts else message_id(exchange.id, base))
+    by_index = {answer.index: answer for answer in answers}
+    if 0 in by_index:
+        drafts.append(_answered(by_index[0], turn, base, exchange, count))
+    reserved = max(0, occasion.choices - 1)
+    if reserved and all(k in by_index for k in range(occasion.choices)):
+        further = (by_index[k] for k in range(1, occasion.choices))
+        drafts += [_answered(a, turn, base + a.index, exchange, count) for a in further]
+        reserved = 0
+    return Commit(
+        exchange=msgspec.structs.replace(exchange, size=len(drafts) + reserved),
+        user=occasion.user,
+        drafts=tuple(drafts),
+        reserved=reserved,
+        superseded=tuple(sorted(plan.superseded)),
+        activated=plan.activated,
+        system=occasion.system,
+        system_tokens=occasion.system_tokens,
+        window=_window(plan, prompt, exchange, drafts),
+        idempotency_key=occasion.idempotency_key,
+        ttl=occasion.ttl,
+    )
+
+
+def amend(
+    commit: Commit, answers: Sequence[Answer], usage: bytes | None, count: Count
+) -> Amendment | None:
+    """What a reply has brought since its commit, or None."""
+    exchange = commit.exchange
+    base = len(commit.drafts) - 1
+    drafts: list[Draft] = []
+    if commit.reserved and commit.drafts:
+        turn = commit.drafts[-1].turn
+        further = (a for a in answers if 0 < a.index <= commit.reserved)
+        drafts = [_answered(a, turn, base + a.index, exchange, count) for a in further]
+    if not drafts and (usage is None or exchange.usage is not None):
+        return None
+    return Amendment(exchange=exchange.id, usage=usage, drafts=tuple(drafts))
+
+
+def _said(plan: Plan, m: Sequence[Said], exchange: Exchange, count: Count) -> list[Draft]:
+    drafts: list[Draft] = []
+    turn = ""
+    for index, fresh in enumerate(plan.fresh):
+        id = message_id(exchange.id, index)
+        turn = id if fresh.opens else fresh.joins or turn or id
+        drafts.append(_draft(fresh, m[fresh.i], id, turn, exchange, count))
+    return drafts
+
+
+def _draft(
+    fresh: Fresh, message: Said, id: str, turn: str, exchange: Exchange, count: Count
+) -> Draft:
+    card = Card(
+        id=id,
+        role=message.role,
+        tokens=count(message.record),
+        digest=message.digest,
+        calls=message.calls,
+        answers=message.answers,
+        evidence=fresh.replaces.evidence if fresh.replaces else False,
+        created_at=exchange.created_at,
+    )
+    return Draft(card=card, turn=turn, body=message.record)
+
+
+def _answered(answer: Answer, turn: str, index: int, exchange: Exchange, count: Count) -> Draft:
+    card = Card(
+        id=message_id(exchange.id, index),
+        role="assistant",
+        tokens=0 if answer.blank else count(answer.body),
+        digest=answer.digest,
+        calls=answer.calls,
+        origin="response",
+        evidence=True,
+        incomplete=not answer.complete,
+        blank=answer.blank,
+        choice=answer.index,
+        created_at=exchange.created_at,
+    )
+    state: State = "active" if answer.index == 0 else "superseded"
+    return Draft(card=card, turn=turn, body=answer.body, wire=answer.wire, state=state)
+
+
+def _window(
+    plan: Plan, prompt: Prompt | None, exchange: Exchange, drafts: Sequence[Draft]
+) -> WindowMove | None:
+    if prompt is None or not (prompt.moved or prompt.anew):
+        return None
+    first = next((e.card.id for e in plan.log if e.position >= prompt.start), None)
+    if prompt.start == NOWHERE or first is None:
+        first = drafts[0].card.id if drafts else None
+    if first is None:
+        return None
+    return WindowMove(profile=exchange.profile, start=first, anew=prompt.anew)

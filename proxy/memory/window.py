@@ -1,0 +1,105 @@
+"""Windows: which part of the log is put into a prompt.  Pure functions of cards.
+
+A window bounds what the proxy injects, never what the client sent.  It starts at a position that is
+stored, and stays put until the window overflows; then it moves in one step until at most
+``evict_to`` of the limit is left, so that the prompt keeps a steady prefix (upstreams bill a cached
+prefix at a fraction of the price).  ``evict_to = 1`` is the classic sliding window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import NamedTuple
+
+from proxy.memory.model import BEGINNING, Entry, Position
+
+NOWHERE = Position(2**53, 2**53)
+"""Behind every message: the start of an empty window."""
+
+
+class Size(NamedTuple):
+    """How much of a log: messages that can be sent, and their tokens."""
+
+    messages: int
+    tokens: int
+
+
+def size(entries: Iterable[Entry]) -> Size:
+    """Blank messages are never sent and count nothing."""
+    tokens = [entry.card.tokens for entry in entries if not entry.card.blank]
+    return Size(len(tokens), sum(tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """At most ``max_messages`` and ``max_tokens`` (None: no bound) of the log, the newest.
+
+    ``by_turn`` evicts whole turns, so that a window starts at a user message.
+    """
+
+    max_messages: int | None = None
+    max_tokens: int | None = None
+    evict_to: float = 1.0
+    by_turn: bool = True
+
+    def at_most(self, tokens: int) -> Window:
+        """This window, sliding exactly, within so many tokens as well."""
+        bound = tokens if self.max_tokens is None else min(tokens, self.max_tokens)
+        return replace(self, max_tokens=max(0, bound), evict_to=1.0)
+
+    def holds(self, what: Size, share: float = 1.0) -> bool:
+        """Is this at most ``share`` of the limit?"""
+        messages_fit = self.max_messages is None or what.messages <= share * self.max_messages
+        return messages_fit and (self.max_tokens is None or what.tokens <= share * self.max_tokens)
+
+
+def advance(
+    log: Sequence[Entry], start: Position, window: Window, running: int | None = None
+) -> Position:
+    """Where the window starts now.
+
+    ``log`` is sorted by position and begins at or before ``start``.  The turn ``running`` is always
+    in the window, even when it alone exceeds the limit.  An empty window starts NOWHERE.
+    """
+    shown = [entry for entry in log if entry.position >= start or entry.position.turn == running]
+    if window.holds(size(shown)):
+        return start
+    always = size(entry for entry in shown if entry.position.turn == running)
+    units = _units([e for e in shown if e.position.turn != running], by_turn=window.by_turn)
+    kept = _newest(units, always, window, window.evict_to)
+    kept = kept or _newest(units, always, window, 1.0)[:1]
+    if kept:
+        return kept[-1][0].position
+    newest = shown[-1].position.turn if shown else None
+    return NOWHERE if running is None or running != newest else Position(running, 0)
+
+
+def _units(entries: Sequence[Entry], *, by_turn: bool) -> list[list[Entry]]:
+    if not by_turn:
+        return [[entry] for entry in entries]
+    return [list(group) for _, group in groupby(entries, key=lambda e: e.position.turn)]
+
+
+def _newest(
+    units: Sequence[list[Entry]], always: Size, window: Window, share: float
+) -> list[list[Entry]]:
+    """The newest units, newest first, that fit beside what is always there."""
+    kept: list[list[Entry]] = []
+    messages, tokens = always
+    for unit in reversed(units):
+        more = size(unit)
+        messages, tokens = messages + more.messages, tokens + more.tokens
+        if not window.holds(Size(messages, tokens), share):
+            break
+        kept.append(unit)
+    return kept
+
+
+def view(log: Sequence[Entry], start: Position, running: int | None = None) -> list[Entry]:
+    """The entries that a window starting there shows."""
+    return [e for e in log if e.position >= start or e.position.turn == running]
+
+
+__all__ = ["BEGINNING", "NOWHERE", "Size", "Window", "advance", "size", "view"]

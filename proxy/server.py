@@ -1,0 +1,184 @@
+"""The listening socket and the processes behind it.  Knows uvicorn; must not know the application.
+
+One worker serves in this process.  Several are spawned, not forked, around one socket that is
+bound and listening before any of them starts: a port in use is found at once, and who connects
+early waits instead of being refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from asyncio import Protocol
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from proxy import logs
+from proxy.settings import ServerSettings, Settings
+from proxy.telemetry import FOLDER
+from proxy.wire.server import HttpProtocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.types import ASGIApp
+
+BACKLOG = 2048
+KEEP_ALIVE_SECONDS = 75
+"""Longer than the clients' own limits, so that it is they who close: nginx 60, httpx 5."""
+
+_LOG = logging.getLogger("proxy.server")
+
+
+class ServerError(Exception):
+    """The server cannot start, in one sentence for whoever started it."""
+
+
+def run(
+    settings: Settings,
+    factory: Callable[[], ASGIApp],
+    announce: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Serve until SIGINT or SIGTERM, then drain; returns when all is done.
+
+    ``factory`` makes the application in each worker, and is pickled for that where there are
+    several.  ``announce`` is told the address, ``http://127.0.0.1:8080``, once it is bound.
+    Raises ServerError if the port cannot be had or the application does not start.
+    """
+    with listen(settings.server) as listener:
+        config = _configuration(settings, factory)
+        address = address_of(listener)
+        announce(address)
+        _LOG.info("listening", extra={"fields": {"address": address}})
+        if settings.server.workers == 1:
+            _serve_here(config, listener)
+        else:
+            _serve_in_workers(config, listener)
+
+
+def listen(server: ServerSettings) -> socket.socket:
+    """A listening socket.  Port 0 takes any free one.  Raises ServerError."""
+    place = f"{server.host}:{server.port}"
+    try:
+        found = socket.getaddrinfo(
+            server.host, server.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except socket.gaierror as error:
+        raise ServerError(f"there is no address for the host {server.host!r}") from error
+    listener = socket.socket(found[0][0], socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":  # elsewhere it would let two servers share the port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(found[0][4])
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise ServerError(f"cannot listen on {place}: {_reason(error)}") from error
+    listener.set_inheritable(True)
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _reason(error: OSError) -> str:
+    text = (error.strerror or str(error)).lower()
+    return f"{text}; choose another port with --port"
+
+
+def _configuration(settings: Settings, factory: Callable[[], ASGIApp]) -> uvicorn.Config:
+    server = settings.server
+    return uvicorn.Config(
+        factory,
+        factory=True,
+        interface="asgi3",
+        loop="auto",  # uvloop where it exists
+        http=Heads(server.max_header_bytes),  # type: ignore[arg-type]
+        ws="none",
+        lifespan="on",
+        workers=server.workers,
+        log_config=logs.configuration(server.log_level, server.log_format),
+        access_log=False,  # ours says more and costs less
+        # The peer decides who is on loopback; X-Forwarded-For must not.
+        proxy_headers=False,
+        server_header=False,
+        date_header=True,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=math.ceil(server.shutdown_timeout),
+    )
+
+
+def _serve_here(config: uvicorn.Config, listener: socket.socket) -> None:
+    server = uvicorn.Server(config)
+    with _orderly_end():
+        try:
+            server.run(sockets=[listener])
+        except SystemExit as end:
+            if end.code == STARTUP_FAILURE:
+                raise _not_started() from end
+            raise
+
+
+def _serve_in_workers(config: uvicorn.Config, listener: socket.socket) -> None:
+    with tempfile.TemporaryDirectory(prefix="memory-proxy-", ignore_cleanup_errors=True) as folder:
+        os.environ[FOLDER] = folder  # the workers' metrics; they inherit the environment
+        try:
+            workers = Multiprocess(config, sockets=[listener])
+            workers.run()
+        finally:
+            del os.environ[FOLDER]
+    if any(process.exitcode == STARTUP_FAILURE for process in workers.processes):
+        raise _not_started()
+
+
+def _not_started() -> ServerError:
+    return ServerError("the proxy did not start; the lines above say why")
+
+
+@contextmanager
+def _orderly_end() -> Iterator[None]:
+    """Let a drained server end with status 0, whether it was Ctrl-C or SIGTERM that ended it.
+
+    uvicorn raises the signal once more after its shutdown, for whoever handled it before.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # uvicorn listens to no signals there either
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.flush()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """Makes the protocol of a connection, with our bound on the request's head; can be pickled."""
+
+    max_head_bytes: int
+
+    def __call__(self, **arguments: Any) -> Protocol:
+        return _protocol(self.max_head_bytes)(**arguments)
+
+
+@functools.cache
+def _protocol(max_head_bytes: int) -> type[HttpProtocol]:
+    return type("HttpProtocol", (HttpProtocol,), {"max_head_bytes": max_head_bytes})

@@ -1,0 +1,43 @@
+"""The settings: what they are, where they come from, what is wrong with them.
+
+Knows names, types, defaults and rules; must not know what anything is used for, and touches
+nothing outside the process but the configuration file.
+
+``sections``  [server] [upstream] [store] [spool] [tenancy] [[clients]]
+``memory``    [memory], its parts, and the inheritance of [profiles.NAME]
+``model``     all of them together, and the rules between them
+``sources``   command line, environment and file, as trees of raw values with their origins
+``load``      the sources merged, checked and every problem told at once
+``display``   the effective values with secrets masked
+"""
+
+from __future__ import annotations
+
+from proxy.settings.display import effective, without_credentials
+from proxy.settings.load import load
+from proxy.settings.memory import ProfileSettings
+from proxy.settings.model import Settings
+from proxy.settings.sections import (
+    ClientSettings,
+    ServerSettings,
+    SpoolSettings,
+    StoreSettings,
+    TenancySettings,
+    UpstreamSettings,
+)
+from proxy.settings.sources import SettingsError
+
+__all__ = [
+    "ClientSettings",
+    "ProfileSettings",
+    "ServerSettings",
+    "Settings",
+    "SettingsError",
+    "SpoolSettings",
+    "StoreSettings",
+    "TenancySettings",
+    "UpstreamSettings",
+    "effective",
+    "load",
+    "without_credentials",
+]

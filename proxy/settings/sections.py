@@ -1,0 +1,185 @@
+"""The sections that are not about memory.  Times are seconds, sizes are bytes."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+MIB = 1024 * 1024
+
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2, token
+_ORIGIN = re.compile(r"https?://[^/?#@\s]+")
+_STORES = re.compile(
+    r"(?:sqlite:///[^/?#\s]|sqlite:////[^/?#\s]|rediss?://[^/\s]|rediss?\+(?:cluster|sentinel)://[^/\s]"
+    r"|memory://$)"
+)
+_STORE_HINT = (
+    "must be sqlite:///relative.db, sqlite:////absolute.db, redis://, rediss://, redis+cluster://, "
+    "redis+sentinel://host:26379/service or memory://"
+)
+
+
+class Section(BaseModel):
+    """Values that never change, with no names but its own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def _http_url(text: str) -> str:
+    try:
+        url = urlsplit(text)
+        port_ok = url.port != 0
+    except ValueError as error:
+        raise ValueError("must be a URL such as http://127.0.0.1:11434/v1") from error
+    if url.scheme not in ("http", "https") or not url.hostname or not port_ok:
+        raise ValueError("must be a URL such as http://127.0.0.1:11434/v1")
+    if re.search(r"[\s\x00-\x1f]", text):
+        raise ValueError("must not hold white space")
+    return text
+
+
+def _upstream_url(text: str) -> str:
+    url = urlsplit(_http_url(text))
+    if url.username is not None or url.fragment:
+        raise ValueError("must hold neither credentials nor a fragment; clients send their own key")
+    return text
+
+
+def _store_url(text: str) -> str:
+    if not _STORES.match(text):
+        raise ValueError(_STORE_HINT)
+    return text
+
+
+def _header_name(text: str) -> str:
+    if not _HEADER.fullmatch(text):
+        raise ValueError("must be a header name such as X-Thread-Id")
+    return text
+
+
+def _origin(text: str) -> str:
+    if text != "*" and not _ORIGIN.fullmatch(text):
+        raise ValueError("must be an origin such as https://chat.example.com, without a path")
+    return text
+
+
+def _secret(value: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[\x21-\x7e]+", value.get_secret_value()):
+        raise ValueError("must be visible ASCII characters without spaces, and not empty")
+    return value
+
+
+Secret = Annotated[SecretStr, AfterValidator(_secret)]
+Header = Annotated[str, AfterValidator(_header_name)]
+Origin = Annotated[str, AfterValidator(_origin)]
+Digest = Annotated[
+    str, AfterValidator(str.lower), Field(pattern=r"^[0-9A-Fa-f]{64}$")
+]  # SHA-256 in hex
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class ServerSettings(Section):
+    """[server]: our own socket and what we accept on it."""
+
+    host: str = Field(default="127.0.0.1", min_length=1)
+    port: int = Field(default=8080, ge=0, le=65535)
+    workers: int = Field(default=1, ge=1, le=1024)
+    max_body_bytes: int = Field(default=32 * MIB, ge=1)
+    max_header_bytes: int = Field(default=64 * 1024, ge=1024)
+    body_timeout: Seconds = 30.0
+    max_concurrent_requests: int = Field(default=0, ge=0)
+    cors_origins: tuple[Origin, ...] = ()
+    shutdown_timeout: float = Field(default=30.0, ge=0)
+    admin_key: Secret | None = None
+    session_aliases: tuple[Header, ...] = (
+        "X-Conversation-Id",
+        "X-Thread-Id",
+        "X-OpenWebUI-Chat-Id",
+        "Helicone-Session-Id",
+        "X-Litellm-Session-Id",
+        "X-Sm-Conversation-Id",
+    )
+    user_aliases: tuple[Header, ...] = (
+        "X-OpenWebUI-User-Id",
+        "Helicone-User-Id",
+        "X-Sm-User-Id",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["human", "json"] = "human"
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _any_case(cls, value: object) -> object:
+        return value.lower() if isinstance(value, str) else value
+
+
+class UpstreamSettings(Section):
+    """[upstream]: where requests go."""
+
+    url: Annotated[str, AfterValidator(_upstream_url)] = "https://api.openai.com/v1"
+    client: Literal["aiohttp", "httpx"] = "aiohttp"
+    api_key: Secret | None = None
+    connect_timeout: Seconds = 5.0
+    read_timeout: Seconds = 600.0
+    trust_env: bool = False
+    ca_file: str | None = Field(default=None, min_length=1)
+    proxy: Annotated[str, AfterValidator(_http_url)] | None = Field(default=None, repr=False)
+    retry_too_long: bool = True
+
+
+class StoreSettings(Section):
+    """[store]: where memory lives."""
+
+    url: Annotated[str, AfterValidator(_store_url)] = Field(
+        default="sqlite:///data/memory.db", repr=False, validate_default=True
+    )
+    timeout: Seconds = 0.25
+    commit_timeout: Seconds | None = None
+    on_failure: Literal["open", "closed"] = "open"
+    wait_replicas: int = Field(default=0, ge=0)
+
+    @property
+    def commit_limit(self) -> float:
+        """``commit_timeout``, else what suits the back end: SQLite's writers queue for the file."""
+        if self.commit_timeout is not None:
+            return self.commit_timeout
+        return 2.5 if self.url.startswith("sqlite:") else 0.5
+
+
+class SpoolSettings(Section):
+    """[spool]: where exchanges wait while the store is away."""
+
+    path: str = Field(default="./data/spool.db", min_length=1)
+    max_bytes: int = Field(default=1024 * MIB, ge=MIB)
+
+
+class TenancySettings(Section):
+    """[tenancy]: whose memory a request means."""
+
+    mode: Literal["key", "single", "clients"] = "key"
+    require_user: bool = False
+
+
+class ClientSettings(Section):
+    """One of [[clients]]: a name, the hashes of its keys, and what they may do."""
+
+    name: str = Field(pattern=r"^[a-z0-9_-]+$")
+    key_sha256: tuple[Digest, ...] = Field(min_length=1, repr=False)
+    profiles: tuple[str, ...] = ("*",)
+    allowed_paths: tuple[str, ...] = (
+        "chat/completions",
+        "completions",
+        "responses",
+        "embeddings",
+        "models",
+    )
+    signing_secret: Secret | None = None
+
+    @field_validator("signing_secret", mode="after")
+    @classmethod
+    def _not_yet(cls, value: SecretStr | None) -> None:
+        if value is not None:
+            raise ValueError("signed ids are not available in this version")

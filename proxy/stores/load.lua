@@ -1,0 +1,109 @@
+-- One look at a session.  Lua, because where the log begins is known only here: without it a load
+-- would take three round trips, and commits could come in between.
+--
+-- ARGV: profile, whole (0/1), max_messages, max_tokens ('' for none), idempotency key, the time
+-- since when keys count.
+-- Returns {} for an unknown session, else { owner, system, system_tokens, messages, tokens, start,
+-- last, last's usage, attempt, attempt's usage, entries joined by commas, first turn shown,
+-- other turns shown, bodies of the shown entries, inactive choices joined by commas }.
+
+local profile, whole, key, oldest = ARGV[1], ARGV[2] == '1', ARGV[5], tonumber(ARGV[6])
+local max_messages, max_tokens = tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local meta = redis.call('HMGET', META, 'next', 'owner', 'system', 'system_tokens', 'messages',
+  'tokens', 'last', 'window:' .. profile)
+if not meta[1] then return {} end
+local start, last = meta[8], meta[7]
+
+local function exceeded(messages, tokens)
+  return (max_messages and messages > max_messages) or (max_tokens and tokens > max_tokens)
+end
+
+-- The turn at which a log of just more than the bounds begins.
+local function begins_at()
+  if not exceeded(tonumber(meta[5]), tonumber(meta[6])) then return 0 end
+  local messages, tokens, offset = 0, 0, 0
+  while true do
+    local rows = redis.call('ZREVRANGE', ACTIVE, offset, offset + 49, 'WITHSCORES')
+    if #rows == 0 then return 0 end
+    for i = 1, #rows, 2 do
+      messages, tokens = messages + 1, tokens + tonumber(string.sub(rows[i], 12))
+      if exceeded(messages, tokens) then return tonumber(rows[i + 1]) end
+    end
+    offset = offset + 50
+  end
+end
+
+-- The turns before `begin` that the last exchange belongs to, ascending: late answers to a call.
+local function older_turns(begin)
+  local turns, known = {}, {}
+  local first, size = exchange_of(last)
+  for index = 0, size - 1 do
+    local tokens, turn, seq = message_at(last, index)
+    turn = tonumber(turn)
+    if turn and turn < begin and not known[turn]
+      and redis.call('ZSCORE', ACTIVE, seq .. ' ' .. tokens) then
+      known[turn] = true
+      turns[#turns + 1] = turn
+    end
+  end
+  table.sort(turns)
+  return turns
+end
+
+local function places(from, to)
+  local found = redis.call('ZRANGEBYSCORE', ACTIVE, from, to)
+  for i = 1, #found do found[i] = string.sub(found[i], 1, 10) end
+  return found
+end
+
+local function entries(seqs)
+  local cards = fetch(CARDS, seqs)
+  for i = 1, #cards do cards[i] = string.sub(cards[i], string.find(cards[i], ' ', 1, true) + 1) end
+  return table.concat(cards, ',')
+end
+
+local function inactive_choices()
+  local seqs = {}
+  local exchanges = redis.call('SMEMBERS', CHOICES)
+  table.sort(exchanges)
+  for _, id in ipairs(exchanges) do
+    local _, size = exchange_of(id)
+    for index = 0, size - 1 do
+      local tokens, _, seq = message_at(id, index)
+      if tokens and not redis.call('ZSCORE', ACTIVE, seq .. ' ' .. tokens) then
+        seqs[#seqs + 1] = seq
+      end
+    end
+  end
+  return entries(seqs)
+end
+
+local newest = redis.call('ZREVRANGE', ACTIVE, 0, 0, 'WITHSCORES')[2]
+local begin = 0
+if start and newest then
+  begin = math.min(tonumber(string.match(start, '^%d+')), tonumber(newest))
+elseif not start then
+  begin = begins_at()
+end
+local others = begin > 0 and older_turns(begin) or {}
+local shown = {}
+for _, turn in ipairs(others) do
+  for _, seq in ipairs(places(turn, turn)) do shown[#shown + 1] = seq end
+end
+for _, seq in ipairs(places(begin, '+inf')) do shown[#shown + 1] = seq end
+
+local _, _, _, newest_record = exchange_of(last)
+local attempt, attempt_usage = false, false
+local since = key ~= '' and redis.call('ZSCORE', IDEMPOTENCY, key)
+if since and tonumber(since) > oldest then
+  local id = redis.call('HGET', EXCHANGES, 'k' .. key)
+  local _, _, _, record = exchange_of(id)
+  attempt, attempt_usage = record, redis.call('HGET', EXCHANGES, 'u' .. id)
+end
+return {
+  meta[2], meta[3], meta[4], meta[5], meta[6], start, newest_record,
+  redis.call('HGET', EXCHANGES, 'u' .. last), attempt, attempt_usage,
+  entries(whole and places('-inf', '+inf') or shown), string.format('%d', begin),
+  table.concat(others, ','), fetch(LOG, shown), whole and inactive_choices() or '',
+}

@@ -1,0 +1,113 @@
+"""What every store does alike before it writes: message ids as places, a commit in its final form.
+
+Pure.  Knows the domain values and no back end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from proxy.memory.model import Ask, Card, Commit, Exchange, Position, SessionKey
+
+FIRST_SEQ = 1
+"""Sequence numbers start here, so that ``BEGINNING`` lies before every message."""
+
+
+class Place(NamedTuple):
+    """Where a message id points: the exchange, and the index in it."""
+
+    exchange: str
+    number: int
+
+
+class Span(NamedTuple):
+    """The sequence numbers that an exchange has taken: ``size`` of them from ``first``."""
+
+    first: int
+    size: int
+
+    def seq(self, index: int) -> int | None:
+        return self.first + index if index < self.size else None
+
+
+def locate(message: str) -> Place | None:
+    """The place that a message id means, None for a string that no message can be called.
+
+    Strict, because seqs are computed from it: ``x.01`` must not find ``x.1``.
+    """
+    exchange, dot, tail = message.rpartition(".")
+    digits = tail.isascii() and tail.isdigit() and len(tail) <= 9
+    if not dot or not digits or str(int(tail)) != tail:
+        return None
+    return Place(exchange, int(tail))
+
+
+def locate_all(messages: Iterable[str]) -> list[Place]:
+    return [place for place in map(locate, messages) if place is not None]
+
+
+def sized(commit: Commit) -> Exchange:
+    """The exchange of a commit, with the number of places that it takes in history."""
+    size = len(commit.drafts) + commit.reserved
+    if commit.exchange.size == size:
+        return commit.exchange
+    return msgspec.structs.replace(commit.exchange, size=size)
+
+
+def is_choice(card: Card) -> bool:
+    """Whether this message shows that its reply had several choices."""
+    return card.choice > 0 and card.origin == "response"
+
+
+def begins_at(
+    active: Iterable[tuple[int, int]], start: Position | None, newest: int, ask: Ask
+) -> int:
+    """The turn that a bounded log begins with.
+
+    ``active`` yields (turn, tokens) of the active log from its end backwards, and is read no
+    further than needed.  ``newest`` is the last turn of the log.
+    """
+    if start is not None:
+        return min(start.turn, newest)
+    if ask.max_messages is None and ask.max_tokens is None:
+        return 0
+    messages = tokens = 0
+    for turn, size in active:
+        messages, tokens = messages + 1, tokens + size
+        if _exceeds(messages, ask.max_messages) or _exceeds(tokens, ask.max_tokens):
+            return turn
+    return 0
+
+
+def fits(messages: int, tokens: int, ask: Ask) -> bool:
+    """Whether the bounds of ``ask`` let the entire log in."""
+    return not (_exceeds(messages, ask.max_messages) or _exceeds(tokens, ask.max_tokens))
+
+
+def _exceeds(value: int, bound: int | None) -> bool:
+    return bound is not None and value > bound
+
+
+def shown(turn: int, first: int, others: Collection[int]) -> bool:
+    """Whether a turn belongs to a log from turn ``first``, with whole turns ``others`` besides."""
+    return turn >= first or turn in others
+
+
+def sessions_cursor(last_active_at: float, session: str) -> str:
+    """The cursor behind a session in a list; visible ASCII like the id it ends with."""
+    return f"{last_active_at!r}:{session}"
+
+
+def read_cursor(cursor: str) -> tuple[float, str]:
+    """The inverse of :func:`sessions_cursor`.  Raises ValueError for anything else."""
+    at, colon, session = cursor.partition(":")
+    if not colon:
+        raise ValueError("not a cursor of this list")
+    return float(at), session
+
+
+def rehomed(key: SessionKey, tenant: str) -> SessionKey:
+    return SessionKey(tenant, key.session)

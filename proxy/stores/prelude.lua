@@ -1,0 +1,90 @@
+-- What several scripts share: it is put in front of each of them when it is loaded.
+--
+-- Every script gets the keys of one session, all under one hash tag, as its first seven:
+--   meta       hash: owner, system, system_tokens, next, messages, tokens, last, profile, ttl, created,
+--              active_at, revision, window:PROFILE -> "turn seq"
+--   cards      hash: seq -> tokens SPACE [[turn,seq],card]   every message, written once
+--   log        hash: seq -> body, w<seq> -> wire where it differs
+--   active     zset: "seq tokens", score turn                the log: sorted by (turn, seq)
+--   exchanges  hash: x<id> -> first SP size SP started SP record, u<id> -> usage, k<key> -> id
+--   keys       zset: idempotency key, score its time
+--   choices    set: exchanges whose reply has several choices
+-- A seq is ten digits wide, so that members of one turn sort by it.  Messages are opaque strings.
+-- Time comes in arguments; nothing here depends on anything but keys and arguments.
+
+local META, CARDS, LOG, ACTIVE = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local EXCHANGES, IDEMPOTENCY, CHOICES = KEYS[5], KEYS[6], KEYS[7]
+local SESSION_KEYS = 7
+local BATCH = 1000 -- unpack fails near 8,000 items
+
+local function padded(seq)
+  return string.format('%010d', seq)
+end
+
+-- first, size, started_at, record of an exchange, or nil
+local function exchange_of(id)
+  local found = redis.call('HGET', EXCHANGES, 'x' .. id)
+  if not found then return nil end
+  local first, size, started, record = string.match(found, '^(%d+) (%d+) (%S+) (.*)$')
+  return tonumber(first), tonumber(size), tonumber(started), record
+end
+
+-- tokens, turn and seq (padded) of the message at an index of an exchange, or nil
+local function message_at(id, index)
+  local first, size = exchange_of(id)
+  if not first or tonumber(index) >= size then return nil end
+  local seq = padded(first + tonumber(index))
+  local card = redis.call('HGET', CARDS, seq)
+  if not card then return nil end
+  local tokens, turn = string.match(card, '^(%d+) %[%[(%d+),')
+  return tokens, turn, seq
+end
+
+-- Add to the counts of the active log.
+local function count(messages, tokens)
+  redis.call('HINCRBY', META, 'messages', messages)
+  redis.call('HINCRBY', META, 'tokens', tokens)
+end
+
+local function activate(tokens, turn, seq)
+  if redis.call('ZADD', ACTIVE, turn, seq .. ' ' .. tokens) == 1 then count(1, tokens) end
+end
+
+local function supersede(tokens, seq)
+  if redis.call('ZREM', ACTIVE, seq .. ' ' .. tokens) == 1 then count(-1, -tokens) end
+end
+
+-- Write the draft that begins at ARGV[at]: card, tokens, active, choice, the place that its turn
+-- began at (exchange, index), body, wire ('' where it is the body).
+local DRAFT_SIZE = 9
+local function put(id, seq, at)
+  local tokens, place = ARGV[at + 1], padded(seq)
+  local _, turn = nil, nil
+  if ARGV[at + 4] ~= '' then _, turn = message_at(ARGV[at + 4], ARGV[at + 5]) end
+  turn = turn or string.format('%d', seq)
+  local entry = '[[' .. turn .. ',' .. string.format('%d', seq) .. '],' .. ARGV[at] .. ']'
+  redis.call('HSET', CARDS, place, tokens .. ' ' .. entry)
+  redis.call('HSET', LOG, place, ARGV[at + 6])
+  if ARGV[at + 7] == '1' then redis.call('HSET', LOG, 'w' .. place, ARGV[at + 8]) end
+  if ARGV[at + 2] == '1' then activate(tokens, turn, place) end
+  if ARGV[at + 3] == '1' then redis.call('SADD', CHOICES, id) end
+end
+
+-- HMGET of any number of fields.
+local function fetch(key, fields)
+  local values = {}
+  for i = 1, #fields, BATCH do
+    local last = math.min(i + BATCH - 1, #fields)
+    for _, value in ipairs(redis.call('HMGET', key, unpack(fields, i, last))) do
+      values[#values + 1] = value
+    end
+  end
+  return values
+end
+
+-- Give all keys of the session the time to live (seconds); 0 is for ever.
+local function expire(ttl)
+  for i = 1, SESSION_KEYS do
+    if ttl > 0 then redis.call('EXPIRE', KEYS[i], ttl) else redis.call('PERSIST', KEYS[i]) end
+  end
+end

@@ -1,0 +1,151 @@
+"""Connections to Redis: how commands get there and replies come back.  Knows no chats.
+
+redis-py connects, authenticates and parses; its pools and its retries are left out: a pool costs as
+much per command as the command, and ten retries with backoff are no use to a request that waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.sentinel import Sentinel
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ReadOnlyError, RedisClusterException, RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from proxy.memory.store import StoreError, StoreTimeout
+
+T = TypeVar("T")
+Command = Sequence[Any]
+
+MAX_CONNECTIONS = 32
+"""Most connections to one server; who needs one more waits, within its own time limit."""
+
+
+class Link(Protocol):
+    """The way to wherever the keys are."""
+
+    async def run(self, key: bytes, *commands: Command) -> list[Any]:
+        """Send commands for one slot together; the replies in order, error replies in place."""
+        ...
+
+    async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
+        """Send commands for any keys; the replies in order.  Raises the first error reply."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Lane:
+    """Connections to one server, opened when needed and kept.
+
+    ``make`` gives a connection that is not yet open.
+    """
+
+    def __init__(self, make: Callable[[], AbstractConnection], limit: int = MAX_CONNECTIONS) -> None:
+        self._make = make
+        self._free = asyncio.Semaphore(limit)
+        self._idle: deque[AbstractConnection] = deque()
+
+    def __repr__(self) -> str:
+        return f"<Lane [{len(self._idle)} idle]>"
+
+    async def run(self, *commands: Command) -> list[Any]:
+        """Replies in order.  Raises RedisConnectionError where the server cannot be asked.
+
+        A connection that was idle may have been closed by the server: then once more on a new one.
+        What is sent twice must be harmless twice.
+        """
+        async with self._free:
+            if self._idle:
+                try:
+                    return await self._exchange(self._idle.pop(), commands)
+                except RedisConnectionError:
+                    await self.close()
+            return await self._exchange(self._make(), commands)
+
+    async def _exchange(
+        self, connection: AbstractConnection, commands: Sequence[Command]
+    ) -> list[Any]:
+        try:
+            await connection.send_packed_command(_packed(connection, commands), check_health=False)
+            replies = [await _reply(connection) for _ in commands]
+        except BaseException as error:
+            # Cancelled included: a reply that nobody has read must not be the next one's.
+            await connection.disconnect(nowait=True)
+            if isinstance(error, asyncio.CancelledError):
+                # The server may hang: those that are idle are no better.
+                await self.close()
+            raise
+        self._idle.append(connection)
+        return replies
+
+    async def close(self) -> None:
+        """Close what is idle."""
+        while self._idle:
+            await self._idle.pop().disconnect(nowait=True)
+
+
+class Direct:
+    """A single server: standalone, or the master that Sentinel names."""
+
+    def __init__(
+        self, make: Callable[[], AbstractConnection], sentinel: Sentinel | None = None
+    ) -> None:
+        self._lane = Lane(make)
+        self._sentinel = sentinel
+
+    async def run(self, key: bytes, *commands: Command) -> list[Any]:
+        return await self._lane.run(*commands)
+
+    async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
+        if not commands:
+            return []
+        return checked(await self._lane.run(*(command for _, command in commands)))
+
+    async def close(self) -> None:
+        await self._lane.close()
+        if self._sentinel is not None:
+            for client in self._sentinel.sentinels:
+                await client.aclose()
+
+
+def checked(replies: list[Any]) -> list[Any]:
+    """The replies, if none of them is an error; raises the first that is."""
+    for reply in replies:
+        if isinstance(reply, Exception):
+            raise reply
+    return replies
+
+
+async def bounded(work: Awaitable[T], seconds: float) -> T:
+    """The result of ``work``.  The one place where Redis' errors become StoreError."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    except (TimeoutError, RedisTimeoutError) as error:
+        raise StoreTimeout(f"Redis took longer than {seconds:g} s") from error
+    except (RedisError, RedisClusterException, OSError, msgspec.MsgspecError) as error:
+        raise StoreError(f"Redis: {error}") from error
+
+
+def _packed(connection: AbstractConnection, commands: Sequence[Command]) -> list[bytes]:
+    packed: list[bytes] = []
+    for command in commands:
+        packed += connection.pack_command(*command)
+    return packed
+
+
+async def _reply(connection: AbstractConnection) -> Any:
+    try:
+        return await connection.read_response()
+    except ReadOnlyError as error:
+        # The master has become a replica: another connection may lead to the new one.
+        raise RedisConnectionError(str(error)) from error
+    except ResponseError as error:
+        return error

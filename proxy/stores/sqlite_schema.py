@@ -1,0 +1,135 @@
+"""The SQLite file: how it is opened, what is in it, how it grows from version to version.
+
+Knows SQL and the file system, no chats.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from proxy.memory.store import StoreError
+
+FILE_MODE = 0o600
+"""Conversations are private: nobody but the owner of the process reads them."""
+
+# Rows of a session lie side by side (WITHOUT ROWID, session first): a load reads neighbours.
+# entry stands before body, so that reading cards does not read the pages of long bodies.
+_VERSION_1 = """
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    session TEXT NOT NULL,
+    owner TEXT,
+    system BLOB,
+    system_tokens INTEGER NOT NULL,
+    next INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    last TEXT,
+    ttl INTEGER NOT NULL,
+    expires_at REAL,
+    created_at REAL NOT NULL,
+    last_active_at REAL NOT NULL,
+    UNIQUE (tenant, session)
+);
+CREATE INDEX activity ON sessions (tenant, last_active_at, session);
+CREATE INDEX activity_of_user ON sessions (tenant, owner, last_active_at, session)
+    WHERE owner IS NOT NULL;
+CREATE INDEX expiry ON sessions (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE messages (
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    turn INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    active INTEGER NOT NULL,
+    entry BLOB NOT NULL,
+    body BLOB NOT NULL,
+    wire BLOB,
+    PRIMARY KEY (session, seq)
+) WITHOUT ROWID;
+CREATE INDEX log ON messages (session, turn, seq, tokens) WHERE active = 1;
+CREATE TABLE exchanges (
+    session INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    choices INTEGER NOT NULL,
+    profile TEXT NOT NULL,
+    started_at REAL NOT NULL,
+    created_at REAL NOT NULL,
+    record BLOB NOT NULL,
+    usage BLOB,
+    PRIMARY KEY (session, id)
+) WITHOUT ROWID;
+CREATE INDEX choices ON exchanges (session, first) WHERE choices = 1;
+CREATE TABLE windows (
+    session INTEGER NOT NULL,
+    profile TEXT NOT NULL,
+    turn INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (session, profile)
+) WITHOUT ROWID;
+CREATE TABLE keys (
+    session INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    exchange TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    PRIMARY KEY (session, key)
+) WITHOUT ROWID;
+CREATE INDEX key_age ON keys (session, created_at)
+"""
+
+MIGRATIONS = (_VERSION_1,)
+"""The script at index N leads from version N to N + 1.  What has been released is never edited."""
+
+
+def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
+    """Open the file, create what is missing, bring it to the newest version.
+
+    ``busy_timeout`` in seconds.  Raises OSError, sqlite3.Error, or StoreError for a file that a
+    newer version of this program has written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Created by us first: SQLite would follow the umask.  Its -wal and -shm take over the mode.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE))
+    connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA secure_delete = ON")
+        migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:
+    """Run the migrations that the file lacks, all or none of them."""
+    if _version(connection, len(migrations)) == len(migrations):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Asked again under the lock: another process may have been faster.
+        for script in migrations[_version(connection, len(migrations)) :]:
+            for statement in script.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(migrations)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: sqlite3.Connection, known: int) -> int:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > known:
+        raise StoreError(
+            f"the database has version {version}, this program knows up to {known}: "
+            "use the newer release that wrote it, or another file"
+        )
+    return version

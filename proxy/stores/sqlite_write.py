@@ -1,0 +1,312 @@
+"""What is written to the SQLite file: functions of a connection inside BEGIN IMMEDIATE."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from proxy.memory.model import (
+    IDEMPOTENCY_SECONDS,
+    Amendment,
+    Commit,
+    Draft,
+    Exchange,
+    Outcome,
+    SessionKey,
+    WindowMove,
+)
+from proxy.stores import codec
+from proxy.stores.places import (
+    FIRST_SEQ,
+    Place,
+    Span,
+    is_choice,
+    locate,
+    locate_all,
+    sized,
+)
+from proxy.stores.sqlite_erase import purge, remove
+from proxy.stores.sqlite_read import look_up
+
+_HEAD = """
+SELECT id, owner, next, messages, tokens, last, ttl, expires_at, last_active_at
+FROM sessions WHERE tenant = ? AND session = ?
+"""
+
+_NEW_HEAD = """
+INSERT INTO sessions (tenant, session, system_tokens, next, messages, tokens, ttl, created_at,
+                      last_active_at)
+VALUES (?, ?, 0, ?, 0, 0, 0, ?, ?)
+"""
+
+_SAVE_HEAD = """
+UPDATE sessions SET owner = ?, next = ?, messages = ?, tokens = ?, last = ?, ttl = ?,
+                    expires_at = ?, last_active_at = ?
+WHERE id = ?
+"""
+
+_INSERT_MESSAGE = """
+INSERT INTO messages (session, seq, turn, tokens, active, entry, body, wire)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_INSERT_EXCHANGE = """
+INSERT INTO exchanges (session, id, first, size, choices, profile, started_at, created_at, record)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_ATTEMPT = """
+SELECT x.id, x.started_at, x.size FROM keys k
+JOIN exchanges x ON x.session = k.session AND x.id = k.exchange
+WHERE k.session = ? AND k.key = ? AND x.created_at > ?
+"""
+
+# A window moves forwards only, unless it was found anew.
+_MOVE_WINDOW = """
+INSERT INTO windows (session, profile, turn, seq) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (session, profile) DO UPDATE SET turn = ?3, seq = ?4
+    WHERE ?5 OR (turn, seq) < (?3, ?4)
+"""
+
+
+@dataclass(slots=True)
+class Head:
+    """The row of a session while a commit works on it."""
+
+    id: int
+    owner: str | None
+    next: int
+    messages: int
+    tokens: int
+    last: str | None
+    ttl: int
+    expires_at: float | None
+    last_active_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The exchange that an Idempotency-Key names."""
+
+    id: str
+    started_at: float
+    size: int
+
+
+def commit(connection: sqlite3.Connection, key: SessionKey, commit: Commit, now: float) -> Outcome:
+    purge(connection, now)
+    exchange = sized(commit)
+    head = _head(connection, key, now)
+    if head is not None:
+        attempt = _attempt(connection, head.id, commit.idempotency_key, exchange.created_at)
+        refused = _refusal(connection, head, commit, attempt)
+        if refused:
+            return refused
+        _switch(connection, head, commit, attempt)
+    else:
+        head = _new_head(connection, key, exchange.created_at)
+    head.owner = head.owner or commit.user or None
+    _append(connection, head, exchange, commit.drafts)
+    _remember(connection, head, commit)
+    head.ttl = head.ttl if commit.ttl is None else commit.ttl
+    head.expires_at = now + head.ttl if head.ttl else None
+    head.last_active_at = max(head.last_active_at, exchange.created_at)
+    _save(connection, head)
+    return "recorded"
+
+
+def amend(
+    connection: sqlite3.Connection, key: SessionKey, amendment: Amendment, now: float
+) -> None:
+    head = _head(connection, key, now)
+    row = connection.execute(
+        "SELECT first, size, usage FROM exchanges WHERE session = ? AND id = ?",
+        (head.id if head else None, amendment.exchange),
+    ).fetchone()
+    if head is None or row is None:
+        return
+    if amendment.usage is not None and row[2] is None:
+        connection.execute(
+            "UPDATE exchanges SET usage = ? WHERE session = ? AND id = ?",
+            (bytes(amendment.usage), head.id, amendment.exchange),
+        )
+    span = Span(row[0], row[1])
+    for draft in amendment.drafts:
+        _fill(connection, head, amendment.exchange, span, draft)
+    _save(connection, head)
+
+
+# The head
+
+
+def _head(connection: sqlite3.Connection, key: SessionKey, now: float) -> Head | None:
+    row = connection.execute(_HEAD, key).fetchone()
+    head = Head(*row) if row else None
+    if head is not None and head.expires_at is not None and head.expires_at <= now:
+        remove(connection, head.id)
+        return None
+    return head
+
+
+def _new_head(connection: sqlite3.Connection, key: SessionKey, at: float) -> Head:
+    cursor = connection.execute(_NEW_HEAD, (*key, FIRST_SEQ, at, at))
+    assert cursor.lastrowid is not None  # always set after an INSERT
+    return Head(cursor.lastrowid, None, FIRST_SEQ, 0, 0, None, 0, None, at)
+
+
+def _save(connection: sqlite3.Connection, head: Head) -> None:
+    connection.execute(
+        _SAVE_HEAD,
+        (
+            head.owner,
+            head.next,
+            head.messages,
+            head.tokens,
+            head.last,
+            head.ttl,
+            head.expires_at,
+            head.last_active_at,
+            head.id,
+        ),
+    )
+
+
+# Refusing
+
+
+def _attempt(
+    connection: sqlite3.Connection, session: int, key: str | None, now: float
+) -> Attempt | None:
+    if not key:
+        return None
+    oldest = now - IDEMPOTENCY_SECONDS
+    row = connection.execute(_ATTEMPT, (session, key, oldest)).fetchone()
+    return Attempt(*row) if row else None
+
+
+def _refusal(
+    connection: sqlite3.Connection, head: Head, commit: Commit, attempt: Attempt | None
+) -> Outcome | None:
+    known = connection.execute(
+        "SELECT 1 FROM exchanges WHERE session = ? AND id = ?", (head.id, commit.exchange.id)
+    ).fetchone()
+    if known:
+        return "duplicate"
+    if commit.user and head.owner and commit.user != head.owner:
+        return "foreign"
+    if attempt is None:
+        return None
+    if attempt.id != head.last:
+        return "stale"
+    return "outrun" if attempt.started_at > commit.exchange.started_at else None
+
+
+# Superseding and activating
+
+
+def _switch(
+    connection: sqlite3.Connection, head: Head, commit: Commit, attempt: Attempt | None
+) -> None:
+    if attempt is not None:
+        earlier = (Place(attempt.id, index) for index in range(attempt.size))
+        _set(connection, head, earlier, active=False)
+    _set(connection, head, locate_all(commit.superseded), active=False)
+    _set(connection, head, locate_all(commit.activated), active=True)
+
+
+def _set(
+    connection: sqlite3.Connection, head: Head, places: Iterable[Place], *, active: bool
+) -> None:
+    for place in places:
+        row = look_up(connection, head.id, place)
+        if row is None or bool(row[3]) == active:
+            continue
+        connection.execute(
+            "UPDATE messages SET active = ? WHERE session = ? AND seq = ?",
+            (active, head.id, row[1]),
+        )
+        head.messages += 1 if active else -1
+        head.tokens += row[2] if active else -row[2]
+
+
+# Appending
+
+
+def _append(
+    connection: sqlite3.Connection, head: Head, exchange: Exchange, drafts: tuple[Draft, ...]
+) -> None:
+    connection.execute(
+        _INSERT_EXCHANGE,
+        (
+            head.id,
+            exchange.id,
+            head.next,
+            exchange.size,
+            codec.has_choices(draft.card for draft in drafts),
+            exchange.profile,
+            exchange.started_at,
+            exchange.created_at,
+            codec.encode(exchange),
+        ),
+    )
+    for seq, draft in enumerate(drafts, head.next):
+        _put(connection, head, seq, draft)
+    head.next += exchange.size
+    head.last = exchange.id
+
+
+def _put(connection: sqlite3.Connection, head: Head, seq: int, draft: Draft) -> None:
+    card, active = draft.card, draft.state == "active"
+    began = None if draft.turn == card.id else look_up(connection, head.id, locate(draft.turn))
+    turn = began[0] if began else seq
+    entry = codec.encode_entry(turn, seq, card)
+    connection.execute(
+        _INSERT_MESSAGE,
+        (head.id, seq, turn, card.tokens, active, entry, draft.body, draft.wire),
+    )
+    head.messages += active
+    head.tokens += card.tokens if active else 0
+
+
+def _fill(
+    connection: sqlite3.Connection, head: Head, exchange: str, span: Span, draft: Draft
+) -> None:
+    """Put a draft at its reserved place, once."""
+    place = locate(draft.card.id)
+    seq = span.seq(place.number) if place else None
+    if place is None or seq is None or place.exchange != exchange:
+        return
+    if look_up(connection, head.id, place) is not None:
+        return
+    _put(connection, head, seq, draft)
+    if is_choice(draft.card):
+        connection.execute(
+            "UPDATE exchanges SET choices = 1 WHERE session = ? AND id = ?", (head.id, exchange)
+        )
+
+
+def _remember(connection: sqlite3.Connection, head: Head, commit: Commit) -> None:
+    if commit.system:
+        connection.execute(
+            "UPDATE sessions SET system = ?, system_tokens = ? WHERE id = ?",
+            (commit.system, commit.system_tokens, head.id),
+        )
+    if commit.window:
+        _move_window(connection, head, commit.window)
+    if commit.idempotency_key:
+        connection.execute(
+            "INSERT OR REPLACE INTO keys (session, key, exchange, created_at) VALUES (?, ?, ?, ?)",
+            (head.id, commit.idempotency_key, commit.exchange.id, commit.exchange.created_at),
+        )
+        connection.execute(
+            "DELETE FROM keys WHERE session = ? AND created_at <= ?",
+            (head.id, commit.exchange.created_at - IDEMPOTENCY_SECONDS),
+        )
+
+
+def _move_window(connection: sqlite3.Connection, head: Head, move: WindowMove) -> None:
+    row = look_up(connection, head.id, locate(move.start))
+    if row:
+        arguments = (head.id, move.profile, row[0], row[1], move.anew)
+        connection.execute(_MOVE_WINDOW, arguments)

@@ -1,0 +1,160 @@
+"""Metrics in Prometheus' form.  Knows counts and durations; must not know whose they are.
+
+No label ever holds a tenant, a user, a session or a model: labels come from closed sets.  With
+several workers every process writes its numbers into the files of one folder and whoever is asked
+answers with the sum: prometheus_client does so if ``PROMETHEUS_MULTIPROC_DIR`` is set before the
+process imports it, which is why workers are spawned and not forked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Route = Literal["chat", "relay", "memory", "health", "other"]
+
+_STORE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+_UPSTREAM_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class Telemetry:
+    """All metrics of a process, in a registry of their own."""
+
+    def __init__(self) -> None:
+        # A time stamp beside every counter would double /metrics.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._folder = os.environ.get(FOLDER)
+        self._registry = CollectorRegistry()
+        self._answers: dict[tuple[Route, int, str], Callable[[], None]] = {}
+        self._outcomes: dict[str, Callable[[], None]] = {}
+        self._make_counters()
+        self._make_histograms()
+        self._make_gauges()
+
+    def _make_counters(self) -> None:
+        self._requests = self._counter(
+            "memory_requests", "Answered requests.", "route", "status", "memory"
+        )
+        self._commits = self._counter(
+            "memory_commits",
+            "Exchanges handed to the store, by what became of them (recorded, duplicate, "
+            "stale, outrun, foreign, spooled).",
+            "outcome",
+        )
+        self._injected = self._counter("memory_injected_tokens", "Tokens that memory added.")
+        self._cached = self._counter(
+            "memory_upstream_cached_tokens", "Prompt tokens that upstreams say they had cached."
+        )
+        self._lost = self._counter(
+            "memory_lost", "Exchanges that neither the store nor the spool could take."
+        )
+        self._quarantined = self._counter(
+            "memory_quarantined", "Spooled exchanges that cannot be replayed and are kept."
+        )
+
+    def _make_histograms(self) -> None:
+        self.loaded = self._histogram(
+            "memory_load_seconds", "Time to load a session's snapshot.", _STORE_SECONDS
+        )
+        self.committed = self._histogram(
+            "memory_commit_seconds", "Time to make an exchange durable.", _STORE_SECONDS
+        )
+        self.first_byte = self._histogram(
+            "memory_upstream_first_byte_seconds",
+            "Time from calling the upstream to the first byte of its body.",
+            _UPSTREAM_SECONDS,
+        )
+
+    def _make_gauges(self) -> None:
+        streams = Gauge(
+            "memory_open_streams",
+            "Answers being relayed now.",
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+        self.stream_opened: Callable[[], None] = streams.inc
+        self.stream_closed: Callable[[], None] = streams.dec
+        # The workers of a host share one spool: its depth is what the last one saw, not a sum.
+        depth = Gauge(
+            "memory_spool_depth",
+            "Exchanges waiting in the spool for the store.",
+            registry=self._registry,
+            multiprocess_mode="livemostrecent",
+        )
+        self.spool_depth: Callable[[float], None] = depth.set
+
+    def answered(self, route: Route, status: int, memory: str) -> None:
+        """``memory`` is the answer's X-Memory-Status, "none" for requests without a session."""
+        key = (route, status, memory)
+        count = self._answers.get(key)
+        if count is None:
+            count = self._answers[key] = self._requests.labels(route, str(status), memory).inc
+        count()
+
+    def outcome(self, outcome: str) -> None:
+        """What became of a commit: an ``Outcome`` of the store, or "spooled"."""
+        count = self._outcomes.get(outcome)
+        if count is None:
+            count = self._outcomes[outcome] = self._commits.labels(outcome).inc
+        count()
+
+    def injected(self, tokens: int) -> None:
+        self._injected.inc(tokens)
+
+    def cached(self, tokens: int) -> None:
+        self._cached.inc(tokens)
+
+    def lost(self) -> None:
+        self._lost.inc()
+
+    def quarantined(self) -> None:
+        self._quarantined.inc()
+
+    def render(self) -> bytes:
+        """The text of /metrics: of this process, or the sum over the workers."""
+        if self._folder is None:
+            return generate_latest(self._registry)
+        _forget_the_dead(Path(self._folder))
+        summed = CollectorRegistry()
+        MultiProcessCollector(summed, path=self._folder)  # type: ignore[no-untyped-call]
+        return generate_latest(summed)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, registry=self._registry)
+
+    def _histogram(
+        self, name: str, text: str, buckets: tuple[float, ...]
+    ) -> Callable[[float], None]:
+        return Histogram(name, text, registry=self._registry, buckets=buckets).observe
+
+
+def _forget_the_dead(folder: Path) -> None:
+    """A worker that was killed has no open streams; what it counted still counts."""
+    for gauge in folder.glob("gauge_live*_*.db"):
+        if not _alive(int(gauge.stem.rpartition("_")[2])):
+            gauge.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

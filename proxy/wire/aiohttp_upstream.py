@@ -1,0 +1,239 @@
+"""The upstream by aiohttp: the least CPU per relayed byte.
+
+Knows aiohttp and the seam's values.  Everything aiohttp would add, follow, decode or remember by
+itself is switched off here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from proxy.wire.failures import (
+    UpstreamBroken,
+    UpstreamError,
+    UpstreamSaturated,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+    out_of_sockets,
+)
+from proxy.wire.origin import Origin, UpstreamOptions, egress_proxy, tls
+from proxy.wire.reply import READ_LIMIT, whole
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+KEEP_ALIVE_SECONDS = 30.0
+MAX_HEADER_BYTES = 128 * 1024
+MAX_HEADERS = 1024
+WRITE_PIECE = 64 * 1024
+
+_DEFAULTS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+
+
+class _Request(aiohttp.ClientRequest):
+    """aiohttp says ``Content-Length: 0`` for any method but GET and its like; no body is none."""
+
+    def update_body_from_data(self, body: Any, _stacklevel: int = 3) -> None:
+        if body is not None:
+            super().update_body_from_data(body, _stacklevel)
+
+
+class AiohttpUpstream:
+    """See ``upstream.Upstream``."""
+
+    def __init__(self, options: UpstreamOptions) -> None:
+        self._options = options
+        self._origin = Origin.of(options.url)
+        self._session: aiohttp.ClientSession | None = None
+        self._proxy = egress_proxy(options)
+        self.exchanges = 0
+
+    def __repr__(self) -> str:
+        state = "closed" if self._session is None else f"{self.exchanges} exchanges"
+        return f"<AiohttpUpstream {self._origin.site} {state}>"
+
+    async def open(self) -> None:
+        options = self._options
+        connect = options.connect_timeout
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS, ssl=tls(options)
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            request_class=_Request,
+            auto_decompress=False,
+            skip_auto_headers=_DEFAULTS,
+            timeout=aiohttp.ClientTimeout(
+                total=None, connect=connect, sock_connect=connect, sock_read=options.read_timeout
+            ),
+            trust_env=False,
+            max_line_size=MAX_HEADER_BYTES,
+            max_field_size=MAX_HEADER_BYTES,
+            max_headers=MAX_HEADERS,
+        )
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def send(
+        self,
+        method: str,
+        target: bytes,
+        headers: RawHeaders,
+        body: bytes | AsyncIterator[bytes] | None,
+        content_length: int | None = None,
+    ) -> AiohttpReply:
+        url = URL(self._origin.site + self._origin.target(target).decode("ascii"), encoded=True)
+        self.exchanges += 1
+        try:
+            return AiohttpReply(self, await self._send(method, url, headers, body, content_length))
+        except BaseException:
+            self.exchanges -= 1
+            raise
+
+    async def _send(
+        self,
+        method: str,
+        url: URL,
+        headers: RawHeaders,
+        body: bytes | AsyncIterator[bytes] | None,
+        content_length: int | None,
+    ) -> aiohttp.ClientResponse:
+        fields = _fields(headers)
+        if body is None or (isinstance(body, bytes) and len(body) <= WRITE_PIECE):
+            return await self._request(method, url, fields, body)
+        length = len(body) if isinstance(body, bytes) else content_length
+        if length is not None:
+            fields.add("Content-Length", str(length))
+        upload = _Upload(body, self._options.read_timeout)
+        try:
+            async with asyncio.timeout(None) as upload.patience:
+                return await self._request(method, url, fields, upload.pieces())
+        except (UpstreamError, TimeoutError) as failure:
+            if upload.failure is not None:
+                raise upload.failure from None
+            if isinstance(failure, TimeoutError):
+                raise UpstreamTimeout("the upstream takes no more of the body") from failure
+            raise
+        finally:
+            upload.patience = None
+
+    async def _request(
+        self,
+        method: str,
+        url: URL,
+        fields: CIMultiDict[str],
+        data: bytes | AsyncIterator[bytes] | None,
+    ) -> aiohttp.ClientResponse:
+        if self._session is None:
+            raise RuntimeError("open() the upstream before sending")
+        try:
+            return await self._session.request(
+                method, url, headers=fields, data=data, allow_redirects=False, proxy=self._proxy
+            )
+        except (aiohttp.ClientError, OSError) as error:
+            raise _before_the_answer(error) from error
+
+
+class _Upload:
+    """A body on its way out, watched: each piece has so many seconds to be taken."""
+
+    def __init__(self, body: bytes | AsyncIterator[bytes], seconds: float) -> None:
+        self._source = _cut(body) if isinstance(body, bytes) else body
+        self._seconds = seconds
+        self.patience: asyncio.Timeout | None = None
+        self.failure: Exception | None = None
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        loop = asyncio.get_running_loop()
+        try:
+            async for piece in self._source:
+                self._wait_until(loop.time() + self._seconds)
+                yield piece
+                self._wait_until(None)
+        except Exception as error:  # the source's own; aiohttp would blame the connection
+            self.failure = error
+            raise
+
+    def _wait_until(self, when: float | None) -> None:
+        if self.patience is not None:
+            self.patience.reschedule(when)
+
+
+async def _cut(body: bytes) -> AsyncIterator[bytes]:
+    view = memoryview(body)
+    for at in range(0, len(view), WRITE_PIECE):
+        yield bytes(view[at : at + WRITE_PIECE])
+
+
+class AiohttpReply:
+    """See ``upstream.Reply``."""
+
+    def __init__(self, upstream: AiohttpUpstream, response: aiohttp.ClientResponse) -> None:
+        self._upstream: AiohttpUpstream | None = upstream
+        self._response = response
+        self.status = response.status
+        self.headers: RawHeaders = list(response.raw_headers)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        content = self._response.content
+        try:
+            while chunk := await content.readany():
+                yield chunk
+        except (aiohttp.ClientError, OSError) as error:
+            # What arrived before the break lies behind the error; only the private reader, which
+            # does not look at the error, gives it out.
+            if rest := content._read_nowait(-1):
+                yield rest
+            raise _in_the_answer(error) from error
+
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        return await whole(self.chunks(), limit)
+
+    async def close(self) -> None:
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.exchanges -= 1
+            self._response.close()
+
+
+def _fields(headers: RawHeaders) -> CIMultiDict[str]:
+    """aiohttp drops an earlier field spelled differently, so each name keeps its first spelling."""
+    fields: CIMultiDict[str] = CIMultiDict()
+    spelled: dict[bytes, str] = {}
+    for name, value in headers:
+        key = spelled.setdefault(name.lower(), name.decode("ascii"))
+        fields.add(key, _text(value))
+    return fields
+
+
+def _text(value: bytes) -> str:
+    """aiohttp encodes values as UTF-8.  Others, legal but long obsolete, are re-encoded."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _before_the_answer(error: Exception) -> UpstreamError:
+    if isinstance(error, TimeoutError):
+        return UpstreamTimeout("no answer in time")
+    if out_of_sockets(error):
+        return UpstreamSaturated("no socket to ask with")
+    proxied = isinstance(error, aiohttp.ClientHttpProxyError)
+    if isinstance(error, (aiohttp.ClientResponseError, aiohttp.ClientPayloadError)) and not proxied:
+        return UpstreamBroken("the answer is not HTTP")
+    return UpstreamUnreachable("no answer")
+
+
+def _in_the_answer(error: Exception) -> UpstreamError:
+    if isinstance(error, TimeoutError):
+        return UpstreamTimeout("the answer stopped")
+    return UpstreamBroken("the answer was cut off")

@@ -1,0 +1,78 @@
+"""Request bodies: read whole and bounded, or streamed on with back-pressure.
+
+Knows ASGI's ``receive`` and nothing of what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import Any
+
+from proxy.errors import request_timeout, request_too_large
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+
+
+class ClientGone(Exception):
+    """The client closed the connection before its request was complete.  Nobody is left to tell."""
+
+
+async def read(receive: Receive, limit: int, timeout: float, declared: int | None = None) -> bytes:
+    """The whole body.
+
+    ``limit`` in bytes; ``timeout`` in seconds for all of it; ``declared`` is its Content-Length.
+    Raises ProxyError 413 ``request_too_large`` (before reading, if the declared length says so)
+    and 408 ``request_timeout``, and ClientGone.
+    """
+    if declared is not None and declared > limit:
+        raise request_too_large(limit)
+    try:
+        async with asyncio.timeout(timeout):
+            message = await _next(receive)
+            first: bytes = message.get("body", b"")
+            if len(first) > limit:
+                raise request_too_large(limit)
+            if not message.get("more_body", False):
+                return first
+            return await _rest(receive, first, limit)
+    except TimeoutError:
+        raise request_timeout() from None
+
+
+async def _rest(receive: Receive, first: bytes, limit: int) -> bytes:
+    parts = [first]
+    size = len(first)
+    more = True
+    while more:
+        message = await _next(receive)
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise request_too_large(limit)
+        parts.append(part)
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+async def stream(receive: Receive, first: Message | None = None) -> AsyncIterator[bytes]:
+    """The body piece by piece, each received only when the last one was taken.
+
+    ``first`` is a message that was received already.  Raises ClientGone.
+    """
+    message = first if first is not None else await _next(receive)
+    while True:
+        part: bytes = message.get("body", b"")
+        if part:
+            yield part
+        if not message.get("more_body", False):
+            return
+        message = await _next(receive)
+
+
+async def _next(receive: Receive) -> Message:
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    return message

@@ -1,0 +1,63 @@
+"""What can go wrong with an upstream, and what a client is told about it.
+
+UpstreamError
+  UpstreamUnreachable   refused, no such name, TLS, dropped before an answer began   502
+  UpstreamTimeout       connecting, writing or reading took too long                 504
+  UpstreamBroken        the answer was cut off, or is not HTTP                        502
+  UpstreamSaturated     we are out of sockets; not the upstream's fault              503
+
+The client implementations turn foreign exceptions into these, each in one place.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+from proxy import errors
+
+
+class UpstreamError(Exception):
+    """The upstream gave no whole answer."""
+
+
+class UpstreamUnreachable(UpstreamError):
+    """No answer began.  The request may have arrived all the same, unless connecting failed."""
+
+
+class UpstreamTimeout(UpstreamError):
+    """Silence for longer than allowed."""
+
+
+class UpstreamBroken(UpstreamError):
+    """An answer began and its end was never seen.  It must not be passed on as a whole one."""
+
+
+class UpstreamSaturated(UpstreamError):
+    """No socket left to ask with."""
+
+
+ANSWERS: dict[type[UpstreamError], Callable[[], errors.ProxyError]] = {
+    UpstreamUnreachable: errors.upstream_unreachable,
+    UpstreamTimeout: errors.upstream_timeout,
+    UpstreamBroken: errors.upstream_unreachable,
+    UpstreamSaturated: errors.overloaded,
+    UpstreamError: errors.upstream_unreachable,
+}
+
+
+def answer_for(failure: UpstreamError) -> errors.ProxyError:
+    """What to tell a client whose answer has not begun; once it has, only a break is honest."""
+    return next(ANSWERS[kind]() for kind in type(failure).__mro__ if kind in ANSWERS)
+
+
+_NO_SOCKETS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EADDRNOTAVAIL})
+
+
+def out_of_sockets(failure: BaseException | None) -> bool:
+    """Whether this, or what caused it, is our own lack of descriptors, buffers or ports."""
+    while failure is not None:
+        if isinstance(failure, OSError) and failure.errno in _NO_SOCKETS:
+            return True
+        failure = failure.__cause__ or failure.__context__
+    return False

@@ -1,0 +1,111 @@
+"""Header fields as raw lists: what passes through a proxy and what ends at it.
+
+Knows HTTP only: no session, no memory, no configuration.  Order and duplicates are kept, because
+``Set-Cookie`` cannot be folded and order may carry meaning (RFC 9110 5.3).  Strip first and add
+our own fields afterwards: a ``Connection: x-ours`` of the other side must not remove them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from proxy.errors import RawHeaders, invalid_header
+
+HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",  # never standard, still sent by old clients
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+"""Fields that are about one connection (RFC 9110 7.6.1)."""
+
+# The sender's framing and authority are made anew for the next hop.  ``Expect`` ends here too: our
+# server has sent its 100 before anyone asks the upstream.
+_REQUEST = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
+# An alternative service is one of the upstream's, not of the proxy (RFC 7838).
+_RESPONSE = HOP_BY_HOP | {b"alt-svc"}
+
+
+def end_to_end(
+    headers: Sequence[tuple[bytes, bytes]],
+    drop: frozenset[bytes] = frozenset(),
+    *,
+    response: bool = False,
+) -> RawHeaders:
+    """The fields that travel on, in their order, as they came.
+
+    Leaves out hop-by-hop fields, those that a ``Connection`` field names, and ``drop`` (lower-case
+    names).  Of a request also ``Host``, ``Content-Length`` and ``Expect``; of a ``response`` also
+    ``Alt-Svc``, and ``Content-Length`` where ``Transfer-Encoding`` overrules it (RFC 9112 6.3).
+    """
+    refused = _refused(drop, response)
+    kept = [field for field in headers if field[0].lower() not in refused]
+    options = _options(headers, response)
+    if options:
+        return [field for field in kept if field[0].lower() not in options]
+    return kept
+
+
+@lru_cache(maxsize=64)
+def _refused(drop: frozenset[bytes], response: bool) -> frozenset[bytes]:
+    return drop | (_RESPONSE if response else _REQUEST)
+
+
+def _options(headers: Sequence[tuple[bytes, bytes]], response: bool) -> set[bytes]:
+    """What this very message declares to end here."""
+    options: set[bytes] = set()
+    for name, value in headers:
+        size = len(name)
+        if size == 10 and name.lower() == b"connection":
+            options.update(option.strip().lower() for option in value.split(b","))
+        elif response and size == 17 and name.lower() == b"transfer-encoding":
+            options.add(b"content-length")
+    return options
+
+
+def get(headers: Sequence[tuple[bytes, bytes]], name: bytes) -> bytes | None:
+    """The first value of ``name`` (lower case), or None."""
+    for key, value in headers:
+        if key == name or (len(key) == len(name) and key.lower() == name):
+            return value
+    return None
+
+
+def get_all(headers: Sequence[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
+    """Every value of ``name`` (lower case), in order."""
+    return [value for key, value in headers if key.lower() == name]
+
+
+def content_length(headers: Sequence[tuple[bytes, bytes]]) -> int | None:
+    """The declared size of the body in bytes, or None if there is none or no plain number."""
+    value = get(headers, b"content-length")
+    # ``isdigit`` of bytes is ASCII only: no sign, no space, no underscore (RFC 9110 8.6).
+    return int(value) if value is not None and value.isdigit() and len(value) < 19 else None
+
+
+def check_framing(headers: Sequence[tuple[bytes, bytes]]) -> None:
+    """Refuse a request whose end two parsers could see in different places (RFC 9112 6.1, 11.2).
+
+    Raises ProxyError 400 ``invalid_header`` for ``Content-Length`` beside ``Transfer-Encoding``, a
+    ``Transfer-Encoding`` other than ``chunked``, and lengths that disagree or are no numbers.
+    """
+    lengths = get_all(headers, b"content-length")
+    codings = get_all(headers, b"transfer-encoding")
+    if not codings and len(lengths) < 2 and (not lengths or lengths[0].isdigit()):
+        return
+    if codings and lengths:
+        raise invalid_header(
+            "Send either Content-Length or Transfer-Encoding, not both.", "Transfer-Encoding"
+        )
+    if lengths:
+        raise invalid_header("Send one Content-Length, a plain number.", "Content-Length")
+    if [coding.strip().lower() for coding in codings] != [b"chunked"]:
+        raise invalid_header("The only Transfer-Encoding taken is chunked.", "Transfer-Encoding")

@@ -1,0 +1,183 @@
+"""The upstream by httpx, whose pure-Python stack is the easier one to follow into.
+
+Knows httpx and the seam's values.  It uses httpx's transport and not its client: that alone has no
+cookies, no redirects, no default headers and no environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import h11
+import httpx
+
+from proxy.wire.failures import (
+    UpstreamBroken,
+    UpstreamError,
+    UpstreamSaturated,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+    out_of_sockets,
+)
+from proxy.wire.origin import Origin, UpstreamOptions, egress_proxy, tls
+from proxy.wire.reply import READ_LIMIT, whole
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+KEEP_ALIVE_SECONDS = 30.0
+
+
+class HttpxUpstream:
+    """See ``upstream.Upstream``."""
+
+    def __init__(self, options: UpstreamOptions) -> None:
+        self._options = options
+        self._origin = Origin.of(options.url)
+        self._timeout = {
+            "connect": options.connect_timeout,
+            "read": options.read_timeout,
+            "write": options.read_timeout,
+            "pool": options.connect_timeout,
+        }
+        self._transport: httpx.AsyncHTTPTransport | None = None
+        self.exchanges = 0
+
+    def __repr__(self) -> str:
+        state = "closed" if self._transport is None else f"{self.exchanges} exchanges"
+        return f"<HttpxUpstream {self._origin.site} {state}>"
+
+    async def open(self) -> None:
+        context = tls(self._options)
+        proxy = egress_proxy(self._options)
+        self._transport = httpx.AsyncHTTPTransport(
+            verify=context,
+            trust_env=False,
+            # Unlimited both: httpcore compares idle connections with all of them, and would close
+            # every finished one beyond a smaller limit (encode/httpcore#1000).
+            limits=httpx.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS),
+            proxy=None if proxy is None else _proxy(proxy, self._options),
+        )
+
+    async def close(self) -> None:
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
+
+    async def send(
+        self,
+        method: str,
+        target: bytes,
+        headers: RawHeaders,
+        body: bytes | AsyncIterator[bytes] | None,
+        content_length: int | None = None,
+    ) -> HttpxReply:
+        request = httpx.Request(
+            method,
+            self._origin.site,
+            headers=[(b"Host", self._origin.host), *headers, *_framing(body, content_length)],
+            stream=_Body(body),
+            extensions={"timeout": self._timeout},
+        )
+        request.url = _Url(self._origin.site, self._origin.target(target))
+        self.exchanges += 1
+        try:
+            return HttpxReply(self, await self._send(request))
+        except BaseException:
+            self.exchanges -= 1
+            raise
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        if self._transport is None:
+            raise RuntimeError("open() the upstream before sending")
+        try:
+            return await self._transport.handle_async_request(request)
+        except (httpx.HTTPError, h11.LocalProtocolError, OSError) as error:
+            raise _before_the_answer(error) from error
+
+
+class _Url(httpx.URL):
+    """A URL whose target is not touched.  httpx's ``target`` extension would do the same, if it
+    did not also replace the target of the ``CONNECT`` and the absolute one that a proxy is sent.
+    """
+
+    def __init__(self, site: str, target: bytes) -> None:
+        super().__init__(site)
+        self._target = target
+
+    @property
+    def raw_path(self) -> bytes:
+        return self._target
+
+
+class _Body(httpx.AsyncByteStream):
+    """A body as given; the framing is among the headers."""
+
+    def __init__(self, body: bytes | AsyncIterator[bytes] | None) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if isinstance(self._body, bytes):
+            yield self._body
+        elif self._body is not None:
+            async for piece in self._body:
+                yield piece
+
+
+class HttpxReply:
+    """See ``upstream.Reply``."""
+
+    def __init__(self, upstream: HttpxUpstream, response: httpx.Response) -> None:
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        self._upstream: HttpxUpstream | None = upstream
+        self._stream = response.stream
+        self.status = response.status_code
+        self.headers: RawHeaders = response.headers.raw
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._stream:
+                yield chunk
+        except (httpx.HTTPError, OSError) as error:
+            raise _in_the_answer(error) from error
+
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        return await whole(self.chunks(), limit)
+
+    async def close(self) -> None:
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.exchanges -= 1
+            await self._stream.aclose()
+
+
+def _framing(body: bytes | AsyncIterator[bytes] | None, length: int | None) -> RawHeaders:
+    if body is None:
+        return []
+    if isinstance(body, bytes):
+        return [(b"Content-Length", b"%d" % len(body))]
+    if length is not None:
+        return [(b"Content-Length", b"%d" % length)]
+    return [(b"Transfer-Encoding", b"chunked")]
+
+
+def _proxy(url: str, options: UpstreamOptions) -> httpx.Proxy:
+    secure = url.startswith("https:")
+    return httpx.Proxy(url, ssl_context=tls(options) if secure else None)
+
+
+def _before_the_answer(error: Exception) -> UpstreamError:
+    if isinstance(error, httpx.PoolTimeout) or out_of_sockets(error):
+        return UpstreamSaturated("no socket to ask with")
+    if isinstance(error, httpx.TimeoutException):
+        return UpstreamTimeout("no answer in time")
+    dropped = "disconnected without sending" in str(error)
+    broken = isinstance(error, (httpx.ProtocolError, h11.LocalProtocolError))
+    if broken and not dropped:
+        return UpstreamBroken("the answer is not HTTP")
+    return UpstreamUnreachable("no answer")
+
+
+def _in_the_answer(error: Exception) -> UpstreamError:
+    if isinstance(error, httpx.TimeoutException):
+        return UpstreamTimeout("the answer stopped")
+    return UpstreamBroken("the answer was cut off")

@@ -1,0 +1,104 @@
+"""Where the upstream is and how it is reached: options, request targets, TLS, egress proxy.
+
+Values and pure functions; the clients do the I/O.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from os import PathLike
+from urllib.parse import SplitResult, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamOptions:
+    """How to reach one upstream.
+
+    ``url`` is its base, ``https://api.openai.com/v1``; its own path and query stay part of every
+    request.  ``connect_timeout`` bounds name, TCP and TLS together, ``read_timeout`` one silence
+    (not the whole answer); both in seconds.  ``ca_file`` (PEM) replaces the system's authorities.
+    ``proxy`` is an HTTP proxy on the way out, credentials in its URL; without it ``trust_env``
+    lets ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` say so.  ``.netrc`` is never read.
+    Raises ValueError where no request could ever succeed.
+    """
+
+    url: str
+    connect_timeout: float = 5.0
+    read_timeout: float = 600.0
+    trust_env: bool = False
+    ca_file: str | PathLike[str] | None = None
+    proxy: str | None = None
+
+    def __post_init__(self) -> None:
+        _split(self.url, "the upstream's URL")
+        if urlsplit(self.url).username is not None:
+            raise ValueError("the upstream's URL cannot hold credentials: send an API key instead")
+        if self.proxy is not None:
+            _split(self.proxy, "the egress proxy's URL")
+        if min(self.connect_timeout, self.read_timeout) <= 0:
+            raise ValueError("the upstream's timeouts must be larger than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A base URL, taken apart once."""
+
+    site: str
+    """Scheme, host and port: ``https://api.openai.com``."""
+    host: bytes
+    """What ``Host`` says (RFC 9110 7.2)."""
+    path: bytes
+    """Without a slash at its end."""
+    query: bytes
+
+    @classmethod
+    def of(cls, url: str) -> Origin:
+        parts = _split(url, "the upstream's URL")
+        return cls(
+            site=f"{parts.scheme}://{parts.netloc}",
+            host=parts.netloc.encode("ascii"),
+            path=parts.path.rstrip("/").encode("ascii"),
+            query=parts.query.encode("ascii"),
+        )
+
+    def target(self, raw: bytes) -> bytes:
+        """The request target for ``raw``, a path with its query; nothing is decoded or encoded.
+
+        Raises ValueError unless ``raw`` begins with a slash: it must never reach into the host.
+        """
+        if not raw.startswith(b"/"):
+            raise ValueError("a request target begins with a slash")
+        if b"#" in raw:  # no fragment ever travels (RFC 9110 4.2.5): it can only be text
+            raw = raw.replace(b"#", b"%23")
+        if not self.query:
+            return self.path + raw
+        path, _, query = raw.partition(b"?")
+        return self.path + path + b"?" + self.query + (b"&" + query if query else b"")
+
+
+def _split(url: str, what: str) -> SplitResult:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{what} must begin with http:// or https:// and name a host")
+    if parts.fragment or not url.isascii() or any(char.isspace() for char in url):
+        raise ValueError(f"{what} must be ASCII, without spaces or a fragment")
+    parts.port  # noqa: B018 - a port that is no number raises ValueError here
+    return parts
+
+
+def tls(options: UpstreamOptions) -> ssl.SSLContext:
+    """The TLS to the upstream and to an ``https`` egress proxy.  Raises OSError on a bad file."""
+    return ssl.create_default_context(cafile=options.ca_file)
+
+
+def egress_proxy(options: UpstreamOptions) -> str | None:
+    """The URL of the proxy on the way out, or None."""
+    if options.proxy is not None or not options.trust_env:
+        return options.proxy
+    parts = urlsplit(options.url)
+    if proxy_bypass(parts.netloc):
+        return None
+    found = getproxies()
+    return found.get(parts.scheme) or found.get("all")

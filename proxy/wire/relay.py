@@ -1,0 +1,102 @@
+"""Passing a reply on, byte for byte, and noticing that the client has left.
+
+Knows ASGI's ``send`` and ``receive`` and nothing of what the bytes mean.  One ``send`` for each
+piece that comes, at once; awaiting it is the back-pressure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+
+from proxy.errors import RawHeaders
+from proxy.wire.body import ClientGone, Message, Receive
+from proxy.wire.upstream import Reply
+
+Send = Callable[[Message], Awaitable[None]]
+
+
+class Presence:
+    """While the block runs, the client's leaving cancels it: ClientGone is raised at its end.
+
+    The request's body must have been received.  A cancellation from elsewhere stays one.  Where
+    ``patient`` has been set the block goes on, speaking to nobody.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._task: asyncio.Task[object] | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._gone = False
+        self.over = False
+        """Set before the last send: what ``receive`` says after that means nothing."""
+        self.patient = False
+
+    async def __aenter__(self) -> Presence:
+        self._task = asyncio.current_task()
+        self._watcher = asyncio.create_task(self._watch(), name="client presence")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+        cancelled = isinstance(error, asyncio.CancelledError)
+        if cancelled and self._gone and self._task is not None and self._task.uncancel() == 0:
+            raise ClientGone from None
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if not (self.over or self.patient) and self._task is not None:
+            self._gone = True
+            self._task.cancel()
+
+
+class Delivery:
+    """The answer to one client: its start, its pieces, its end."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.presence: Presence | None = None
+        self.status = 0
+        self.bytes = 0
+        self.complete = False
+
+    async def start(self, status: int, headers: RawHeaders) -> None:
+        """Send status and headers, before the first piece is there."""
+        self.status = status
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def piece(self, data: bytes) -> None:
+        if data:
+            self.bytes += len(data)
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send the last piece.  An answer that never gets here is cut, and seen to be cut."""
+        if self.presence is not None:
+            self.presence.over = True
+        self.bytes += len(data)
+        self.complete = True
+        await self._send({"type": "http.response.body", "body": data})
+
+
+async def relay(reply: Reply, delivery: Delivery, length: int | None) -> None:
+    """Pass on the body of a reply whose start has been sent.
+
+    ``length`` is its Content-Length: the piece that completes it ends the answer in one step.
+    Raises UpstreamError if the upstream breaks, the answer being left without an end.
+    """
+    left = -1 if length is None else length
+    async for data in reply.chunks():
+        left -= len(data)
+        if left == 0:
+            return await delivery.end(data)
+        await delivery.piece(data)
+    await delivery.end()

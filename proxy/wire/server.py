@@ -1,0 +1,145 @@
+"""uvicorn's HTTP protocol, with what it leaves open: JSON errors, bounded heads, patience.
+
+Knows uvicorn's httptools implementation and no application.  A request that is not valid HTTP, or
+whose head is too large or too slow, never reaches the application; it is answered here, in the
+shape of every other error of the proxy, and its connection is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Any, ClassVar
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from proxy.errors import ProxyError, headers_too_large, malformed_request
+from proxy.wire.headers import check_framing
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """Give it to uvicorn as ``http=HttpProtocol``; subclass it to set other limits."""
+
+    max_head_bytes: ClassVar[int] = 64 * 1024
+    """Request line and headers together.  node.js allows 16 KiB, nginx 32, h11 64."""
+    max_headers: ClassVar[int] = 256
+    head_timeout: ClassVar[float] = 30.0
+    """Seconds for a head to arrive, once its connection is open or its first byte is there."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Per-connection state
+        self._fed = 0
+        self._between = True  # no request has begun since the last one was complete
+        self._fresh = True  # the piece that is being parsed began there
+        self._timer: asyncio.TimerHandle | None = None
+        # Per-request state
+        self._in_head = False
+        self._head_bytes = 0  # never less than what of this head has arrived
+        self._slack = 0  # bytes among them that may belong to the request before it
+        self._refusal: ProxyError | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        self._fed = len(data)
+        self._fresh = self._between
+        if self._in_head:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._in_head and not self.transport.is_closing():
+            self._wait_for_head()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head = True
+        self._head_bytes = self._fed
+        self._slack = 0 if self._fresh else self._fed
+        self._fresh = self._between = False
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._stop_timer()
+        self._check_head()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._between = True
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what was received; uvicorn calls it when the parser or a callback has failed."""
+        refusal, self._refusal = self._refusal, None
+        self._refuse(refusal or malformed_request())
+
+    def _check_head(self) -> None:
+        """Raise ProxyError for a head that must not be served; the parser turns it into a 400."""
+        try:
+            if len(self.headers) > self.max_headers or self._head_size() > self.max_head_bytes:
+                raise headers_too_large(self.max_head_bytes)
+            # Of ambiguous framing the parser refuses all but odd codings (RFC 9112 6.1).
+            if b"transfer-encoding" in [name for name, _ in self.headers]:
+                check_framing(self.headers)
+        except ProxyError as refusal:
+            self._refusal = refusal
+            raise
+
+    def _head_size(self) -> int:
+        if self._head_bytes <= self.max_head_bytes:
+            return 0  # its part of what arrived cannot be larger than all of it
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    def _wait_for_head(self) -> None:
+        """More of this head has yet to come: for so long, and so much of it."""
+        if self._head_bytes - self._slack > self.max_head_bytes:
+            self._refuse(headers_too_large(self.max_head_bytes))
+        elif self._timer is None:
+            self._start_timer()
+
+    def _refuse(self, refusal: ProxyError) -> None:
+        """Answer and close; only close, where another answer has begun on this connection."""
+        self._stop_timer()
+        if not self._busy():
+            self.transport.write(self._rendered(refusal))
+            self.transport.close()
+            return
+        # It is the body of the request under way that cannot be read, or what comes behind it.
+        if self.cycle.more_body and not self.cycle.response_started:
+            self.transport.write(self._rendered(refusal))
+        self.transport.close()
+        # The application hears at once that nobody reads what it may still send.
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
+
+    def _busy(self) -> bool:
+        """Whether a request is under way; ``cycle`` is None before the first, whatever its type."""
+        return bool(self.cycle) and not self.cycle.response_complete
+
+    def _rendered(self, refusal: ProxyError) -> bytes:
+        phrase = HTTPStatus(refusal.status).phrase
+        headers = [*self.server_state.default_headers, *refusal.raw_headers]
+        if not any(name == b"connection" for name, _ in headers):
+            headers.append((b"connection", b"close"))
+        lines = [f"HTTP/1.1 {refusal.status} {phrase}".encode()]
+        lines += [name + b": " + value for name, value in headers]
+        return b"\r\n".join([*lines, b"", refusal.body])
+
+    def _start_timer(self) -> None:
+        self._timer = self.loop.call_later(self.head_timeout, self._too_slow)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        self.transport.close()

@@ -1,0 +1,180 @@
+"""Server-sent events as a proxy sees them: which line must wait, and what was said.
+
+Sans I/O: chunks in, marks out; the bytes themselves are relayed by the caller.  Knows the event
+stream format (WHATWG HTML 9.2) and nothing of what payloads mean: that is asked of two callables.
+
+    line end      LF, CRLF or CR; a CR at the end of a chunk ends its line, and an LF that follows
+                  in the next chunk belongs to it
+    data          "data", then ":", then one optional space; several lines join with LF
+    everything    "event", "id", "retry", unknown fields and comments are relayed and ignored
+    event's end   an empty line; here also the end of the stream, as clients of models expect
+    start         one byte order mark may stand before the first line
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+MAX_EVENT_LINES = 256
+"""Every line of an event is a new payload to classify: the bound keeps that linear."""
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_DATA = b"data: "
+_BOM = b"\xef\xbb\xbf"
+_ANYTHING = b":"  # stands for a line whose content does not matter
+
+
+class Mark(NamedTuple):
+    """Hold the stream back from ``offset`` in this chunk on.
+
+    There begins the line that makes its event a ``kind`` one, or ``offset`` is 0 because it began
+    in an earlier chunk: what of it has gone out already, no client can act on before its end.
+    """
+
+    offset: int
+    kind: str
+
+
+class Gate:
+    """Finds the lines that must not pass unseen, and keeps every payload for the tap.
+
+    At the end of each data line, ``suspect`` looks at the event's data so far: False means surely
+    of no interest.  Otherwise ``mark`` names its kind, or None.  An event is marked once for each
+    kind.  One that grows beyond ``max_event_bytes`` or 256 data lines passes without mark or
+    payload, and ``overflowed`` says that it happened.
+    """
+
+    def __init__(
+        self,
+        suspect: Callable[[bytes], bool],
+        mark: Callable[[bytes], str | None],
+        max_event_bytes: int = MAX_EVENT_BYTES,
+    ) -> None:
+        self._suspect = suspect
+        self._mark = mark
+        self._max_event_bytes = max_event_bytes
+        self.overflowed = False
+        # The stream so far
+        self._begun = False  # the first line is behind us, and with it any byte order mark
+        self._after_cr = False
+        self._line = bytearray()
+        # The event so far
+        self._data: bytes | None = None
+        self._lines = 0
+        self._kinds: tuple[str, ...] = ()
+        self._skipping = False
+        # For the tap
+        self._payloads: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[Mark]:
+        """The next bytes of the stream; where in them to hold back, in order, if anywhere."""
+        if self._is_one_event(chunk):
+            marks: list[Mark] = []
+            self._end_data(chunk[6:-2], 0, marks)
+            self._end_event()
+            return marks
+        return self._feed(chunk) if chunk else []
+
+    def _is_one_event(self, chunk: bytes) -> bool:
+        """Whether this is ``data: X LF LF`` and nothing else, as nearly every chunk is."""
+        return (
+            chunk[:6] == _DATA
+            and chunk[-2:] == b"\n\n"
+            and chunk.count(b"\n") == 2
+            and not self._line
+            and self._data is None
+            and not self._skipping
+            and not self._after_cr
+            and self._begun
+            and b"\r" not in chunk
+        )
+
+    def _feed(self, chunk: bytes) -> list[Mark]:
+        start = 1 if self._after_cr and chunk[0] == 10 else 0
+        self._after_cr = chunk[-1] == 13
+        marks: list[Mark] = []
+        for end in _LINE_END.finditer(chunk, start):
+            line = chunk[start : end.start()]
+            if self._line:
+                self._extend(line)
+                line = bytes(self._line)
+                self._line.clear()
+                self._end_line(line, 0, marks)
+            else:
+                self._end_line(line, start, marks)
+            start = end.end()
+        if start < len(chunk):
+            self._extend(chunk[start:])
+        return marks
+
+    def take(self) -> list[bytes]:
+        """The payloads of the events that ended since the last call."""
+        payloads = self._payloads
+        if payloads:
+            self._payloads = []
+        return payloads
+
+    def close(self) -> list[Mark]:
+        """The stream has ended: an unfinished line and an unfinished event count as finished."""
+        marks: list[Mark] = []
+        if self._line:
+            line = bytes(self._line)
+            self._line.clear()
+            self._end_line(line, 0, marks)
+        self._end_event()
+        return marks
+
+    def _extend(self, part: bytes) -> None:
+        """Keep an unfinished line, unless it is too long to be kept."""
+        if self._skipping:
+            self._line[:] = _ANYTHING
+            return
+        self._line += part
+        if self._too_big(len(self._line) - len(_DATA)):
+            self._line[:] = _ANYTHING
+
+    def _end_line(self, line: bytes, offset: int, marks: list[Mark]) -> None:
+        if not self._begun:
+            self._begun = True
+            line = line.removeprefix(_BOM)
+        if not line:
+            self._end_event()
+        elif self._too_big(len(line) - len(_DATA)):
+            return
+        elif line.startswith(_DATA):
+            self._end_data(line[6:], offset, marks)
+        elif line.startswith(b"data:") or line == b"data":
+            self._end_data(line[5:], offset, marks)
+
+    def _end_data(self, value: bytes, offset: int, marks: list[Mark]) -> None:
+        if self._skipping:
+            return
+        self._lines += 1
+        if self._data is not None:
+            value = self._data + b"\n" + value
+        if self._too_big(len(value)):
+            return
+        self._data = value
+        if self._suspect(value):
+            kind = self._mark(value)
+            if kind is not None and kind not in self._kinds:
+                self._kinds += (kind,)
+                marks.append(Mark(offset, kind))
+
+    def _end_event(self) -> None:
+        if self._data is not None:
+            self._payloads.append(self._data)
+            self._data = None
+        self._lines = 0
+        self._kinds = ()
+        self._skipping = False
+
+    def _too_big(self, size: int) -> bool:
+        if size <= self._max_event_bytes and self._lines <= MAX_EVENT_LINES:
+            return False
+        self.overflowed = self._skipping = True
+        self._data = None
+        return True

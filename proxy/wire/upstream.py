@@ -1,0 +1,106 @@
+"""The seam to the upstream: one request out, one answer back, nothing interpreted on the way.
+
+Two implementations stand behind it, aiohttp and httpx, held to one suite of tests.  Whatever they
+raise is an UpstreamError; whatever they hold open is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Literal, Protocol
+
+from proxy.wire.aiohttp_upstream import AiohttpUpstream
+from proxy.wire.failures import (
+    UpstreamBroken,
+    UpstreamError,
+    UpstreamSaturated,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+    answer_for,
+)
+from proxy.wire.httpx_upstream import HttpxUpstream
+from proxy.wire.origin import UpstreamOptions
+
+__all__ = [
+    "Kind",
+    "RawHeaders",
+    "Reply",
+    "Upstream",
+    "UpstreamBroken",
+    "UpstreamError",
+    "UpstreamOptions",
+    "UpstreamSaturated",
+    "UpstreamTimeout",
+    "UpstreamUnreachable",
+    "answer_for",
+    "open_upstream",
+]
+
+Kind = Literal["aiohttp", "httpx"]
+RawHeaders = list[tuple[bytes, bytes]]
+
+
+class Reply(Protocol):
+    """An answer whose head has arrived.  Whoever got it closes it."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> RawHeaders:
+        """As they came: order, case and duplicates kept, hop-by-hop fields included."""
+        ...
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it comes, not decoded, never re-chunked, each piece as soon as it is there.
+
+        Raises UpstreamTimeout and UpstreamBroken, after all that did arrive was given out.
+        """
+        ...
+
+    async def read(self, limit: int = ...) -> bytes:
+        """The whole body; UpstreamBroken if it is larger than ``limit`` bytes."""
+        ...
+
+    async def close(self) -> None:
+        """Give the connection back if the body was read to its end, else close it.  Idempotent."""
+        ...
+
+
+class Upstream(Protocol):
+    """One upstream, with a pool of connections."""
+
+    @property
+    def exchanges(self) -> int:
+        """Requests under way and replies not closed: 0 means that nothing was left behind."""
+        ...
+
+    async def open(self) -> None: ...
+
+    async def send(
+        self,
+        method: str,
+        target: bytes,
+        headers: RawHeaders,
+        body: bytes | AsyncIterator[bytes] | None,
+        content_length: int | None = None,
+    ) -> Reply:
+        """Ask, and wait for the head of the answer.
+
+        ``target`` is the raw path and query behind the base URL, beginning with a slash.
+        ``headers`` travel as given; ``Host`` and the framing are added, nothing else, so they must
+        not be among them (``headers.end_to_end`` sees to it).  ``body`` None sends no framing at
+        all, b"" a ``Content-Length: 0``; an iterator is sent with ``content_length`` where it is
+        known, else chunked.  A POST is never sent twice.
+
+        Raises UpstreamUnreachable, UpstreamTimeout, UpstreamBroken, UpstreamSaturated, and what
+        the iterator raises.  Cancelling closes the connection.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+def open_upstream(kind: Kind, options: UpstreamOptions) -> Upstream:
+    """A client for ``options``.  Opens nothing yet: await its ``open()`` inside the event loop."""
+    return AiohttpUpstream(options) if kind == "aiohttp" else HttpxUpstream(options)

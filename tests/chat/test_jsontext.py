@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.chat import jsontext
+
+HALF = rb"\ud83d"
+
+texts = st.text(st.characters(codec=None), max_size=8)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(texts, values, max_size=4), st.sampled_from([None, 2]))
+def test_an_object_split_and_joined_is_the_same_value_with_untouched_pieces(
+    fields: dict[str, object], indent: int | None
+) -> None:
+    raw = json.dumps(fields, indent=indent).encode()
+    pieces = jsontext.fields(raw)
+    assert list(pieces) == list(json.loads(raw))
+    assert all(piece in raw for piece in pieces.values())
+    assert json.loads(jsontext.join_fields(pieces)) == json.loads(raw)
+
+
+@given(st.lists(values, max_size=4), st.sampled_from([None, 2]))
+def test_a_list_split_and_joined_is_the_same_value(items: list[object], indent: int | None) -> None:
+    raw = json.dumps(items, indent=indent).encode()
+    assert json.loads(jsontext.join_items(jsontext.items(raw))) == json.loads(raw)
+
+
+@given(values)
+def test_values_are_read_as_the_standard_library_reads_them(value: object) -> None:
+    raw = json.dumps(value).encode()
+    assert jsontext.decode(raw) == json.loads(raw)
+    assert json.loads(jsontext.encode(value)) == json.loads(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"[1]",
+        b"null",
+        b'{"a":1} x',
+        b'{"a":NaN}',
+        b'{"a":01}',
+        b'{"a":1,}',
+        b'{"a" 1}',
+        b'\xef\xbb\xbf{"a":1}',
+        b'{"a":"\x01"}',
+        b'{"\xff":1}',
+        b"{1:2}",
+    ],
+)
+@pytest.mark.parametrize("half", [b"", HALF], ids=["plain", "with half a pair"])
+def test_what_is_no_object_is_refused_on_both_ways(raw: bytes, half: bytes) -> None:
+    broken = raw.replace(b'"a"', b'"' + half + b'"')
+    with pytest.raises(ValueError):
+        jsontext.fields(broken)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"x":NaN, "h":"\\ud83d"}',
+        b'{"h":"\\ud83d",}',
+        b'{"h":"\\ud83d"} {}',
+        b'{"h":"\\ud83d" "x":1}',
+        b'["\\ud83d"]',
+        b'\xef\xbb\xbf{"h":"\\ud83d"}',
+        b'{"h":"\\ud83d\xff"}',
+    ],
+)
+def test_the_way_round_for_half_a_pair_is_as_strict(raw: bytes) -> None:
+    with pytest.raises(ValueError):
+        jsontext.fields(raw)
+
+
+@pytest.mark.parametrize(
+    "raw", [b'["\\ud83d",]', b'["\\ud83d"', b'["\\ud83d"] 1', b'{"\\ud83d":1}']
+)
+def test_broken_lists_with_half_a_pair_are_refused(raw: bytes) -> None:
+    with pytest.raises(ValueError):
+        jsontext.items(raw)
+
+
+def test_half_a_pair_keeps_all_bytes_around_it() -> None:
+    raw = b' { "a" : 1e999 ,"h":"\\uD83D", "big":123456789012345678901234567890 , "l" : [ 1, 2 ] } '
+    assert jsontext.fields(raw) == {
+        "a": b"1e999",
+        "h": b'"\\uD83D"',
+        "big": b"123456789012345678901234567890",
+        "l": b"[ 1, 2 ]",
+    }
+    assert jsontext.items(b' [ "\\ud83d" , {"a": 1} ] ') == [b'"\\ud83d"', b'{"a": 1}']
+
+
+def test_empty_objects_and_lists_have_nothing_in_them() -> None:
+    assert jsontext.fields(b" { } ") == {}
+    assert jsontext.items(b" [ ] ") == []
+
+
+def test_the_last_of_equal_keys_wins() -> None:
+    assert jsontext.fields(b'{"a":1,"b":2,"a":3}') == {"a": b"3", "b": b"2"}
+    assert jsontext.fields(b'{"a":"\\ud83d","b":2,"a":3}') == {"a": b"3", "b": b"2"}
+
+
+def test_halves_that_meet_are_joined_and_lone_ones_are_kept_or_replaced() -> None:
+    assert jsontext.paired("a\ud83d" + "\ude00b") == "a😀b"
+    assert jsontext.paired("\ude00\ud83d") == "\ude00\ud83d"
+    assert jsontext.well_formed("a\ud83d" + "\ude00b") == "a😀b"
+    assert jsontext.well_formed("x\ud83dy") == "x\ufffdy"
+
+
+def test_text_with_half_a_pair_is_written_as_ascii() -> None:
+    assert jsontext.encode({"a": "é\ud83d"}) == b'{"a":"\\u00e9\\ud83d"}'
+    assert jsontext.canonical({"b": 1, "a": "\ud83d"}) == b'{"a":"\\ud83d","b":1}'
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [(b"1.0", b"1"), (b"1e2", b"100"), (b"-0.0", b"0"), (b'{"a":1,"b":2.50}', b'{"b":2.5, "a":1}')],
+)
+def test_equal_values_have_equal_canonical_bytes(a: bytes, b: bytes) -> None:
+    assert jsontext.canonical(jsontext.value(a)) == jsontext.canonical(jsontext.value(b))
+
+
+@pytest.mark.parametrize(("a", "b"), [(b"1", b'"1"'), (b"1e999", b"-1e999"), (b"1", b"1.5")])
+def test_different_values_have_different_canonical_bytes(a: bytes, b: bytes) -> None:
+    assert jsontext.canonical(jsontext.value(a)) != jsontext.canonical(jsontext.value(b))
+
+
+@pytest.mark.parametrize("open, close", [(b"[", b"]"), (b'{"a":', b"}")], ids=["lists", "objects"])
+def test_what_is_nested_too_deeply_is_unreadable_and_never_more_than_that(
+    open: bytes, close: bytes
+) -> None:
+    for depth in (150, 5_000):
+        with pytest.raises(jsontext.UNREADABLE):
+            jsontext.shallow(open * depth + b"1" + close * depth)
+    assert jsontext.shallow(open * 20 + b"1" + close * 20) is not None
+    assert jsontext.shallow(b"[" + b"[]," * 500 + b"1]") is not None

@@ -1,0 +1,169 @@
+"""Every row of the reconciliation table, and every rule behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.memory.compose import Prompt, Rules, compose
+from proxy.memory.reconcile import Intent, Plan, reconcile
+from proxy.memory.window import Window
+from tests.support.talk import Log, Talk, log, names, recorded, rerendered, talk
+
+
+def decide(h: Log, m: str, intent: Intent | None = None) -> tuple[Plan, Prompt, list[Talk]]:
+    said, snapshot = talk(m), h.snapshot()
+    plan = reconcile(snapshot, said, intent or Intent(), rerendered)
+    return plan, compose(snapshot, plan, said, Rules(window=Window())), said
+
+
+def outcome(h: Log, m: str, intent: Intent | None = None) -> tuple[str, str, str]:
+    """What the upstream gets, what is newly recorded of the request, what is superseded."""
+    plan, prompt, said = decide(h, m, intent)
+    by_id = {entry.card.id: entry.card.digest for entry in h.entries}
+    gone = " ".join(by_id[e.card.id] for e in h.entries if e.card.id in plan.superseded)
+    return names(prompt.pieces, said), recorded(plan, said), gone
+
+
+TABLE = [
+    pytest.param("u1 a1", "u2", "u1 a1 u2", "u2", "", id="only new messages"),
+    pytest.param("u1 a1", "u1 a1 u2", "u1 a1 u2", "u2", "", id="everything"),
+    pytest.param("u1 a1 u2 a2", "u2 a2 u3", "u1 a1 u2 a2 u3", "u3", "", id="a window of its own"),
+    pytest.param("u1 a1(c1,c2)", "t1:c1 t2:c2", "u1 a1 t1 t2", "t1 t2", "", id="tool results only"),
+    pytest.param(
+        "u0 a0 u1 a1(c1)", "u1 a1(c1) t1:c1", "u0 a0 u1 a1 t1", "t1", "", id="the running tool loop"
+    ),
+    pytest.param("u1 a1 u2 a2", "u1 a1 u2'", "u1 a1 u2'", "u2'", "u2 a2", id="an edit, resending"),
+    pytest.param("u1 a1 u2 a2", "u1 a1 u2", "u1 a1 u2", "", "a2", id="regenerate, resending"),
+    pytest.param("p q u1 a1", "p q u2", "p q u1 a1 u2", "u2", "", id="few-shot preamble each time"),
+    pytest.param("u1 a1", "u1", "u1 a1 u1", "u1", "", id="the same words again"),
+    pytest.param("u1 a1", "u1 a1* u2", "u1 a1* u2", "u2", "", id="assistant text re-rendered"),
+    pytest.param(
+        "u1 a1 u2 a2 u3 a3",
+        "u1 a1 u3 a3 u4",
+        "u1 a1 u2 a2 u3 a3 u4",
+        "u4",
+        "",
+        id="head and tail, middle dropped",
+    ),
+    pytest.param(
+        "u1 a1 u2 a2", "s u2 a2 u3", "u1 a1 s u2 a2 u3", "u3", "", id="its own summary first"
+    ),
+    pytest.param(
+        "u1 a1(c1) t1:c1 a2",
+        "u1 a2 u3",
+        "u1 a1 t1 a2 u3",
+        "u3",
+        "",
+        id="its history without the tool messages",
+    ),
+    pytest.param("u1 a1", "u9 a9 u10", "u1 a1 u9 a9 u10", "u9 a9 u10", "", id="nothing in common"),
+    pytest.param("u1 a1(c1)", "u2", "u1 u2", "u2", "", id="something else while a call waits"),
+]
+
+
+@pytest.mark.parametrize(("h", "m", "upstream", "new", "gone"), TABLE)
+def test_table(h: str, m: str, upstream: str, new: str, gone: str) -> None:
+    assert outcome(log(h), m) == (upstream, new, gone)
+
+
+def test_an_sdks_retry_of_a_recorded_exchange_replaces_it() -> None:
+    retry = Intent(retry=True, now=100)
+    assert outcome(log("u1 a1"), "u1", retry) == ("u1", "u1", "u1 a1")
+
+
+def test_a_retry_after_two_minutes_is_the_same_words_again() -> None:
+    assert outcome(log("u1 a1"), "u1", Intent(retry=True, now=120)) == ("u1 a1 u1", "u1", "")
+
+
+def test_an_incomplete_exchange_asked_again_is_replaced() -> None:
+    h = log("u1 a1").add("u2 a2", incomplete=True)
+    assert outcome(h, "u2") == ("u1 a1 u2", "u2", "u2 a2")
+    assert outcome(h, "u1 a1 u2") == ("u1 a1 u2", "u2", "u2 a2")
+
+
+def test_a_retry_does_not_rewind_again() -> None:
+    retry = Intent(retry=True, rewind=1)
+    assert outcome(log("u1 a1 u2 a2"), "u2", retry) == ("u1 a1 u2", "u2", "u2 a2")
+
+
+def test_a_rewind_drops_the_last_turns() -> None:
+    assert outcome(log("u1 a1 u2 a2 u3 a3"), "u9", Intent(rewind=2)) == (
+        "u1 a1 u9",
+        "u9",
+        "u2 a2 u3 a3",
+    )
+
+
+def test_a_rewind_of_more_turns_than_there_are_drops_all() -> None:
+    assert outcome(log("u1 a1"), "u9", Intent(rewind=5)) == ("u9", "u9", "u1 a1")
+
+
+def test_tool_results_sent_again_replace_their_exchange() -> None:
+    h = log("u1 a1(c1) t1:c1 a2")
+    assert outcome(h, "t1:c1") == ("u1 a1 t1", "t1", "t1 a2")
+
+
+def test_repeated_call_ids_answer_the_latest_unanswered_call() -> None:
+    h = log("u1 a1(c) t1:c a2 u2 a3(c)")
+    plan, prompt, said = decide(h, "t2:c")
+    assert names(prompt.pieces, said) == "u1 a1 t1 a2 u2 a3 t2"
+    assert plan.fresh[0].joins == h.entries[5].card.id
+
+
+def test_an_edited_answer_is_recorded_in_its_turn_with_its_evidence() -> None:
+    h = log("u1 a1 u2 a2")
+    plan, prompt, said = decide(h, "u1 a9 u2 a2 u3")
+    assert names(prompt.pieces, said) == "u1 a9 u2 a2 u3"
+    assert recorded(plan, said) == "a9 u3"
+    assert plan.fresh[0].joins == h.entries[1].card.id
+    assert plan.fresh[0].replaces == h.entries[1].card
+    assert plan.superseded == {h.entries[1].card.id}
+
+
+def test_an_edited_answer_with_nothing_matched_after_it_supersedes_the_rest() -> None:
+    assert outcome(log("u1 a1 u2 a2 u3 a3"), "u1 a1 u2 a9 u4") == (
+        "u1 a1 u2 a9 u4",
+        "a9 u4",
+        "a2 u3 a3",
+    )
+
+
+def test_an_edited_answer_founds_a_run_only_if_there_is_no_other() -> None:
+    assert outcome(log("u1 a1"), "u1 a9 u2") == ("u1 a9 u2", "a9 u2", "a1")
+
+
+def test_a_call_of_another_turn_is_answered_after_later_turns() -> None:
+    h = log("u1 a1(c1) u2 a2")
+    plan, prompt, said = decide(h, "t1:c1")
+    assert names(prompt.pieces, said) == "u2 a2 u1 a1 t1"
+    assert plan.running == 1
+
+
+def test_partial_results_go_as_the_client_sent_them() -> None:
+    assert outcome(log("u1 a1(c1,c2)"), "t1:c1")[0] == "u1 a1 t1"
+
+
+def test_a_matched_whole_conversation_without_an_answer_replaced_brings_its_last() -> None:
+    h = log("u1 a1").add("u2")
+    assert outcome(h, "u1 a1 u2")[1] == "u2"
+
+
+def test_a_prefill_brings_nothing_new() -> None:
+    assert outcome(log("u1 a1"), "u1 a1") == ("u1 a1", "", "")
+
+
+def test_full_sends_exactly_what_came_and_supersedes_the_rest() -> None:
+    full = Intent(history="full")
+    assert outcome(log("u1 a1 u2 a2"), "u1 a1 u3", full) == ("u1 a1 u3", "u3", "u2 a2")
+    assert outcome(log("u1 a1"), "u9", full) == ("u9", "u9", "u1 a1")
+    assert outcome(log("u1 a1 u2 a2"), "u2 a2 u3", full) == ("u2 a2 u3", "u3", "")
+
+
+def test_delta_takes_all_for_new() -> None:
+    delta = Intent(history="delta")
+    assert outcome(log("u1 a1"), "u1 a1 u2", delta) == ("u1 a1 u1 a1 u2", "u1 a1 u2", "")
+
+
+def test_new_results_that_answer_a_call_in_the_rest_keep_it() -> None:
+    h = log("u1 a1 u2 a2(c1)")
+    assert outcome(h, "u1 a1 t1:c1") == ("u1 a1 u2 a2 t1", "t1", "")

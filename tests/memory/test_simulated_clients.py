@@ -1,0 +1,41 @@
+"""Clients of every kind against the real decisions, with the truth known."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.support.simulator import VIEWS, Conversation
+
+KINDS = [*VIEWS, "preamble", "own summary", "edit", "regenerate", "retry", "interrupted"]
+WORDS = ("ok", "yes", "no", "thanks", "more")
+MIXED = [kind for kind in KINDS if kind not in ("preamble", "no tool messages")]
+
+
+def conversations(count: int, kinds: list[str], words: tuple[str, ...] = ()) -> list[Conversation]:
+    return [Conversation(random.Random(seed), kinds, words).run(8) for seed in range(count)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_distinct_texts_are_never_wrong(kind: str) -> None:
+    for seed, talk in enumerate(conversations(200, [kind])):
+        assert not talk.wrong, (seed, talk.wrong[0])
+        assert not talk.lost
+
+
+def test_mixed_clients_with_distinct_texts_are_never_wrong() -> None:
+    for seed, talk in enumerate(conversations(400, MIXED)):
+        assert not talk.wrong, (seed, talk.wrong[0])
+        assert not talk.lost
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_five_repeated_words_lose_no_message(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    talks = conversations(200, [kind], WORDS)
+    wrong = sum(bool(talk.wrong) for talk in talks)
+    with capsys.disabled():
+        print(
+            f"\nfive words, {kind}: {100 * wrong / len(talks):.1f} % end otherwise than the truth"
+        )
+    assert not [talk.lost for talk in talks if talk.lost]

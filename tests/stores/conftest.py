@@ -1,0 +1,50 @@
+"""Every back end, real: the servers live as long as the test session, each test has its tenant."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from proxy.memory.model import SessionKey
+from proxy.memory.store import Store
+from proxy.stores import open_store
+from tests.support.clock import Clock
+
+BACK_ENDS = ("memory", "sqlite")
+
+
+@pytest.fixture(params=BACK_ENDS)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a back end; tests that use it run on all of them."""
+    if request.param == "memory":
+        return "memory://"
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/folder/memory.db"
+    address: str = request.getfixturevalue(str(request.param).replace("-", "_") + "_url")
+    return address
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def store(url: str, clock: Clock) -> AsyncIterator[Store]:
+    store = open_store(url, timeout=5, commit_timeout=5, clock=clock)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def tenant() -> str:
+    return f"tenant-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def key(tenant: str) -> SessionKey:
+    return SessionKey(tenant, "session")

@@ -1,0 +1,131 @@
+"""The architecture as a test: who may import whom, and how long things may be."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "proxy").rglob("*.py"))
+EVERYTHING = sorted([*SOURCES, *(ROOT / "tests").rglob("*.py")])
+
+LONGEST_FILE = 300
+LONGEST_FUNCTION = 60
+
+# Which of our modules a part may import, besides itself; a part is the first name under proxy.
+# None is everything: the composition root and what people start.
+ALLOWED: dict[str, frozenset[str] | None] = {
+    "__init__": frozenset(),
+    "__main__": frozenset({"cli"}),
+    "app": None,
+    "cli": None,
+    "server": None,
+    "check": None,
+    "demo": None,
+    "gateway": frozenset({"wire", "chat", "memory", "errors", "telemetry", "logs", "settings"}),
+    "admin": frozenset({"memory", "errors", "telemetry", "logs"}),
+    "console": frozenset(),
+    "stores": frozenset({"memory.store", "memory.model"}),
+    "memory": frozenset(),
+    "chat": frozenset(),
+    "wire": frozenset({"errors"}),
+    "settings": frozenset(),
+    "errors": frozenset(),
+    "telemetry": frozenset(),
+    "logs": frozenset(),
+}
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(ROOT / "proxy").with_suffix("").parts[0]
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """The modules of ours that are imported, as dotted names below proxy."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (a.name.removeprefix("proxy.") for a in node.names if is_ours(a.name))
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            if node.module == "proxy":
+                yield from (alias.name for alias in node.names if alias.name != "__version__")
+            elif node.module and is_ours(node.module):
+                yield node.module.removeprefix("proxy.")
+
+
+def is_ours(module: str) -> bool:
+    return module.startswith("proxy.")
+
+
+def may_import(part: str, module: str) -> bool:
+    allowed = ALLOWED[part]
+    if allowed is None or module.partition(".")[0] == part:
+        return True
+    return any(module == name or module.startswith(f"{name}.") for name in allowed)
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=named)
+def test_a_module_imports_only_what_its_part_may(path: Path) -> None:
+    wrong = [name for name in imported(parse(path)) if not may_import(part_of(path), name)]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("part", "module", "allowed"),
+    [
+        pytest.param("stores", "memory.model", True, id="stores-know-the-values"),
+        pytest.param("stores", "memory.window", False, id="stores-know-no-policy"),
+        pytest.param("memory", "wire.headers", False, id="memory-knows-no-http"),
+        pytest.param("chat", "chat.request", True, id="a-part-knows-itself"),
+        pytest.param("settings", "memory.model", False, id="settings-know-nothing"),
+        pytest.param("wire", "errors_of_another", False, id="whole-names-only"),
+        pytest.param("cli", "stores.redis", True, id="the-root-knows-all"),
+    ],
+)
+def test_the_rules_themselves(part: str, module: str, allowed: bool) -> None:
+    assert may_import(part, module) is allowed
+
+
+@pytest.mark.parametrize("path", EVERYTHING, ids=named)
+def test_files_and_functions_stay_short_and_plain(path: Path) -> None:
+    tree = parse(path)
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+    wrong = [fault for node in ast.walk(tree) for fault in faults(node)]
+    assert not wrong
+
+
+def faults(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Global):
+        yield f"line {node.lineno}: global"
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION:
+            yield f"line {node.lineno}: {node.name} is longer than {LONGEST_FUNCTION} lines"
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Import | ast.ImportFrom):
+                yield f"line {inner.lineno}: import in {node.name}"
+
+
+def test_long_functions_globals_and_inner_imports_are_found() -> None:
+    body = "\n".join("    pass" for _ in range(LONGEST_FUNCTION))
+    bad = f"def long():\n{body}\n\ndef inner():\n    global x\n    import os\n"
+    found = [fault for node in ast.walk(ast.parse(bad)) for fault in faults(node)]
+    assert [fault.partition(": ")[2] for fault in found] == [
+        "long is longer than 60 lines",
+        "import in inner",
+        "global",
+    ]
+
+
+def test_no_package_of_tests_has_an_init_file() -> None:
+    assert not list((ROOT / "tests").rglob("__init__.py"))

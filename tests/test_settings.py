@@ -1,0 +1,287 @@
+"""Precedence, names, inheritance, and that every mistake is told at once."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.settings import Settings, SettingsError, effective, load, without_credentials
+
+DIGEST = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+LATER = ("summary", "recall", "facts", "profile", "episodes", "instructions", "tools")
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "proxy.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def problems(folder: Path, text: str = "", **environ: str) -> tuple[str, ...]:
+    with pytest.raises(SettingsError) as caught:
+        load(write(folder, text), {}, environ)
+    return caught.value.problems
+
+
+def test_without_any_source_the_defaults_hold() -> None:
+    assert load() == Settings()
+
+
+def test_the_command_line_wins_over_the_environment_over_the_file(tmp_path: Path) -> None:
+    config = write(tmp_path, "[server]\nport = 1001\nworkers = 2\nhost = '10.0.0.1'\n")
+    environ = {"MEMORY_PROXY_PORT": "1002", "MEMORY_PROXY_WORKERS": "3"}
+    server = load(config, {"server.port": "1003", "server.host": None}, environ).server
+    assert (server.port, server.workers, server.host) == (1003, 3, "10.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place", "value"),
+    [
+        pytest.param("UPSTREAM", "http://a/v1", "upstream.url", "http://a/v1", id="upstream"),
+        pytest.param("STORE", "memory://", "store.url", "memory://", id="store"),
+        pytest.param("HOST", "::1", "server.host", "::1", id="host"),
+        pytest.param("PORT", "0", "server.port", "0", id="port"),
+        pytest.param("WORKERS", "4", "server.workers", "4", id="workers"),
+        pytest.param("ADMIN_KEY", "s3cret", "server.admin_key", "********", id="admin-key"),
+        pytest.param("UPSTREAM_API_KEY", "sk-1", "upstream.api_key", "********", id="api-key"),
+        pytest.param("SPOOL__PATH", "/x/s.db", "spool.path", "/x/s.db", id="any-other"),
+        pytest.param("MEMORY__START_ON_USER", "false", "memory.start_on_user", "false", id="bool"),
+        pytest.param(
+            "MEMORY__RECALL__SCOPE", "session", "memory.recall.scope", "session", id="deep"
+        ),
+        pytest.param("SERVER__CORS_ORIGINS", '["*"]', "server.cors_origins", '["*"]', id="list"),
+        pytest.param("PROFILES__FAST__TTL", "9", "profiles.fast.ttl", "9", id="profile"),
+    ],
+)
+def test_a_variable_sets_what_its_name_says(name: str, text: str, place: str, value: str) -> None:
+    settings = load(environ={f"MEMORY_PROXY_{name}": text})
+    assert dict(effective(settings))[place] == value
+
+
+def test_clients_can_be_given_as_json_in_the_environment() -> None:
+    text = f'[{{"name": "web", "key_sha256": ["{DIGEST.upper()}"]}}]'
+    (client,) = load(environ={"MEMORY_PROXY_CLIENTS": text}).clients
+    assert (client.name, client.key_sha256) == ("web", (DIGEST,))
+
+
+def test_the_environment_may_name_the_file(tmp_path: Path) -> None:
+    config = write(tmp_path, "[server]\nport = 1001\n")
+    assert load(environ={"MEMORY_PROXY_CONFIG": str(config)}).server.port == 1001
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        pytest.param({"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"}, id="openai-base-url"),
+        pytest.param({"MEMORY_PROXY_UPSTREAM": ""}, id="empty"),
+        pytest.param({"MEMORYPROXY_PORT": "1"}, id="another-prefix"),
+        pytest.param(
+            {
+                "MEMORY_PROXY_SERVICE_HOST": "10.0.0.9",
+                "MEMORY_PROXY_SERVICE_PORT_HTTP": "8080",
+                "MEMORY_PROXY_PORT": "tcp://10.0.0.9:8080",
+                "MEMORY_PROXY_PORT_8080_TCP_ADDR": "10.0.0.9",
+            },
+            id="kubernetes-service-of-our-name",
+        ),
+    ],
+)
+def test_variables_that_are_not_settings_change_nothing(environ: dict[str, str]) -> None:
+    assert load(environ=environ) == Settings()
+
+
+def test_every_mistake_of_every_source_is_told_at_once_by_its_own_name(tmp_path: Path) -> None:
+    config = write(
+        tmp_path,
+        """
+        colour = "red"
+        [server]
+        prot = 1
+        [memory]
+        max_tokens = -4
+        side_requests = ["(", "fine"]
+        [memory.recall]
+        enabled = true
+        [profiles.fast]
+        window = "round"
+        [profiles.Fast]
+        [tenancy]
+        mode = "clients"
+        """,
+    )
+    environ = {
+        "MEMORY_PROXY_SERVR__PORT": "1",
+        "MEMORY_PROXY_MEMORY__TTL": "-1",
+        "MEMORY_PROXY_SERVER__CORS_ORIGINS": "https://a",
+        "MEMORY_PROXY_CLIENTS": '[{"name": "web"}]',
+    }
+    with pytest.raises(SettingsError) as caught:
+        load(config, {"server.port": "x", "server.workers": "0"}, environ)
+    told = {line.partition(": ")[0]: line.partition(": ")[2] for line in caught.value.problems}
+    assert told.keys() == {
+        "colour",
+        "server.prot",
+        "memory.max_tokens",
+        "memory.side_requests[0]",
+        "memory.recall.enabled",
+        "profiles.fast.window",
+        "profiles.Fast",
+        "upstream.api_key",
+        "MEMORY_PROXY_SERVR__PORT",
+        "MEMORY_PROXY_MEMORY__TTL",
+        "MEMORY_PROXY_SERVER__CORS_ORIGINS",
+        "MEMORY_PROXY_CLIENTS[0].key_sha256",
+        "--port",
+        "--workers",
+    }
+    assert told["server.prot"] == "unknown setting; did you mean server.port?"
+    assert told["MEMORY_PROXY_SERVR__PORT"].endswith("did you mean MEMORY_PROXY_SERVER__PORT?")
+    assert str(caught.value).count("\n") == len(told) - 1
+
+
+@pytest.mark.parametrize("part", LATER)
+def test_a_part_that_is_not_built_yet_refuses_only_to_be_enabled(part: str, tmp_path: Path) -> None:
+    assert load(write(tmp_path, f"[memory.{part}]\nenabled = false\n")) == Settings()
+    assert problems(tmp_path, f"[memory.{part}]\nenabled = true\n") == (
+        f"memory.{part}.enabled: memory.{part} is not available in this version",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        pytest.param("[memory]\nevict_to = 0.0", "memory.evict_to", id="evict-to-nothing"),
+        pytest.param("[memory]\nevict_to = 1.1", "memory.evict_to", id="evict-to-more"),
+        pytest.param("[memory]\nevict_to = nan", "memory.evict_to", id="evict-to-nan"),
+        pytest.param("[store]\nurl = 'mysql://x'", "store.url", id="store-scheme"),
+        pytest.param("[store]\nurl = 'memory://x'", "store.url", id="store-memory-name"),
+        pytest.param("[store]\ntimeout = 0", "store.timeout", id="no-time"),
+        pytest.param("[upstream]\nurl = 'ftp://a/v1'", "upstream.url", id="upstream-scheme"),
+        pytest.param("[upstream]\nurl = 'http:///v1'", "upstream.url", id="upstream-no-host"),
+        pytest.param("[upstream]\nurl = 'http://a:x/v1'", "upstream.url", id="upstream-port"),
+        pytest.param("[upstream]\nurl = 'http://u:p@a'", "upstream.url", id="upstream-user"),
+        pytest.param("[upstream]\nurl = 'http://localhost:8080'", "upstream.url", id="ourselves"),
+        pytest.param("[server]\ncors_origins = ['a.com']", "server.cors_origins[0]", id="origin"),
+        pytest.param("[server]\nuser_aliases = ['a b']", "server.user_aliases[0]", id="header"),
+        pytest.param("[server]\nadmin_key = ''", "server.admin_key", id="empty-key"),
+        pytest.param("[server]\nport = 65536", "server.port", id="port"),
+        pytest.param("server = 3", "server", id="no-table"),
+        pytest.param("[tenancy]\nmode = 'keys'", "tenancy.mode", id="tenancy-mode"),
+    ],
+)
+def test_a_wrong_value_is_told_by_its_key(text: str, name: str, tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, text)
+    assert problem.startswith(f"{name}: ")
+
+
+def test_another_service_on_the_loopback_is_not_this_proxy(tmp_path: Path) -> None:
+    text = "[server]\nhost = '10.0.0.1'\n[upstream]\nurl = 'http://127.0.0.1:8080/v1'\n"
+    assert load(write(tmp_path, text)).server.host == "10.0.0.1"
+
+
+def test_clients_need_a_key_to_spend_and_at_least_one_of_them(tmp_path: Path) -> None:
+    told = problems(tmp_path, '[tenancy]\nmode = "clients"\n')
+    assert [line.partition(":")[0] for line in told] == ["tenancy.mode", "upstream.api_key"]
+
+
+def test_clients_have_names_keys_and_profiles_that_exist(tmp_path: Path) -> None:
+    one = f'[[clients]]\nname = "a"\nkey_sha256 = ["{DIGEST}"]\nprofiles = ["fast"]\n'
+    told = problems(tmp_path, one + one + "signing_secret = 'abc'\n[profiles.fast]\n")
+    assert [line.partition(":")[0] for line in told] == ["clients[1].signing_secret"]
+    told = problems(tmp_path, one + one.replace("fast", "slow") + "[profiles.fast]\n")
+    assert [line.partition(":")[0] for line in told] == [
+        "clients[0].name",
+        "clients[0].key_sha256",
+        "clients[1].name",
+        "clients[1].key_sha256",
+        "clients[1].profiles",
+    ]
+
+
+def test_settings_made_in_code_obey_the_rules_between_sections_too() -> None:
+    with pytest.raises(ValueError, match="tenancy.mode"):
+        Settings.model_validate({"tenancy": {"mode": "clients"}})
+
+
+def test_a_profile_inherits_what_it_does_not_set_field_by_field(tmp_path: Path) -> None:
+    config = write(
+        tmp_path,
+        """
+        [memory]
+        max_tokens = 500
+        ttl = 60
+        [memory.recall]
+        max_tokens = 77
+        scope = "session"
+        [profiles.brief]
+        ttl = 0
+        [profiles.brief.recall]
+        max_tokens = 5
+        """,
+    )
+    settings = load(config)
+    brief = settings.profile("brief")
+    assert brief is not None
+    assert (brief.max_tokens, brief.ttl) == (500, 0)
+    assert (brief.recall.max_tokens, brief.recall.scope) == (5, "session")
+    assert settings.profile(None) is settings.memory
+    assert settings.profile("other") is None
+
+
+@pytest.mark.parametrize(
+    ("url", "written", "limit"),
+    [
+        pytest.param("sqlite:///a.db", None, 2.5, id="sqlite"),
+        pytest.param("redis://a", None, 0.5, id="redis"),
+        pytest.param("redis://a", 1.5, 1.5, id="as-written"),
+    ],
+)
+def test_the_commit_limit_suits_the_back_end(url: str, written: float | None, limit: float) -> None:
+    settings = load(overrides={"store.url": url, "store.commit_timeout": written})
+    assert settings.store.commit_limit == limit
+
+
+def test_a_missing_file_and_a_broken_one_are_told(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="no-such.toml: No such file"):
+        load(tmp_path / "no-such.toml")
+    (problem,) = problems(tmp_path, "[server\n")
+    assert "is not TOML" in problem
+
+
+def test_settings_survive_being_sent_to_a_worker_process() -> None:
+    settings = load(
+        environ={"MEMORY_PROXY_ADMIN_KEY": "s3cret", "MEMORY_PROXY_PROFILES__A__TTL": "1"}
+    )
+    again = pickle.loads(pickle.dumps(settings))
+    assert again == settings
+    assert again.server.admin_key.get_secret_value() == "s3cret"
+
+
+def test_no_secret_is_in_the_repr_or_among_the_effective_values() -> None:
+    environ = {
+        "MEMORY_PROXY_ADMIN_KEY": "hush1",
+        "MEMORY_PROXY_UPSTREAM_API_KEY": "hush2",
+        "MEMORY_PROXY_STORE": "redis://u:hush3@cache/0",
+        "MEMORY_PROXY_UPSTREAM__PROXY": "http://u:hush4@egress:1",
+    }
+    settings = load(environ=environ)
+    assert "hush" not in repr(settings)
+    assert "hush" not in repr(effective(settings))
+    assert dict(effective(settings))["store.url"] == "redis://********@cache/0"
+
+
+@pytest.mark.parametrize("name", ["ADMIN_KEY", "UPSTREAM", "STORE", "CLIENTS", "UPSTREAM__PROXY"])
+def test_no_problem_repeats_a_value_that_may_hold_a_secret(name: str, tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, **{f"MEMORY_PROXY_{name}": "hush hush"})
+    assert problem.startswith(f"MEMORY_PROXY_{name}: ")
+    assert "hush" not in problem
+
+
+@given(secret=st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=6))
+def test_whatever_stands_before_the_last_at_sign_of_a_url_is_masked(secret: str) -> None:
+    assert secret not in without_credentials(f"redis://user:{secret}@host/0")
+    assert secret not in without_credentials(f"https://host/v1?api-key={secret}")

@@ -1,4 +1,4 @@
-# Seven verbs: run, test, lint, format, bench, demo, clean.
+# Eight verbs: run, test, lint, format, bench, demo, picture, clean.
 #
 #   make run ARGS="--upstream http://127.0.0.1:11434/v1"
 #   make test PYTEST_ARGS="tests/wire -k gate"
@@ -13,7 +13,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 RUNTIME := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
-CODE := proxy tests $(wildcard bench)
+CODE := proxy tests docs $(wildcard bench)
 
 export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/cache/pip
 export npm_config_cache := $(CURDIR)/$(VENV)/cache/npm
@@ -21,10 +21,10 @@ export XDG_CACHE_HOME := $(CURDIR)/$(VENV)/cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench demo clean
+.PHONY: help run test lint format bench demo picture clean
 
 help:
-	@echo "make run | test | lint | format | bench | demo | clean"
+	@echo "make run | test | lint | format | bench | demo | picture | clean"
 
 run: $(RUNTIME)
 	@exec $(PY) -m proxy serve $(ARGS)
@@ -47,6 +47,10 @@ format: $(DEV)
 
 bench: $(DEV)
 	@exec $(PY) -m bench $(ARGS)
+
+# The picture in README.md, from the demo.
+picture: $(RUNTIME)
+	@exec $(PY) -m docs.record
 
 # Not data/: that is somebody's memory.
 clean:

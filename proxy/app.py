@@ -13,6 +13,10 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 
+from proxy.admin.parts import AdminParts
+from proxy.admin.routes import admin_routes
+from proxy.chat import jsontext
+from proxy.chat.message import read_message
 from proxy.chat.tokens import Tokenizers
 from proxy.cors import Application, Cors
 from proxy.errors import ProxyError, missing_v1
@@ -21,6 +25,7 @@ from proxy.gateway.conversation import Conversations
 from proxy.gateway.exchange import rerender
 from proxy.gateway.gateway import Gateway
 from proxy.gateway.passage import Passage
+from proxy.gateway.preview import Preview
 from proxy.gateway.routes import misses_v1, route
 from proxy.gateway.tenancy import Client, Tenancy
 from proxy.memory.planner import Planner
@@ -103,6 +108,21 @@ class MemoryProxy:
         passage = Passage(upstream, tenancy, telemetry)
         conversations = Conversations(
             settings, passage, recorder, tokenizers.counter_for, telemetry
+        )
+        app.router.routes += admin_routes(
+            AdminParts(
+                settings=settings,
+                telemetry=telemetry,
+                store=store,
+                spool=spool,
+                tenants=tenancy,
+                preview=Preview(settings, recorder, tokenizers.counter_for, telemetry),
+                read_message=read_message,
+                counter=lambda model: tokenizers.counter_for(model).count,
+                counter_name=lambda: tokenizers.counter_for(None).name,
+                fields=jsontext.fields,
+                items=jsontext.items,
+            )
         )
         self._gateway = Gateway(settings, tenancy, passage, conversations, telemetry)
 

@@ -16,8 +16,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proxy import __version__, check, demo, server
+from proxy import __version__, check, server
 from proxy.app import Factory
+from proxy.demo import run as play
 from proxy.memory.store import StoreError
 from proxy.settings import Settings, SettingsError, effective, load, without_credentials
 from proxy.stores import open_store
@@ -114,7 +115,7 @@ def check_command(
 @app.command("demo")
 def demo_command() -> None:
     """Play a short conversation through the real proxy: no key, no network."""
-    demo.run(Console())
+    play(Console())
 
 
 @tenants.command("move")

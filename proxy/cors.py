@@ -27,13 +27,13 @@ class Cors:
     """``origins`` are allowed; ``*`` allows all, without credentials of the browser's own."""
 
     def __init__(self, application: Application, origins: tuple[str, ...]) -> None:
-        self._application = application
+        self.inner = application
         self._origins = frozenset(origin.encode() for origin in origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         origin = get(scope["headers"], b"origin") if scope["type"] == "http" else None
         if origin is None or not self._allows(origin):
-            return await self._application(scope, receive, send)
+            return await self.inner(scope, receive, send)
         if scope["method"] == "OPTIONS" and get(scope["headers"], _CORS + b"request-method"):
             return await self._preflight(scope, origin, send)
 
@@ -42,7 +42,7 @@ class Cors:
                 message["headers"] = [*_without_cors(message["headers"]), *self._grant(origin)]
             await send(message)
 
-        await self._application(scope, receive, readable)
+        await self.inner(scope, receive, readable)
 
     def _allows(self, origin: bytes) -> bool:
         return origin in self._origins or b"*" in self._origins

@@ -78,7 +78,8 @@ def listen(server: ServerSettings) -> socket.socket:
         )
     except socket.gaierror as error:
         raise ServerError(f"there is no address for the host {server.host!r}") from error
-    listener = socket.socket(found[0][0], socket.SOCK_STREAM)
+    # asyncio sets TCP_NODELAY only where a socket says that it is TCP; without, answers wait 40 ms.
+    listener = socket.socket(found[0][0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":  # elsewhere it would let two servers share the port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -104,7 +105,7 @@ def _reason(error: OSError) -> str:
 def _configuration(settings: Settings, factory: Callable[[], ASGIApp]) -> uvicorn.Config:
     server = settings.server
     return uvicorn.Config(
-        factory,
+        Application(factory),
         factory=True,
         interface="asgi3",
         loop="auto",  # uvloop where it exists
@@ -139,12 +140,24 @@ def _serve_in_workers(config: uvicorn.Config, listener: socket.socket) -> None:
     with tempfile.TemporaryDirectory(prefix="memory-proxy-", ignore_cleanup_errors=True) as folder:
         os.environ[FOLDER] = folder  # the workers' metrics; they inherit the environment
         try:
-            workers = Multiprocess(config, sockets=[listener])
+            workers = _Workers(config, sockets=[listener])
             workers.run()
         finally:
             del os.environ[FOLDER]
     if any(process.exitcode == STARTUP_FAILURE for process in workers.processes):
         raise _not_started()
+
+
+class _Workers(Multiprocess):
+    """Worker processes that all stop listening when they are told to end.
+
+    The socket is ours as well as theirs: while we keep it, it takes connections that nobody serves.
+    """
+
+    def terminate_all(self) -> None:
+        for listener in self.sockets:
+            listener.close()
+        super().terminate_all()
 
 
 def _not_started() -> ServerError:
@@ -167,6 +180,20 @@ def _orderly_end() -> Iterator[None]:
         sys.stderr.flush()
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """Makes the application, or ends the worker in the way that says: do not try again."""
+
+    factory: Callable[[], ASGIApp]
+
+    def __call__(self) -> ASGIApp:
+        try:
+            return self.factory()
+        except Exception:  # noqa: BLE001 - any other exit would be restarted for ever
+            _LOG.exception("the application cannot be made")
+            sys.exit(STARTUP_FAILURE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from proxy.settings import Settings, SettingsError, effective, load, without_credentials
@@ -282,6 +283,17 @@ def test_no_problem_repeats_a_value_that_may_hold_a_secret(name: str, tmp_path: 
 
 
 @given(secret=st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=6))
-def test_whatever_stands_before_the_last_at_sign_of_a_url_is_masked(secret: str) -> None:
-    assert secret not in without_credentials(f"redis://user:{secret}@host/0")
-    assert secret not in without_credentials(f"https://host/v1?api-key={secret}")
+@example(secret="in?it@both")
+def test_whatever_may_be_a_secret_in_a_url_is_masked(secret: str) -> None:
+    assume(secret not in "********@host/0")
+    for piece in filter(None, re.split(r"[@?*]", secret)):
+        assume(piece not in "redis://host/0https://host/v1")
+        assert piece not in without_credentials(f"redis://user:{secret}@host/0")
+        assert piece not in without_credentials(f"https://host/v1?api-key={secret}")
+
+
+def test_what_is_no_secret_in_a_url_is_shown() -> None:
+    assert without_credentials("https://a.b:1/v1") == "https://a.b:1/v1"
+    assert without_credentials("https://a/v1?version=2") == "https://a/v1?********"
+    assert without_credentials("redis://u:p@a:1/0") == "redis://********@a:1/0"
+    assert without_credentials("./data/spool@home?.db") == "./data/spool@home?.db"

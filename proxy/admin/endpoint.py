@@ -11,15 +11,25 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
+from starlette.datastructures import URLPath
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, NoMatchFound
 from starlette.types import Receive, Scope, Send
 
-from proxy.errors import ProxyError, method_not_allowed, not_found, server_error
+from proxy.errors import (
+    ProxyError,
+    memory_unavailable,
+    method_not_allowed,
+    not_found,
+    server_error,
+)
 from proxy.logs import Access, access
+from proxy.memory.spool import SpoolError
+from proxy.memory.store import StoreError
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
 
@@ -52,28 +62,30 @@ class Endpoint(BaseRoute):
             return Match.NONE, {}
         return Match.FULL, {"path_params": found.groupdict()}
 
-    def url_path_for(self, name: str, /, **path_params: object) -> object:  # type: ignore[override]
+    def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
         raise NoMatchFound(name, path_params)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         clock = time.perf_counter()
-        status = CLIENT_GONE
+        status, size = CLIENT_GONE, 0
         try:
             response = await self._answer(Request(scope, receive))
             await response(scope, receive, send)
-            status = response.status_code
+            status, size = response.status_code, len(response.body)
         except ClientDisconnect:
             pass
         finally:
-            self._note(scope["method"], status, (time.perf_counter() - clock) * 1000)
+            self._note(scope["method"], status, (time.perf_counter() - clock) * 1000, size)
 
     async def _answer(self, request: Request) -> Response:
         try:
             return await self._handler(request.method)(request)
-        except (ClientDisconnect, OSError) as gone:
-            raise ClientDisconnect from gone
+        except ClientDisconnect:
+            raise
         except ProxyError as error:
             return refusal(error)
+        except (StoreError, SpoolError):
+            return refusal(memory_unavailable())
         except HTTPException as error:
             return refusal(ProxyError(error.status_code, "invalid_request", error.detail))
         except Exception:  # the boundary to the server: a bug is logged here and answered
@@ -87,12 +99,12 @@ class Endpoint(BaseRoute):
             raise method_not_allowed(", ".join(sorted(self._handlers)))
         return self._handlers[method]
 
-    def _note(self, method: str, status: int, ms: float) -> None:
+    def _note(self, method: str, status: int, ms: float, size: int) -> None:
         self._telemetry.answered(self._kind, status, "none")
         if self._kind == "health":
             return  # asked every few seconds, by machines
         request = secrets.token_hex(8)
-        access(Access(request, method, self._kind, status, ms, memory="none", bytes=0))
+        access(Access(request, method, self._kind, status, ms, memory="none", bytes=size))
 
 
 def refusal(error: ProxyError) -> Response:

@@ -45,17 +45,20 @@ class Tenants(Protocol):
     def is_admin(self, headers: RawHeaders) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Protocol):
     """The messages of a request as they would be sent, and what memory did for it.
 
     ``tokens`` counts all ``messages``; ``injected`` and ``evicted`` are messages and tokens.
     """
 
-    messages: tuple[bytes, ...]
-    tokens: int
-    injected: tuple[int, int]
-    evicted: tuple[int, int]
+    @property
+    def messages(self) -> tuple[bytes, ...]: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def injected(self) -> tuple[int, int]: ...
+    @property
+    def evicted(self) -> tuple[int, int]: ...
 
 
 Previewer = Callable[[SessionKey, bytes, str], Awaitable[Preview | None]]

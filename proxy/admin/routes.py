@@ -2,21 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from starlette.routing import BaseRoute
 
-from proxy.admin.endpoint import Endpoint
+from proxy.admin.access import Access
+from proxy.admin.context import Context
+from proxy.admin.endpoint import Endpoint, Handler
 from proxy.admin.health import Health
+from proxy.admin.messages import Messages
 from proxy.admin.parts import AdminParts
+from proxy.admin.sessions import Sessions
 
 __all__ = ["AdminParts", "admin_routes"]
 
+SESSIONS = "/memory/v1/sessions"
+SESSION = f"{SESSIONS}/(?P<session>[^/]+)"
+EXCHANGE = f"{SESSION}/exchanges/(?P<exchange>[^/]+)"
+
+Table = Mapping[str, Mapping[str, Handler]]
+
 
 def admin_routes(parts: AdminParts) -> list[BaseRoute]:
-    """Everything outside the relay but the console."""
-    health, telemetry = Health(parts), parts.telemetry
+    """All of them; the last answers 404 for what is left of ``/memory``.
+
+    They match the raw path, so they belong at the root of an application and not below a mount.
+    """
+    telemetry = parts.telemetry
     return [
-        Endpoint("/healthz", {"GET": health.healthz}, telemetry, "health"),
-        Endpoint("/readyz", {"GET": health.readyz}, telemetry, "health"),
-        Endpoint("/metrics", {"GET": health.metrics}, telemetry, "health"),
-        Endpoint("/memory(?:/.*)?", {}, telemetry, "memory"),
+        *(Endpoint(path, table, telemetry, "health") for path, table in _health(parts).items()),
+        *(Endpoint(path, table, telemetry, "memory") for path, table in _memory(parts).items()),
     ]
+
+
+def _health(parts: AdminParts) -> Table:
+    health = Health(parts)
+    return {
+        "/healthz": {"GET": health.healthz},
+        "/readyz": {"GET": health.readyz},
+        "/metrics": {"GET": health.metrics},
+    }
+
+
+def _memory(parts: AdminParts) -> Table:
+    access = Access(parts)
+    sessions, messages, context = (
+        Sessions(parts, access),
+        Messages(parts, access),
+        Context(parts, access),
+    )
+    return {
+        SESSIONS: {"GET": sessions.listing},
+        SESSION: {"GET": sessions.get, "DELETE": sessions.delete},
+        f"{SESSION}/messages": {"GET": messages.listing, "POST": messages.create},
+        f"{SESSION}/context": {"POST": context.preview},
+        EXCHANGE: {"GET": sessions.exchange},
+        "/memory(?:/.*)?": {},
+    }

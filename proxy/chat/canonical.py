@@ -124,7 +124,7 @@ def read_calls(fields: Mapping[str, object]) -> tuple[Call, ...]:
         calls.append(Call(None, listed))
     if isinstance(legacy, dict):
         name = _string(legacy.get("name"))
-        calls.append(Call(f"function:{name}", ["", name, _arguments(legacy.get("arguments"))]))
+        calls.append(Call(f"function:{name}", [None, name, _arguments(legacy.get("arguments"))]))
     elif legacy:
         calls.append(Call(None, legacy))
     return tuple(calls)
@@ -141,13 +141,14 @@ def _call(item: object) -> Call:
     return Call(id, [id, rest])
 
 
-def _arguments(given: object) -> object:
+def _arguments(given: object) -> list[object] | str:
+    """The value in a list, or the text where it is no JSON: what a model wrote need not be."""
     if not isinstance(given, str):
-        return given or {}
+        return [given or {}]
     try:
-        return jsontext.value(given.encode()) or {} if given.strip() else {}
-    except jsontext.UNREADABLE:  # what a model wrote need not be JSON: it is text
-        return [given]
+        return [(jsontext.value(given.encode()) or {}) if given.strip() else {}]
+    except jsontext.UNREADABLE:
+        return jsontext.well_formed(given)
 
 
 def _string(given: object) -> str:

@@ -76,7 +76,8 @@ def _audio(audio: object, media: Inline | None) -> int:
 
 def _size(media: Inline | None) -> int:
     """Bytes that base64 stands for."""
-    return len(_payload(media)) * 3 // 4
+    payload = _payload(media)
+    return len(payload) * 3 // 4 - payload[-2:].count("=")
 
 
 def _beginning(media: Inline | None) -> bytes:

@@ -55,7 +55,7 @@ _chunk = msgspec.json.Decoder(_Chunk)
 class ReplyBuilder:
     """Builds a reply from the payloads of a stream.  ``build`` may be called at any time.
 
-    Of a reply over ``max_bytes`` the rest is not kept, and its choices are incomplete.
+    Of a reply over ``max_bytes`` the rest is not kept; choices not finished by then are incomplete.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ReplyBuilder:
             index,
             draft.message(),
             finish_reason=draft.finish_reason,
-            complete=draft.finish_reason is not None and not self.truncated,
+            complete=draft.finish_reason is not None,
             logprobs=draft.logprobs(),
             max_inline_media_bytes=self._inline,
         )

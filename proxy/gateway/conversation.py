@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from proxy.chat.limits import context_window, too_long
+from proxy.chat.limits import too_long
 from proxy.chat.request import ChatRequest, parse
 from proxy.chat.tokens import TokenCounter
 from proxy.errors import unknown_profile
@@ -24,12 +24,6 @@ from proxy.wire.headers import content_length, get
 from proxy.wire.relay import Presence, relay
 from proxy.wire.replies import DecodedReply, ReadReply, encoding, is_event_stream
 from proxy.wire.upstream import Reply
-
-ROOM = 1024
-"""Tokens kept free for an answer whose request sets no limit."""
-
-SURELY_FITS = 4
-"""A request's tokens are fewer than its bytes; only near the model's limit they are counted."""
 
 MAX_ERROR = 64 * 1024
 """Bytes of an upstream's error that are read to see whether the context was too long."""
@@ -66,7 +60,7 @@ class Conversations:
         count = self._counter(request.model).count
         exchange = ChatExchange(request, body, situation, self._recorder, count, self._telemetry)
         call.account = exchange.account
-        await exchange.prepare(self._fit(request, body))
+        await exchange.prepare()
         await self._answer(call, exchange)
 
     def _situation(self, call: Call) -> Situation:
@@ -89,18 +83,6 @@ class Conversations:
         if get(call.headers, b"content-encoding") not in (None, b"identity"):
             return None, "encoded_body"
         return parse(body, profile.max_inline_media_bytes), "invalid_body"
-
-    def _fit(self, request: ChatRequest, body: bytes) -> int | None:
-        """Tokens that the model's context window leaves for memory, None if surely enough."""
-        window = context_window(request.model)
-        if window is None:
-            return None
-        room = request.max_output or ROOM
-        if window - room - len(body) >= self._settings.memory.max_tokens * SURELY_FITS:
-            return None
-        count = self._counter(request.model).count
-        said = sum(count(x.raw) for x in (*request.leading, *request.messages))
-        return max(0, window - room - said)
 
     async def _answer(self, call: Call, exchange: ChatExchange) -> None:
         async with Presence(call.receive) as presence:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-
+from proxy.chat.limits import context_window
 from proxy.chat.message import is_prefix, similar, text_of
 from proxy.chat.reply import Reply
 from proxy.chat.request import ChatRequest
@@ -29,6 +29,9 @@ from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory.transcript import Count, Occasion, amend, transcribe
 from proxy.settings import ProfileSettings
 from proxy.telemetry import Telemetry
+
+ROOM = 1024
+"""Tokens kept free for an answer whose request sets no limit."""
 
 LARGE = 50_000
 """Bytes of a message from which on counting its tokens is left to a thread."""
@@ -91,8 +94,8 @@ class ChatExchange:
 
     # Before the upstream is called
 
-    async def prepare(self, fit: int | None) -> None:
-        """Load and compose.  ``fit``: tokens that the model's context window leaves for memory.
+    async def prepare(self) -> None:
+        """Load and compose.
 
         Raises ProxyError 403 for another user's session, 503 where memory must not fail.
         """
@@ -104,7 +107,7 @@ class ChatExchange:
         except StoreError as error:
             self._degrade(error)
         else:
-            self._fit(fit)
+            await self._fit()
         self.account.exchange = self._id if self._records else None
         self.account.duration = time.perf_counter() - clock
         self._telemetry.loaded(self.account.duration)
@@ -135,12 +138,25 @@ class ChatExchange:
         self.account.status = "degraded"
         self.account.reason = "store_timeout" if isinstance(error, StoreTimeout) else "store_error"
 
-    def _fit(self, fit: int | None) -> None:
-        prompt = self._prompt
-        if prompt is not None and fit is not None and prompt.injected.tokens > fit:
-            self._narrow(fit, hard=False)
-            self.account.reason = "context_trimmed"
+    async def _fit(self) -> None:
+        """Fit memory to the model's context window, where that is known.
+
+        A request has fewer tokens than bytes: only near the limit it is worth counting them.
+        """
+        injected = self._prompt.injected.tokens if self._prompt else 0
+        window, room = context_window(self._request.model), self._request.max_output or ROOM
+        if injected and window is not None and injected + len(self._body) + room > window:
+            fit = max(0, window - room - await self._tokens_said())
+            if injected > fit:
+                self._narrow(fit, hard=False)
+                self.account.reason = "context_trimmed"
         self._take_stock()
+
+    async def _tokens_said(self) -> int:
+        said = [x.raw for x in (*self._request.leading, *self._request.messages)]
+        if len(self._body) > LARGE:
+            return await asyncio.to_thread(lambda: sum(map(self._count, said)))
+        return sum(map(self._count, said))
 
     def _narrow(self, cap: int, *, hard: bool) -> None:
         if self._prepared is None:

@@ -17,16 +17,15 @@ from proxy.errors import ProxyError, RawHeaders, overloaded, server_error, user_
 from proxy.gateway.account import Account
 from proxy.gateway.call import Call, Scope
 from proxy.gateway.conversation import Conversations
-from proxy.gateway.identity import Aliases, Identity, identify
+from proxy.gateway.identity import Aliases, Identity, Reader
 from proxy.gateway.passage import Passage
 from proxy.gateway.routes import Route
 from proxy.gateway.tenancy import Tenancy
-from proxy.logs import Access, access
+from proxy.logs import ACCESS, Access, access
 from proxy.settings import Settings
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
 from proxy.wire.body import ClientGone, Receive
-from proxy.wire.headers import check_framing
 from proxy.wire.relay import Delivery, Send
 from proxy.wire.upstream import UpstreamError, answer_for
 
@@ -52,10 +51,8 @@ class Gateway:
         self._require_user = settings.tenancy.require_user
         self._most = settings.server.max_concurrent_requests
         self._busy: Counter[str] = Counter()
-        self._aliases = Aliases(
-            session=_lower(settings.server.session_aliases),
-            user=_lower(settings.server.user_aliases),
-        )
+        names = settings.server
+        self._reader = Reader(Aliases(_lower(names.session_aliases), _lower(names.user_aliases)))
 
     async def serve(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -66,8 +63,7 @@ class Gateway:
         self._telemetry.stream_opened()
         try:
             call = self._call(route, scope, receive, delivery)
-            with self._place(call.caller.tenant):
-                await self._serve(call)
+            await self._serve(call)
             status = delivery.status
         except ClientGone:
             pass
@@ -84,9 +80,8 @@ class Gateway:
 
     def _call(self, route: Route, scope: Scope, receive: Receive, delivery: Delivery) -> Call:
         headers: RawHeaders = scope["headers"]
-        check_framing(headers)
         caller = self._tenancy.caller(headers)
-        identity = identify(headers, route.session, self._aliases)
+        identity = self._reader.identify(headers, route.session)
         if caller.client is not None:
             caller.client.may_use(route, identity.profile)
         if self._require_user and identity.user is None:
@@ -105,6 +100,13 @@ class Gateway:
         )
 
     async def _serve(self, call: Call) -> None:
+        if self._most:
+            with self._place(call.caller.tenant):
+                await self._pass_on(call)
+        else:
+            await self._pass_on(call)
+
+    async def _pass_on(self, call: Call) -> None:
         if call.remembers:
             await self._conversations.serve(call)
         else:
@@ -113,7 +115,7 @@ class Gateway:
     @contextmanager
     def _place(self, tenant: str) -> Iterator[None]:
         """One of the tenant's places.  Raises ProxyError 503 if all are taken."""
-        if self._most and self._busy[tenant] >= self._most:
+        if self._busy[tenant] >= self._most:
             raise overloaded()
         self._busy[tenant] += 1
         try:
@@ -135,6 +137,8 @@ class Gateway:
         kind: Kind = "chat" if route.chat else "relay"
         memory = call.account.status if call and call.account else "none"
         self._telemetry.answered(kind, status, memory)
+        if not ACCESS.isEnabledFor(logging.INFO):
+            return
         access(
             Access(
                 request=secrets.token_hex(8),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 from urllib.parse import unquote_to_bytes
+
+import msgspec
 
 from proxy.errors import (
     ProxyError,
@@ -18,6 +20,9 @@ from proxy.errors import (
 
 Mode = Literal["on", "read", "write", "off"]
 History = Literal["auto", "full", "delta"]
+
+MODES = ("on", "read", "write", "off")
+HISTORIES = ("auto", "full", "delta")
 
 OURS = frozenset(
     {
@@ -33,6 +38,10 @@ OURS = frozenset(
 )
 """Request headers that end at the proxy; so does all else that begins with ``x-memory-``."""
 
+RETRIES = b"x-stainless-retry-count"
+STANDARD = (b"idempotency-key", RETRIES)
+"""Headers of others that are read, and travel on."""
+
 _ID = re.compile(rb"[\x21-\x7e]{1,256}")
 _NUMBER = re.compile(rb"[0-9]{1,9}")
 _KEY = re.compile(rb"[\x20-\x7e]{1,1024}")
@@ -46,11 +55,10 @@ class Aliases:
     user: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """A request's session and user, and what its headers ask of memory."""
 
-    session: str | None
+    session: str | None = None
     user: str | None = None
     mode: Mode = "on"
     profile: str = ""
@@ -65,33 +73,43 @@ class Identity:
         return self.session is not None and self.mode != "off"
 
 
-def identify(headers: RawHeaders, path_session: bytes | None, aliases: Aliases) -> Identity:
-    """Read the headers.  ``path_session`` is the still encoded segment of ``/s/{session}/``.
+NOBODY = Identity()
+"""Of a request whose headers say nothing about memory."""
 
-    Raises ProxyError 400 for values that are not what they should be; aliases are ignored then.
-    """
-    fields = _fields(headers)
-    session = _session(fields, path_session, aliases)
-    return Identity(
-        session=session,
-        user=_id(fields, b"x-user-id", invalid_user_id()) or _alias(fields, aliases.user),
-        mode=cast(Mode, _word(fields, "X-Memory-Mode", ("on", "read", "write", "off")) or "on"),
-        profile=_text(fields, b"x-memory-profile"),
-        max_tokens=_number(fields, "X-Memory-Max-Tokens"),
-        history=cast(History | None, _word(fields, "X-Memory-History", ("full", "delta", "auto"))),
-        rewind=_number(fields, "X-Memory-Rewind") or 0,
-        idempotency_key=_idempotency_key(fields) if session else None,
-        retry=fields.get(b"x-stainless-retry-count", b"0") not in (b"0", b""),
-    )
+
+class Reader:
+    """Reads the headers of requests, knowing which names may mean something."""
+
+    def __init__(self, aliases: Aliases) -> None:
+        self._aliases = aliases
+        self._telling = OURS | {*aliases.session, *aliases.user, *STANDARD}
+
+    def identify(self, headers: RawHeaders, path_session: bytes | None = None) -> Identity:
+        """What the headers say; names are lower case, as ASGI has them.
+
+        ``path_session`` is the still encoded segment of ``/s/{session}/``.  Raises ProxyError 400
+        for values that are not what they should be; malformed aliases are ignored.
+        """
+        fields = _fields(headers)
+        if path_session is None and self._telling.isdisjoint(fields):
+            return NOBODY
+        session = _session(fields, path_session, self._aliases)
+        return Identity(
+            session=session,
+            user=_id(fields, b"x-user-id", invalid_user_id) or _alias(fields, self._aliases.user),
+            mode=cast("Mode", _word(fields, "X-Memory-Mode", MODES) or "on"),
+            profile=_text(fields, b"x-memory-profile"),
+            max_tokens=_number(fields, "X-Memory-Max-Tokens"),
+            history=cast("History | None", _word(fields, "X-Memory-History", HISTORIES)),
+            rewind=_number(fields, "X-Memory-Rewind") or 0,
+            idempotency_key=_idempotency_key(fields) if session else None,
+            retry=fields.get(RETRIES, b"0") not in (b"0", b""),
+        )
 
 
 def without_ours(headers: RawHeaders) -> RawHeaders:
-    """The headers less those that end at the proxy."""
-    return [
-        field
-        for field in headers
-        if field[0].lower() not in OURS and not field[0].lower().startswith(b"x-memory-")
-    ]
+    """The headers less those that end at the proxy; names are lower case, as ASGI has them."""
+    return [x for x in headers if x[0] not in OURS and not x[0].startswith(b"x-memory-")]
 
 
 def valid_id(value: bytes) -> bool:
@@ -106,7 +124,6 @@ def _fields(headers: RawHeaders) -> Fields:
     """The fields by lower-case name.  Two different values of one of ours are refused."""
     fields: Fields = {}
     for name, value in headers:
-        name = name.lower()
         if fields.setdefault(name, value) != value and name in OURS:
             raise _ambiguous(name)
     return fields
@@ -130,15 +147,15 @@ def _session(fields: Fields, path_session: bytes | None, aliases: Aliases) -> st
         if not valid_id(value):
             raise invalid_session_id("The session in the path")
         return value.decode("ascii")
-    return _id(fields, b"x-session-id", invalid_session_id()) or _alias(fields, aliases.session)
+    return _id(fields, b"x-session-id", invalid_session_id) or _alias(fields, aliases.session)
 
 
-def _id(fields: Fields, name: bytes, error: ProxyError) -> str | None:
+def _id(fields: Fields, name: bytes, error: Callable[[], ProxyError]) -> str | None:
     value = fields.get(name)
     if value is None:
         return None
     if not valid_id(value):
-        raise error
+        raise error()
     return value.decode("ascii")
 
 

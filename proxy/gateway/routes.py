@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _PATH = re.compile(
     rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?=/deployments/))(?P<rest>/.*)?",
@@ -34,6 +35,7 @@ class Route:
         return any(self.name == name or self.name.startswith(f"{name}/") for name in names)
 
 
+@lru_cache(maxsize=1024)
 def route(raw_path: bytes) -> Route | None:
     """The route of a path as it came, still encoded; None if it is not the relay's."""
     found = _PATH.fullmatch(raw_path)

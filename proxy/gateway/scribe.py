@@ -37,6 +37,8 @@ class StreamScribe:
         self._ledger = ledger
         self._gate, self._builder = Gate(suspect, mark), ReplyBuilder()
         self._committed = self._final = False
+        self._ahead: bytes | None = None
+        """An event's payload that was read before the event had ended."""
 
     async def relay(self, reply: Reply, delivery: Delivery) -> None:
         """Pass on and record; raises what the chunks of the reply raise."""
@@ -57,6 +59,7 @@ class StreamScribe:
         self._read()
         if not marks:
             return await pass_on(data)
+        self._read_ahead()
         at = marks[0].offset
         if at:
             await pass_on(data[:at])
@@ -65,7 +68,16 @@ class StreamScribe:
 
     def _read(self) -> None:
         for payload in self._gate.take():
+            if self._ahead is None or not payload.startswith(self._ahead):
+                self._builder.feed(payload)
+            self._ahead = None
+
+    def _read_ahead(self) -> None:
+        """A marked line is read at once, though its event goes on until the next empty line."""
+        payload = self._gate.unfinished
+        if payload is not None and self._ahead is None:
             self._builder.feed(payload)
+            self._ahead = payload
 
     async def _end(self) -> None:
         self._gate.close()

@@ -25,8 +25,8 @@ Mode = Literal["key", "single", "clients"]
 ANONYMOUS = "anonymous"
 SINGLE = "single"
 
-CREDENTIALS = (b"authorization", b"api-key", b"x-api-key")
-"""Headers that carry a key, in the order in which they are asked."""
+CREDENTIALS = frozenset({b"authorization", b"api-key", b"x-api-key"})
+"""Headers that carry a key; names are lower case, as ASGI has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +98,26 @@ class Tenancy:
         """The headers with the upstream's key in place of a named client's."""
         if caller.client is None or self._bearer is None or self._raw_key is None:
             return headers
-        azure = any(name.lower() == b"api-key" for name, _ in headers)
+        azure = any(name == b"api-key" for name, _ in headers)
         mine = (b"api-key", self._raw_key) if azure else (b"authorization", self._bearer)
-        return [*((k, v) for k, v in headers if k.lower() not in CREDENTIALS), mine]
+        return [*((k, v) for k, v in headers if k not in CREDENTIALS), mine]
 
 
 def credential(headers: RawHeaders) -> bytes | None:
     """The key of a request, or None.  Raises ProxyError 400 if it carries two different ones."""
-    tokens = [_token(name, value) for name, value in headers if name.lower() in CREDENTIALS]
-    found = [token for token in tokens if token]
-    if any(token != found[0] for token in found[1:]):
-        raise invalid_header("The request carries two different API keys. Send one.")
-    return found[0] if found else None
+    found = None
+    for name, value in headers:
+        if name in CREDENTIALS and (token := _token(name, value)):
+            if found not in (None, token):
+                raise invalid_header("The request carries two different API keys. Send one.")
+            found = token
+    return found
 
 
 def _token(name: bytes, value: bytes) -> bytes:
     """RFC 9110 11.4: the scheme is a word of its own, in any case."""
     value = value.strip()
-    if name.lower() == b"authorization":
+    if name == b"authorization":
         scheme, _, rest = value.partition(b" ")
         if scheme.lower() in (b"bearer", b"basic") and (rest or scheme.lower() == b"bearer"):
             return rest.strip()

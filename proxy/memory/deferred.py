@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from proxy.memory.compose import Rules
-from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
+from proxy.memory.model import Ask, Commit, Entry, SessionKey, Snapshot
 from proxy.memory.planner import Planner
 from proxy.memory.reconcile import Intent
 from proxy.memory.transcript import Answer, Count, Occasion, Said, transcribe
@@ -104,10 +104,21 @@ async def settle(
     the rest.
     """
     rules = Rules(window=deferred.window, inject=False)
-    planned = await planner.plan(key, snapshot, deferred.said, deferred.intent, rules)
     began = deferred.occasion.exchange.started_at
-    older = {e.card.id for e in snapshot.log if e.card.created_at <= began}
+    seen = [entry for entry in snapshot.log if entry.card.created_at <= began]
+    intent = _behind_unseen_turns(deferred.intent, snapshot, seen)
+    planned = await planner.plan(key, snapshot, deferred.said, intent, rules)
+    older = {entry.card.id for entry in seen}
     plan = replace(planned.plan, superseded=planned.plan.superseded & older)
     return transcribe(
         plan, planned.prompt, deferred.said, deferred.answers, deferred.occasion, count
     )
+
+
+def _behind_unseen_turns(intent: Intent, snapshot: Snapshot, seen: Sequence[Entry]) -> Intent:
+    """A rewind counts turns from the end that its client saw."""
+    if not intent.rewind:
+        return intent
+    turns = {entry.position.turn for entry in snapshot.log}
+    unseen = turns - {entry.position.turn for entry in seen}
+    return replace(intent, rewind=intent.rewind + len(unseen))

@@ -18,15 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-import msgspec
-
+from proxy.memory.backlog import Backlog, Tally
 from proxy.memory.compose import Rules
-from proxy.memory.deferred import Deferred, settle
+from proxy.memory.deferred import Deferred
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
-from proxy.memory.overlay import overlay
 from proxy.memory.planner import Planned, Planner, asks_for_whole, sees_enough, whole
 from proxy.memory.reconcile import Intent
-from proxy.memory.spool import Kind, Spool, SpoolEntry, SpoolError
+from proxy.memory.spool import Spool, SpoolError
 from proxy.memory.store import Store, StoreError, StoreTimeout
 from proxy.memory.transcript import Count, Said
 
@@ -52,15 +50,6 @@ class Prepared:
     planned: Planned
 
 
-@dataclass(slots=True)
-class Tally:
-    """What has become of exchanges that the store did not take at once."""
-
-    lost: int = 0
-    spooled: int = 0
-    replayed: int = 0
-
-
 class Recorder:
     """The one place that knows what to do when the store fails; see the module."""
 
@@ -75,12 +64,15 @@ class Recorder:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store, self._spool, self._planner = store, spool, planner
-        self._counter, self._load_timeout, self._clock = counter, load_timeout, clock
-        self._on_quarantine = on_quarantine
+        self._backlog = Backlog(store, spool, planner, counter, on_quarantine)
+        self._load_timeout, self._clock = load_timeout, clock
         self._no_loads_until = self._no_commits_until = 0.0
         self._failure: StoreError = StoreError()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.tally = Tally()
+
+    @property
+    def tally(self) -> Tally:
+        return self._backlog.tally
 
     def __repr__(self) -> str:
         return f"<Recorder [writing: {len(self._tasks)}, {self.tally}]>"
@@ -104,11 +96,19 @@ class Recorder:
         await asyncio.gather(*replayer, return_exceptions=True)
         try:
             async with asyncio.timeout(timeout):
-                await asyncio.gather(*self._tasks, return_exceptions=True)
+                await self._written()
                 await self.replay()
         except (TimeoutError, StoreError, SpoolError):
             pass  # what is left stays in the spool, and is replayed at the next start
+        for task in self._tasks:
+            task.cancel()  # it goes to the spool instead
+        await self._written()
         await asyncio.to_thread(self._spool.close)
+
+    async def _written(self) -> None:
+        """Wait for all writes; cancelling this cancels none of them."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     # Loading
 
@@ -117,7 +117,8 @@ class Recorder:
     ) -> Prepared:
         """Load and plan, within the load timeout.  Raises StoreError: the chat goes on without."""
         if self._clock() < self._no_loads_until:
-            raise self._failure
+            # A new one each time: a traceback grows with every raise, and keeps its frames alive.
+            raise type(self._failure)(*self._failure.args)
         try:
             async with asyncio.timeout(self._load_timeout):
                 snapshot = await self._look(key, ask, m, intent)
@@ -129,35 +130,14 @@ class Recorder:
         return Prepared(snapshot, planned)
 
     async def _look(self, key: SessionKey, ask: Ask, m: Sequence[Said], intent: Intent) -> Snapshot:
-        waiting = self._waiting(key)
-        if waiting or asks_for_whole(m, intent):
+        if self._backlog.waiting(key):
+            return await self._backlog.load(key, whole(ask))
+        if asks_for_whole(m, intent):
             ask = whole(ask)
         snapshot = await self._store.load(key, ask)
         if not sees_enough(snapshot, m, intent):
             snapshot = await self._store.load(key, whole(ask))
-        return await self._overlaid(key, snapshot, ask) if waiting else snapshot
-
-    async def _overlaid(self, key: SessionKey, snapshot: Snapshot, ask: Ask) -> Snapshot:
-        try:
-            entries = await asyncio.to_thread(self._spool.entries, key)
-        except SpoolError:
-            return snapshot
-        for entry in entries:
-            commit = await self._commit_of(entry, snapshot)
-            if commit is not None:
-                snapshot = overlay(snapshot, commit, ask)
         return snapshot
-
-    async def _commit_of(self, entry: SpoolEntry, snapshot: Snapshot | None) -> Commit | None:
-        if entry.kind == "commit":
-            return msgspec.json.decode(entry.payload, type=Commit)
-        if entry.kind == "amendment":
-            return None
-        deferred = msgspec.json.decode(entry.payload, type=Deferred)
-        if snapshot is None:
-            snapshot = await self._store.load(entry.key, deferred.ask)
-        count = self._counter(deferred.occasion.exchange.model)
-        return await settle(self._planner, entry.key, snapshot, deferred, count)
 
     def _pause_all(self, failure: StoreError) -> StoreError:
         logger.warning("memory is not available: %s", failure, exc_info=failure.__cause__)
@@ -169,7 +149,7 @@ class Recorder:
 
     def spools(self, key: SessionKey) -> bool:
         """Will the session's next exchange go to the spool?"""
-        return self._clock() < self._no_commits_until or self._waiting(key)
+        return self._clock() < self._no_commits_until or self._backlog.waiting(key)
 
     async def record(self, key: SessionKey, commit: Commit) -> Fate:
         """Put an exchange into history, or into the spool.  Does not raise; cannot be cancelled."""
@@ -178,7 +158,7 @@ class Recorder:
     async def defer(self, key: SessionKey, deferred: Deferred) -> Fate:
         """Spool an exchange that found no snapshot.  Does not raise; cannot be cancelled."""
         exchange = deferred.occasion.exchange.id
-        spooled = self._put(key, exchange, "deferred", deferred)
+        spooled = self._backlog.put(key, exchange, "deferred", deferred)
         return await asyncio.shield(self._own(spooled, "commit"))
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> Fate:
@@ -187,7 +167,7 @@ class Recorder:
 
     async def _record(self, key: SessionKey, commit: Commit) -> Fate:
         outcome = await self._at_once(key, lambda: self._store.commit(key, commit))
-        return outcome or await self._put(key, commit.exchange.id, "commit", commit)
+        return outcome or await self._backlog.put(key, commit.exchange.id, "commit", commit)
 
     async def _amend(self, key: SessionKey, amendment: Amendment) -> Fate:
         async def amended() -> Fate:
@@ -195,7 +175,7 @@ class Recorder:
             return "recorded"
 
         outcome = await self._at_once(key, amended)
-        return outcome or await self._put(key, amendment.exchange, "amendment", amendment)
+        return outcome or await self._backlog.put(key, amendment.exchange, "amendment", amendment)
 
     async def _at_once(self, key: SessionKey, write: Callable[[], Awaitable[Fate]]) -> Fate | None:
         """Write to the store, unless it is known to fail or earlier writes of the session wait."""
@@ -207,24 +187,9 @@ class Recorder:
             logger.warning("an exchange goes to the spool: %s", failure)
             if isinstance(failure, StoreTimeout):
                 self._no_commits_until = self._clock() + PAUSE
+        except asyncio.CancelledError:
+            logger.warning("an exchange goes to the spool: there is no more time for the store")
         return None
-
-    async def _put(self, key: SessionKey, exchange: str, kind: Kind, what: msgspec.Struct) -> Fate:
-        payload = msgspec.json.encode(what)
-        try:
-            await asyncio.to_thread(self._spool.put, key, exchange, kind, payload)
-        except SpoolError as failure:
-            logger.error("an exchange is lost: %s", failure)
-            self.tally.lost += 1
-            return "lost"
-        self.tally.spooled += 1
-        return "spooled"
-
-    def _waiting(self, key: SessionKey) -> bool:
-        try:
-            return self._spool.waiting(key)
-        except SpoolError:
-            return False
 
     def _own(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         task = asyncio.create_task(work, name=name)
@@ -241,45 +206,6 @@ class Recorder:
             await asyncio.sleep(REPLAY_EVERY)
 
     async def replay(self) -> None:
-        """Carry out all that waits, in order.  Raises StoreError if the store is down.
-
-        Several workers may do this at once: each keeps the order, and an exchange counts once.
-        A session whose entry the store refuses is left for later, so that it holds up no other.
-        """
-        progress = True
-        while progress and not self._spool.idle():
-            progress = False
-            refused: set[SessionKey] = set()
-            for entry in await asyncio.to_thread(self._spool.entries):
-                if entry.key in refused:
-                    continue
-                if await self._replay_one(entry):
-                    progress = True
-                else:
-                    refused.add(entry.key)
+        """Carry out all that waits, in order.  Raises StoreError if the store is down."""
+        while await self._backlog.replay():
             self._no_loads_until = self._no_commits_until = 0.0
-
-    async def _replay_one(self, entry: SpoolEntry) -> bool:
-        """Carry out one entry; False if the store is up and yet refuses it."""
-        try:
-            outcome = await self._carry_out(entry)
-        except msgspec.DecodeError:
-            outcome = "unreadable"
-        except StoreError:
-            await self._store.ping()
-            return False
-        if outcome in ("foreign", "unreadable"):
-            await asyncio.to_thread(self._spool.quarantine, entry, outcome)
-            self._on_quarantine()
-        else:
-            self.tally.replayed += 1
-            await asyncio.to_thread(self._spool.done, entry)
-        return True
-
-    async def _carry_out(self, entry: SpoolEntry) -> str:
-        if entry.kind == "amendment":
-            amendment = msgspec.json.decode(entry.payload, type=Amendment)
-            await self._store.amend(entry.key, amendment)
-            return "recorded"
-        commit = await self._commit_of(entry, None)
-        return "recorded" if commit is None else await self._store.commit(entry.key, commit)

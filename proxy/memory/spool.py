@@ -68,10 +68,11 @@ class Spool:
             self._look = self._connect()
 
     def close(self) -> None:
-        for connection in (self._db, self._look):
-            if connection is not None:
-                connection.close()
-        self._db = self._look = None
+        with self._lock:  # a thread may still be at it
+            for connection in (self._db, self._look):
+                if connection is not None:
+                    connection.close()
+            self._db = self._look = None
 
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from pydantic import BaseModel, SecretStr
@@ -48,7 +47,14 @@ def _written(name: str, value: object) -> str:
 def without_credentials(text: str) -> str:
     """The text with the user, password and query of a URL in it masked; other text as it is.
 
-    Searches instead of parsing, and up to the last @: a malformed URL must not leak either.
+    Searches instead of parsing: a malformed URL must not leak either.  Where an @ follows a
+    question mark, nobody can tell what is the password and what the query: all of it is masked.
     """
-    text = re.sub(r"://.*@", f"://{MASK}@", text)
-    return re.sub(r"(://[^?]*)\?.*", rf"\1?{MASK}", text)
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return text
+    secret, at, place = rest.rpartition("@")
+    if "?" in secret:
+        return f"{scheme}://{MASK}"
+    place, question, _ = place.partition("?")
+    return f"{scheme}://{MASK + at if at else ''}{place}{question}{MASK if question else ''}"

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from proxy.memory.store import Store
 from proxy.stores.address import read_address
 from proxy.stores.inmemory import InMemoryStore
+from proxy.stores.redis import RedisStore
+from proxy.stores.redis_connect import connect
 from proxy.stores.sqlite import SQLiteStore
 
 __all__ = ["open_store"]
@@ -32,4 +34,12 @@ def open_store(
         return SQLiteStore(
             address.path, timeout=timeout, commit_timeout=commit_timeout, clock=clock
         )
-    raise ValueError(wait_replicas)
+    return RedisStore(
+        address.name,
+        connect(address, timeout),
+        one_slot=address.kind != "cluster",
+        timeout=timeout,
+        commit_timeout=commit_timeout,
+        wait_replicas=wait_replicas,
+        clock=clock,
+    )

@@ -13,17 +13,27 @@ from proxy.memory.model import (
     Ask,
     Commit,
     Draft,
+    Entry,
     Exchange,
+    Outcome,
     Position,
     Session,
     SessionKey,
     Snapshot,
 )
 from proxy.stores import codec
-from proxy.stores.places import Place, Span, is_choice, locate, locate_all, sized
+from proxy.stores.places import Place, Span, is_choice, locate, locate_all, shown, sized
 
 PARTS = (b"meta", b"cards", b"log", b"active", b"exchanges", b"keys", b"choices")
 """The keys of a session, in the order in which every script gets them."""
+
+OUTCOMES: Mapping[bytes, Outcome] = {
+    b"recorded": "recorded",
+    b"duplicate": "duplicate",
+    b"stale": "stale",
+    b"outrun": "outrun",
+    b"foreign": "foreign",
+}
 
 Argument = bytes | str | int | float
 
@@ -78,4 +88,116 @@ def read_snapshot(reply: Sequence[Any], ask: Ask) -> Snapshot:
         attempt=codec.decode_exchange(attempt, attempt_usage) if attempt else None,
         messages=int(messages),
         tokens=int(tokens),
+    )
+
+
+def _window(log: Sequence[Entry], begin: int, others: bytes) -> list[Entry]:
+    turns = set(map(int, others.split(b","))) if others else set()
+    return [entry for entry in log if shown(entry.position.turn, begin, turns)]
+
+
+def commit_arguments(key: SessionKey, commit: Commit, now: float) -> list[Argument]:
+    exchange = sized(commit)
+    superseded = _flat(locate_all(commit.superseded))
+    activated = _flat(locate_all(commit.activated))
+    arguments: list[Argument] = [
+        exchange.id,
+        commit.user or "",
+        commit.idempotency_key or "",
+        repr(exchange.started_at),
+        repr(exchange.created_at),
+        codec.encode(exchange),
+        commit.reserved,
+        commit.system or b"",
+        commit.system_tokens,
+        exchange.profile,
+        *_window_arguments(commit),
+        "" if commit.ttl is None else commit.ttl,
+        repr(exchange.created_at - IDEMPOTENCY_SECONDS),
+        repr(now),
+        key.session,
+        len(commit.drafts),
+        len(superseded) // 2,
+        len(activated) // 2,
+    ]
+    for draft in commit.drafts:
+        arguments += _draft_arguments(draft)
+    return arguments + superseded + activated
+
+
+def amend_arguments(amendment: Amendment) -> list[Argument]:
+    arguments: list[Argument] = [amendment.exchange, bytes(amendment.usage or b"")]
+    for draft in amendment.drafts:
+        place = locate(draft.card.id)
+        if place and place.exchange == amendment.exchange:
+            arguments += [place.number, *_draft_arguments(draft)]
+    return arguments
+
+
+def _window_arguments(commit: Commit) -> tuple[Argument, ...]:
+    start = locate(commit.window.start) if commit.window else None
+    if commit.window is None or start is None:
+        return ("", "", "", "")
+    return (start.exchange, start.number, commit.window.profile, int(commit.window.anew))
+
+
+def _draft_arguments(draft: Draft) -> tuple[Argument, ...]:
+    card = draft.card
+    turn = None if draft.turn == card.id else locate(draft.turn)
+    return (
+        codec.encode(card),
+        card.tokens,
+        int(draft.state == "active"),
+        int(is_choice(card)),
+        turn.exchange if turn else "",
+        turn.number if turn else "",
+        draft.body,
+        int(draft.wire is not None),
+        draft.wire or b"",
+    )
+
+
+def _flat(places: Sequence[Place]) -> list[Argument]:
+    return [part for place in places for part in place]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An exchange as it lies in Redis."""
+
+    span: Span
+    record: bytes
+
+
+def read_stored(value: bytes) -> Stored:
+    first, size, _, record = value.split(b" ", 3)
+    return Stored(Span(int(first), int(size)), record)
+
+
+def read_exchange(value: bytes, usage: bytes | None) -> Exchange:
+    return codec.decode_exchange(read_stored(value).record, usage)
+
+
+def field_of(seq: int) -> bytes:
+    """The hash field of a message."""
+    return b"%010d" % seq
+
+
+def read_session(name: str, fields: Sequence[bytes]) -> Session | None:
+    """A session from the reply to HGETALL; no fields, no session."""
+    meta: Mapping[bytes, bytes] = dict(zip(fields[::2], fields[1::2], strict=True))
+    if b"next" not in meta:
+        return None
+    start = meta.get(b"window:" + meta[b"profile"], b"0 0")
+    owner = meta.get(b"owner")
+    return Session(
+        id=name,
+        user=owner.decode() if owner else None,
+        messages=int(meta[b"messages"]),
+        tokens=int(meta[b"tokens"]),
+        system=meta.get(b"system"),
+        window_start=int(start.split()[1]),
+        ttl=int(meta[b"ttl"]),
+        created_at=float(meta[b"created"]),
+        last_active_at=float(meta[b"active_at"]),
     )

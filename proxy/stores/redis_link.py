@@ -47,7 +47,9 @@ class Lane:
     ``make`` gives a connection that is not yet open.
     """
 
-    def __init__(self, make: Callable[[], AbstractConnection], limit: int = MAX_CONNECTIONS) -> None:
+    def __init__(
+        self, make: Callable[[], AbstractConnection], limit: int = MAX_CONNECTIONS
+    ) -> None:
         self._make = make
         self._free = asyncio.Semaphore(limit)
         self._idle: deque[AbstractConnection] = deque()
@@ -73,6 +75,8 @@ class Lane:
         self, connection: AbstractConnection, commands: Sequence[Command]
     ) -> list[Any]:
         try:
+            if not connection.is_connected:
+                await connection.connect()
             await connection.send_packed_command(_packed(connection, commands), check_health=False)
             replies = [await _reply(connection) for _ in commands]
         except BaseException as error:

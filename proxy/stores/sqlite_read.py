@@ -50,10 +50,10 @@ SELECT entry, body FROM messages WHERE session = ? AND active = 1 AND turn >= ? 
 """
 
 _LOG_BEFORE = """
-SELECT entry, body FROM messages WHERE session = :session AND active = 1 AND turn < :begin
+SELECT entry, body FROM messages WHERE session = :session AND active = 1
     AND turn IN (
         SELECT turn FROM messages
-        WHERE session = :session AND seq >= :first AND seq < :end AND active = 1
+        WHERE session = :session AND seq >= :first AND seq < :end AND active = 1 AND turn < :begin
     )
 ORDER BY turn, seq
 """

@@ -18,7 +18,6 @@ from proxy.memory.model import (
 )
 from proxy.stores import codec
 from proxy.stores.places import (
-    FIRST_SEQ,
     Place,
     Span,
     is_choice,
@@ -26,25 +25,9 @@ from proxy.stores.places import (
     locate_all,
     sized,
 )
-from proxy.stores.sqlite_erase import purge, remove
+from proxy.stores.sqlite_erase import purge
+from proxy.stores.sqlite_head import Head, find_head, new_head, save_head
 from proxy.stores.sqlite_read import look_up
-
-_HEAD = """
-SELECT id, owner, next, messages, tokens, last, ttl, expires_at, last_active_at
-FROM sessions WHERE tenant = ? AND session = ?
-"""
-
-_NEW_HEAD = """
-INSERT INTO sessions (tenant, session, system_tokens, next, messages, tokens, ttl, created_at,
-                      last_active_at)
-VALUES (?, ?, 0, ?, 0, 0, 0, ?, ?)
-"""
-
-_SAVE_HEAD = """
-UPDATE sessions SET owner = ?, next = ?, messages = ?, tokens = ?, last = ?, ttl = ?,
-                    expires_at = ?, last_active_at = ?
-WHERE id = ?
-"""
 
 _INSERT_MESSAGE = """
 INSERT INTO messages (session, seq, turn, tokens, active, entry, body, wire)
@@ -70,21 +53,6 @@ ON CONFLICT (session, profile) DO UPDATE SET turn = ?3, seq = ?4
 """
 
 
-@dataclass(slots=True)
-class Head:
-    """The row of a session while a commit works on it."""
-
-    id: int
-    owner: str | None
-    next: int
-    messages: int
-    tokens: int
-    last: str | None
-    ttl: int
-    expires_at: float | None
-    last_active_at: float
-
-
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """The exchange that an Idempotency-Key names."""
@@ -97,7 +65,7 @@ class Attempt:
 def commit(connection: sqlite3.Connection, key: SessionKey, commit: Commit, now: float) -> Outcome:
     purge(connection, now)
     exchange = sized(commit)
-    head = _head(connection, key, now)
+    head = find_head(connection, key, now)
     if head is not None:
         attempt = _attempt(connection, head.id, commit.idempotency_key, exchange.created_at)
         refused = _refusal(connection, head, commit, attempt)
@@ -105,21 +73,21 @@ def commit(connection: sqlite3.Connection, key: SessionKey, commit: Commit, now:
             return refused
         _switch(connection, head, commit, attempt)
     else:
-        head = _new_head(connection, key, exchange.created_at)
+        head = new_head(connection, key, exchange.created_at)
     head.owner = head.owner or commit.user or None
     _append(connection, head, exchange, commit.drafts)
     _remember(connection, head, commit)
     head.ttl = head.ttl if commit.ttl is None else commit.ttl
     head.expires_at = now + head.ttl if head.ttl else None
     head.last_active_at = max(head.last_active_at, exchange.created_at)
-    _save(connection, head)
+    save_head(connection, head)
     return "recorded"
 
 
 def amend(
     connection: sqlite3.Connection, key: SessionKey, amendment: Amendment, now: float
 ) -> None:
-    head = _head(connection, key, now)
+    head = find_head(connection, key, now)
     row = connection.execute(
         "SELECT first, size, usage FROM exchanges WHERE session = ? AND id = ?",
         (head.id if head else None, amendment.exchange),
@@ -134,42 +102,7 @@ def amend(
     span = Span(row[0], row[1])
     for draft in amendment.drafts:
         _fill(connection, head, amendment.exchange, span, draft)
-    _save(connection, head)
-
-
-# The head
-
-
-def _head(connection: sqlite3.Connection, key: SessionKey, now: float) -> Head | None:
-    row = connection.execute(_HEAD, key).fetchone()
-    head = Head(*row) if row else None
-    if head is not None and head.expires_at is not None and head.expires_at <= now:
-        remove(connection, head.id)
-        return None
-    return head
-
-
-def _new_head(connection: sqlite3.Connection, key: SessionKey, at: float) -> Head:
-    cursor = connection.execute(_NEW_HEAD, (*key, FIRST_SEQ, at, at))
-    assert cursor.lastrowid is not None  # always set after an INSERT
-    return Head(cursor.lastrowid, None, FIRST_SEQ, 0, 0, None, 0, None, at)
-
-
-def _save(connection: sqlite3.Connection, head: Head) -> None:
-    connection.execute(
-        _SAVE_HEAD,
-        (
-            head.owner,
-            head.next,
-            head.messages,
-            head.tokens,
-            head.last,
-            head.ttl,
-            head.expires_at,
-            head.last_active_at,
-            head.id,
-        ),
-    )
+    save_head(connection, head)
 
 
 # Refusing
@@ -299,9 +232,10 @@ def _remember(connection: sqlite3.Connection, head: Head, commit: Commit) -> Non
             "INSERT OR REPLACE INTO keys (session, key, exchange, created_at) VALUES (?, ?, ?, ?)",
             (head.id, commit.idempotency_key, commit.exchange.id, commit.exchange.created_at),
         )
+        # A day longer than they count: a commit that waited in a spool finds what it would have.
         connection.execute(
             "DELETE FROM keys WHERE session = ? AND created_at <= ?",
-            (head.id, commit.exchange.created_at - IDEMPOTENCY_SECONDS),
+            (head.id, commit.exchange.created_at - 2 * IDEMPOTENCY_SECONDS),
         )
 
 

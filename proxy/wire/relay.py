@@ -17,6 +17,10 @@ from proxy.wire.upstream import Reply
 Send = Callable[[Message], Awaitable[None]]
 
 
+WATCH_AFTER = 0.02
+"""Seconds; most errors and cached answers are there by then and need no watcher."""
+
+
 class Presence:
     """While the block runs, the client's leaving cancels it: ClientGone is raised at its end.
 
@@ -28,6 +32,7 @@ class Presence:
         self._receive = receive
         self._task: asyncio.Task[object] | None = None
         self._watcher: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._gone = False
         self.over = False
         """Set before the last send: what ``receive`` says after that means nothing."""
@@ -35,8 +40,11 @@ class Presence:
 
     async def __aenter__(self) -> Presence:
         self._task = asyncio.current_task()
-        self._watcher = asyncio.create_task(self._watch(), name="client presence")
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin)
         return self
+
+    def _begin(self) -> None:
+        self._watcher = asyncio.create_task(self._watch(), name="client presence")
 
     async def __aexit__(
         self,
@@ -44,6 +52,8 @@ class Presence:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
         cancelled = isinstance(error, asyncio.CancelledError)

@@ -17,6 +17,17 @@ from proxy.errors import ProxyError, headers_too_large, malformed_request
 from proxy.wire.headers import check_framing
 
 
+class _Defaults(list[tuple[bytes, bytes]]):
+    """What uvicorn puts before an answer's own headers, less what the answer says itself.
+
+    A relayed answer has the upstream's Date, and there can be one only (RFC 9110 5.3, 6.6.1).
+    """
+
+    def __add__(self, own: Any) -> list[tuple[bytes, bytes]]:
+        said = {name.lower() for name, _ in own}
+        return [field for field in self if field[0] not in said] + own
+
+
 class HttpProtocol(HttpToolsProtocol):
     """Give it to uvicorn as ``http=HttpProtocol``; subclass it to set other limits."""
 
@@ -70,6 +81,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._stop_timer()
         self._check_head()
         super().on_headers_complete()
+        if self.cycle is not None:
+            self.cycle.default_headers = _Defaults(self.cycle.default_headers)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()

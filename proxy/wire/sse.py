@@ -79,15 +79,15 @@ class Gate:
         return self._feed(chunk) if chunk else []
 
     def _is_one_event(self, chunk: bytes) -> bool:
-        """Whether this is ``data: X LF LF`` and nothing else, as nearly every chunk is."""
+        """Whether this is ``data: X LF LF`` and nothing else, as nearly every chunk is.
+
+        An event left open before it makes no difference: this line ends it either way.
+        """
         return (
             chunk[:6] == _DATA
             and chunk[-2:] == b"\n\n"
             and chunk.count(b"\n") == 2
             and not self._line
-            and self._data is None
-            and not self._skipping
-            and not self._after_cr
             and self._begun
             and b"\r" not in chunk
         )
@@ -116,6 +116,11 @@ class Gate:
         if payloads:
             self._payloads = []
         return payloads
+
+    @property
+    def unfinished(self) -> bytes | None:
+        """The payload so far of the event that has not ended, None between events."""
+        return self._data
 
     def close(self) -> list[Mark]:
         """The stream has ended: an unfinished line and an unfinished event count as finished."""

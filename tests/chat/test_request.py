@@ -87,7 +87,7 @@ def test_what_is_no_request_with_messages_is_not_ours(body: bytes) -> None:
 def test_an_empty_list_of_messages_is_a_request() -> None:
     found = parse(b'{"messages":[]}')
     assert found is not None
-    assert found.messages == found.system == ()
+    assert (found.messages, found.system) == ((), ())
 
 
 def test_of_equal_keys_the_last_counts() -> None:
@@ -99,8 +99,9 @@ def test_of_equal_keys_the_last_counts() -> None:
 
 def test_only_the_messages_are_replaced() -> None:
     body = (
-        b'{ "model" : "m", "temperature":0.10, "messages" : [ {"role":"user", "content":"\\u00e9"} ],'
-        b' "seed": 123456789012345678901234567890, "x": {"a" : 1e999} }'
+        b'{ "model" : "m", "temperature":0.10, "messages" : '
+        b'[ {"role":"user", "content":"\\u00e9"} ], '
+        b'"seed": 123456789012345678901234567890, "x": {"a" : 1e999} }'
     )
     found = parse(body)
     assert found is not None

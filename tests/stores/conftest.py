@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,28 @@ import pytest
 from proxy.memory.model import SessionKey
 from proxy.memory.store import Store
 from proxy.stores import open_store
+from tests.support import servers
 from tests.support.clock import Clock
 
-BACK_ENDS = ("memory", "sqlite")
+BACK_ENDS = ("memory", "sqlite", "redis", "redis-cluster", "redis-sentinel")
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    with servers.standalone() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def redis_cluster_url() -> Iterator[str]:
+    with servers.cluster() as cluster:
+        yield cluster.url
+
+
+@pytest.fixture(scope="session")
+def redis_sentinel_url() -> Iterator[str]:
+    with servers.guarded() as guarded:
+        yield guarded.url
 
 
 @pytest.fixture(params=BACK_ENDS)

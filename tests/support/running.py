@@ -12,6 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from proxy.app import Factory, MemoryProxy
+from proxy.cors import Cors
 from proxy.server import Heads, listen
 from proxy.settings import Settings, load
 
@@ -55,6 +56,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
             log_config=None,
             access_log=False,
             proxy_headers=False,
+            server_header=False,
             timeout_graceful_shutdown=5,
         )
         server = uvicorn.Server(config)
@@ -65,7 +67,8 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
                 raise RuntimeError("the proxy did not start")
             await asyncio.sleep(0.005)
         port = listener.getsockname()[1]
-        inner = application if isinstance(application, MemoryProxy) else application.inner
+        inner = application.inner if isinstance(application, Cors) else application
+        assert isinstance(inner, MemoryProxy)
         try:
             yield Running(f"http://127.0.0.1:{port}", inner, settings, server)
         finally:

@@ -126,6 +126,12 @@ class ScriptedUpstream:
         """Answer with this whenever the queue is empty; None goes back to the default."""
         self._always = answer
 
+    def reply_to_nobody(self) -> None:
+        """Forget every script; the default answers again, counting from 1."""
+        self._queue.clear()
+        self._always = self.answer_early = self.read_gate = None
+        self._replies = 0
+
     async def wait_for(self, count: int = 1, timeout: float = 5.0) -> Request:
         """The ``count``-th request, as soon as it has arrived whole."""
         await self._until(lambda: len(self.requests) >= count, timeout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -47,3 +48,11 @@ async def up() -> AsyncIterator[ScriptedUpstream]:
 async def upstream(connect: Connect, up: ScriptedUpstream) -> AsyncIterator[Upstream]:
     async with connect(up.url) as client:
         yield client
+
+
+@pytest.fixture
+def unused_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port

@@ -144,3 +144,12 @@ def test_a_streamed_call_is_its_fragments_joined() -> None:
     assert "".join(c["function"]["arguments"] for c in calls) == '{"city": "Oslo"}'
     assert chunks[-2]["choices"][0]["finish_reason"] == "tool_calls"
     assert (chunks[-1]["choices"], chunks[-1]["usage"]["total_tokens"]) == ([], 12)
+
+
+async def test_forgotten_scripts_are_not_said(upstream: Upstream, up: ScriptedUpstream) -> None:
+    await say(upstream, chat(USER))
+    up.always(json_answer(chat_completion("scripted")))
+    up.reply(json_answer(chat_completion("queued")))
+    up.reply_to_nobody()
+    _, body = await say(upstream, chat(USER))
+    assert json.loads(body)["choices"][0]["message"]["content"] == "reply 1: hi"

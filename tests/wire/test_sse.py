@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
 import time
-from collections.abc import Sequence
 from itertools import combinations
 
 import pytest
@@ -14,119 +11,7 @@ from hypothesis import strategies as st
 
 from proxy.wire.sse import MAX_EVENT_LINES, Gate, Mark
 from tests.support.answers import chat_stream, pieces_of, tool_call
-
-NULL = re.compile(rb'"finish_reason"\s*:\s*null')
-
-
-def suspect(raw: bytes) -> bool:
-    """False only where ``classify`` surely answers None."""
-    if raw.count(b"finish_reason") != len(NULL.findall(raw)):
-        return True
-    return b"[DONE]" in raw or b'"error"' in raw or b"\\u00" in raw
-
-
-def classify(raw: bytes) -> str | None:
-    if raw == b"[DONE]":
-        return "done"
-    try:
-        value = json.loads(raw)
-    except ValueError:
-        return None
-    if not isinstance(value, dict):
-        return None
-    if value.get("error"):
-        return "error"
-    choices = value.get("choices") or [{}]
-    first = [choice for choice in choices if choice.get("index", 0) == 0]
-    return "finish" if first and first[0].get("finish_reason") else None
-
-
-def reference(stream: bytes) -> list[bytes]:
-    """Payloads by the letter of WHATWG HTML 9.2.6, and an event's end at the stream's end."""
-    text = stream.removeprefix(b"\xef\xbb\xbf")
-    text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    payloads: list[bytes] = []
-    data: list[bytes] = []
-    for line in [*text.split(b"\n"), b""]:
-        if not line and data:
-            payloads.append(b"\n".join(data))
-        if not line:
-            data = []
-        name, _, value = line.partition(b":")
-        if name == b"data":
-            data.append(value.removeprefix(b" "))
-    return payloads
-
-
-def reference_marks(stream: bytes) -> list[tuple[int, str]]:
-    """Where marked lines begin and what they are, line by line, with absolute positions."""
-    marks: list[tuple[int, str]] = []
-    data: list[bytes] = []
-    kinds: set[str] = set()
-    start = 0
-    for end in [*re.finditer(rb"\r\n|\n|\r", stream), None]:
-        line = stream[start : end.start() if end else None]
-        begin, start = start, end.end() if end else len(stream)
-        if begin == 0:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        name, _, value = line.partition(b":")
-        if not line:
-            data, kinds = [], set()
-        elif name == b"data":
-            data.append(value.removeprefix(b" "))
-            kind = classify(b"\n".join(data))
-            if kind and kind not in kinds:
-                kinds.add(kind)
-                marks.append((begin, kind))
-    return marks
-
-
-class Played:
-    """A stream as a gate saw it: marks with absolute positions, payloads, bytes let through."""
-
-    def __init__(self, chunks: Sequence[bytes], gate: Gate | None = None) -> None:
-        gate = gate or Gate(suspect, classify)
-        self.gate = gate
-        self.marks: list[tuple[int, str]] = []
-        self.payloads: list[bytes] = []
-        self.passed = b""  # before the first mark
-        at = 0
-        for chunk in chunks:
-            marks = gate.feed(chunk)
-            self._note(marks, at, chunk)
-            self.payloads += gate.take()
-            at += len(chunk)
-        self._note(gate.close(), at, b"")
-        self.payloads += gate.take()
-
-    def _note(self, marks: list[Mark], at: int, chunk: bytes) -> None:
-        if not self.marks:
-            self.passed += chunk[: marks[0].offset] if marks else chunk
-        self.marks += [(at + mark.offset, mark.kind) for mark in marks]
-
-
-def line_end(stream: bytes, start: int) -> int:
-    """Where the line that begins at ``start`` ends, its first line-end byte excluded."""
-    found = re.compile(rb"[\r\n]").search(stream, start)
-    return found.start() if found else len(stream)
-
-
-def check(stream: bytes, chunks: Sequence[bytes]) -> None:
-    """What must hold for any way to cut a stream."""
-    played = Played(chunks)
-    expected = reference_marks(stream)
-    assert played.payloads == reference(stream)
-    assert [kind for _, kind in played.marks] == [kind for _, kind in expected]
-    starts = [0]
-    for chunk in chunks:
-        starts.append(starts[-1] + len(chunk))
-    for (seen, _), (begin, _) in zip(played.marks, expected, strict=True):
-        # At the line's beginning, or at the chunk in which its end came.
-        assert seen == begin or (seen in starts and begin < seen <= line_end(stream, begin))
-    if expected:
-        assert stream.startswith(played.passed)
-        assert len(played.passed) <= line_end(stream, expected[0][0])
-
+from tests.support.streams import Played, check, classify, suspect
 
 FINISH = b'{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}'
 DELTA = b'{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}'
@@ -217,6 +102,52 @@ def test_no_way_to_cut_a_stream_changes_marks_or_payloads(
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=8).map(sorted))
     edges = [0, *cuts, len(stream)]
     check(stream, [stream[a:b] for a, b in zip(edges, edges[1:], strict=False)])
+
+
+CHUNKS = st.lists(
+    st.sampled_from(
+        [
+            b"data: " + DELTA + b"\n\n",
+            b"data: [DONE]\n\n",
+            b"data: \xef\xbb\xbf\n\n",
+            b"data: 1\n",
+            b"data: 1\rdata: [DONE]\n\n",
+            b"data: [DONE]\r\n\n",
+            b"\xef\xbb\xbf",
+            b"\xef\xbb\xbfdata: x\n\n",
+            b": c",
+            b"dat",
+            b"\r",
+            b"\n",
+            b"\n\n",
+            b"",
+        ]
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(chunks=CHUNKS)
+def test_whole_events_among_fragments_are_marked_and_heard_right(chunks: list[bytes]) -> None:
+    check(b"".join(chunks), chunks)
+
+
+SMALL_EVENTS = st.lists(
+    st.sampled_from(
+        [b"data: 123456\n\n", b"data: 1234567\n\n", b"data: 1234567", b"\n", b"data: 1\n\n"]
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(chunks=SMALL_EVENTS)
+def test_the_bound_on_an_event_does_not_depend_on_the_chunks(chunks: list[bytes]) -> None:
+    whole = Played([b"".join(chunks)], Gate(suspect, classify, max_event_bytes=6))
+    by_chunk = Played(chunks, Gate(suspect, classify, max_event_bytes=6))
+    assert by_chunk.payloads == whole.payloads
+    assert by_chunk.gate.overflowed == whole.gate.overflowed
 
 
 @settings(max_examples=200, deadline=None)

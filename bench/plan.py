@@ -1,0 +1,87 @@
+"""What is measured and how often.  Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Target = Literal["direct", "floor", "proxy"]
+BackEnd = Literal["sqlite", "redis"]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """So many streams open at once, ``runs`` times; each has ``chunks``, ``interval`` s apart."""
+
+    streams: int
+    runs: int
+    chunks: int
+    interval: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The full measurement by default.  ``pairs`` requests a row and round, each beside a direct
+    one; ``sizes`` are the stored messages of the sessions."""
+
+    sizes: tuple[int, ...] = (0, 20, 200, 2_000, 20_000)
+    rounds: int = 15
+    pairs: int = 20
+    levels: tuple[Level, ...] = (
+        Level(1, runs=8, chunks=60, interval=0.002),
+        Level(64, runs=1, chunks=50, interval=0.02),
+        Level(512, runs=1, chunks=20, interval=0.1),
+    )
+    redis: bool = True
+
+    @property
+    def back_ends(self) -> tuple[BackEnd, ...]:
+        return ("sqlite", "redis") if self.redis else ("sqlite",)
+
+
+QUICK = Plan(
+    sizes=(0, 200, 20_000),
+    rounds=6,
+    levels=(
+        Level(1, runs=6, chunks=60, interval=0.002),
+        Level(64, runs=1, chunks=40, interval=0.02),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table.  Without ``store`` nothing is remembered."""
+
+    target: Target
+    store: BackEnd | None = None
+    size: int = 0
+
+    @property
+    def name(self) -> str:
+        if self.store:
+            return f"session of {self.size:,}, {'SQLite' if self.store == 'sqlite' else 'Redis'}"
+        names = {"direct": "direct", "floor": "bare pass-through", "proxy": "proxy, no session"}
+        return names[self.target]
+
+
+DIRECT = Row("direct")
+
+
+def rows(plan: Plan) -> Iterator[Row]:
+    """All but the direct one, which each of them is paired with."""
+    yield Row("floor")
+    yield Row("proxy")
+    for store in plan.back_ends:
+        for size in plan.sizes:
+            yield Row("proxy", store, size)
+
+
+def sessions(plan: Plan, size: int) -> int:
+    """How many sessions of a size there are to be.
+
+    A request adds two messages, so each serves until it has grown by a tenth.
+    """
+    requests = plan.rounds * plan.pairs + sum(level.streams * level.runs for level in plan.levels)
+    return -(-requests // max(1, size // 20))

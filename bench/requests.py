@@ -1,0 +1,49 @@
+"""The bytes of the requests, and which session each one goes to."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+
+from bench.plan import Level, Plan, Row, sessions
+
+_QUESTION = "What did we say about the plans, and what is left to be done?"
+
+
+def session_names(plan: Plan, row: Row) -> list[str]:
+    """Its seeded sessions."""
+    return [f"s{row.size}-{number}" for number in range(sessions(plan, row.size))]
+
+
+class Requests:
+    """The requests of a row, one after another; a session is used no longer than it keeps its
+    size, and one of size 0 once."""
+
+    def __init__(self, plan: Plan, row: Row) -> None:
+        self._row = row
+        self._names = _names(plan, row)
+
+    def plain(self) -> bytes:
+        return self._request(b"", stream=False)
+
+    def stream(self, level: Level) -> bytes:
+        shape = f"x-bench-chunks: {level.chunks}\r\nx-bench-interval: {level.interval}\r\n"
+        return self._request(shape.encode(), stream=True)
+
+    def _request(self, extra: bytes, *, stream: bool) -> bytes:
+        message = {"role": "user", "content": _QUESTION}
+        body = json.dumps({"model": "mock", "stream": stream, "messages": [message]}).encode()
+        if self._row.store:
+            extra += b"x-session-id: %b\r\n" % next(self._names).encode()
+        return (
+            b"POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer bench\r\n"
+            b"content-type: application/json\r\ncontent-length: %d\r\n%b\r\n%b"
+            % (len(body), extra, body)
+        )
+
+
+def _names(plan: Plan, row: Row) -> Iterator[str]:
+    if row.size == 0:
+        return (f"new-{number}" for number in itertools.count())
+    return itertools.cycle(session_names(plan, row))

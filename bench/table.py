@@ -1,0 +1,91 @@
+"""The result as one Markdown table."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from bench.plan import DIRECT
+from bench.single import p99
+from bench.suite import Result
+
+MS, US, KB = 1e3, 1e6, 1024
+
+
+def report(results: Sequence[Result]) -> str:
+    """The table, a line on where it was made, and what was not as it should be."""
+    lines = [*_head(results), _direct(results), *map(_row, results), "", _where()]
+    return "\n".join([*lines, *_notes(results), ""])
+
+
+def _head(results: Sequence[Result]) -> Iterator[str]:
+    levels = [f"{at.level.streams:,}" for at in results[0].levels]
+    yield _line(
+        "",
+        "added ms, p50",
+        "added ms, p99",
+        "CPU µs / request",
+        *(f"added ms to first chunk, {level} open" for level in levels),
+        *(f"CPU µs / chunk, {level} open" for level in levels),
+        "kB / open stream",
+    )
+    yield "|---|" + "--:|" * (4 + 2 * len(levels))
+
+
+def _direct(results: Sequence[Result]) -> str:
+    """What is added to, in the same units; its CPU time is the mocked upstream's own affair."""
+    times = [value for result in results for value in result.single.direct]
+    levels = zip(*(result.levels for result in results), strict=True)
+    firsts = [median(value for at in level for value in at.direct.first) for level in levels]
+    return _line(
+        f"{DIRECT.name} (absolute)",
+        _number(median(times) * MS),
+        _number(p99(times) * MS),
+        "",
+        *(_number(first * MS) for first in firsts),
+        *("" for _ in firsts),
+        "",
+    )
+
+
+def _row(result: Result) -> str:
+    single = result.single
+    return _line(
+        result.row.name,
+        _number(single.added_p50 * MS),
+        _number(single.added_p99 * MS),
+        f"{single.cpu_each * US:,.0f}",
+        *(_number((at.through.first_p50 - at.direct.first_p50) * MS) for at in result.levels),
+        *(f"{at.through.cpu_each * US:,.0f}" for at in result.levels),
+        f"{result.stream_rss / KB:,.0f}",
+    )
+
+
+def _where() -> str:
+    cores = os.cpu_count()
+    return (
+        f"{platform.system()} {platform.machine()}, {cores} cores, Python "
+        f"{platform.python_version()}; load client, mocked upstream and store on the same machine."
+    )
+
+
+def _notes(results: Sequence[Result]) -> Iterator[str]:
+    """Memory that failed would make a row look better than it is."""
+    for result in results:
+        statuses: Counter[str] = sum(
+            (at.through.memory for at in result.levels), Counter(result.single.memory)
+        )
+        if degraded := statuses["degraded"]:
+            total = sum(statuses.values())
+            yield f"\n{result.row.name}: {degraded} of {total} answers went without memory."
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:,.1f}"
+
+
+def _line(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"

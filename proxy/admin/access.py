@@ -1,0 +1,111 @@
+"""Who may see whose memory.
+
+A caller sees the tenant of its credential.  The tenants ``anonymous`` and ``single`` belong to
+nobody's key, so they need the administrator's, or a caller on this very machine: the peer and the
+Host are loopback, no reverse proxy has passed the request on, and no other site's page has made it
+(a browser sends Sec-Fetch-Site; the Host stops DNS rebinding).
+
+The administrator's key sees every tenant, one at a time: ``?tenant=`` says which.  It may be left
+out with ``tenancy.mode = "single"``, where there is only one.  Others' ``?tenant=`` is ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv6Address, ip_address
+
+from starlette.requests import Request
+
+from proxy.admin.asking import invalid, session_id
+from proxy.admin.parts import AdminParts, Client
+from proxy.errors import RawHeaders, invalid_api_key
+from proxy.memory.model import SessionKey
+
+SINGLE = "single"
+OPEN_TENANTS = frozenset({"anonymous", SINGLE})
+"""Tenants that callers without a key of their own are of."""
+
+_PASSED_ON = frozenset(
+    {
+        b"forwarded",
+        b"via",
+        b"x-forwarded-for",
+        b"x-forwarded-host",
+        b"x-forwarded-proto",
+        b"x-real-ip",
+    }
+)
+_OWN_SITE = (b"same-origin", b"none")
+_HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[^:\[\]]+))(?::[0-9]*)?", re.IGNORECASE)
+
+
+class Access:
+    """Tells a request's tenant, or raises ProxyError."""
+
+    def __init__(self, parts: AdminParts) -> None:
+        self._tenants = parts.tenants
+        self._single = parts.settings.tenancy.mode == "single"
+
+    def tenant(self, request: Request) -> str:
+        """The tenant whose memory this request may see.
+
+        Raises ProxyError 401 where it may see none, 400 where the administrator names none and
+        where the request carries two different keys.
+        """
+        headers = request.headers.raw
+        if self._tenants.is_admin(headers):
+            return self._chosen(request)
+        tenant = self._tenants.caller(headers).tenant
+        if tenant in OPEN_TENANTS and not is_local(request):
+            raise invalid_api_key()
+        return tenant
+
+    def key(self, request: Request) -> SessionKey:
+        """The session in the path, of the request's tenant.  Raises ProxyError 400 as well."""
+        return SessionKey(self.tenant(request), session_id(request))
+
+    def client(self, request: Request) -> Client | None:
+        """The named client that asks, None for everybody else."""
+        headers = request.headers.raw
+        return None if self._tenants.is_admin(headers) else self._tenants.caller(headers).client
+
+    def _chosen(self, request: Request) -> str:
+        tenant = request.query_params.get("tenant")
+        if tenant:
+            return tenant
+        if self._single:
+            return SINGLE
+        raise invalid("Say whose memory you mean: ?tenant=.", "tenant")
+
+
+def is_local(request: Request) -> bool:
+    """Does this come straight from a program or a page of our own on this machine?"""
+    headers = request.headers.raw
+    peer = request.client.host if request.client else ""
+    return (
+        _is_loopback(peer)
+        and not any(name.lower() in _PASSED_ON for name, _ in headers)
+        and all(site in _OWN_SITE for site in _values(headers, b"sec-fetch-site"))
+        and _names_loopback(_values(headers, b"host"))
+    )
+
+
+def _values(headers: RawHeaders, wanted: bytes) -> list[bytes]:
+    return [value.strip().lower() for name, value in headers if name.lower() == wanted]
+
+
+def _names_loopback(hosts: list[bytes]) -> bool:
+    found = _HOST.fullmatch(hosts[0].decode("latin-1")) if len(hosts) == 1 else None
+    if found is None:
+        return False
+    return found["name"] == "localhost" or _is_loopback(found["six"] or found["name"])
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        return found.ipv4_mapped.is_loopback
+    return found.is_loopback

@@ -1,0 +1,149 @@
+"""Starts the real proxy and its pretended upstream, and plays the scenes through them.
+
+Both serve on free loopback ports in this process; all that is stored lies in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+
+import httpx
+import uvicorn
+from rich.console import Console
+from starlette.types import ASGIApp
+
+from proxy.app import Factory
+from proxy.demo.model import NAME, Json, said
+from proxy.demo.scenes import BRIEF, BRIEF_MESSAGES, SCENES, Scene
+from proxy.demo.screen import Turn, closing, opening, show
+from proxy.demo.upstream import PretendedUpstream
+from proxy.memory.model import SessionKey, State
+from proxy.memory.store import Store
+from proxy.server import ServerError, address_of, listen
+from proxy.settings import ServerSettings, Settings
+from proxy.stores import open_store
+
+TENANT = "single"
+ACTIVE: tuple[State, ...] = ("active",)
+SECONDS = 10.0
+"""Everything here takes milliseconds; what takes so long has failed."""
+
+
+def run(console: Console, scenes: Sequence[Scene] = SCENES) -> None:
+    """Play the demo and print it.  Raises ServerError if no port can be had."""
+    with tempfile.TemporaryDirectory(prefix="memory-proxy-demo-") as folder:
+        asyncio.run(_play(console, scenes, folder))
+
+
+async def _play(console: Console, scenes: Sequence[Scene], folder: str) -> None:
+    upstream = PretendedUpstream()
+    async with _serving(upstream) as model:
+        settings = _settings(f"{model}/v1", folder)
+        async with _serving(Factory(settings)()) as address, _reading(settings) as store:
+            opening(console, address)
+            stage = _Stage(f"{address}/v1/chat/completions", upstream, store)
+            for number, scene in enumerate(scenes, 1):
+                show(console, number, scene, await stage.play(scene))
+            closing(console)
+
+
+def _settings(upstream: str, folder: str) -> Settings:
+    return Settings.model_validate(
+        {
+            "upstream": {"url": upstream},
+            "store": {"url": f"sqlite:///{folder}/memory.db", "timeout": SECONDS},
+            "spool": {"path": f"{folder}/spool.db"},
+            "tenancy": {"mode": "single"},
+            "profiles": {BRIEF: {"window": "message_window", "max_messages": BRIEF_MESSAGES}},
+        }
+    )
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves Ctrl-C to whoever runs the demo."""
+
+    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
+        return nullcontext()
+
+
+@asynccontextmanager
+async def _serving(application: ASGIApp) -> AsyncIterator[str]:
+    """Serve on a free port while the block runs; gives the address."""
+    with listen(ServerSettings(port=0)) as listener:
+        config = uvicorn.Config(
+            application, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=1
+        )
+        server = _Server(config)
+        serving = asyncio.create_task(server.serve([listener]))
+        try:
+            async with asyncio.timeout(SECONDS):
+                while not server.started:
+                    if serving.done():
+                        raise ServerError("the demo's own server did not start")
+                    await asyncio.sleep(0.01)
+            yield address_of(listener)
+        finally:
+            server.should_exit = True
+            await serving
+
+
+@asynccontextmanager
+async def _reading(settings: Settings) -> AsyncIterator[Store]:
+    """A look into the same file that the proxy writes."""
+    store = open_store(settings.store.url, timeout=SECONDS, commit_timeout=SECONDS)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@dataclass(slots=True)
+class _Stage:
+    url: str
+    upstream: PretendedUpstream
+    store: Store
+
+    async def play(self, scene: Scene) -> Turn:
+        """Send the scene's request with a client of its own: apps come and go."""
+        before = await self._history(scene)
+        async with httpx.AsyncClient(timeout=SECONDS, trust_env=False) as client:
+            response = await client.post(self.url, headers=_headers(scene), json=_body(scene))
+        response.raise_for_status()
+        history = await self._history(scene)
+        return Turn(
+            received=tuple(self.upstream.received[-1]),
+            answered=said(response.text) if scene.stream else _message(response),
+            remembered=tuple(history[len(before) :]),
+            earlier=len(before),
+            headers={
+                name.title(): value
+                for name, value in response.headers.items()
+                if name in ("x-memory-status", "x-memory-messages", "x-memory-tokens")
+            },
+        )
+
+    async def _history(self, scene: Scene) -> list[Json]:
+        key = SessionKey(TENANT, scene.session)
+        page = await self.store.messages(key, ACTIVE, 0, 1000)
+        return [json.loads(message.wire) for message in page.items]
+
+
+def _message(response: httpx.Response) -> Json:
+    message: Json = response.json()["choices"][0]["message"]
+    return message
+
+
+def _headers(scene: Scene) -> dict[str, str]:
+    headers = {"X-Session-Id": scene.session}
+    return headers | {"X-Memory-Profile": scene.profile} if scene.profile else headers
+
+
+def _body(scene: Scene) -> Json:
+    body: Json = {"model": NAME, "messages": scene.messages, "stream": scene.stream}
+    return body | {"tools": scene.tools} if scene.tools else body

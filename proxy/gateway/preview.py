@@ -1,0 +1,93 @@
+"""What a chat request would become: the way of a real one up to the call of the upstream.
+
+The same exchange is prepared, in mode ``read``, and not sent: what a preview shows is what would
+have gone, because nothing here composes anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from proxy.chat.request import parse
+from proxy.chat.tokens import TokenCounter
+from proxy.errors import unknown_profile
+from proxy.gateway.exchange import LARGE, ChatExchange, Situation
+from proxy.gateway.identity import Identity
+from proxy.gateway.profile import SideRequests
+from proxy.memory.model import SessionKey
+from proxy.memory.recorder import Recorder
+from proxy.memory.transcript import Count
+from proxy.settings import Settings
+from proxy.telemetry import Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class Previewed:
+    """The messages as they would be sent, and how many tokens they are.
+
+    ``injected`` and ``evicted``: messages and tokens, as the answer's headers would say them.
+    """
+
+    messages: tuple[bytes, ...]
+    tokens: int
+    injected: tuple[int, int]
+    evicted: tuple[int, int]
+
+
+class Preview:
+    """Prepares requests that are never sent; keeps and records nothing."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        recorder: Recorder,
+        counter: Callable[[str | None], TokenCounter],
+        telemetry: Telemetry,
+    ) -> None:
+        self._settings, self._recorder = settings, recorder
+        self._counter, self._telemetry = counter, telemetry
+
+    async def __call__(self, key: SessionKey, body: bytes, profile: str) -> Previewed | None:
+        """Preview a request's body; None if it has no list of messages.
+
+        ``profile``: "" is the default one.  Raises ProxyError 400 ``unknown_profile``, and 503
+        ``memory_unavailable`` where a chat would go on without memory.
+        """
+        situation = self._situation(key, profile)
+        request = parse(body, situation.profile.max_inline_media_bytes)
+        if request is None:
+            return None
+        count = self._counter(request.model).count
+        exchange = ChatExchange(request, body, situation, self._recorder, count, self._telemetry)
+        await exchange.prepare()
+        sent = parse(exchange.upstream_body(), situation.profile.max_inline_media_bytes)
+        assert sent is not None  # it was made of one that could be read
+        messages = tuple(message.raw for message in (*sent.leading, *sent.messages))
+        did = exchange.account
+        return Previewed(
+            messages=messages,
+            tokens=await _tokens(messages, count),
+            injected=(did.messages, did.tokens),
+            evicted=(did.evicted_messages, did.evicted_tokens),
+        )
+
+    def _situation(self, key: SessionKey, profile: str) -> Situation:
+        chosen = self._settings.profile(profile or None)
+        if chosen is None:
+            raise unknown_profile()
+        return Situation(
+            key=key,
+            identity=Identity(session=key.session, mode="read", profile=profile),
+            profile=chosen,
+            side=SideRequests(()),
+            closed=True,
+        )
+
+
+async def _tokens(messages: Iterable[bytes], count: Count) -> int:
+    together = tuple(messages)
+    if sum(map(len, together)) > LARGE:
+        return await asyncio.to_thread(lambda: sum(map(count, together)))
+    return sum(map(count, together))

@@ -1,0 +1,164 @@
+"""RedisStore: memory in any Redis or Valkey, for any number of hosts.
+
+Loads and commits are one script each; what Redis calls its errors never leaves this package.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from proxy.memory.model import (
+    Amendment,
+    Ask,
+    Commit,
+    Exchange,
+    Message,
+    Outcome,
+    Page,
+    Session,
+    SessionKey,
+    Snapshot,
+    State,
+)
+from proxy.stores import redis_codec as codec
+from proxy.stores.places import locate_all
+from proxy.stores.redis_archive import Archive
+from proxy.stores.redis_link import Link, bounded, checked
+from proxy.stores.redis_scripts import Scripts
+
+WAIT_SHARE = 0.9
+"""What part of the commit's time WAIT may take: its answer says more than a timeout."""
+
+MOVE_SECONDS = 3600.0
+"""Moving a tenant takes as long as it takes; it must end even so."""
+
+
+class RedisStore:
+    """``timeout`` bounds each read, ``commit_timeout`` each write, in seconds.
+
+    ``one_slot`` says that all keys are on one server, so that a commit can write the lists too.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        link: Link,
+        *,
+        one_slot: bool,
+        timeout: float = 0.25,
+        commit_timeout: float = 0.5,
+        wait_replicas: int = 0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.name = name
+        self._link = link
+        self._one_slot = one_slot
+        self._timeout = timeout
+        self._commit_timeout = commit_timeout
+        self._clock = clock
+        self._scripts = Scripts(link, wait_replicas, commit_timeout * WAIT_SHARE)
+        self._archive = Archive(link, self._scripts, clock)
+
+    def __repr__(self) -> str:
+        return f"<RedisStore [{self.name}]>"
+
+    async def open(self) -> None:
+        """Nothing to get ready: connections are made when they are needed."""
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    async def ping(self) -> None:
+        key = codec.list_keys("")[0]
+        # A write that leaves nothing: a replica, or a server that is out of memory, refuses it.
+        command = ("SET", key, "", "PX", 1)
+        await bounded(self._ask(key, *command), self._commit_timeout)
+
+    async def _ask(self, key: bytes, *command: codec.Argument) -> Any:
+        (reply,) = checked(await self._link.run(key, command))
+        return reply
+
+    # Memory
+
+    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+        return await bounded(self._load(key, ask), self._timeout)
+
+    async def _load(self, key: SessionKey, ask: Ask) -> Snapshot:
+        arguments = codec.load_arguments(ask, self._clock())
+        keys = codec.session_keys(key)
+        return codec.read_snapshot(
+            await self._scripts.read(self._scripts.load, keys, arguments), ask
+        )
+
+    async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
+        return await bounded(self._bodies(key, ids), self._timeout)
+
+    async def _bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
+        places = locate_all(ids)
+        if not places:
+            return {}
+        _, _, log, _, exchanges, _, _ = codec.session_keys(key)
+        fields = [f"x{place.exchange}" for place in places]
+        values = await self._ask(exchanges, "HMGET", exchanges, *fields)
+        seqs: dict[str, int] = {}
+        for place, value in zip(places, values, strict=True):
+            seq = codec.read_stored(value).span.seq(place.number) if value else None
+            if seq is not None:
+                seqs[f"{place.exchange}.{place.number}"] = seq
+        if not seqs:
+            return {}
+        found = await self._ask(log, "HMGET", log, *map(codec.field_of, seqs.values()))
+        return {id: body for id, body in zip(seqs, found, strict=True) if body is not None}
+
+    async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
+        return await bounded(self._commit(key, commit), self._commit_timeout)
+
+    async def _commit(self, key: SessionKey, commit: Commit) -> Outcome:
+        now = self._clock()
+        keys = codec.session_keys(key)
+        if self._one_slot:
+            keys += codec.list_keys(key.tenant)
+            keys += codec.list_keys(key.tenant, commit.user) if commit.user else []
+        arguments = codec.commit_arguments(key, commit, now)
+        reply = await self._scripts.write(self._scripts.commit, keys, arguments)
+        outcome, owner, at, ttl = reply
+        # The lists that the script could not write.  Also after a duplicate: the first attempt may
+        # have been cut short between the two.
+        if not self._one_slot or (owner and not commit.user):
+            await self._archive.list(key, owner.decode(), (at, ttl))
+        return codec.OUTCOMES[outcome]
+
+    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
+        keys = codec.session_keys(key)
+        arguments = codec.amend_arguments(amendment)
+        work = self._scripts.write(self._scripts.amend, keys, arguments)
+        await bounded(work, self._commit_timeout)
+
+    # Archive
+
+    async def session(self, key: SessionKey) -> Session | None:
+        return await bounded(self._archive.session(key), self._timeout)
+
+    async def sessions(
+        self, tenant: str, user: str | None, after: str | None, limit: int
+    ) -> Page[Session]:
+        work = self._archive.sessions(tenant, user, after, limit)
+        return await bounded(work, self._timeout)
+
+    async def messages(
+        self, key: SessionKey, states: Collection[State], after: int, limit: int
+    ) -> Page[Message]:
+        return await bounded(self._archive.messages(key, states, after, limit), self._timeout)
+
+    async def exchange(
+        self, key: SessionKey, exchange: str
+    ) -> tuple[Exchange, Sequence[str]] | None:
+        return await bounded(self._archive.exchange(key, exchange), self._timeout)
+
+    async def delete(self, key: SessionKey) -> bool:
+        return await bounded(self._archive.delete(key), self._commit_timeout) == 1
+
+    async def move(self, old: str, new: str) -> int:
+        return await bounded(self._archive.move(old, new), MOVE_SECONDS)

@@ -1,0 +1,168 @@
+"""What people want of the Redis store: lists, pages, deleting, moving.  Off the path of a request.
+
+A list of sessions lives in another slot than the sessions: what it names is looked up one by one,
+and what is dead is dropped from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from proxy.memory.model import Exchange, Message, Page, Session, SessionKey, State
+from proxy.stores import codec
+from proxy.stores.places import read_cursor, rehomed, sessions_cursor
+from proxy.stores.redis_codec import (
+    field_of,
+    list_keys,
+    read_exchange,
+    read_session,
+    read_stored,
+    session_keys,
+)
+from proxy.stores.redis_link import Link, checked
+from proxy.stores.redis_scripts import Scripts
+
+SCANNED_AT_ONCE = 1000
+"""Places in history that one script looks at, so that it never blocks the server for long."""
+
+
+class Archive:
+    """See :class:`proxy.memory.store.Archive`; errors are those of Redis."""
+
+    def __init__(self, link: Link, scripts: Scripts, clock: Callable[[], float]) -> None:
+        self._link = link
+        self._scripts = scripts
+        self._clock = clock
+
+    async def session(self, key: SessionKey) -> Session | None:
+        meta = session_keys(key)[0]
+        (fields,) = checked(await self._link.run(meta, ("HGETALL", meta)))
+        return read_session(key.session, fields)
+
+    async def sessions(
+        self, tenant: str, user: str | None, after: str | None, limit: int
+    ) -> Page[Session]:
+        keys = list_keys(tenant, user)
+        found: list[tuple[float, Session]] = []
+        dead: list[Any] = []
+        offset = 0
+        while len(found) <= limit:
+            rows = await self._rows(keys[0], after, offset, limit + 1)
+            if not rows:
+                break
+            offset += len(rows)
+            sessions = await self._described(tenant, [name for name, _ in rows])
+            for (name, score), session in zip(rows, sessions, strict=True):
+                if session is None or (user is not None and session.user != user):
+                    dead += [name, repr(score)]
+                elif after is None or (score, name) < read_cursor(after):
+                    found.append((score, session))
+        if dead:
+            await self._scripts.read(self._scripts.forget, keys, dead)
+        page = found[:limit]
+        more = sessions_cursor(page[-1][0], page[-1][1].id) if len(found) > limit else None
+        return Page(tuple(session for _, session in page), more)
+
+    async def _rows(
+        self, key: bytes, after: str | None, offset: int, limit: int
+    ) -> list[tuple[str, float]]:
+        """Names and scores, the latest first; those at the cursor's own time included."""
+        begin = "+inf" if after is None else repr(read_cursor(after)[0])
+        command = ("ZREVRANGEBYSCORE", key, begin, "-inf", "WITHSCORES", "LIMIT", offset, limit)
+        (reply,) = checked(await self._link.run(key, command))
+        return [
+            (name.decode(), float(score))
+            for name, score in zip(reply[::2], reply[1::2], strict=True)
+        ]
+
+    async def _described(self, tenant: str, names: Sequence[str]) -> list[Session | None]:
+        metas = [session_keys(SessionKey(tenant, name))[0] for name in names]
+        replies = await self._link.many([(meta, ("HGETALL", meta)) for meta in metas])
+        return [read_session(name, fields) for name, fields in zip(names, replies, strict=True)]
+
+    async def messages(
+        self, key: SessionKey, states: Collection[State], after: int, limit: int
+    ) -> Page[Message]:
+        wanted = (int("active" in states), int("superseded" in states))
+        rows: list[Message] = []
+        at = b"%d" % after
+        while at and any(wanted) and len(rows) <= limit:
+            arguments = (at, limit + 1 - len(rows), *wanted, SCANNED_AT_ONCE)
+            reply = await self._scripts.read(self._scripts.messages, session_keys(key), arguments)
+            at, joined, flags, wires = reply
+            rows += _messages(joined, flags, wires)
+        page = tuple(rows[:limit])
+        return Page(page, str(page[-1].seq) if len(rows) > limit else None)
+
+    async def exchange(
+        self, key: SessionKey, exchange: str
+    ) -> tuple[Exchange, Sequence[str]] | None:
+        _, cards, _, _, exchanges, _, _ = session_keys(key)
+        fields = (f"x{exchange}", f"u{exchange}")
+        ((value, usage),) = checked(await self._link.run(exchanges, ("HMGET", exchanges, *fields)))
+        if value is None:
+            return None
+        span = read_stored(value).span
+        places = [(cards, ("HEXISTS", cards, field_of(span.first + n))) for n in range(span.size)]
+        known = await self._link.many(places)
+        ids = tuple(f"{exchange}.{n}" for n, there in enumerate(known) if there)
+        return read_exchange(value, usage), ids
+
+    async def delete(self, key: SessionKey, stamp: bytes = b"") -> int:
+        """1 if it was removed, 0 if it is not as ``stamp`` says, -1 if there was none."""
+        reply = await self._scripts.write(self._scripts.discard, session_keys(key), (stamp,))
+        status, owner = int(reply[0]), reply[1].decode()
+        if status == 1:
+            await self._unlist(key, owner)
+        return status
+
+    async def _unlist(self, key: SessionKey, owner: str) -> None:
+        for user in (None, owner) if owner else (None,):
+            keys = list_keys(key.tenant, user)
+            await self._scripts.write(self._scripts.forget, keys, (key.session, ""))
+
+    async def move(self, old: str, new: str) -> int:
+        """Session by session: copied, then deleted, so that a move cut short can be done again."""
+        if old == new:
+            return 0
+        listed = list_keys(old)[0]
+        (names,) = checked(await self._link.run(listed, ("ZRANGE", listed, 0, -1)))
+        moved = 0
+        for name in names:
+            moved += await self._move(SessionKey(old, name.decode()), new)
+        return moved
+
+    async def _move(self, key: SessionKey, new: str) -> bool:
+        there = rehomed(key, new)
+        copied = b""
+        while True:
+            dump = await self._scripts.read(self._scripts.dump, session_keys(key), ())
+            if not dump:
+                return False
+            stamp, left, owner, at, ttl, payloads = dump
+            arguments = (copied or stamp, left, *payloads)
+            adopted = await self._scripts.write(self._scripts.adopt, session_keys(there), arguments)
+            if not adopted:
+                return False
+            copied = stamp
+            await self.list(there, owner.decode(), (at, ttl))
+            # Written to meanwhile: copied once more.
+            if await self.delete(key, stamp) != 0:
+                return True
+
+    async def list(self, key: SessionKey, owner: str, activity: Sequence[bytes]) -> None:
+        """Put a session into its tenant's list and its owner's."""
+        for user in (None, owner) if owner else (None,):
+            arguments = (key.session, *activity, repr(self._clock()))
+            await self._scripts.write(self._scripts.touch, list_keys(key.tenant, user), arguments)
+
+
+def _messages(joined: bytes, flags: bytes, wires: Sequence[bytes]) -> list[Message]:
+    entries = codec.decode_log(joined)
+    return [
+        Message(
+            entry.position.seq, entry.card, "active" if flag == ord("1") else "superseded", wire
+        )
+        for entry, flag, wire in zip(entries, flags, wires, strict=True)
+    ]

@@ -1,0 +1,80 @@
+"""The Lua scripts: read from the files beside this one, sent by their hash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha1
+from importlib.resources import files
+from typing import Any
+
+from redis.exceptions import NoScriptError, ResponseError
+
+from proxy.memory.store import StoreError
+from proxy.stores.redis_link import Command, Link
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script and the hash that Redis knows it by."""
+
+    text: str
+    digest: str
+
+
+def read_script(name: str, *preludes: str) -> Script:
+    """The script ``name``.lua, with other files in front of it."""
+    folder = files("proxy.stores")
+    parts = [(folder / f"{part}.lua").read_text("utf-8") for part in (*preludes, name)]
+    text = "\n".join(parts)
+    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+class Scripts:
+    """All scripts, and how one is run.
+
+    With ``wait_replicas`` those that write wait until so many replicas have it, at most
+    ``wait_seconds``: on the connection that wrote, since WAIT knows of no other.
+    """
+
+    def __init__(self, link: Link, wait_replicas: int, wait_seconds: float) -> None:
+        self._link = link
+        self._replicas = wait_replicas
+        self._wait: tuple[Command, ...] = (
+            (("WAIT", wait_replicas, max(1, int(wait_seconds * 1000))),) if wait_replicas else ()
+        )
+        self.load = read_script("load", "prelude")
+        self.messages = read_script("messages", "prelude")
+        self.commit = read_script("commit", "prelude", "lists")
+        self.amend = read_script("amend", "prelude")
+        self.touch = read_script("touch", "lists")
+        self.forget = read_script("forget")
+        self.dump = read_script("dump", "prelude")
+        self.adopt = read_script("adopt", "prelude")
+        self.discard = read_script("discard", "prelude")
+
+    async def read(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
+        return await self._run(script, keys, arguments, ())
+
+    async def write(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
+        """Raises StoreError where too few replicas have it in time: it may be lost yet."""
+        return await self._run(script, keys, arguments, self._wait)
+
+    async def _run(
+        self,
+        script: Script,
+        keys: Sequence[bytes],
+        arguments: Sequence[Any],
+        wait: tuple[Command, ...],
+    ) -> Any:
+        rest = (len(keys), *keys, *arguments)
+        replies = await self._link.run(keys[0], ("EVALSHA", script.digest, *rest), *wait)
+        if isinstance(replies[0], NoScriptError):
+            # New to this server: just started, promoted, or its scripts were flushed.
+            replies = await self._link.run(keys[0], ("EVAL", script.text, *rest), *wait)
+        for reply in replies:
+            if isinstance(reply, ResponseError):
+                raise reply
+        if wait and replies[1] < self._replicas:
+            raise StoreError(f"{replies[1]} of {self._replicas} replicas have the commit")
+        return replies[0]

@@ -1,0 +1,74 @@
+"""The row of a session while a transaction works on it."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+from proxy.memory.model import SessionKey
+from proxy.stores.places import FIRST_SEQ
+from proxy.stores.sqlite_erase import remove
+
+_HEAD = """
+SELECT id, owner, next, messages, tokens, last, ttl, expires_at, last_active_at
+FROM sessions WHERE tenant = ? AND session = ?
+"""
+
+_NEW_HEAD = """
+INSERT INTO sessions (tenant, session, system_tokens, next, messages, tokens, ttl, created_at,
+                      last_active_at)
+VALUES (?, ?, 0, ?, 0, 0, 0, ?, ?)
+"""
+
+_SAVE_HEAD = """
+UPDATE sessions SET owner = ?, next = ?, messages = ?, tokens = ?, last = ?, ttl = ?,
+                    expires_at = ?, last_active_at = ?
+WHERE id = ?
+"""
+
+
+@dataclass(slots=True)
+class Head:
+    """What a commit reads and changes of it."""
+
+    id: int
+    owner: str | None
+    next: int
+    messages: int
+    tokens: int
+    last: str | None
+    ttl: int
+    expires_at: float | None
+    last_active_at: float
+
+
+def find_head(connection: sqlite3.Connection, key: SessionKey, now: float) -> Head | None:
+    row = connection.execute(_HEAD, key).fetchone()
+    head = Head(*row) if row else None
+    if head is not None and head.expires_at is not None and head.expires_at <= now:
+        remove(connection, head.id)
+        return None
+    return head
+
+
+def new_head(connection: sqlite3.Connection, key: SessionKey, at: float) -> Head:
+    cursor = connection.execute(_NEW_HEAD, (*key, FIRST_SEQ, at, at))
+    assert cursor.lastrowid is not None  # always set after an INSERT
+    return Head(cursor.lastrowid, None, FIRST_SEQ, 0, 0, None, 0, None, at)
+
+
+def save_head(connection: sqlite3.Connection, head: Head) -> None:
+    connection.execute(
+        _SAVE_HEAD,
+        (
+            head.owner,
+            head.next,
+            head.messages,
+            head.tokens,
+            head.last,
+            head.ttl,
+            head.expires_at,
+            head.last_active_at,
+            head.id,
+        ),
+    )

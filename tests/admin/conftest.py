@@ -1,0 +1,42 @@
+"""A site for the tests of the memory API, on every store that needs no server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from proxy.memory.store import Store
+from proxy.settings import Settings
+from proxy.stores import open_store
+from tests.support.memory_api import ADMIN_KEY, Site, open_site
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/memory.db"
+    store = open_store(url, timeout=5, commit_timeout=30)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """Overridden by tests that want others."""
+    return Settings.model_validate({"server": {"admin_key": ADMIN_KEY}, "store": {"timeout": 5}})
+
+
+@pytest.fixture
+async def site(settings: Settings, store: Store, tmp_path: Path) -> AsyncIterator[Site]:
+    async with open_site(settings, store, tmp_path) as site:
+        yield site
+
+
+@pytest.fixture
+async def client(site: Site) -> AsyncIterator[httpx.AsyncClient]:
+    """The tenant of the key "alice"."""
+    async with site.client("alice") as client:
+        yield client

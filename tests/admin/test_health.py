@@ -1,0 +1,143 @@
+"""Health, readiness and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from proxy.memory.model import SessionKey
+from proxy.memory.spool import Spool
+from proxy.memory.store import Store, StoreError, StoreTimeout
+from proxy.settings import Settings
+from tests.support.memory_api import SESSIONS, Site, open_site
+
+
+async def test_a_process_that_is_up_says_so_to_everyone(site: Site) -> None:
+    async with site.client(peer="203.0.113.7", host="memory.example") as client:
+        response = await client.get("/healthz")
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+async def test_readiness_says_how_each_part_is(client: httpx.AsyncClient, store: Store) -> None:
+    response = await client.get("/readyz")
+    assert response.status_code == 200
+    assert response.json() == {
+        "status": "ok",
+        "store": {"ok": True, "name": store.name},
+        "spool": {"ok": True, "waiting": 0, "quarantined": 0},
+        "configuration": {"ok": True},
+        "tokens": {"ok": True, "counter": "cl100k_base (offline)"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (StoreError("redis://:hunter2@host"), "the store cannot be used"),
+        (StoreTimeout("redis://:hunter2@host"), "the store did not answer in time"),
+        (RuntimeError("redis://:hunter2@host"), "the store cannot be used"),
+    ],
+    ids=["down", "slow", "a bug"],
+)
+async def test_a_store_that_fails_is_not_ready_and_keeps_its_secrets(
+    client: httpx.AsyncClient,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    said: str,
+) -> None:
+    async def ping(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(type(store), "ping", ping)
+    response = await client.get("/readyz")
+
+    assert response.status_code == 503
+    assert response.json()["status"] == "unavailable"
+    assert response.json()["store"] == {"ok": False, "name": store.name, "error": said}
+    assert response.json()["spool"]["ok"] is True
+    assert "hunter2" not in response.text
+
+
+async def test_a_store_that_hangs_is_waited_for_briefly(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ping(_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(type(store), "ping", ping)
+    settings = Settings.model_validate({"store": {"timeout": 0.05}})
+    async with open_site(settings, store, tmp_path) as site, site.client() as client:
+        async with asyncio.timeout(5):
+            response = await client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json()["store"]["error"] == "the store did not answer in time"
+
+
+async def test_a_spool_that_cannot_be_written_is_not_ready(store: Store, tmp_path: Path) -> None:
+    blocked = tmp_path / "a file"
+    blocked.write_text("not a folder")
+    settings = Settings.model_validate({"store": {"timeout": 5}})
+    async with open_site(settings, store, blocked) as site, site.client() as client:
+        response = await client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json()["store"]["ok"] is True
+    assert response.json()["spool"] == {"ok": False, "error": "the spool cannot be used"}
+
+
+async def test_a_spool_that_hangs_takes_one_thread_however_often_one_asks(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, looks = threading.Event(), []
+
+    def check(_: Spool) -> None:
+        looks.append(threading.get_ident())
+        release.wait(10)
+
+    monkeypatch.setattr(Spool, "check", check)
+    settings = Settings.model_validate({"store": {"timeout": 0.05}})
+    async with open_site(settings, store, tmp_path) as site, site.client() as client:
+        answers = [await client.get("/readyz") for _ in range(3)]
+        assert (await client.get("/metrics")).status_code == 200
+        assert len(looks) == 1
+        release.set()
+    errors = {answer.json()["spool"]["error"] for answer in answers}
+    assert errors == {"the spool did not answer in time"}
+
+
+async def test_metrics_are_prometheus_text_with_the_spools_depth(
+    client: httpx.AsyncClient, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site.recorder, "replay", _nothing)
+    for exchange in ("one", "two"):
+        site.spool.put(SessionKey("t", "s"), exchange, "commit", b"{}")
+
+    response = await client.get("/metrics")
+
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert "\nmemory_spool_depth 2.0\n" in response.text
+    ready = (await client.get("/readyz")).json()
+    assert ready["spool"] == {"ok": True, "waiting": 2, "quarantined": 0}
+
+
+async def _nothing() -> None:
+    pass
+
+
+async def test_answers_of_the_memory_api_are_counted(client: httpx.AsyncClient) -> None:
+    await client.get(f"{SESSIONS}/nobody")
+    text = (await client.get("/metrics")).text
+    assert 'memory_requests_total{memory="none",route="memory",status="404"} 1.0' in text
+    assert "nobody" not in text
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+async def test_a_probe_may_ask_for_the_head_alone(client: httpx.AsyncClient, path: str) -> None:
+    head = await client.head(path)
+    assert head.status_code == 200
+    assert head.headers["content-type"] == (await client.get(path)).headers["content-type"]

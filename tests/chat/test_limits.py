@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from proxy.chat.limits import context_window, too_long
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("gpt-4o", 128_000),
+        ("gpt-4o-2024-08-06", 128_000),
+        ("GPT-4o", 128_000),
+        ("gpt-4", 8_192),
+        ("openai/gpt-4o", 128_000),
+        ("azure/gpt-4o", 128_000),
+        ("claude-sonnet-4-5", 200_000),
+        ("anthropic/claude-3.5-sonnet", 200_000),
+    ],
+)
+def test_the_context_window_of_known_models_is_known(model: str, tokens: int) -> None:
+    assert context_window(model) == tokens
+
+
+@pytest.mark.parametrize("model", [None, "", "my-own-model", "a/b", "/", "x" * 10_000])
+def test_the_context_window_of_other_models_is_not_known(model: str | None) -> None:
+    assert context_window(model) is None
+
+
+def openai(message: str, code: object = None, kind: str = "invalid_request_error") -> bytes:
+    return json.dumps({"error": {"message": message, "type": kind, "code": code}}).encode()
+
+
+TOO_LONG: dict[str, bytes] = {
+    "OpenAI": openai(
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in "
+        "9000 tokens. Please reduce the length of the messages.",
+        "context_length_exceeded",
+    ),
+    "OpenAI, newer": openai(
+        "Your input exceeds the context window of this model. Please adjust your input.",
+        "context_length_exceeded",
+    ),
+    "Azure": openai("x", "context_length_exceeded"),
+    "Anthropic": b'{"type":"error","error":{"type":"invalid_request_error",'
+    b'"message":"prompt is too long: 208310 tokens > 200000 maximum"}}',
+    "Anthropic, with output": openai(
+        "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"
+    ),
+    "Bedrock": b'{"message":"Input is too long for requested model."}',
+    "Gemini": openai(
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048575)."
+    ),
+    "Groq": openai("Please reduce the length of the messages or completion."),
+    "Mistral": b'{"object":"error","message":"Prompt contains 40000 tokens and 0 draft tokens, '
+    b'too large for model with 32768 maximum context length","code":3051}',
+    "Moonshot": openai("Invalid request: Your request exceeded model token limit: 8192"),
+    "xAI": b'{"code":"x","error":"This model\'s maximum prompt length is 131072 but the request '
+    b'contains 537812 tokens."}',
+    "Cohere": b'{"message":"too many tokens: total number of tokens in the prompt cannot exceed"}',
+    "OpenRouter": openai(
+        "This endpoint's maximum context length is 131072 tokens. However, you requested about "
+        "200000 tokens."
+    ),
+    "OpenRouter, wrapped": b'{"error":{"message":"Provider returned error","code":400,"metadata":'
+    b'{"raw":"{\\"error\\":{\\"code\\":\\"context_length_exceeded\\"}}"}}}',
+    "vLLM": b'{"object":"error","message":"This model\'s maximum context length is 4096 tokens. '
+    b'However, you requested 5000 tokens","type":"BadRequestError","code":400}',
+    "vLLM, engine": openai(
+        "The decoder prompt (length 5000) is longer than the maximum model length of 4096."
+    ),
+    "SGLang": openai(
+        "The input (5000 tokens) is longer than the model's context length (4096 tokens)."
+    ),
+    "TGI": b'{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096",'
+    b'"error_type":"validation"}',
+    "llama.cpp": b'{"error":{"code":400,"message":"the request exceeds the available context size, '
+    b'try increasing it","type":"exceed_context_size_error","n_prompt_tokens":9,"n_ctx":8}}',
+    "LM Studio": openai(
+        "Trying to keep the first 9000 tokens when context the overflows. However, the model is "
+        "loaded with context length of only 4096 tokens"
+    ),
+    "Ollama": b'{"error":{"message":"input length exceeds the context length"}}',
+    "Copilot": openai("prompt token count of 9 exceeds", "model_max_prompt_tokens_exceeded"),
+    "DashScope": openai("Range of input length should be [1, 30720]"),
+    "FastAPI": b'{"detail":"Prompt too long"}',
+    "plain text": b"Error: context length exceeded",
+}
+
+OTHERWISE: dict[str, bytes] = {
+    "an unknown model": openai("The model `x` does not exist", "model_not_found"),
+    "a tool message without a call": openai("messages with role 'tool' must be a response to"),
+    "max_tokens": openai("max_tokens is too large: 100000. This model supports at most 16384."),
+    "a long string": openai("Invalid 'user': string too long. Maximum length 64"),
+    "an echoed request": b'{"detail":[{"msg":"field required","input":"prompt is too long"}]}',
+    "a long image": openai("image exceeds 5 MB maximum"),
+    "nothing": b"",
+    "HTML": b"<html><h1>413 Request Entity Too Large</h1></html>",
+}
+
+
+@pytest.mark.parametrize("body", TOO_LONG.values(), ids=TOO_LONG)
+@pytest.mark.parametrize("status", [400, 413, 500])
+def test_a_prompt_that_was_too_long_is_recognised(status: int, body: bytes) -> None:
+    assert too_long(status, body)
+
+
+@pytest.mark.parametrize("body", OTHERWISE.values(), ids=OTHERWISE)
+def test_other_errors_are_not_taken_for_it(body: bytes) -> None:
+    assert not too_long(400, body)
+
+
+@pytest.mark.parametrize("status", [200, 401, 403, 404, 429])
+def test_only_an_error_that_can_mean_it_is_looked_at(status: int) -> None:
+    assert not too_long(status, TOO_LONG["OpenAI"])
+
+
+def test_a_huge_or_deep_error_body_is_no_trouble() -> None:
+    assert not too_long(400, b"x" * 10_000_000)
+    assert not too_long(400, b"[" * 60_000)

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import time
+import warnings
+from collections.abc import Callable
+from hashlib import sha1
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import tiktoken
+import tiktoken.load
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.chat.message import read_stored
+from proxy.chat.tokens import PIECE, TokenCounter, Tokenizers, bytes_counter, table_at_hand
+
+O200K = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
+PROSE = (
+    "The history keeps everything, and memory is a view of it; nobody's words are lost.\n"
+    "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich (1,234.56 €).\n\n"
+    "def advance(log, start):\n    return [entry for entry in log if entry >= start]\n"
+)
+
+
+Oracle = Callable[[str, str], int]
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Oracle:
+    """Tokens of a text in an encoding, by another implementation."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # it loads its tables in an old way
+        package = import_module("bpe_openai")
+        encodings = {name: package.get_encoding(name) for name in ("cl100k_base", "o200k_base")}
+    return lambda encoding, text: len(encodings[encoding].encode_ordinary(text))
+
+
+@pytest.fixture(scope="module")
+def cl100k() -> TokenCounter:
+    return Tokenizers({"TIKTOKEN_CACHE_DIR": "/nowhere"}).counter_for(None)
+
+
+def words(length: int) -> TokenCounter:
+    """A counter that counts characters: its arithmetic can be followed by hand."""
+    return TokenCounter("characters", lambda text: len(text) * length)
+
+
+def _packed(encoding: str) -> bytes:
+    """A table as the other implementation brings it along."""
+    # found without importing the package: that loads every table
+    spec = find_spec("bpe_openai")
+    assert spec is not None and spec.origin is not None
+    return (Path(spec.origin).parent / "data" / f"{encoding}.tiktoken.gz").read_bytes()
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of tiktoken's with o200k_base in it, and no network."""
+    table = gzip.decompress(_packed("o200k_base"))
+    path = tmp_path / sha1(O200K.encode()).hexdigest()
+    path.write_bytes(table)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+
+    def refuse(blobpath: str) -> bytes:
+        if "://" in blobpath:
+            raise AssertionError(f"asked the network for {blobpath}")
+        return Path(blobpath).read_bytes()
+
+    monkeypatch.setattr(tiktoken.load, "read_file", refuse)
+    return path
+
+
+def test_texts_are_counted_like_another_implementation_of_the_encoding(
+    cl100k: TokenCounter, oracle: Oracle
+) -> None:
+    for text in (PROSE, "今日は😀", " ", "\n\n\n", "<|endoftext|>", "a" * 300):
+        assert cl100k.count_text(text) == oracle("cl100k_base", text)
+    assert cl100k.count_text("") == 0
+
+
+def test_cutting_into_pieces_over_counts_by_less_than_a_hundredth(
+    cl100k: TokenCounter, oracle: Oracle
+) -> None:
+    rng = random.Random(7)
+    letters = "".join(rng.choices("abcdefghij KLMNO.,;0123", k=60_000))
+    for text in (PROSE * 300, letters, letters.replace(" ", ""), "今日はとても良い天気" * 3_000):
+        exact = oracle("cl100k_base", text)
+        assert exact <= cl100k.count_text(text) <= exact * 1.01
+
+
+def test_text_that_is_cut_at_spaces_is_counted_exactly(cl100k: TokenCounter) -> None:
+    assert cl100k.count_text("memory" + " memory" * 9_999) == 10_000
+
+
+HOSTILE = {
+    "one letter": "a" * 1_000_000,
+    "no spaces": "aB3+/" * 200_000,
+    "spaces": " " * 1_000_000,
+    "line feeds": "\n" * 1_000_000,
+    "ideographs": "".join(map(chr, range(0x4E00, 0x9E00))) * 50,
+    "accents": "e\u0301" * 500_000,
+    "emoji": "👩‍👩‍👧‍👦" * 90_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_text_is_counted_in_linear_time(cl100k: TokenCounter, text: str) -> None:
+    began = time.process_time()
+    assert cl100k.count_text(text) >= len(text) / 130
+    assert time.process_time() - began < 3.0
+
+
+def test_half_a_surrogate_pair_is_counted(cl100k: TokenCounter) -> None:
+    assert cl100k.count_text("a \ud83d b") > 1
+    assert bytes_counter().count_text("a\ud83d") == 1
+
+
+@given(st.lists(st.integers(0, 2 * PIECE), max_size=8))
+def test_pieces_are_the_whole_text(lengths: list[int]) -> None:
+    text = " ".join("a" * length for length in lengths)
+    seen: list[str] = []
+
+    def measure(piece: str) -> int:
+        seen.append(piece)
+        return len(piece)
+
+    assert TokenCounter("characters", measure).count_text(text) == len(text)
+    assert "".join(seen) == text
+    assert all(len(piece) <= PIECE for piece in seen)
+
+
+@pytest.mark.parametrize(
+    ("model", "encoding"),
+    [
+        ("gpt-4o", "o200k_base"),
+        ("gpt-4.1-mini", "o200k_base"),
+        ("gpt-5", "o200k_base"),
+        ("o3-mini", "o200k_base"),
+        ("openai/gpt-4o-2024-08-06", "o200k_base"),
+        ("ft:gpt-4o:acme::1", "o200k_base"),
+        ("gpt-oss-20b", "o200k_base"),
+        ("gpt-9-turbo", "o200k_base"),
+        ("o9", "o200k_base"),
+        ("gpt-4", "cl100k_base (offline)"),
+        ("gpt-3.5-turbo", "cl100k_base (offline)"),
+        ("llama3.2", "cl100k_base (offline)"),
+        ("", "cl100k_base (offline)"),
+        (None, "cl100k_base (offline)"),
+        ("x" * 100_000, "cl100k_base (offline)"),
+    ],
+)
+def test_a_model_is_counted_in_its_own_encoding(
+    cache: Path, model: str | None, encoding: str
+) -> None:
+    assert Tokenizers().counter_for(model).name == encoding
+
+
+def test_o200k_counts_like_another_implementation(cache: Path, oracle: Oracle) -> None:
+    counter = Tokenizers().counter_for("gpt-4o")
+    assert counter.count_text(PROSE) == oracle("o200k_base", PROSE)
+
+
+def test_without_its_table_a_model_is_counted_in_cl100k_and_nothing_is_downloaded(
+    cache: Path,
+) -> None:
+    cache.unlink()
+    assert Tokenizers().counter_for("gpt-4o").name == "cl100k_base (offline)"
+    assert Tokenizers().warm() == ("cl100k_base (offline)",)
+
+
+def test_a_damaged_table_is_left_alone(cache: Path) -> None:
+    damaged = cache.read_bytes()[:-1]
+    cache.write_bytes(damaged)
+    assert Tokenizers().counter_for("gpt-4o").name == "cl100k_base (offline)"
+    assert cache.read_bytes() == damaged
+
+
+def test_warming_up_loads_all_and_each_once(cache: Path) -> None:
+    tokenizers = Tokenizers()
+    assert tokenizers.warm() == ("o200k_base", "cl100k_base (offline)")
+    assert tokenizers.counter_for("gpt-4o") is tokenizers.counter_for("gpt-5")
+    assert repr(tokenizers.counter_for("gpt-4o")) == "TokenCounter('o200k_base')"
+
+
+def test_tables_are_looked_for_where_tiktoken_looks(cache: Path) -> None:
+    folder = str(cache.parent)
+    assert table_at_hand({"TIKTOKEN_CACHE_DIR": folder})
+    assert table_at_hand({"DATA_GYM_CACHE_DIR": folder})
+    assert not table_at_hand({"TIKTOKEN_CACHE_DIR": "/nowhere", "DATA_GYM_CACHE_DIR": folder})
+    assert not table_at_hand({"TIKTOKEN_CACHE_DIR": ""})
+
+
+def test_without_any_table_a_third_of_the_bytes_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(name: str) -> tiktoken.Encoding:
+        raise ValueError(f"Unknown encoding {name}")
+
+    monkeypatch.setattr(tiktoken, "get_encoding", broken)
+    counter = Tokenizers({}).counter_for(None)
+    assert counter.name == "bytes/3"
+    assert [counter.count_text(text) for text in ("", "a", "abcd", "é日")] == [0, 1, 2, 2]
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+def count(message: object, counter: TokenCounter | None = None) -> int:
+    return (counter or words(1)).count(json.dumps(message).encode())
+
+
+def test_a_message_costs_its_text_and_a_little_more(cl100k: TokenCounter) -> None:
+    assert count({"role": "user", "content": "hello world"}, cl100k) == 2 + 4
+    assert count({"role": "user", "content": ""}) == 4
+    assert count({"role": "user", "content": "hi", "name": "kai"}) == 4 + 2 + 3 + 1
+    assert count({"role": "assistant", "content": None, "refusal": "No."}) == 4 + 3
+
+
+def test_json_and_what_was_read_from_it_count_the_same() -> None:
+    fields = {"role": "user", "content": [{"type": "text", "text": "hello"}]}
+    raw = json.dumps(fields).encode()
+    assert words(1).count(raw) == words(1).count(read_stored(raw)) == words(1).count(fields) == 9
+
+
+def test_calls_cost_their_names_and_arguments() -> None:
+    function = {"name": "get", "arguments": '{"a":1}'}
+    asked = {"role": "assistant", "content": None}
+    calls = [{"id": "c" * 99, "type": "function", "function": function}]
+    assert count({**asked, "tool_calls": calls}) == 4 + 3 + 3 + 7
+    assert count({**asked, "function_call": function}) == 4 + 3 + 3 + 7
+    custom = [{"id": "c", "type": "custom", "custom": {"name": "f", "input": "x" * 50}}]
+    assert count({**asked, "tool_calls": custom}) > 50
+
+
+def test_reasoning_and_other_extras_cost_nothing() -> None:
+    assert count({"role": "assistant", "content": "a", "reasoning_content": "b" * 99}) == 5
+
+
+def test_inline_media_are_never_counted_as_text(cl100k: TokenCounter) -> None:
+    data = "A" * 400_000
+    parts = [
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+        {"type": "input_audio", "input_audio": {"data": data, "format": "mp3"}},
+        {"type": "file", "file": {"file_data": data}},
+        {"type": "hologram", "hologram": {"url": f"data:x/y;base64,{data}"}},
+        {"type": "blob", "data": data},
+    ]
+    for part in parts:
+        assert 0 < count({"role": "user", "content": [part]}, cl100k) < 7_000
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"5", b"[]", b"\xff", b'{"content":{"a":[1]}}', b"{}"])
+def test_what_is_no_message_is_counted_somehow(raw: bytes) -> None:
+    assert words(1).count(raw) >= 3
+
+
+def test_a_message_nested_deeply_is_counted_by_its_bytes() -> None:
+    raw = b'{"content":' + b"[" * 5_000 + b"]" * 5_000 + b"}"
+    assert words(1).count(raw) > 10_000

@@ -1,0 +1,77 @@
+"""Proxies that many tests share: one for each store, alive for the whole run.
+
+Tests that use them run in the session's event loop and talk in sessions of their own.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.support import servers
+from tests.support.rig import Rig, rig
+
+STORES = ("memory", "sqlite", "redis", "redis-cluster")
+
+PROFILES = {
+    "brief": {"window": "message_window", "max_messages": 2, "evict_to": 1.0},
+    "blind": {"window": "none"},
+    "forgetful": {"remember_system": False},
+    "whole": {"client_history": "full"},
+    "piecewise": {"client_history": "delta"},
+    "small-media": {"max_inline_media_bytes": 64},
+    "short-lived": {"ttl": 1},
+    "patient": {"on_disconnect": "drain"},
+}
+
+
+@pytest.fixture(scope="session")
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="gateway-") as path:
+        yield Path(path)
+
+
+@pytest_asyncio.fixture(
+    scope="session",
+    loop_scope="session",
+    params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in STORES],
+)
+async def on_every_store(request: pytest.FixtureRequest, folder: Path) -> AsyncIterator[Rig]:
+    place = folder / str(request.param)
+    place.mkdir()
+    with ExitStack() as started:
+        url = {
+            "memory": lambda: "memory://",
+            "sqlite": lambda: f"sqlite:///{place}/memory.db",
+            "redis": lambda: started.enter_context(servers.standalone()).url,
+            "redis-cluster": lambda: started.enter_context(servers.cluster()).url,
+        }[request.param]()
+        async with rig(place, store__url=url, profiles=PROFILES) as ready:
+            yield ready
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def on_sqlite(folder: Path) -> AsyncIterator[Rig]:
+    place = folder / "shared"
+    place.mkdir()
+    async with rig(place, profiles=PROFILES) as ready:
+        yield ready
+
+
+@pytest.fixture
+def every(on_every_store: Rig) -> Rig:
+    """A proxy on each of the stores in turn, with nothing scripted."""
+    on_every_store.reset()
+    return on_every_store
+
+
+@pytest.fixture
+def one(on_sqlite: Rig) -> Rig:
+    """A proxy on SQLite, with nothing scripted."""
+    on_sqlite.reset()
+    return on_sqlite

@@ -1,0 +1,147 @@
+"""The same exchange again: SDK retries, idempotency keys, attempts at once, broken first tries."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.support.answers import chat_stream, sse
+from tests.support.rig import Rig, Talk
+from tests.support.words import answer, messages
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+RETRY = {"x_stainless_retry_count": "1"}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+async def test_an_sdks_retry_replaces_the_exchange_it_repeats(every: Rig, stream: bool) -> None:
+    talk = every.talk()
+    await talk.say("u1", "a1")
+    await talk.say("u2", "a2", stream=stream)
+    assert await talk.say("u2", "a2'", stream=stream, **RETRY) == "u1 a1 u2"
+    assert await talk.log() == "u1 a1 u2 a2'"
+    assert await talk.gone() == "u2 a2"
+
+
+async def test_a_retry_that_resends_everything_is_one_exchange(every: Rig) -> None:
+    talk = every.talk()
+    await talk.say("u1", "a1")
+    await talk.say("u1 a1 u2", "a2")
+    assert await talk.say("u1 a1 u2", "a2'", **RETRY) == "u1 a1 u2"
+    assert await talk.log() == "u1 a1 u2 a2'"
+
+
+async def test_the_first_attempt_is_not_called_a_retry(every: Rig) -> None:
+    talk = every.talk()
+    await talk.say("u1", "a1", x_stainless_retry_count="0")
+    assert await talk.say("u1", "a2", x_stainless_retry_count="0") == "u1 a1 u1"
+    assert await talk.log() == "u1 a1 u1 a2"
+
+
+async def test_a_retry_of_what_was_never_recorded_is_a_new_exchange(every: Rig) -> None:
+    talk = every.talk()
+    await talk.say("u1", "a1")
+    assert await talk.say("u2", "a2", **RETRY) == "u1 a1 u2"
+    assert await talk.log() == "u1 a1 u2 a2"
+
+
+async def test_a_retry_does_not_rewind_again(every: Rig) -> None:
+    talk = every.talk()
+    for turn in "123":
+        await talk.say(f"u{turn}", f"a{turn}")
+    await talk.say("u4", "a4", x_memory_rewind="1")
+    assert await talk.say("u4", "a4'", x_memory_rewind="1", **RETRY) == "u1 a1 u2 a2 u4"
+    assert await talk.log() == "u1 a1 u2 a2 u4 a4'"
+
+
+async def test_an_incomplete_exchange_is_replaced_by_asking_again(every: Rig) -> None:
+    talk = every.talk()
+    await talk.say("u1", "a1")
+    broken = sse(chat_stream(["a2-one"], finish_reason="", done=False))
+    await talk.ask(messages("u2"), broken, stream=True)
+    assert [m.card.incomplete for m in await talk.history()][-1]
+    assert await talk.say("u2", "a2'") == "u1 a1 u2"
+    assert await talk.log() == "u1 a1 u2 a2'"
+
+
+async def test_an_incomplete_answer_is_gone_on_from_where_the_client_saw_more_of_it(
+    every: Rig,
+) -> None:
+    talk = every.talk()
+    broken = sse(chat_stream(["a1-one a1-two"], finish_reason="", done=False))
+    await talk.ask(messages("u1"), broken, stream=True)
+    assert await talk.say("u1 a1 u2", "a2") == "u1 a1 u2"
+    assert len(await talk.history("active")) == 4
+
+
+# Idempotency keys
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+async def test_the_same_idempotency_key_is_the_same_exchange(every: Rig, stream: bool) -> None:
+    talk = every.talk()
+    await talk.say("u1", "a1")
+    await talk.say("u2", "a2", stream=stream, idempotency_key="k")
+    assert await talk.say("u2", "a2'", stream=stream, idempotency_key="k") == "u1 a1 u2"
+    assert every.up.requests[-1].header("idempotency-key") == "k"
+    assert await talk.log() == "u1 a1 u2 a2'"
+    assert await talk.gone() == "u2 a2"
+
+
+async def test_a_retry_with_a_key_may_come_three_times(every: Rig) -> None:
+    talk = every.talk()
+    for attempt in ("a1", "a2", "a3"):
+        assert await talk.say("u1", attempt, idempotency_key="k") == "u1"
+    assert await talk.log() == "u1 a3"
+
+
+async def test_a_retry_behind_another_exchange_is_answered_and_not_recorded(every: Rig) -> None:
+    talk = every.talk()
+    await talk.say("u1", "a1", idempotency_key="k")
+    await talk.say("u2", "a2")
+    response = await talk.ask(messages("u1"), answer("a1'"), idempotency_key="k")
+    assert response.headers["x-memory-reason"] == "stale_retry"
+    assert "x-memory-exchange-id" not in response.headers
+    assert await talk.log() == "u1 a1 u2 a2"
+
+
+async def test_different_keys_are_different_exchanges(every: Rig) -> None:
+    talk = every.talk()
+    await talk.say("u1", "a1", idempotency_key="k1")
+    assert await talk.say("u1", "a2", idempotency_key="k2") == "u1 a1 u1"
+    assert await talk.log() == "u1 a1 u1 a2"
+
+
+async def test_the_same_key_in_another_session_is_another_exchange(every: Rig) -> None:
+    one, other = every.talk(), every.talk()
+    await one.say("u1", "a1", idempotency_key="k")
+    await other.say("u1", "a2", idempotency_key="k")
+    assert (await one.log(), await other.log()) == ("u1 a1", "u1 a2")
+
+
+@pytest.mark.parametrize("last_to_end", ["first", "second"])
+async def test_of_attempts_at_once_the_one_started_last_wins(
+    every: Rig, last_to_end: str
+) -> None:
+    talk = every.talk()
+    releases = {name: asyncio.Event() for name in ("first", "second")}
+    attempts = []
+    for number, (name, said) in enumerate((("first", "a1"), ("second", "a2")), start=1):
+        pieces = answer(said, stream=True).pieces
+        every.up.reply(sse([*pieces[:2], releases[name], *pieces[2:]]))
+        attempts.append(asyncio.create_task(_attempt(talk)))
+        await every.up.wait_for(number)
+    order = ("second", "first") if last_to_end == "first" else ("first", "second")
+    for name in order:
+        releases[name].set()
+        await attempts[0 if name == "first" else 1]
+    assert await talk.log() == "u1 a2"
+    assert every.store.commits
+
+
+async def _attempt(talk: Talk) -> None:
+    response = await talk.ask(messages("u1"), stream=True, idempotency_key="k")
+    assert response.status_code == 200
+    assert response.text.endswith("data: [DONE]\n\n")

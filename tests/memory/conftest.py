@@ -1,0 +1,45 @@
+"""A recorder over a store that fails when told to, and a real spool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from proxy.memory.planner import Planner
+from proxy.memory.recorder import Recorder
+from proxy.memory.spool import Spool
+from tests.support.clock import Clock
+from tests.support.faulty import FaultyStore
+from tests.support.recording import LOAD_TIMEOUT, Workbench, never_the_same
+
+
+@pytest.fixture
+def store() -> FaultyStore:
+    return FaultyStore()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "spool.db"
+
+
+@pytest.fixture
+async def bench(store: FaultyStore, path: Path) -> AsyncIterator[Workbench]:
+    """Its spool is open; nothing is replayed unless the test says so."""
+    spool = Spool(path, store.name, 1 << 24)
+    await asyncio.to_thread(spool.open)
+    clock, quarantined = Clock(), list[str]()
+    recorder = Recorder(
+        store,
+        spool,
+        Planner(store, never_the_same),
+        lambda model: len,
+        LOAD_TIMEOUT,
+        lambda: quarantined.append("one"),
+        clock,
+    )
+    yield Workbench(store, spool, recorder, clock, quarantined)
+    await recorder.close(5)

@@ -1,0 +1,155 @@
+"""Exchanges that found no snapshot: kept as JSON, planned when the store is back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.memory.compose import Rules
+from proxy.memory.deferred import Choice, Deferred, Utterance, settle
+from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
+from proxy.memory.planner import Planner
+from proxy.memory.reconcile import Intent
+from proxy.memory.transcript import Occasion, transcribe
+from proxy.memory.window import Window
+from tests.support.commits import exchange
+from tests.support.faulty import FaultyStore
+from tests.support.recording import KEY, deferred, never_the_same, said, texts
+
+BEFORE, BEGAN, AFTER = 900.0, 1000.0, 1100.0
+
+
+async def settled(store: FaultyStore, what: Deferred, key: SessionKey = KEY) -> Commit:
+    """Planned over what the store has now."""
+    snapshot = await store.load(key, what.ask)
+    return await settle(Planner(store, never_the_same), key, snapshot, what, len)
+
+
+async def told(store: FaultyStore, id: str, *pairs: tuple[str, str], at: float) -> None:
+    """Let the store have turns that were committed at a time, one exchange each."""
+    for number, (question, answer) in enumerate(pairs):
+        what = deferred(f"{id}-{number}", said(question), reply=answer, at=at)
+        assert await store.commit(KEY, await settled(store, what)) == "recorded"
+
+
+async def log(store: FaultyStore) -> Snapshot:
+    return await store.load(KEY, Ask(profile="default", whole=True))
+
+
+TEXT = st.text(max_size=8)
+UTTERANCES = st.builds(
+    Utterance,
+    role=st.sampled_from(["user", "assistant", "tool"]),
+    digest=TEXT,
+    calls=st.lists(TEXT, max_size=2).map(tuple),
+    answers=st.none() | TEXT,
+    text=TEXT,
+    blank=st.booleans(),
+    record=st.binary(max_size=9),
+)
+CHOICES = st.builds(
+    Choice,
+    index=st.integers(0, 3),
+    body=st.binary(max_size=9),
+    wire=st.none() | st.binary(max_size=9),
+    calls=st.lists(TEXT, max_size=2).map(tuple),
+    digest=TEXT,
+    blank=st.booleans(),
+    complete=st.booleans(),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    messages=st.lists(UTTERANCES, max_size=3),
+    choices=st.lists(CHOICES, max_size=2),
+    rewind=st.integers(0, 3),
+    history=st.sampled_from(["auto", "full", "delta"]),
+    bound=st.none() | st.integers(0, 9),
+)
+def test_nothing_is_lost_on_the_way_through_the_spool(
+    messages: Sequence[Utterance], choices: Sequence[Choice], rewind: int, history: str, bound: int
+) -> None:
+    what = Deferred(
+        said=tuple(messages),
+        answers=tuple(choices),
+        occasion=Occasion(exchange=exchange("x1"), user="kai", system=b"\xff", ttl=0, choices=3),
+        intent=Intent(history=history, rewind=rewind, retry=True, now=1.5),  # type: ignore[arg-type]
+        window=Window(max_tokens=bound, evict_to=0.5, by_turn=False),
+    )
+    assert msgspec.json.decode(msgspec.json.encode(what), type=Deferred) == what
+
+
+def test_only_answers_keep_their_text_twice() -> None:
+    """The text is for telling re-rendered answers; of questions the record is enough."""
+    assert Utterance.of(said("long question")).text == ""
+    assert Utterance.of(said("long answer", "assistant")).text == "long answer"
+    assert Utterance.of(said("long question")).record == said("long question").record
+
+
+async def test_it_becomes_the_commit_that_it_would_have_been() -> None:
+    store = FaultyStore()
+    await told(store, "x", ("one", "1"), ("two", "2"), at=BEFORE)
+    what = deferred("late", said("one"), said("1", "assistant"), said("two"), said("three"))
+    snapshot = await log(store)
+    rules = Rules(window=what.window, inject=False)
+    planner = Planner(store, never_the_same)
+    planned = await planner.plan(KEY, snapshot, what.said, what.intent, rules)
+    at_once = transcribe(
+        planned.plan, planned.prompt, what.said, what.answers, what.occasion, lambda raw: len(raw)
+    )
+    assert await settled(store, what) == at_once
+
+
+async def test_a_client_that_resends_is_recorded_once_for_each_message() -> None:
+    store = FaultyStore()
+    await told(store, "x", ("one", "1"), at=BEFORE)
+    what = deferred("late", said("one"), said("1", "assistant"), said("two"), reply="2")
+    await store.commit(KEY, await settled(store, what))
+    assert texts(await log(store)) == ["one", "1", "two", "2"]
+
+
+async def test_an_edit_supersedes_what_its_client_had_seen() -> None:
+    store = FaultyStore()
+    await told(store, "x", ("one", "1"), ("two", "2"), at=BEFORE)
+    edit = deferred("late", said("one"), said("1", "assistant"), said("zwei"), reply="II", at=BEGAN)
+    await store.commit(KEY, await settled(store, edit))
+    assert texts(await log(store)) == ["one", "1", "zwei", "II"]
+
+
+@pytest.mark.parametrize(
+    ("committed", "left"),
+    [
+        pytest.param(BEFORE, ["one", "1", "zwei", "II"], id="seen"),
+        pytest.param(AFTER, ["one", "1", "two", "2", "zwei", "II"], id="not-seen"),
+    ],
+)
+async def test_what_was_committed_later_is_not_superseded(
+    committed: float, left: list[str]
+) -> None:
+    store = FaultyStore()
+    await told(store, "x", ("one", "1"), at=BEFORE)
+    await told(store, "y", ("two", "2"), at=committed)
+    edit = deferred("late", said("one"), said("1", "assistant"), said("zwei"), reply="II", at=BEGAN)
+    await store.commit(KEY, await settled(store, edit))
+    assert texts(await log(store)) == left
+
+
+async def test_a_rewind_drops_the_last_turns_that_its_client_had_seen() -> None:
+    store = FaultyStore()
+    await told(store, "x", ("one", "1"), at=BEFORE)
+    await told(store, "y", ("two", "2"), at=AFTER)
+    what = deferred("late", said("again"), reply="so", at=BEGAN, intent=Intent(rewind=1))
+    await store.commit(KEY, await settled(store, what))
+    assert texts(await log(store)) == ["two", "2", "again", "so"]
+
+
+async def test_it_asks_for_the_whole_log_of_its_profile_and_key() -> None:
+    what = deferred("late", said("one"))
+    occasion = Occasion(exchange=exchange("late", profile="p"), idempotency_key="k")
+    what = msgspec.structs.replace(what, occasion=occasion)
+    assert what.ask == Ask(profile="p", whole=True, idempotency_key="k")

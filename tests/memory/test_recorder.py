@@ -1,0 +1,307 @@
+"""Loading and recording while the store works, and when it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from proxy.memory.model import Amendment
+from proxy.memory.planner import Planner
+from proxy.memory.recorder import PAUSE, Recorder
+from proxy.memory.spool import Spool
+from proxy.memory.store import StoreError, StoreTimeout
+from tests.support.commits import chat
+from tests.support.faulty import FaultyStore
+from tests.support.recording import (
+    KEY,
+    LOAD_TIMEOUT,
+    OTHER,
+    Workbench,
+    deferred,
+    never_the_same,
+    said,
+    texts,
+)
+
+DOWN = StoreError("connection refused")
+
+
+@pytest.fixture(autouse=True)
+def _failures_may_be_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "proxy.memory.recorder")
+
+
+# Loading
+
+
+async def test_a_request_is_planned_over_what_the_store_has(bench: Workbench) -> None:
+    await bench.recorder.record(KEY, chat("x1"))
+    prepared = await bench.prepare()
+    assert [e.card.id for e in prepared.snapshot.log] == ["x1.0", "x1.1"]
+    assert prepared.planned.prompt.injected.messages == 2
+    assert not bench.recorder.spools(KEY)
+
+
+async def test_after_a_failed_load_the_store_is_left_alone_for_a_second(bench: Workbench) -> None:
+    bench.store.fail(DOWN)
+    for session in (KEY, OTHER, KEY):
+        with pytest.raises(StoreError, match="refused"):
+            await bench.prepare(key=session)
+    assert bench.store.asked["load"] == 1
+    assert await bench.recorder.record(KEY, chat("x1")) == "spooled"
+    assert bench.store.asked["commit"] == 0
+    bench.clock.now += PAUSE
+    bench.store.recover()
+    assert (await bench.prepare(key=OTHER)).snapshot.log == ()
+    assert bench.store.asked["load"] == 2
+
+
+async def test_a_hung_store_costs_the_load_timeout_once(bench: Workbench) -> None:
+    bench.store.hangs = True
+    loop = asyncio.get_running_loop()
+    costs = []
+    for _ in range(3):
+        began = loop.time()
+        with pytest.raises(StoreTimeout):
+            await bench.prepare()
+        costs.append(loop.time() - began)
+    assert LOAD_TIMEOUT * 0.9 < costs[0] < LOAD_TIMEOUT * 4
+    assert max(costs[1:]) < LOAD_TIMEOUT / 2
+    assert bench.store.asked["load"] == 1
+
+
+async def test_each_request_gets_a_failure_of_its_own(bench: Workbench) -> None:
+    """One exception raised again and again would keep the frames of every request alive."""
+    bench.store.fail(StoreTimeout("too slow"))
+    failures: list[BaseException] = []
+    for _ in range(3):
+        with pytest.raises(StoreTimeout, match="too slow") as raised:
+            await bench.prepare()
+        failures.append(raised.value)
+    assert len({id(failure) for failure in failures}) == 3
+
+
+# Recording
+
+
+async def test_an_exchange_that_the_store_does_not_take_is_spooled_and_replayed_once(
+    bench: Workbench,
+) -> None:
+    bench.store.fail(DOWN, "commit")
+    assert await bench.recorder.record(KEY, chat("x1")) == "spooled"
+    assert await bench.history() == []
+    bench.store.recover()
+    await bench.recorder.replay()
+    await bench.recorder.replay()
+    assert await bench.history() == ["x1"]
+    assert bench.spool.idle()
+    assert (bench.recorder.tally.spooled, bench.recorder.tally.replayed) == (1, 1)
+
+
+async def test_a_commit_does_not_overtake_what_is_spooled_for_its_session(bench: Workbench) -> None:
+    bench.store.fail(DOWN, "commit")
+    await bench.recorder.record(KEY, chat("x1"))
+    bench.store.recover()
+    assert bench.recorder.spools(KEY) and not bench.recorder.spools(OTHER)
+    assert await bench.recorder.record(KEY, chat("x2")) == "spooled"
+    assert await bench.recorder.record(OTHER, chat("y1")) == "recorded"
+    amendment = Amendment(exchange="x1", usage=b'{"total_tokens":3}')
+    assert await bench.recorder.amend(KEY, amendment) == "spooled"
+    await bench.recorder.replay()
+    assert await bench.history() == ["x1", "x2"]
+    recorded = await bench.store.exchange(KEY, "x1")
+    assert recorded is not None and recorded[0].usage == amendment.usage
+    assert await bench.recorder.record(KEY, chat("x3")) == "recorded"
+
+
+async def test_a_commit_whose_answer_was_lost_is_not_recorded_twice(bench: Workbench) -> None:
+    await bench.store.commit(KEY, chat("x1"))
+    bench.store.fail(StoreTimeout("no answer"), "commit")
+    assert await bench.recorder.record(KEY, chat("x1")) == "spooled"
+    bench.store.recover()
+    await bench.recorder.replay()
+    assert await bench.history() == ["x1"]
+    assert bench.spool.idle()
+
+
+async def test_a_caller_that_is_cancelled_is_recorded_even_so(bench: Workbench) -> None:
+    bench.store.gate = asyncio.Event()
+    caller = asyncio.create_task(bench.recorder.record(KEY, chat("x1")))
+    while not bench.store.asked["commit"]:
+        await asyncio.sleep(0)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    bench.store.gate.set()
+    assert await bench.store.recorded(1) == ["x1"]
+
+
+async def test_what_neither_store_nor_spool_can_take_is_counted_as_lost(bench: Workbench) -> None:
+    bench.store.fail(DOWN)
+    bench.spool.close()
+    assert await bench.recorder.record(KEY, chat("x1")) == "lost"
+    assert await bench.recorder.defer(KEY, deferred("x2", said("hello"))) == "lost"
+    assert bench.recorder.tally.lost == 2
+
+
+async def test_without_a_spool_a_store_that_works_is_enough(
+    store: FaultyStore, tmp_path: Path
+) -> None:
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    spool = Spool(taken, store.name, 1 << 20)
+    planner = Planner(store, never_the_same)
+    recorder = Recorder(store, spool, planner, lambda model: len, 1.0, lambda: None)
+    await recorder.open()
+    assert await recorder.record(KEY, chat("x1")) == "recorded"
+    assert not recorder.spools(KEY)
+    await recorder.close(1)
+
+
+# What the next request sees
+
+
+async def test_the_next_request_sees_what_is_spooled(bench: Workbench) -> None:
+    await bench.recorder.record(KEY, chat("x1"))
+    bench.store.fail(DOWN, "commit")
+    await bench.recorder.record(KEY, chat("x2"))
+    bench.store.recover()
+    await bench.recorder.defer(KEY, deferred("x3", said("third"), reply="indeed"))
+    snapshot = (await bench.prepare()).snapshot
+    assert [e.card.exchange for e in snapshot.log] == ["x1", "x1", "x2", "x2", "x3", "x3"]
+    assert texts(snapshot)[-2:] == ["third", "indeed"]
+    assert (await bench.prepare(key=OTHER)).snapshot.log == ()
+
+
+async def test_an_entry_replayed_while_a_request_loads_is_seen(bench: Workbench) -> None:
+    await bench.recorder.defer(KEY, deferred("x1", said("first")))
+    bench.store.after_load = bench.recorder.replay
+    snapshot = (await bench.prepare()).snapshot
+    assert [e.card.exchange for e in snapshot.log] == ["x1", "x1"]
+    assert bench.spool.idle()
+
+
+async def test_what_cannot_be_read_in_the_spool_does_not_fail_a_request(bench: Workbench) -> None:
+    await bench.recorder.defer(KEY, deferred("x1", said("first")))
+    for number, payload in enumerate([b"{", b'{"said": 3}', b""]):
+        bench.spool.put(KEY, f"broken{number}", "commit", payload)
+    await bench.recorder.defer(KEY, deferred("x2", said("second")))
+    snapshot = (await bench.prepare()).snapshot
+    assert [e.card.exchange for e in snapshot.log] == ["x1", "x1", "x2", "x2"]
+    await bench.recorder.replay()
+    assert await bench.history() == ["x1", "x2"]
+    assert bench.spool.depth() == (0, 3) and len(bench.quarantined) == 3
+
+
+# Replay
+
+
+async def test_nothing_leaves_the_spool_while_the_store_is_down(bench: Workbench) -> None:
+    for number in range(3):
+        bench.spool.put(KEY, f"x{number}", "commit", b"unread")
+    bench.store.fail(DOWN)
+    with pytest.raises(StoreError):
+        await bench.recorder.replay()
+    assert bench.spool.depth() == (3, 0)
+    assert not bench.quarantined
+
+
+async def test_an_exchange_of_another_user_is_quarantined(bench: Workbench) -> None:
+    await bench.recorder.record(KEY, chat("x1", user="kai"))
+    await bench.recorder.defer(KEY, deferred("x2", said("mine?"), user="eve"))
+    await bench.recorder.defer(KEY, deferred("x3", said("and I?"), user="kai"))
+    await bench.recorder.replay()
+    assert await bench.history() == ["x1", "x3"]
+    assert bench.spool.depth() == (0, 1) and bench.quarantined == ["one"]
+
+
+async def test_a_session_that_the_store_refuses_holds_up_no_other(bench: Workbench) -> None:
+    bench.store.fail(DOWN, "commit")
+    for id, session in [("x1", KEY), ("y1", OTHER), ("x2", KEY)]:
+        await bench.recorder.record(session, chat(id))
+    bench.store.recover()
+    bench.store.refuses = {KEY}
+    await bench.recorder.replay()
+    assert await bench.history(OTHER) == ["y1"]
+    assert [entry.exchange for entry in bench.spool.entries()] == ["x1", "x2"]
+    bench.store.refuses = set()
+    await bench.recorder.replay()
+    assert await bench.history() == ["x1", "x2"]
+
+
+async def test_two_workers_replay_in_order_and_each_exchange_once(
+    bench: Workbench, path: Path
+) -> None:
+    for number in range(20):
+        await bench.recorder.defer(KEY, deferred(f"x{number}", said(f"question {number}")))
+    other_spool = Spool(path, bench.store.name, 1 << 24)
+    other_spool.open()
+    planner = Planner(bench.store, never_the_same)
+    other = Recorder(bench.store, other_spool, planner, lambda model: len, 1.0, lambda: None)
+    await asyncio.gather(bench.recorder.replay(), other.replay())
+    assert await bench.history() == [f"x{number}" for number in range(20)]
+    assert bench.spool.idle()
+    await other.close(1)
+
+
+async def test_the_spool_is_replayed_by_itself_when_the_store_is_back(bench: Workbench) -> None:
+    bench.store.fail(DOWN)
+    await bench.recorder.open()
+    for number in range(3):
+        await bench.recorder.record(KEY, chat(f"x{number}"))
+    loop = asyncio.get_running_loop()
+    bench.store.recover()
+    back = loop.time()
+    assert await bench.store.recorded(3) == ["x0", "x1", "x2"]
+    assert loop.time() - back < 2
+    assert (await bench.prepare()).snapshot.messages == 6
+
+
+# The end
+
+
+async def test_closing_finishes_what_is_being_written(bench: Workbench) -> None:
+    bench.store.gate = asyncio.Event()
+    recording = asyncio.create_task(bench.recorder.record(KEY, chat("x1")))
+    while not bench.store.asked["commit"]:
+        await asyncio.sleep(0)
+    closing = asyncio.create_task(bench.recorder.close(5))
+    await asyncio.sleep(0)
+    bench.store.gate.set()
+    await closing
+    assert await recording == "recorded"
+    assert await bench.history() == ["x1"]
+
+
+async def test_closing_flushes_the_spool(bench: Workbench) -> None:
+    await bench.recorder.defer(KEY, deferred("x1", said("hello")))
+    await bench.recorder.close(5)
+    assert await bench.history() == ["x1"]
+
+
+async def test_closing_is_bounded_and_what_could_not_be_written_is_in_the_spool(
+    bench: Workbench, path: Path
+) -> None:
+    bench.store.gate = asyncio.Event()
+    recording = asyncio.create_task(bench.recorder.record(KEY, chat("x1")))
+    while not bench.store.asked["commit"]:
+        await asyncio.sleep(0)
+    async with asyncio.timeout(2):
+        await bench.recorder.close(0.1)
+    assert await recording == "spooled"
+    left = Spool(path, bench.store.name, 1 << 20)
+    left.open()
+    assert [entry.exchange for entry in left.entries()] == ["x1"]
+    left.close()
+
+
+async def test_a_recorder_leaves_no_task_behind(bench: Workbench) -> None:
+    before = asyncio.all_tasks()
+    await bench.recorder.open()
+    await bench.recorder.record(KEY, chat("x1"))
+    await bench.prepare()
+    await bench.recorder.close(1)
+    assert asyncio.all_tasks() == before

@@ -1,0 +1,210 @@
+"""The spool: durable, in order, shared by processes, bounded."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from proxy.memory.model import SessionKey
+from proxy.memory.spool import Kind, Spool, SpoolError
+
+STORE = "redis://127.0.0.1:6379"
+ONE = SessionKey("tenant", "one")
+TWO = SessionKey("tenant", "two")
+MANY = 1 << 20
+
+
+def opened(path: Path, store: str = STORE, max_bytes: int = MANY) -> Spool:
+    spool = Spool(path, store, max_bytes)
+    spool.open()
+    return spool
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "spool.db"
+
+
+@pytest.fixture
+def spool(path: Path) -> Iterator[Spool]:
+    made = opened(path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def other_worker(path: Path, spool: Spool) -> Iterator[Spool]:
+    made = opened(path)
+    yield made
+    made.close()
+
+
+def exchanges(spool: Spool, key: SessionKey | None = None) -> list[str]:
+    return [entry.exchange for entry in spool.entries(key)]
+
+
+def test_what_was_put_is_there_for_another_worker(spool: Spool, other_worker: Spool) -> None:
+    spool.put(ONE, "x1", "commit", b'{"a":"\xc3\xa9"}')
+    (entry,) = other_worker.entries()
+    assert (entry.key, entry.exchange, entry.kind) == (ONE, "x1", "commit")
+    assert entry.payload == b'{"a":"\xc3\xa9"}'
+
+
+def test_entries_come_in_the_order_in_which_they_came(spool: Spool, other_worker: Spool) -> None:
+    for number in range(6):
+        worker = (spool, other_worker)[number % 2]
+        worker.put(ONE if number % 3 else TWO, f"x{number}", "commit", b"")
+    assert exchanges(spool) == [f"x{number}" for number in range(6)]
+    assert exchanges(spool, ONE) == ["x1", "x2", "x4", "x5"]
+    assert exchanges(spool, TWO) == ["x0", "x3"]
+
+
+def test_the_same_exchange_and_kind_again_is_one_entry(spool: Spool) -> None:
+    spool.put(ONE, "x1", "commit", b"first")
+    spool.put(ONE, "x1", "commit", b"second")
+    spool.put(ONE, "x1", "amendment", b"third")
+    assert [(e.kind, e.payload) for e in spool.entries()] == [
+        ("commit", b"first"),
+        ("amendment", b"third"),
+    ]
+
+
+def test_entries_belong_to_one_store(path: Path, spool: Spool) -> None:
+    spool.put(ONE, "x1", "commit", b"")
+    another = opened(path, "redis://elsewhere:6379")
+    try:
+        assert another.idle() and not another.waiting(ONE) and another.entries() == []
+        another.put(ONE, "x1", "commit", b"")
+        assert exchanges(spool) == exchanges(another) == ["x1"]
+    finally:
+        another.close()
+
+
+def test_who_waits_is_known_to_every_worker(spool: Spool, other_worker: Spool) -> None:
+    assert spool.idle() and other_worker.idle()
+    spool.put(ONE, "x1", "commit", b"")
+    for worker in (spool, other_worker):
+        assert worker.waiting(ONE) and not worker.waiting(TWO) and not worker.idle()
+    other_worker.done(other_worker.entries()[0])
+    for worker in (spool, other_worker):
+        assert worker.idle() and not worker.waiting(ONE)
+
+
+def test_what_is_quarantined_is_kept_out_of_the_way(spool: Spool) -> None:
+    spool.put(ONE, "x1", "commit", b"")
+    spool.put(ONE, "x2", "commit", b"")
+    spool.quarantine(spool.entries()[0], "foreign")
+    assert exchanges(spool) == ["x2"]
+    assert spool.depth() == (1, 1)
+    spool.done(spool.entries()[0])
+    assert spool.idle() and spool.depth() == (0, 1)
+
+
+def test_nobody_else_may_read_the_file(path: Path, spool: Spool) -> None:
+    spool.put(ONE, "x1", "commit", b"")
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    assert modes == dict.fromkeys(modes, 0o600)
+    assert path.name in modes
+
+
+def test_a_full_spool_refuses_and_takes_again_once_there_is_room(path: Path) -> None:
+    spool = opened(path, max_bytes=200_000)
+    with pytest.raises(SpoolError, match="full"):
+        for number in range(10):
+            spool.put(ONE, f"x{number}", "commit", bytes(50_000))
+    held = spool.entries()
+    assert 1 <= len(held) <= 4
+    for entry in held:
+        spool.done(entry)
+    spool.put(ONE, "later", "commit", bytes(50_000))
+    assert exchanges(spool) == ["later"]
+    spool.close()
+
+
+@pytest.mark.parametrize("obstacle", ["a-folder", "below-a-file"])
+def test_a_spool_that_cannot_be_opened_says_so(tmp_path: Path, obstacle: str) -> None:
+    path = tmp_path / "taken"
+    if obstacle == "a-folder":
+        path.mkdir()
+    else:
+        path.write_text("")
+        path /= "spool.db"
+    spool = Spool(path, STORE, MANY)
+    with pytest.raises(SpoolError):
+        spool.open()
+    with pytest.raises(SpoolError):
+        spool.put(ONE, "x1", "commit", b"")
+    assert not spool.waiting(ONE)
+    spool.close()
+
+
+def test_a_closed_spool_refuses(spool: Spool) -> None:
+    spool.close()
+    for use in (spool.check, spool.entries, spool.depth):
+        with pytest.raises(SpoolError, match="not open"):
+            use()
+
+
+def test_a_spool_that_can_be_written_passes_its_check(spool: Spool) -> None:
+    spool.put(ONE, "x1", "commit", b"")
+    spool.check()
+    assert exchanges(spool) == ["x1"]
+
+
+def test_many_threads_lose_nothing(spool: Spool, other_worker: Spool) -> None:
+    def put(number: int) -> None:
+        worker = (spool, other_worker)[number % 2]
+        worker.put(SessionKey("t", f"s{number % 7}"), f"x{number}", "commit", b"%d" % number)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(put, range(80)))
+    assert sorted(exchanges(spool)) == sorted(f"x{number}" for number in range(80))
+
+
+KEYS = st.builds(SessionKey, st.text(max_size=5), st.text("{}:*%'\"\\\0 é", max_size=5))
+KINDS = st.sampled_from(["commit", "deferred", "amendment"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), KEYS, st.sampled_from("abc"), KINDS, st.binary(max_size=20)),
+        st.tuples(st.sampled_from(["done", "quarantine"]), st.integers(0, 5)),
+    ),
+    max_size=12,
+)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(steps=STEPS)
+def test_a_spool_is_a_list_without_repetitions(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[object, ...]]
+) -> None:
+    spool = opened(tmp_path_factory.mktemp("spool") / "spool.db")
+    waiting: list[tuple[SessionKey, str, Kind, bytes]] = []
+    taken: set[tuple[str, Kind]] = set()
+    for name, *arguments in steps:
+        if name == "put":
+            key, exchange, kind, payload = arguments
+            spool.put(key, exchange, kind, payload)  # type: ignore[arg-type]
+            if (exchange, kind) not in taken:
+                waiting.append((key, exchange, kind, payload))  # type: ignore[arg-type]
+            taken.add((exchange, kind))  # type: ignore[arg-type]
+        elif waiting:
+            at = int(str(arguments[0])) % len(waiting)
+            entry = spool.entries()[at]
+            if name == "done":
+                spool.done(entry)
+                taken.discard((entry.exchange, entry.kind))
+            else:
+                spool.quarantine(entry, "foreign")
+            del waiting[at]
+    assert [entry[1:] for entry in spool.entries()] == waiting
+    assert spool.idle() is not bool(waiting)
+    assert all(spool.waiting(key) for key, *_ in waiting)
+    spool.close()

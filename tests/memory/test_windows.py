@@ -1,0 +1,173 @@
+"""Windows of every policy and size over generated logs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.memory.compose import Prompt, Rules, compose
+from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot
+from proxy.memory.reconcile import Intent, Plan, reconcile
+from proxy.memory.window import NOWHERE, Size, Window, advance, size, view
+from tests.support.simulator import Conversation, Spoken
+from tests.support.strict import validate
+from tests.support.talk import Talk, rerendered, talk
+
+SIZES = range(1, 31)
+KINDS = ("new only", "everything", "edit", "regenerate", "interrupted")
+
+POLICIES = [
+    pytest.param(lambda n: Window(), id="all"),
+    pytest.param(lambda n: Window(max_messages=0), id="none"),
+    pytest.param(lambda n: Window(max_messages=n, evict_to=0.7), id="message window"),
+    pytest.param(lambda n: Window(max_messages=n), id="sliding message window"),
+    pytest.param(lambda n: Window(max_messages=n, by_turn=False), id="message window by message"),
+    pytest.param(lambda n: Window(max_tokens=10 * n, evict_to=0.7), id="token window"),
+    pytest.param(lambda n: Window(max_tokens=10 * n, by_turn=False), id="token window by message"),
+]
+
+
+def on_the_wire(prompt: Prompt, m: Sequence[Talk]) -> list[dict[str, object]]:
+    """The forwarded list, as OpenAI's JSON, behind the one system message."""
+    messages = [_json(m[x]) if isinstance(x, int) else _json(x.card) for x in prompt.pieces]
+    return [{"role": "system", "content": "be brief"}, *messages]
+
+
+def _json(message: Talk | Card) -> dict[str, object]:
+    said: dict[str, object] = {"role": message.role, "content": message.digest}
+    if message.calls:
+        function = {"name": "f", "arguments": "{}"}
+        calls = [{"id": id, "type": "function", "function": function} for id in message.calls]
+        said["tool_calls"] = calls
+    if message.answers is not None:
+        said["tool_call_id"] = message.answers
+    return said
+
+
+def asked(snapshot: Snapshot, m: Sequence[Talk], window: Window) -> tuple[Plan, Prompt]:
+    plan = reconcile(snapshot, m, Intent(), rerendered)
+    return plan, compose(snapshot, plan, m, Rules(window=window))
+
+
+def requests(snapshot: Snapshot) -> list[list[Talk]]:
+    """A new message; and, where the newest turn waits for tools, their results."""
+    new = [[Talk("u new", "user")]]
+    last = snapshot.log[-1].card if snapshot.log else None
+    if last is not None and last.calls:
+        new.append([Talk(f"t {call}", "tool", answers=call) for call in last.calls])
+    return new
+
+
+def generated(seed: int) -> list[Snapshot]:
+    """Logs of a conversation after each of its turns, cut also in mid tool loop."""
+    made = Conversation(random.Random(seed), KINDS)
+    logs = [made.run(1).memory.snapshot for _ in range(10)]
+    return [replace(x, log=x.log[: len(x.log) - cut]) for x in logs for cut in range(3)]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_size_makes_prompts_that_a_strict_upstream_takes(policy: object) -> None:
+    assert callable(policy)
+    for snapshot in [x for seed in range(6) for x in generated(seed)]:
+        for m in requests(snapshot):
+            for n in SIZES:
+                plan, prompt = asked(snapshot, m, policy(n))
+                sent = on_the_wire(prompt, m)
+                validate({"model": "m", "messages": sent}, one_system=True)
+                assert [x for x in prompt.pieces if isinstance(x, int)] == list(range(len(m)))
+                assert_bounded(snapshot, plan, prompt, policy(n))
+
+
+def assert_bounded(snapshot: Snapshot, plan: Plan, prompt: Prompt, window: Window) -> None:
+    """No more than the window's limit, but for the turn that goes on."""
+    running = [e for e in plan.log if e.position.turn == plan.running]
+    over = size(x for x in prompt.pieces if not isinstance(x, int))
+    assert window.holds(over) or {x for x in prompt.pieces if not isinstance(x, int)} <= {*running}
+
+
+def entries(sizes: Sequence[Sequence[int]]) -> list[Entry]:
+    """A log with these turns, of messages of these many tokens."""
+    log: list[Entry] = []
+    for tokens in sizes:
+        turn = len(log) + 1
+        for index, each in enumerate(tokens):
+            role = "assistant" if index else "user"
+            card = Card(id=f"x.{len(log)}", role=role, tokens=each, digest=str(len(log)))
+            log.append(Entry(Position(turn, len(log) + 1), card))
+    return log
+
+
+turns = st.lists(st.lists(st.integers(1, 50), min_size=1, max_size=6), max_size=30)
+
+
+@settings(deadline=None)
+@given(turns, st.integers(1, 400), st.floats(0.1, 1.0))
+def test_a_window_stays_put_until_it_overflows_and_then_leaves_its_share(
+    sizes: list[list[int]], limit: int, evict_to: float
+) -> None:
+    log, start = entries(sizes), BEGINNING
+    window = Window(max_tokens=limit, evict_to=evict_to)
+    for end in range(len(log)):
+        seen = log[: end + 1]
+        moved = advance(seen, start, window)
+        before, after = size(view(seen, start)), size(view(seen, moved))
+        if window.holds(before):
+            assert moved == start
+        else:
+            assert moved > start
+            assert window.holds(after)
+            turns_left = {e.position.turn for e in view(seen, moved)}
+            assert window.holds(after, evict_to) or len(turns_left) == 1
+        start = moved
+
+
+@settings(deadline=None)
+@given(turns, st.integers(0, 40))
+def test_by_turn_a_window_starts_at_a_user_message(sizes: list[list[int]], limit: int) -> None:
+    log = entries(sizes)
+    shown = view(log, advance(log, BEGINNING, Window(max_messages=limit)))
+    assert not shown or shown[0].card.role == "user"
+
+
+@settings(deadline=None)
+@given(turns, st.integers(0, 40))
+def test_evict_to_one_is_the_exact_sliding_window(sizes: list[list[int]], limit: int) -> None:
+    """By message: as many of the newest as fit, no more and no fewer."""
+    log = entries(sizes)
+    window = Window(max_messages=limit, by_turn=False)
+    assert len(view(log, advance(log, BEGINNING, window))) == min(limit, len(log))
+
+
+def test_the_running_turn_is_shown_whole_even_alone_over_the_limit() -> None:
+    log = entries([[5, 5], [50, 50, 50]])
+    window = Window(max_tokens=20)
+    start = advance(log, BEGINNING, window, running=3)
+    assert [e.position.turn for e in view(log, start, 3)] == [3, 3, 3]
+
+
+def test_a_turn_that_alone_is_too_large_is_evicted_whole() -> None:
+    log = entries([[5, 5], [50, 50]])
+    assert advance(log, BEGINNING, Window(max_tokens=20)) == NOWHERE
+
+
+def test_the_newest_turn_stays_if_it_fits_though_not_into_the_share() -> None:
+    log = entries([[30], [18]])
+    assert advance(log, BEGINNING, Window(max_tokens=20, evict_to=0.5)) == log[1].position
+
+
+def test_blank_messages_count_nothing() -> None:
+    blank = Card(id="x.0", role="assistant", tokens=7, digest="", blank=True)
+    assert size([Entry(Position(1, 1), blank)]) == Size(0, 0)
+
+
+def test_unanswered_calls_are_left_out_with_their_partial_results() -> None:
+    made = Conversation(random.Random(0), ["new only"])
+    made.memory.say(talk("u1"), Spoken("a1", ("c1", "c2")))
+    made.memory.say(talk("t1:c1"), Spoken("a2"))
+    _, prompt = asked(made.memory.snapshot, talk("u2"), Window())
+    assert [x if isinstance(x, int) else x.card.digest for x in prompt.pieces] == ["u1", "a2", 0]

@@ -1,0 +1,193 @@
+"""Random histories: every back end must say what the store in memory says, at every step."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from proxy.memory.model import (
+    IDEMPOTENCY_SECONDS,
+    Amendment,
+    Ask,
+    Commit,
+    Draft,
+    SessionKey,
+    State,
+    WindowMove,
+)
+from proxy.stores import open_store
+from proxy.stores.inmemory import InMemoryStore
+from tests.support.clock import Clock
+from tests.support.commits import draft, record
+
+T = TypeVar("T")
+
+EXCHANGES = [f"x{n}" for n in range(8)]
+MESSAGES = st.builds(
+    lambda exchange, index: f"{exchange}.{index}", st.sampled_from(EXCHANGES), st.integers(0, 4)
+)
+SOME_MESSAGES = st.lists(MESSAGES, max_size=4).map(tuple)
+USERS = st.sampled_from([None, None, None, "kai", "eve"])
+PROFILES = st.sampled_from(["default", "p"])
+KEYS = st.sampled_from([None, None, "k1", "k2"])
+TIMES = st.sampled_from([1000.0, 1000.5, 1001.0, 1000.0 + IDEMPOTENCY_SECONDS])
+TTLS = st.sampled_from([None, None, 0, 10**8])
+STATES: tuple[State, ...] = ("active", "superseded")
+
+
+@st.composite
+def drafts(draw: st.DrawFn, exchange: str, first: int, most: int) -> tuple[Draft, ...]:
+    def one(index: int) -> Draft:
+        own = f"{exchange}.{index}"
+        return draft(
+            exchange,
+            index,
+            draw(st.sampled_from(["user", "assistant", "tool"])),
+            turn=draw(st.one_of(st.just(own), st.just(f"{exchange}.{first}"), MESSAGES)),
+            wire=draw(st.sampled_from([None, b"wire"])),
+            state=draw(st.sampled_from(["active", "active", "superseded"])),
+            tokens=draw(st.integers(0, 9)),
+            choice=draw(st.integers(0, 1)),
+        )
+
+    return tuple(one(first + n) for n in range(draw(st.integers(0, most))))
+
+
+@st.composite
+def commits(draw: st.DrawFn) -> Commit:
+    id = draw(st.sampled_from(EXCHANGES))
+    move = st.builds(WindowMove, profile=PROFILES, start=MESSAGES, anew=st.booleans())
+    return record(
+        id,
+        *draw(drafts(id, 0, 3)),
+        at=draw(TIMES),
+        profile=draw(PROFILES),
+        started_at=draw(TIMES),
+        user=draw(USERS),
+        reserved=draw(st.integers(0, 2)),
+        superseded=draw(SOME_MESSAGES),
+        activated=draw(SOME_MESSAGES),
+        system=draw(st.sampled_from([None, b"[1]", b"[2]"])),
+        system_tokens=draw(st.integers(0, 3)),
+        window=draw(st.none() | move),
+        idempotency_key=draw(KEYS),
+        ttl=draw(TTLS),
+    )
+
+
+@st.composite
+def amendments(draw: st.DrawFn) -> Amendment:
+    id = draw(st.sampled_from(EXCHANGES))
+    usage = draw(st.sampled_from([None, b'{"a":1}', b'{"b":2}']))
+    first = draw(st.integers(0, 4))
+    return Amendment(exchange=id, usage=usage, drafts=draw(drafts(id, first, 2)))
+
+
+ASKS = st.builds(
+    Ask,
+    profile=PROFILES,
+    whole=st.booleans(),
+    max_messages=st.none() | st.integers(0, 6),
+    max_tokens=st.none() | st.integers(0, 20),
+    idempotency_key=KEYS,
+)
+
+
+class Comparison(RuleBasedStateMachine):
+    """The back end at ``url`` beside its oracle; two sessions, one tenant of its own."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.clock = Clock(2000.0)
+        self.tenant = uuid.uuid4().hex
+        self.keys = [SessionKey(self.tenant, name) for name in ("a", "b")]
+        self.runner = asyncio.Runner()
+        self.store = open_store(url, timeout=5, commit_timeout=5, clock=self.clock)
+        self.oracle = InMemoryStore(self.clock)
+        self.wait(self.store.open())
+
+    def wait(self, work: Awaitable[T]) -> T:
+        async def waiting() -> T:
+            return await work
+
+        return self.runner.run(waiting())
+
+    def teardown(self) -> None:
+        for key in self.keys:
+            self.wait(self.store.delete(key))
+        self.wait(self.store.close())
+        self.runner.close()
+
+    @rule(n=st.integers(0, 1), commit=commits())
+    def commit(self, n: int, commit: Commit) -> None:
+        key = self.keys[n]
+        expected = self.wait(self.oracle.commit(key, commit))
+        assert self.wait(self.store.commit(key, commit)) == expected
+        self.compare(key)
+
+    @rule(n=st.integers(0, 1), amendment=amendments())
+    def amend(self, n: int, amendment: Amendment) -> None:
+        key = self.keys[n]
+        self.wait(self.oracle.amend(key, amendment))
+        self.wait(self.store.amend(key, amendment))
+        self.compare(key)
+
+    @rule(n=st.integers(0, 1), ask=ASKS)
+    def look(self, n: int, ask: Ask) -> None:
+        key = self.keys[n]
+        expected = self.wait(self.oracle.load(key, ask))
+        seen = self.wait(self.store.load(key, ask))
+        assert seen == expected
+        assert list(seen.bodies) == list(expected.bodies)
+
+    @rule(id=st.sampled_from(EXCHANGES), ids=SOME_MESSAGES)
+    def read(self, id: str, ids: tuple[str, ...]) -> None:
+        key = self.keys[0]
+        expected = self.wait(self.oracle.exchange(key, id))
+        assert self.wait(self.store.exchange(key, id)) == expected
+        assert self.wait(self.store.bodies(key, ids)) == self.wait(self.oracle.bodies(key, ids))
+
+    @rule(now=st.sampled_from([2000.0, 1000.5 + IDEMPOTENCY_SECONDS]))
+    def later(self, now: float) -> None:
+        self.clock.now = max(self.clock.now, now)
+
+    @rule(user=USERS, limit=st.integers(1, 3))
+    def list(self, user: str | None, limit: int) -> None:
+        expected = self.wait(self.oracle.sessions(self.tenant, user, None, limit))
+        assert self.wait(self.store.sessions(self.tenant, user, None, limit)) == expected
+
+    @rule(n=st.integers(0, 1))
+    def delete(self, n: int) -> None:
+        expected = self.wait(self.oracle.delete(self.keys[n]))
+        assert self.wait(self.store.delete(self.keys[n])) == expected
+
+    def compare(self, key: SessionKey) -> None:
+        self.look_at(key, Ask(profile="default", whole=True))
+        expected = self.wait(self.oracle.messages(key, STATES, 0, 100))
+        assert self.wait(self.store.messages(key, STATES, 0, 100)) == expected
+        assert self.wait(self.store.session(key)) == self.wait(self.oracle.session(key))
+
+    def look_at(self, key: SessionKey, ask: Ask) -> None:
+        assert self.wait(self.store.load(key, ask)) == self.wait(self.oracle.load(key, ask))
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("url", ["sqlite", "redis", "redis-cluster"], indirect=True)
+def test_a_back_end_does_what_the_store_in_memory_does(url: str) -> None:
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        lambda: Comparison(url),
+        settings=settings(
+            max_examples=40,
+            stateful_step_count=25,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+        ),
+    )

@@ -1,0 +1,253 @@
+"""What only the Redis store promises, on a standalone server that is treated badly."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from proxy.memory.model import IDEMPOTENCY_SECONDS, Amendment, Ask, SessionKey, WindowMove
+from proxy.memory.store import Store, StoreError, StoreTimeout
+from proxy.stores import open_store
+from proxy.stores.redis_codec import list_keys, session_keys
+from tests.support.commits import chat, draft, record
+from tests.support.servers import HOST, Server, free_port, standalone, wait_until
+
+ALL = Ask(profile="default", whole=True)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server of this test's own, empty, that keeps what it was told."""
+    with standalone(appendonly="yes", appendfsync="always") as server:
+        yield server
+
+
+@pytest.fixture
+async def store(server: Server) -> AsyncIterator[Store]:
+    store = open_store(server.url, timeout=2, commit_timeout=2)
+    await store.open()
+    yield store
+    await store.close()
+
+
+def keys_of(server: Server) -> set[bytes]:
+    return set(server.ask("KEYS", "*"))
+
+
+async def test_scripts_are_sent_again_when_the_server_has_lost_them(
+    store: Store, key: SessionKey, server: Server
+) -> None:
+    assert await store.commit(key, chat("x1")) == "recorded"
+    before = await store.load(key, ALL)
+    server.ask("SCRIPT", "FLUSH")
+    assert await store.load(key, ALL) == before
+    server.ask("SCRIPT", "FLUSH")
+    assert await store.commit(key, chat("x2")) == "recorded"
+    assert (await store.load(key, ALL)).messages == 4
+
+
+async def test_a_restart_in_between_costs_nothing(
+    store: Store, key: SessionKey, server: Server
+) -> None:
+    await store.commit(key, chat("x1"))
+    before = await store.load(key, ALL)
+    server.restart(kill=True)
+    assert await store.load(key, ALL) == before
+    server.restart()
+    assert await store.commit(key, chat("x2")) == "recorded"
+
+
+async def test_a_load_costs_the_same_however_long_the_history_is(
+    store: Store, key: SessionKey, server: Server
+) -> None:
+    def spent() -> tuple[int, int]:
+        with server.client() as client:
+            stats = client.info()
+        return int(stats["total_net_output_bytes"]), int(stats["total_commands_processed"])
+
+    costs = []
+    for end in (30, 300):
+        for n in range(end // 10, end):
+            at = f"x{max(0, n - 9):05d}.0"
+            move = WindowMove(profile="default", start=at)
+            await store.commit(key, chat(f"x{n:05d}", window=move))
+        before = spent()
+        looked = spent()
+        seen = await store.load(key, Ask(profile="default"))
+        after = spent()
+        assert len(seen.log) == len(seen.bodies) == 20
+        overhead = looked[0] - before[0]
+        costs.append((after[0] - looked[0] - overhead, after[1] - looked[1]))
+    assert abs(costs[0][0] - costs[1][0]) < 200
+    assert costs[0][1] == costs[1][1]
+
+
+async def test_all_keys_of_a_session_share_a_slot_and_live_and_die_together(
+    store: Store, key: SessionKey, server: Server
+) -> None:
+    move = WindowMove(profile="default", start="x1.0")
+    choice = draft("x1", 1, "assistant", choice=1)
+    first = record(
+        "x1", draft("x1", 0), choice, user="kai", ttl=100, window=move, idempotency_key="k"
+    )
+    await store.commit(key, first)
+    mine = set(session_keys(key))
+    lists = {*list_keys(key.tenant), *list_keys(key.tenant, "kai")}
+    assert keys_of(server) == mine | lists
+    assert len({server.ask("CLUSTER", "KEYSLOT", name) for name in mine}) == 1
+    assert all(99_000 < server.ask("PTTL", name) <= 100_000 for name in mine)
+    await store.commit(key, chat("x2", ttl=200))
+    assert all(199_000 < server.ask("PTTL", name) <= 200_000 for name in mine)
+    await store.commit(key, chat("x3", ttl=0))
+    assert {server.ask("PTTL", name) for name in mine} == {-1}
+    await store.delete(key)
+    assert keys_of(server) == set()
+
+
+async def test_a_key_that_an_amendment_makes_expires_with_the_others(
+    store: Store, key: SessionKey, server: Server
+) -> None:
+    await store.commit(key, record("x1", reserved=1, ttl=100))
+    await store.amend(key, Amendment(exchange="x1", drafts=(draft("x1", 0),)))
+    names = [name for name in session_keys(key) if server.ask("EXISTS", name)]
+    assert len(names) == 5
+    assert all(0 < server.ask("PTTL", name) <= 100_000 for name in names)
+
+
+async def test_an_expired_session_is_gone_from_every_list(
+    store: Store, key: SessionKey, server: Server
+) -> None:
+    await store.commit(key, chat("x1", user="kai", ttl=1))
+    await store.commit(SessionKey(key.tenant, "stays"), chat("x1", user="kai"))
+    wait_until(lambda: not server.ask("EXISTS", session_keys(key)[0]), "expiry", 5)
+    assert not (await store.load(key, ALL)).exists
+    for user in (None, "kai"):
+        page = await store.sessions(key.tenant, user, None, 10)
+        assert [session.id for session in page.items] == ["stays"]
+        assert server.ask("ZRANGE", list_keys(key.tenant, user)[0], 0, -1) == [b"stays"]
+    assert await store.commit(key, chat("x1", user="eve")) == "recorded"
+
+
+async def test_commits_clear_the_lists_of_what_has_expired(server: Server, tenant: str) -> None:
+    now = [time.time()]
+    store = open_store(server.url, timeout=2, commit_timeout=2, clock=lambda: now[0])
+    for n in range(5):
+        await store.commit(SessionKey(tenant, f"s{n}"), chat("x1", user="kai", ttl=10))
+    now[0] += 1000
+    await store.commit(SessionKey(tenant, "new"), chat("x1", user="kai"))
+    for user in (None, "kai"):
+        sessions, expiries = list_keys(tenant, user)
+        assert server.ask("ZRANGE", sessions, 0, -1) == [b"new"]
+        assert server.ask("EXISTS", expiries) == 0
+    await store.close()
+
+
+async def test_old_idempotency_keys_are_removed(
+    store: Store, key: SessionKey, server: Server
+) -> None:
+    await store.commit(key, chat("x1", 0.0, idempotency_key="old"))
+    await store.commit(key, chat("x2", 2.0 * IDEMPOTENCY_SECONDS, idempotency_key="new"))
+    exchanges, times = session_keys(key)[4:6]
+    assert server.ask("ZRANGE", times, 0, -1) == [b"new"]
+    fields = server.ask("HKEYS", exchanges)
+    assert b"knew" in fields and b"kold" not in fields
+
+
+async def test_a_server_that_hangs_costs_its_time_limit_and_no_more(
+    key: SessionKey, server: Server
+) -> None:
+    store = open_store(server.url, timeout=0.1, commit_timeout=0.2)
+    await store.commit(key, chat("x1"))
+    with server.paused():
+        for work, limit in ((store.load(key, ALL), 0.1), (store.commit(key, chat("x2")), 0.2)):
+            began = time.monotonic()
+            with pytest.raises(StoreTimeout):
+                await work
+            assert limit * 0.9 < time.monotonic() - began < limit + 0.3
+    assert (await store.load(key, ALL)).exists
+    assert await store.commit(key, chat("x2")) in ("recorded", "duplicate")
+    await store.close()
+
+
+async def test_a_reply_nobody_waited_for_is_never_the_next_ones(
+    store: Store, tenant: str, server: Server
+) -> None:
+    keys = [SessionKey(tenant, f"s{n}") for n in range(8)]
+    for key in keys:
+        await store.commit(key, chat("x1", user=key.session))
+    for turn in range(30):
+        tasks = [asyncio.create_task(store.load(key, ALL)) for key in keys]
+        for _ in range(turn % 6):
+            await asyncio.sleep(0)
+        for task in tasks[:4]:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        seen = [await store.load(key, ALL) for key in keys]
+        assert [snapshot.owner for snapshot in seen] == [key.session for key in keys]
+        for key, result in zip(keys[4:], results[4:], strict=True):
+            assert not isinstance(result, BaseException) and result.owner == key.session
+    with server.client() as client:
+        assert int(client.info()["connected_clients"]) <= 40
+
+
+async def test_more_requests_than_connections_wait_and_are_served(
+    store: Store, tenant: str, server: Server
+) -> None:
+    keys = [SessionKey(tenant, f"s{n}") for n in range(200)]
+    outcomes = await asyncio.gather(*(store.commit(key, chat("x1")) for key in keys))
+    assert outcomes == ["recorded"] * 200
+    with server.client() as client:
+        assert int(client.info()["connected_clients"]) <= 33
+
+
+async def test_what_the_server_refuses_is_a_store_error(
+    store: Store, key: SessionKey, server: Server
+) -> None:
+    await store.commit(key, chat("x1"))
+    await store.ping()
+    server.ask("CONFIG", "SET", "maxmemory", "1")
+    for work in (store.commit(key, chat("x2")), store.ping()):
+        with pytest.raises(StoreError, match="maxmemory"):
+            await work
+    assert (await store.load(key, ALL)).messages == 2
+    server.ask("CONFIG", "SET", "maxmemory", "0")
+    server.ask("REPLICAOF", HOST, free_port())
+    for work in (store.commit(key, chat("x2")), store.ping()):
+        with pytest.raises(StoreError, match="read only"):
+            await work
+    server.ask("REPLICAOF", "NO", "ONE")
+    assert await store.commit(key, chat("x2")) == "recorded"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("redis://127.0.0.1:{port}", id="standalone"),
+        pytest.param("redis+cluster://127.0.0.1:{port}", id="cluster"),
+        pytest.param("redis+sentinel://127.0.0.1:{port}/main", id="sentinel"),
+        pytest.param("redis://nobody.invalid", id="unknown-host"),
+    ],
+)
+async def test_an_unreachable_server_is_a_store_error_at_once(url: str, key: SessionKey) -> None:
+    store = open_store(url.format(port=free_port()), timeout=2, commit_timeout=2)
+    await store.open()
+    began = time.monotonic()
+    for work in (store.load(key, ALL), store.commit(key, chat("x1")), store.ping()):
+        with pytest.raises(StoreError):
+            await work
+    assert time.monotonic() - began < 3
+    await store.close()
+
+
+async def test_passwords_and_databases_are_used(tenant: str) -> None:
+    key = SessionKey(tenant, "s")
+    with standalone(requirepass="p@ss") as server:
+        with pytest.raises(StoreError, match="(?i)auth"):
+            await open_store(server.url, timeout=2, commit_timeout=2).ping()
+        url = f"redis://:p%40ss@{server.address}/3"
+        store = open_store(url, timeout=2, commit_timeout=2)
+        assert await store.commit(key, chat("x1")) == "recorded"
+        await store.close()

@@ -1,0 +1,279 @@
+"""What only the SQLite store promises: one private file, many processes, no half writes."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, SessionKey
+from proxy.memory.store import StoreError, StoreTimeout
+from proxy.stores.sqlite import SQLiteStore
+from proxy.stores.sqlite_schema import MIGRATIONS, connect, migrate
+from tests.support.clock import Clock
+from tests.support.commits import chat, draft, record
+
+ALL = Ask(profile="default", whole=True)
+KEY = SessionKey("tenant", "session")
+
+WRITER = """
+import asyncio, pathlib, sys
+from proxy.memory.model import SessionKey
+from proxy.stores.sqlite import SQLiteStore
+from tests.support.commits import chat
+
+async def main(path, name, count):
+    store = SQLiteStore(pathlib.Path(path), commit_timeout=20)
+    await store.open()
+    for n in range(count):
+        await store.commit(SessionKey("tenant", "session"), chat(f"{name}{n}", 1000.0 + n))
+        print(n, flush=True)
+    await store.close()
+
+asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "memory.db"
+
+
+@pytest.fixture
+async def store(path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
+    store = SQLiteStore(path, timeout=5, commit_timeout=5, clock=clock)
+    await store.open()
+    yield store
+    await store.close()
+
+
+def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
+    arguments = [sys.executable, "-c", WRITER, str(path), name, str(count)]
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=root)
+
+
+def count(path: Path, table: str) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+async def test_the_file_is_private_and_its_folder_is_made(store: SQLiteStore, path: Path) -> None:
+    await store.ping()
+    await store.commit(KEY, chat("x1"))
+    for file in path.parent.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert {file.suffix for file in path.parent.iterdir()} == {".db", ".db-wal", ".db-shm"}
+
+
+async def test_commits_are_flushed_to_the_disk(path: Path) -> None:
+    with closing(connect(path, 1)) as connection:
+        pragmas = ("journal_mode", "synchronous", "secure_delete")
+        values = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
+    assert values == ["wal", 2, 1]
+
+
+async def test_what_was_committed_is_there_after_reopening(store: SQLiteStore, path: Path) -> None:
+    await store.commit(KEY, chat("x1"))
+    before = await store.load(KEY, ALL)
+    await store.close()
+    with pytest.raises(StoreError, match="not open"):
+        await store.load(KEY, ALL)
+    await store.open()
+    assert await store.load(KEY, ALL) == before
+
+
+async def test_a_file_of_a_newer_version_is_refused_clearly(path: Path, clock: Clock) -> None:
+    connect(path, 1).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    store = SQLiteStore(path, clock=clock)
+    await store.open()
+    for attempt in (store.ping(), store.load(KEY, ALL), store.commit(KEY, chat("x1"))):
+        with pytest.raises(StoreError, match="newer release"):
+            await attempt
+    await store.close()
+
+
+def test_a_file_of_an_older_version_is_brought_up_to_date(path: Path) -> None:
+    with closing(connect(path, 1)) as connection:
+        newer = (*MIGRATIONS, "ALTER TABLE sessions ADD COLUMN title TEXT; CREATE TABLE t (a)")
+        migrate(connection, newer)
+        migrate(connection, newer)
+        assert connection.execute("SELECT title FROM sessions").fetchall() == []
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == len(newer)
+
+
+def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
+    with closing(connect(path, 1)) as connection:
+        with pytest.raises(sqlite3.Error):
+            migrate(connection, (*MIGRATIONS, "CREATE TABLE t (a); SELECT nonsense"))
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            connection.execute("SELECT * FROM t")
+
+
+async def test_a_path_that_cannot_be_written_is_an_error_of_each_call(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    store = SQLiteStore(tmp_path / "file" / "memory.db")
+    await store.open()
+    with pytest.raises(StoreError, match="file"):
+        await store.ping()
+    (tmp_path / "file").unlink()
+    await store.ping()
+    await store.close()
+
+
+async def test_a_file_that_is_no_database_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    path.write_bytes(b"not a database, but long enough to look like one" * 100)
+    store = SQLiteStore(path)
+    await store.open()
+    with pytest.raises(StoreError, match="not a database"):
+        await store.commit(KEY, chat("x1"))
+    await store.close()
+
+
+async def test_a_job_that_fails_undoes_its_own_writes_and_no_others(store: SQLiteStore) -> None:
+    # A message without a body is refused when its exchange is written already.
+    broken = record("bad", msgspec.structs.replace(draft("bad", 0), body=None))
+    good = [chat(f"x{n}") for n in range(5)]
+    commits = [*good[:3], broken, *good[3:]]
+    results = await asyncio.gather(
+        *(store.commit(KEY, commit) for commit in commits), return_exceptions=True
+    )
+    assert [result for result in results if result == "recorded"] == ["recorded"] * 5
+    assert isinstance(results[3], StoreError)
+    seen = await store.load(KEY, ALL)
+    assert [entry.position.seq for entry in seen.log] == list(range(1, 11))
+    assert await store.exchange(KEY, "bad") is None
+
+
+async def test_commits_that_wait_together_share_a_transaction(
+    store: SQLiteStore, path: Path
+) -> None:
+    await store.commit(KEY, chat("first"))
+    lock = sqlite3.connect(path, isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    frames = (path.parent / "memory.db-wal").stat().st_size
+    waiting = [asyncio.create_task(store.commit(KEY, chat(f"x{n}"))) for n in range(30)]
+    await asyncio.wait(waiting, timeout=0.05)
+    assert not any(task.done() for task in waiting)
+    lock.execute("ROLLBACK")
+    lock.close()
+    assert await asyncio.gather(*waiting) == ["recorded"] * 30
+    grown = (path.parent / "memory.db-wal").stat().st_size - frames
+    # 30 transactions would write each of the pages they share, some ten, once each.
+    assert 0 < grown < 30 * 5 * 4096
+
+
+async def test_a_caller_that_gives_up_leaves_nothing_half_written(
+    store: SQLiteStore, path: Path
+) -> None:
+    await store.commit(KEY, chat("first"))
+    lock = sqlite3.connect(path, isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    tasks = [asyncio.create_task(store.commit(KEY, chat(f"x{n}"))) for n in range(20)]
+    await asyncio.wait(tasks, timeout=0.02)
+    for task in tasks[::2]:
+        task.cancel()
+    lock.execute("ROLLBACK")
+    lock.close()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert results[1::2] == ["recorded"] * 10
+    log = (await store.load(KEY, ALL)).log
+    whole = {entry.card.exchange for entry in log}
+    assert len(log) == 2 * len(whole)
+    assert {f"x{n}" for n in range(1, 20, 2)} <= whole
+
+
+async def test_a_file_that_stays_locked_is_a_timeout(path: Path) -> None:
+    store = SQLiteStore(path, commit_timeout=0.1)
+    await store.open()
+    await store.commit(KEY, chat("x1"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as lock:
+        lock.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreTimeout):
+            await store.commit(KEY, chat("x2"))
+        assert (await store.load(KEY, ALL)).messages == 2
+        lock.execute("ROLLBACK")
+    assert await store.commit(KEY, chat("x2")) in ("recorded", "duplicate")
+    await store.close()
+
+
+async def test_expired_sessions_are_invisible_at_once_and_removed_by_later_commits(
+    store: SQLiteStore, path: Path, clock: Clock
+) -> None:
+    keys = [SessionKey("tenant", f"s{n}") for n in range(3)]
+    for key in keys:
+        await store.commit(key, chat("x1", user="kai", ttl=10))
+    clock.now += 9
+    await store.commit(keys[2], chat("x2"))
+    clock.now += 1
+    assert not (await store.load(keys[0], ALL)).exists
+    assert await store.session(keys[0]) is None
+    assert await store.bodies(keys[0], ["x1.0"]) == {}
+    assert [s.id for s in (await store.sessions("tenant", "kai", None, 9)).items] == ["s2"]
+    assert (await store.load(keys[2], ALL)).messages == 4
+    assert await store.commit(keys[0], chat("x1", user="eve")) == "recorded"
+    assert (await store.load(keys[0], ALL)).owner == "eve"
+    clock.now += 1000
+    await store.commit(KEY, chat("x1"))
+    await store.commit(KEY, chat("x2"))
+    assert count(path, "sessions") == 2
+
+
+async def test_old_idempotency_keys_are_removed(
+    store: SQLiteStore, path: Path, clock: Clock
+) -> None:
+    await store.commit(KEY, chat("x1", 0.0, idempotency_key="old"))
+    await store.commit(KEY, chat("x2", 2.0 * IDEMPOTENCY_SECONDS, idempotency_key="new"))
+    assert count(path, "keys") == 1
+
+
+async def test_nothing_of_a_deleted_session_stays_in_the_files(
+    store: SQLiteStore, path: Path
+) -> None:
+    secret = draft("secret-text", 0)
+    await store.commit(KEY, record("secret-text", secret, user="kai"))
+    assert any(b"secret-text" in file.read_bytes() for file in path.parent.iterdir())
+    assert await store.delete(KEY) is True
+    for file in path.parent.iterdir():
+        assert b"secret-text" not in file.read_bytes()
+
+
+async def test_several_processes_write_one_session_without_gaps(
+    store: SQLiteStore, path: Path
+) -> None:
+    await store.ping()
+    writers = [writer(path, name, 30) for name in ("a", "b")]
+    for process in writers:
+        out, _ = await asyncio.to_thread(process.communicate, timeout=30)
+        assert process.returncode == 0 and out.count("\n") == 30
+    log = (await store.load(KEY, ALL)).log
+    assert [entry.position.seq for entry in log] == list(range(1, 121))
+    pairs = [entry.card.exchange for entry in log]
+    assert pairs[::2] == pairs[1::2] and len(set(pairs)) == 60
+
+
+async def test_what_was_acknowledged_survives_a_kill(store: SQLiteStore, path: Path) -> None:
+    process = writer(path, "x", 10_000)
+    assert process.stdout is not None
+    for _ in range(25):
+        acknowledged = int(await asyncio.to_thread(process.stdout.readline))
+    process.kill()
+    rest = await asyncio.to_thread(process.stdout.read)
+    await asyncio.to_thread(process.wait)
+    process.stdout.close()
+    acknowledged += rest.count("\n")
+    log = (await store.load(KEY, ALL)).log
+    assert len(log) >= 2 * (acknowledged + 1) and len(log) % 2 == 0
+    assert [entry.position.seq for entry in log] == list(range(1, len(log) + 1))

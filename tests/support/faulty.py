@@ -1,0 +1,86 @@
+"""A store that fails when it is told to, over one that works."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
+
+from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
+from proxy.memory.store import StoreError
+from proxy.stores.inmemory import InMemoryStore
+
+READS = ("load", "bodies")
+WRITES = ("commit", "amend", "ping")
+Hook = Callable[[], Awaitable[None]]
+
+
+class FaultyStore(InMemoryStore):
+    """``broken`` says what each call raises, by name; ``refuses`` sessions that take no commit.
+
+    ``hangs`` makes all calls wait for ever; ``asked`` counts them; ``after_load`` runs between a
+    load and its answer.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda: 1000.0)
+        self.broken: dict[str, StoreError] = {}
+        self.refuses: set[SessionKey] = set()
+        self.hangs = False
+        self.asked: Counter[str] = Counter()
+        self.order: list[str] = []
+        self.after_load: Hook | None = None
+        self.gate: asyncio.Event | None = None
+        """While there is one, commits wait for it."""
+        self.progress = asyncio.Condition()
+
+    def fail(self, failure: StoreError, *names: str) -> None:
+        self.broken = dict.fromkeys(names or (*READS, *WRITES), failure)
+
+    def recover(self) -> None:
+        self.broken, self.hangs = {}, False
+
+    async def _called(self, name: str) -> None:
+        self.asked[name] += 1
+        if self.hangs:
+            await asyncio.Event().wait()
+        if name in self.broken:
+            raise self.broken[name]
+
+    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+        await self._called("load")
+        snapshot = await super().load(key, ask)
+        if self.after_load is not None:
+            hook, self.after_load = self.after_load, None
+            await hook()
+        return snapshot
+
+    async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
+        await self._called("bodies")
+        return await super().bodies(key, ids)
+
+    async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
+        await self._called("commit")
+        if self.gate is not None:
+            await self.gate.wait()
+        if key in self.refuses:
+            raise StoreError("not this session")
+        outcome = await super().commit(key, commit)
+        if outcome == "recorded":
+            self.order.append(commit.exchange.id)
+            async with self.progress:
+                self.progress.notify_all()
+        return outcome
+
+    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
+        await self._called("amend")
+        await super().amend(key, amendment)
+
+    async def ping(self) -> None:
+        await self._called("ping")
+
+    async def recorded(self, count: int, seconds: float = 5.0) -> list[str]:
+        """The ids of the exchanges in the order of recording, once there are so many."""
+        async with asyncio.timeout(seconds), self.progress:
+            await self.progress.wait_for(lambda: len(self.order) >= count)
+        return self.order

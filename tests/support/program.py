@@ -1,0 +1,49 @@
+"""Programs of ours as processes: started, spoken to, always ended."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 20.0
+"""No program here has a reason to take longer to end."""
+
+
+def surroundings(**changes: str) -> dict[str, str]:
+    """Our environment without anybody's settings, and with the project importable anywhere."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("MEMORY_PROXY_")}
+    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default", **changes}
+
+
+@contextmanager
+def running(
+    arguments: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """``python -m`` these arguments in ``folder``, with its output as text; killed at the end."""
+    with subprocess.Popen(
+        [sys.executable, "-m", *arguments],
+        cwd=folder,
+        env=surroundings(**(environ or {})),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line(process: subprocess.Popen[str], containing: str = "") -> str:
+    """The next line of its output that contains this; fails with its errors if it ends before."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    for text in process.stdout:
+        if containing in text:
+            return text.strip()
+    raise AssertionError(f"it ended without saying {containing!r}: {process.stderr.read()}")

@@ -1,0 +1,154 @@
+"""The commands as people type them: what they print, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from proxy import __version__
+from proxy.cli import app
+from proxy.memory.model import Card, Commit, Draft, Exchange, SessionKey
+from proxy.stores import open_store
+from tests.support.program import SECONDS, line, running
+from tests.support.upstream import ScriptedUpstream
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default store and spool are relative to where one is."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        yield other.getsockname()[1]
+
+
+def test_the_version_is_said() -> None:
+    result = RUNNER.invoke(app, ["--version"])
+    assert (result.exit_code, result.output) == (0, f"memory-proxy {__version__}\n")
+
+
+@pytest.mark.parametrize("command", ["serve", "check"])
+def test_wrong_configuration_ends_with_2_and_every_problem(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("proxy.toml").write_text("[memory]\nmax_tokenz = 5\nevict_to = 7\n")
+    monkeypatch.setenv("MEMORY_PROXY_WORKERS", "none")
+    result = RUNNER.invoke(app, [command, "--config", "proxy.toml", "--port", "http"])
+    assert result.exit_code == 2
+    assert sorted(text.split(":")[1].strip() for text in result.stderr.splitlines()) == [
+        "--port",
+        "MEMORY_PROXY_WORKERS",
+        "memory.evict_to",
+        "memory.max_tokenz",
+    ]
+
+
+def test_a_store_url_that_only_the_store_can_judge_is_wrong_configuration_too() -> None:
+    result = RUNNER.invoke(app, ["serve", "--store", "redis+cluster://a/3"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("memory-proxy: store.url: ")
+
+
+def test_serve_says_that_the_port_is_in_use(taken: int) -> None:
+    result = RUNNER.invoke(app, ["serve", "--port", str(taken)])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"memory-proxy: cannot listen on 127.0.0.1:{taken}: address already in use; "
+        "choose another port with --port\n"
+    )
+
+
+def test_serve_says_that_the_store_cannot_be_written() -> None:
+    Path("data").write_text("a file where the folder should be")
+    result = RUNNER.invoke(app, ["serve"])
+    assert result.exit_code == 1
+    assert result.stderr.startswith("memory-proxy: cannot write in the folder ")
+    assert result.stderr.count("\n") == 1
+
+
+async def check(*arguments: str) -> tuple[int, str]:
+    """Run it beside the event loop that the scripted upstream lives in."""
+    with running(["proxy", "check", *arguments], Path.cwd(), {"COLUMNS": "200"}) as process:
+        output, errors = await asyncio.to_thread(process.communicate, timeout=SECONDS)
+        return process.returncode, output + errors
+
+
+async def test_check_ends_with_0_where_all_is_well_and_shows_no_secret() -> None:
+    Path("proxy.toml").write_text('[server]\nadmin_key = "hush"\n[profiles.brief]\nttl = 60\n')
+    async with ScriptedUpstream() as up:
+        status, output = await check("--config", "proxy.toml", "--upstream", up.url)
+    assert status == 0, output
+    rows = (text.split() for text in output.splitlines())
+    settings = {row[0]: row[1] for row in rows if len(row) > 1}
+    assert settings["server.admin_key"] == "********"
+    assert settings["profiles.brief.ttl"] == "60"
+    assert settings["upstream.url"] == up.url
+    assert "hush" not in output
+
+
+async def test_check_ends_with_1_where_the_upstream_is_away() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+        status, output = await check("--upstream", url)
+    assert status == 1
+    assert f"FAIL upstream: {url} cannot be reached" in output
+    assert "ok   store" in output
+
+
+async def test_tenants_move_hands_over_what_is_stored() -> None:
+    url = "sqlite:///data/memory.db"
+    store = open_store(url, timeout=5, commit_timeout=5)
+    await store.open()
+    await store.commit(SessionKey("old", "s"), said_hello())
+    await store.close()
+    result = await asyncio.to_thread(RUNNER.invoke, app, ["tenants", "move", "old", "new"])
+    assert (result.exit_code, result.output) == (0, "1 session moved\n")
+    store = open_store(url, timeout=5, commit_timeout=5)
+    await store.open()
+    try:
+        assert await store.session(SessionKey("old", "s")) is None
+        moved = await store.session(SessionKey("new", "s"))
+        assert moved is not None
+        assert moved.messages == 1
+    finally:
+        await store.close()
+
+
+def said_hello() -> Commit:
+    card = Card(id="e1.0", role="user", tokens=1, digest="d", created_at=time.time())
+    body = b'{"role":"user","content":"hello"}'
+    exchange = Exchange(id="e1", profile="", started_at=time.time(), created_at=time.time())
+    return Commit(exchange=exchange, drafts=(Draft(card=card, turn="e1.0", body=body),))
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("workers", [pytest.param(1, id="one"), pytest.param(2, id="two")])
+def test_serve_says_how_to_use_it_serves_and_ends_with_0(workers: int, tmp_path: Path) -> None:
+    arguments = ["proxy", "serve", "--port", "0", "--workers", str(workers)]
+    with running(arguments, tmp_path) as process:
+        base = line(process, "base_url").split('"')[1]
+        health = httpx.get(base.removesuffix("/v1") + "/healthz", timeout=SECONDS, trust_env=False)
+        process.terminate()
+        assert process.wait(SECONDS) == 0
+    assert base.endswith("/v1")
+    assert health.status_code == 200
+
+
+def test_python_dash_m_proxy_is_the_command(tmp_path: Path) -> None:
+    with running(["proxy", "--version"], tmp_path) as process:
+        assert line(process) == f"memory-proxy {__version__}"
+        assert process.wait(SECONDS) == 0

@@ -1,0 +1,131 @@
+"""How log lines look, and that nothing which was said gets into them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from proxy.logs import Access, Format, HumanFormatter, JsonFormatter, hashed
+from tests.support.program import ROOT, SECONDS, surroundings
+
+LINE = Access(
+    request="r1", method="POST", route="chat", status=200, ms=12.345, memory="applied", bytes=99
+)
+
+
+def record(message: str, name: str = "proxy.x", **extra: object) -> logging.LogRecord:
+    made = logging.LogRecord(name, logging.INFO, "file.py", 1, message, None, None)
+    made.__dict__.update(extra)
+    return made
+
+
+def failure(error: BaseException, cause: BaseException | None = None) -> logging.LogRecord:
+    """A record of an exception that was really raised."""
+    made = record("it failed")
+    try:
+        raise error from cause
+    except type(error):
+        made.exc_info = sys.exc_info()
+    return made
+
+
+def said(level: str, form: Format, statements: str) -> list[str]:
+    """What a process of ours writes to stderr: logging is configured for a whole process."""
+    script = (
+        "import logging, logging.config\n"
+        "from proxy import logs\n"
+        f"logging.config.dictConfig(logs.configuration({level!r}, {form!r}))\n"
+        f"{statements}\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=surroundings(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    )
+    return ran.stderr.splitlines()
+
+
+def test_a_request_is_one_json_line() -> None:
+    (line,) = said("info", "json", f"logs.access(logs.{LINE!r})")
+    told = json.loads(line)
+    assert told.pop("time") > 1_700_000_000
+    assert told == {
+        "level": "info",
+        "logger": "proxy.access",
+        "event": "request",
+        "request": "r1",
+        "method": "POST",
+        "route": "chat",
+        "status": 200,
+        "ms": 12.345,
+        "memory": "applied",
+        "bytes": 99,
+    }
+
+
+def test_a_request_is_one_line_for_people() -> None:
+    (line,) = said("info", "human", f"logs.access(logs.{LINE!r})")
+    assert line.endswith(
+        " INFO    proxy.access request request=r1 method=POST route=chat status=200 ms=12.3"
+        " memory=applied bytes=99"
+    )
+
+
+def test_requests_are_not_logged_above_info() -> None:
+    statements = f"logs.access(logs.{LINE!r})\nlogging.getLogger('proxy.x').warning('seen')"
+    (line,) = said("warning", "human", statements)
+    assert line.endswith("proxy.x seen")
+
+
+def test_the_server_looks_the_same_and_other_libraries_are_heard_from_warning_on() -> None:
+    lines = said(
+        "debug",
+        "json",
+        "logging.getLogger('uvicorn.error').info('started %d', 7)\n"
+        "logging.getLogger('httpcore.http11').debug('Authorization: Bearer sk-1')\n"
+        "logging.getLogger('httpx').info('GET https://a/?key=1')\n"
+        "logging.getLogger('redis').warning('gone')",
+    )
+    assert [json.loads(line)["event"] for line in lines] == ["started 7", "gone"]
+
+
+@pytest.mark.parametrize(
+    "formatter",
+    [pytest.param(HumanFormatter(), id="human"), pytest.param(JsonFormatter(), id="json")],
+)
+def test_a_traceback_says_where_and_what_kind_but_not_what_was_said(
+    formatter: logging.Formatter,
+) -> None:
+    text = formatter.format(failure(ValueError("dear diary"), KeyError("dear cause")))
+    assert "dear" not in text
+    assert "in failure" in text
+    assert text.index("KeyError") < text.index("ValueError")
+
+
+def test_operating_system_errors_keep_their_texts() -> None:
+    text = HumanFormatter().format(failure(FileNotFoundError(2, "No such file", "/data/x.db")))
+    assert "FileNotFoundError: [Errno 2] No such file: '/data/x.db'" in text
+
+
+def test_asyncio_lines_lose_the_repr_of_what_failed() -> None:
+    line = record("Task exception was never retrieved\nfuture: <Task 'dear diary'>", "asyncio")
+    assert HumanFormatter().format(line).endswith("asyncio Task exception was never retrieved")
+
+
+def test_exceptions_that_cause_each_other_end() -> None:
+    first, second = ValueError(), KeyError()
+    first.__cause__, second.__cause__ = second, first
+    assert HumanFormatter().format(failure(first, second)).count("ValueError") == 1
+
+
+def test_a_hash_is_short_steady_and_survives_any_text() -> None:
+    assert hashed("kai") == hashed("kai") != hashed("kaj")
+    assert len(hashed("\ud83d")) == 12

@@ -1,0 +1,140 @@
+"""What the image, the compose file, the make file and the package promise, read and not run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from proxy import __version__
+from proxy.settings import load
+
+ROOT = Path(__file__).parents[1]
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def instructions(name: str) -> list[tuple[str, str]]:
+    """The instructions of a Dockerfile, continued lines joined."""
+    text = re.sub(r"\\\n\s*", " ", read(name))
+    lines = (line.partition(" ") for line in text.splitlines() if line and not line.startswith("#"))
+    return [(word, rest.strip()) for word, _, rest in lines]
+
+
+def test_the_image_is_built_in_two_stages_and_its_second_one_is_not_root() -> None:
+    found = instructions("Dockerfile")
+    starts = [index for index, (word, _) in enumerate(found) if word == "FROM"]
+    assert len(starts) == 2
+    last = found[starts[1] :]
+    users = [rest for word, rest in last if word == "USER"]
+    assert users == ["memory-proxy"]
+    assert ("EXPOSE", "8080") in last
+    assert ("VOLUME", "/data") in last
+    assert any(word == "HEALTHCHECK" and "/healthz" in rest for word, rest in last)
+    assert not any("pip" in rest for word, rest in last if word == "RUN")
+
+
+def test_the_images_environment_is_a_valid_configuration() -> None:
+    texts = [rest for word, rest in instructions("Dockerfile") if word == "ENV"]
+    environ = dict(pair.split("=", 1) for text in texts for pair in text.split())
+    settings = load(environ=environ)
+    assert settings.server.host == "0.0.0.0"
+    assert settings.store.url == "sqlite:////data/memory.db"
+    assert settings.spool.path == "/data/spool.db"
+    assert environ["TIKTOKEN_CACHE_DIR"].startswith("/opt/memory-proxy/")
+
+
+def test_the_image_gets_all_that_it_copies() -> None:
+    ignored = read(".dockerignore").splitlines()
+    copied = [
+        name
+        for word, rest in instructions("Dockerfile")
+        if word == "COPY" and not rest.startswith("--from")
+        for name in rest.split()[:-1]
+    ]
+    assert copied
+    for name in copied:
+        assert (ROOT / name).exists()
+        assert f"!{name}" in ignored
+
+
+def test_compose_runs_the_proxy_with_a_redis_that_loses_nothing() -> None:
+    text = read("compose.yaml")
+    services = re.findall(r"^  (\w+):$", text.partition("\nvolumes:")[0], re.MULTILINE)
+    assert services == ["proxy", "redis"]
+    assert '"--appendonly", "yes", "--appendfsync", "always"' in text
+    assert "condition: service_healthy" in text
+    settings = dict(re.findall(r"^      (MEMORY_PROXY_\w+): (\S+)$", text, re.MULTILINE))
+    unset = {name: "" if value.startswith("${") else value for name, value in settings.items()}
+    assert load(environ=unset).store.url == "redis://redis:6379/0"
+
+
+def test_the_shipped_redis_configuration_syncs_before_every_reply() -> None:
+    lines = [line for line in read("config/redis.conf").splitlines() if not line.startswith("#")]
+    assert {"appendonly yes", "appendfsync always"} <= set(lines)
+
+
+def test_every_dependency_has_a_lower_bound_and_a_sentence_why() -> None:
+    lines = read("pyproject.toml").partition("[project.optional-dependencies]")[0].splitlines()
+    start = lines.index("dependencies = [")
+    wanted = lines[start + 1 : lines.index("]", start)]
+    for above, line in zip(wanted, wanted[1:], strict=False):
+        if not line.strip().startswith("#"):
+            assert above.strip().startswith("# "), f"{line} has no reason"
+            assert ">=" in line
+
+
+def test_the_version_has_one_place_and_the_changelog_knows_it() -> None:
+    project = tomllib.loads(read("pyproject.toml"))
+    assert "version" not in project["project"]
+    assert project["tool"]["hatch"]["version"]["path"] == "proxy/__init__.py"
+    headings = re.findall(r"^## \[(.+?)\]", read("CHANGELOG.md"), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    assert not headings[1:] or headings[1] == __version__
+
+
+@pytest.mark.parametrize("verb", ["run", "test", "lint", "format", "bench", "demo", "clean"])
+def test_make_knows_the_verb(verb: str) -> None:
+    make(verb, "-n")
+
+
+def test_make_says_which_python_it_needs(tmp_path: Path) -> None:
+    old = tmp_path / "python-of-old"
+    old.write_text("#!/bin/sh\ncase $1 in --version) echo Python 3.8.1;; *) exit 1;; esac\n")
+    old.chmod(0o755)
+    told = failing_make(tmp_path, f"PYTHON={old}")
+    assert f"needs Python 3.11 or newer, and {old} is Python 3.8.1" in told
+
+
+def test_make_says_that_there_is_no_python(tmp_path: Path) -> None:
+    assert "there is no no-such-python here" in failing_make(tmp_path, "PYTHON=no-such-python")
+
+
+def failing_make(folder: Path, *arguments: str) -> str:
+    """What make says in a folder with nothing but our make file and pyproject.toml."""
+    for name in ("Makefile", "pyproject.toml"):
+        (folder / name).write_text(read(name))
+    ran = make("run", "-C", str(folder), *arguments, check=False)
+    assert ran.returncode != 0
+    assert not (folder / ".venv").exists()
+    return ran.stderr
+
+
+def make(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    # Under `make test` the variables of that make would reach this one.
+    environ = {name: text for name, text in os.environ.items() if not name.startswith("MAKE")}
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=ROOT,
+        env={**environ, "MFLAGS": ""},
+        check=check,
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )

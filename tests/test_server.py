@@ -1,0 +1,159 @@
+"""The server as a process: one worker and several, the end of both, and what can go wrong."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from proxy.server import Heads, ServerError, address_of, listen
+from proxy.settings import ServerSettings
+from tests.support.program import SECONDS, line, running
+
+HELLO = "tests.support.hello"
+WORKERS = pytest.mark.parametrize(
+    "workers", [pytest.param(1, id="one-worker"), pytest.param(2, id="two-workers")]
+)
+
+
+def pids(address: str, wanted: int) -> list[str]:
+    """The workers that answered, one connection each, until so many different ones have."""
+    seen: list[str] = []
+    deadline = time.monotonic() + SECONDS
+    while len(set(seen)) < wanted and time.monotonic() < deadline:
+        seen.append(httpx.get(f"{address}/", timeout=SECONDS, trust_env=False).text)
+    return seen
+
+
+def stopped_listening(address: str) -> bool:
+    host, port = address.removeprefix("http://").split(":")
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            continue
+    return False
+
+
+@WORKERS
+def test_metrics_are_the_sum_over_the_workers_and_their_folder_does_not_stay(
+    workers: int, tmp_path: Path
+) -> None:
+    environ = {"TMPDIR": str(tmp_path)}
+    with running([HELLO, f"server.workers={workers}"], tmp_path, environ) as process:
+        address = line(process, "http://")
+        seen = pids(address, workers)
+        text = httpx.get(f"{address}/metrics", timeout=SECONDS, trust_env=False).text
+        process.terminate()
+        assert process.wait(SECONDS) == 0
+    assert len(set(seen)) == workers
+    counted = re.findall(r"^memory_requests_total\{.*\} (\d+)", text, re.MULTILINE)
+    assert [int(count) for count in counted] == [len(seen)]
+    assert "memory_lost_total 0.0" in text
+    assert not list(tmp_path.glob("memory-proxy-*"))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [pytest.param(signal.SIGTERM, id="sigterm"), pytest.param(signal.SIGINT, id="ctrl-c")],
+)
+@WORKERS
+def test_a_running_answer_ends_well_after_the_server_was_told_to_stop(
+    workers: int, how: signal.Signals, tmp_path: Path
+) -> None:
+    with (
+        running([HELLO, f"server.workers={workers}"], tmp_path) as process,
+        socket.create_server(("127.0.0.1", 0)) as gate,
+    ):
+        address = line(process, "http://")
+        gate.settimeout(SECONDS)
+        hold = f"{address}/hold?port={gate.getsockname()[1]}"
+        with httpx.stream("GET", hold, timeout=SECONDS, trust_env=False) as answer:
+            pieces = answer.iter_text()
+            assert next(pieces) == "begun "
+            waiting, _ = gate.accept()
+            process.send_signal(how)
+            assert stopped_listening(address)
+            with waiting:
+                waiting.sendall(b".")
+            assert "".join(pieces) == "ended"
+        assert process.wait(SECONDS) == 0
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+
+
+def test_nothing_is_added_to_answers_but_the_date(tmp_path: Path) -> None:
+    with running([HELLO], tmp_path) as process:
+        answer = httpx.get(f"{line(process, 'http://')}/", timeout=SECONDS, trust_env=False)
+    assert answer.headers.keys() == {"date", "content-length"}
+
+
+def test_a_head_larger_than_the_setting_is_refused(tmp_path: Path) -> None:
+    with running([HELLO, "server.max_header_bytes=2000"], tmp_path) as process:
+        address = line(process, "http://")
+        sizes = [
+            httpx.get(address, headers={"x": "y" * size}, timeout=SECONDS, trust_env=False)
+            for size in (1000, 3000)
+        ]
+    assert [answer.status_code for answer in sizes] == [200, 431]
+
+
+@WORKERS
+def test_an_application_that_cannot_be_made_ends_the_server_with_a_sentence(
+    workers: int, tmp_path: Path
+) -> None:
+    arguments = [HELLO, f"server.workers={workers}", "upstream.url=http://127.0.0.1:1"]
+    with running(arguments, tmp_path) as process:
+        assert process.wait(SECONDS) == 1
+        assert process.stderr is not None
+        errors = process.stderr.read()
+    assert "the disk is gone" in errors
+    assert "ServerError: the proxy did not start" in errors
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        yield other.getsockname()[1]
+
+
+def test_a_port_in_use_is_said_with_the_way_out(taken: int) -> None:
+    with pytest.raises(
+        ServerError, match=rf"127\.0\.0\.1:{taken}: address already in use; .*--port"
+    ):
+        listen(ServerSettings(port=taken))
+
+
+def test_a_second_proxy_on_a_port_finds_it_in_use_before_the_first_one_serves() -> None:
+    with listen(ServerSettings(port=0)) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(ServerError, match="in use"):
+            listen(ServerSettings(port=port))
+
+
+def test_a_host_that_does_not_exist_is_said() -> None:
+    with pytest.raises(ServerError, match="'no-such-host.invalid'"):
+        listen(ServerSettings(host="no-such-host.invalid", port=0))
+
+
+def test_the_address_of_an_ipv6_socket_has_brackets() -> None:
+    with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as listener:
+        try:
+            listener.bind(("::1", 0))
+        except OSError:
+            pytest.skip("this host has no IPv6")
+        assert address_of(listener) == f"http://[::1]:{listener.getsockname()[1]}"
+
+
+def test_all_connections_share_one_protocol_class() -> None:
+    assert Heads(2000) == Heads(2000)
+    assert Heads(2000) != Heads(3000)

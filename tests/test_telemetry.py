@@ -1,0 +1,121 @@
+"""What /metrics says, and what it never says.  The sum over workers: tests/test_server.py."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from proxy.telemetry import FOLDER, Telemetry
+
+
+def samples(telemetry: Telemetry) -> dict[str, float]:
+    """Sample names with their labels, and values."""
+    found: dict[str, float] = {}
+    for family in text_string_to_metric_families(telemetry.render().decode()):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
+
+
+def test_all_that_has_no_labels_is_there_from_the_start() -> None:
+    found = samples(Telemetry())
+    for name in (
+        "memory_lost_total",
+        "memory_quarantined_total",
+        "memory_injected_tokens_total",
+        "memory_upstream_cached_tokens_total",
+        "memory_open_streams",
+        "memory_spool_depth",
+        "memory_load_seconds_count",
+        "memory_commit_seconds_count",
+        "memory_upstream_first_byte_seconds_count",
+    ):
+        assert found[name] == 0
+
+
+def test_answers_are_counted_by_route_status_and_what_memory_did() -> None:
+    telemetry = Telemetry()
+    for _ in range(3):
+        telemetry.answered("chat", 200, "applied")
+    telemetry.answered("chat", 502, "degraded")
+    telemetry.answered("relay", 200, "none")
+    found = samples(telemetry)
+    assert found["memory_requests_total{memory=applied,route=chat,status=200}"] == 3
+    assert found["memory_requests_total{memory=degraded,route=chat,status=502}"] == 1
+    assert found["memory_requests_total{memory=none,route=relay,status=200}"] == 1
+
+
+def test_commits_are_counted_by_what_became_of_them() -> None:
+    telemetry = Telemetry()
+    for outcome in ("recorded", "recorded", "stale", "outrun", "spooled"):
+        telemetry.outcome(outcome)
+    found = samples(telemetry)
+    assert found["memory_commits_total{outcome=recorded}"] == 2
+    assert found["memory_commits_total{outcome=stale}"] == 1
+    assert found["memory_commits_total{outcome=outrun}"] == 1
+
+
+def test_amounts_and_durations_add_up() -> None:
+    telemetry = Telemetry()
+    telemetry.injected(120)
+    telemetry.injected(3)
+    telemetry.cached(1000)
+    telemetry.lost()
+    telemetry.quarantined()
+    telemetry.loaded(0.002)
+    telemetry.committed(0.2)
+    telemetry.first_byte(2)
+    found = samples(telemetry)
+    assert found["memory_injected_tokens_total"] == 123
+    assert found["memory_upstream_cached_tokens_total"] == 1000
+    assert (found["memory_lost_total"], found["memory_quarantined_total"]) == (1, 1)
+    assert found["memory_load_seconds_bucket{le=0.001}"] == 0
+    assert found["memory_load_seconds_bucket{le=0.0025}"] == 1
+    assert found["memory_commit_seconds_sum"] == pytest.approx(0.2)
+    assert found["memory_upstream_first_byte_seconds_bucket{le=1.0}"] == 0
+    assert found["memory_upstream_first_byte_seconds_bucket{le=2.5}"] == 1
+
+
+def test_streams_and_the_spool_are_as_deep_as_they_are_now() -> None:
+    telemetry = Telemetry()
+    telemetry.stream_opened()
+    telemetry.stream_opened()
+    telemetry.stream_closed()
+    telemetry.spool_depth(7)
+    telemetry.spool_depth(4)
+    found = samples(telemetry)
+    assert (found["memory_open_streams"], found["memory_spool_depth"]) == (1, 4)
+
+
+def test_two_of_them_in_a_process_know_nothing_of_each_other() -> None:
+    one, other = Telemetry(), Telemetry()
+    one.lost()
+    assert samples(one)["memory_lost_total"] == 1
+    assert samples(other)["memory_lost_total"] == 0
+
+
+def test_no_label_can_hold_a_tenant_a_user_or_a_session() -> None:
+    telemetry = Telemetry()
+    telemetry.answered("chat", 200, "applied")
+    telemetry.outcome("recorded")
+    labels = set(re.findall(r'(\w+)="', telemetry.render().decode()))
+    assert labels == {"route", "status", "memory", "outcome", "le"}
+
+
+def test_the_open_streams_of_a_killed_worker_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    dead, counted = tmp_path / "gauge_livesum_999999999.db", tmp_path / "counter_999999999.db"
+    alive = tmp_path / f"gauge_livesum_{os.getpid()}.db"
+    for file in (dead, counted, alive):
+        file.write_bytes(b"\0" * 8)
+    Telemetry().render()
+    assert not dead.exists()
+    assert counted.exists()
+    assert alive.exists()

@@ -1,0 +1,43 @@
+"""What a client is told when the upstream fails."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from proxy.wire.failures import ANSWERS, out_of_sockets
+from proxy.wire.upstream import (
+    UpstreamBroken,
+    UpstreamError,
+    UpstreamSaturated,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+    answer_for,
+)
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "code"),
+    [
+        (UpstreamUnreachable(), 502, "upstream_unreachable"),
+        (UpstreamBroken(), 502, "upstream_unreachable"),
+        (UpstreamTimeout(), 504, "upstream_timeout"),
+        (UpstreamSaturated(), 503, "overloaded"),
+        (UpstreamError(), 502, "upstream_unreachable"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, UpstreamError) else None,
+)
+def test_every_failure_has_its_answer(failure: UpstreamError, status: int, code: str) -> None:
+    answer = answer_for(failure)
+    assert (answer.status, answer.code) == (status, code)
+    assert type(failure) in ANSWERS
+    assert (b"retry-after" in dict(answer.raw_headers)) == (status == 503)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL])
+def test_lack_of_sockets_is_seen_through_wrapping(number: int) -> None:
+    outer = RuntimeError()
+    outer.__context__ = OSError(number, "x")
+    assert out_of_sockets(outer)
+    assert not out_of_sockets(OSError(errno.ECONNREFUSED, "x"))

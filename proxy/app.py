@@ -22,10 +22,10 @@ from proxy.cors import Application, Cors
 from proxy.errors import ProxyError, missing_v1
 from proxy.gateway.call import Scope
 from proxy.gateway.conversation import Conversations
-from proxy.gateway.exchange import rerender
 from proxy.gateway.gateway import Gateway
 from proxy.gateway.passage import Passage
 from proxy.gateway.preview import Preview
+from proxy.gateway.rerender import rerender
 from proxy.gateway.routes import misses_v1, route
 from proxy.gateway.tenancy import Client, Tenancy
 from proxy.memory.planner import Planner

@@ -11,10 +11,11 @@ from proxy.chat.tokens import TokenCounter
 from proxy.errors import unknown_profile
 from proxy.gateway.account import Account
 from proxy.gateway.call import Call
-from proxy.gateway.exchange import ChatExchange, Situation
+from proxy.gateway.exchange import ChatExchange
 from proxy.gateway.passage import Outgoing, Passage, answer_headers
 from proxy.gateway.profile import SideRequests
 from proxy.gateway.scribe import PlainScribe, Scribe, StreamScribe
+from proxy.gateway.situation import Situation
 from proxy.memory.model import SessionKey
 from proxy.memory.recorder import Recorder
 from proxy.settings import ProfileSettings, Settings

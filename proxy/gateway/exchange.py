@@ -9,25 +9,21 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from proxy.chat.limits import context_window
-from proxy.chat.message import is_prefix, similar, text_of
 from proxy.chat.reply import Reply
 from proxy.chat.request import ChatRequest
 from proxy.errors import memory_unavailable, session_owner_mismatch
 from proxy.gateway.account import Account
-from proxy.gateway.identity import Identity
-from proxy.gateway.profile import SideRequests, ask_of, window_of
-from proxy.memory.compose import Prompt, Rules, compose, render
+from proxy.gateway.profile import ask_of
+from proxy.gateway.situation import Situation, intent_of, rules_of
+from proxy.memory.compose import Prompt, compose, render
 from proxy.memory.deferred import Deferred
-from proxy.memory.model import Amendment, Card, Commit, Exchange, SessionKey, Snapshot
-from proxy.memory.reconcile import Incoming, Intent, Rerendered
+from proxy.memory.model import Amendment, Commit, Exchange, Snapshot
 from proxy.memory.recorder import Prepared, Recorder
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory.transcript import Count, Occasion, amend, transcribe
-from proxy.settings import ProfileSettings
 from proxy.telemetry import Telemetry
 
 ROOM = 1024
@@ -39,33 +35,6 @@ LARGE = 50_000
 
 def new_exchange_id() -> str:
     return f"ex_{secrets.token_urlsafe(15)}"
-
-
-def rerender(bodies: Mapping[str, bytes]) -> Rerendered:
-    """Is an answer of the request the stored one, re-rendered, or the rest of a broken one?"""
-
-    def same(message: Incoming, card: Card) -> bool:
-        body = bodies.get(card.id)
-        if body is None:
-            return False
-        stored = text_of(body)
-        if card.incomplete and (is_prefix(stored, message.text) or is_prefix(message.text, stored)):
-            return True
-        return similar(message.text, stored)
-
-    return same
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What surrounds an exchange: whose it is and what its profile says."""
-
-    key: SessionKey
-    identity: Identity
-    profile: ProfileSettings
-    side: SideRequests
-    closed: bool
-    """Refuse rather than go on without memory (``store.on_failure = "closed"``)."""
 
 
 class ChatExchange:
@@ -83,8 +52,8 @@ class ChatExchange:
         self._request, self._body, self._situation = request, body, situation
         self._recorder, self._count, self._telemetry = recorder, count, telemetry
         self._began = time.time()
-        self._intent = _intent(situation, self._began)
-        self._rules = _rules(request, situation)
+        self._intent = intent_of(situation, self._began)
+        self._rules = rules_of(request, situation)
         self._records = situation.identity.mode in ("on", "write")
         self._prepared: Prepared | None = None
         self._prompt: Prompt | None = None
@@ -280,22 +249,3 @@ class ChatExchange:
         if len(self._body) + sum(len(answer.body) for answer in answers) > LARGE:
             return await asyncio.to_thread(transcribe, *arguments)
         return transcribe(*arguments)
-
-
-def _intent(situation: Situation, now: float) -> Intent:
-    identity = situation.identity
-    return Intent(
-        history=identity.history or situation.profile.client_history,
-        rewind=identity.rewind,
-        retry=identity.retry,
-        now=now,
-    )
-
-
-def _rules(request: ChatRequest, situation: Situation) -> Rules:
-    return Rules(
-        window=window_of(situation.profile),
-        system=situation.profile.remember_system and not request.leading,
-        cap=situation.identity.max_tokens,
-        inject=situation.identity.mode != "write",
-    )

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proxy.memory.model import BEGINNING, Entry, Position, Snapshot
-from proxy.memory.reconcile import Incoming, Plan
+from proxy.memory.reconcile import Plan
+from proxy.memory.request import Incoming
 from proxy.memory.validity import valid
 from proxy.memory.window import Size, Window, advance, view
 

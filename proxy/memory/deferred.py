@@ -10,7 +10,7 @@ import msgspec
 from proxy.memory.compose import Rules
 from proxy.memory.model import Ask, Commit, Entry, SessionKey, Snapshot
 from proxy.memory.planner import Planner
-from proxy.memory.reconcile import Intent
+from proxy.memory.request import Intent
 from proxy.memory.transcript import Answer, Count, Occasion, Said, transcribe
 from proxy.memory.window import Window
 

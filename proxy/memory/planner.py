@@ -10,16 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proxy.memory.compose import Prompt, Rules, compose
+from proxy.memory.log import open_calls
+from proxy.memory.match import wanted_bodies
 from proxy.memory.model import Ask, SessionKey, Snapshot
-from proxy.memory.reconcile import (
-    Intent,
-    Plan,
-    Rerendered,
-    open_calls,
-    reconcile,
-    retried_exchange,
-    wanted_bodies,
-)
+from proxy.memory.reconcile import Plan, reconcile
+from proxy.memory.request import Intent, Rerendered
+from proxy.memory.retry import retried_exchange
 from proxy.memory.store import Memory
 from proxy.memory.transcript import Said
 

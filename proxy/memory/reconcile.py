@@ -8,44 +8,15 @@ showed can be superseded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
 
-from proxy.memory.align import Kind, Match, Side, align, of_a_call, runs
-from proxy.memory.model import Card, Entry, Exchange, Snapshot
-
-History = Literal["auto", "full", "delta"]
-
-MAX_WANTED = 500
-"""How many stored answers are fetched to be compared with re-rendered ones."""
-
-RETRY_SECONDS = 120
-"""How long after its commit an SDK's automatic retry still means the same exchange."""
-
-
-class Incoming(Side, Protocol):
-    """A message of the request."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def blank(self) -> bool: ...
-
-
-Rerendered = Callable[[Incoming, Card], bool]
-"""Is an assistant message of the request the stored answer, re-rendered?  Equal calls are given."""
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """What the client said about its request, beside the messages."""
-
-    history: History = "auto"
-    rewind: int = 0
-    retry: bool = False
-    """The client's SDK calls it an automatic retry (``X-Stainless-Retry-Count`` above 0)."""
-    now: float = 0.0
+from proxy.memory.align import Kind
+from proxy.memory.log import last_turns, open_calls
+from proxy.memory.match import Alignment, alternate, match_messages
+from proxy.memory.model import Card, Entry, Snapshot
+from proxy.memory.request import Incoming, Intent, Rerendered, visible
+from proxy.memory.retry import retried_exchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +52,6 @@ class Plan:
     reply_joins: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Alignment:
-    """Matches in terms of M and the log; ``evidence``: their last run holds a real answer."""
-
-    matches: tuple[Match, ...] = ()
-    evidence: bool = False
-
-
 def reconcile(
     snapshot: Snapshot, m: Sequence[Incoming], intent: Intent, rerendered: Rerendered
 ) -> Plan:
@@ -97,155 +60,14 @@ def reconcile(
     if retried is not None:
         gone = [e for e in snapshot.log if e.card.exchange == retried]
     else:
-        gone = _last_turns(snapshot.log, intent.rewind)
+        gone = last_turns(snapshot.log, intent.rewind)
     dropped = {entry.card.id for entry in gone}
     log = [entry for entry in snapshot.log if entry.card.id not in dropped]
-    found = _Alignment()
+    found = Alignment()
     if intent.history != "delta":
-        found = _align(log, snapshot, m, rerendered)
+        found = match_messages(log, snapshot, m, rerendered)
     layout = _Layout(log, m, found, full=intent.history == "full", retry=retried is not None)
     return layout.plan(dropped, snapshot)
-
-
-def retried_exchange(snapshot: Snapshot, m: Sequence[Incoming], intent: Intent) -> str | None:
-    """The exchange that this request is another attempt of."""
-    if snapshot.attempt is not None:
-        return snapshot.attempt.id
-    last = snapshot.last
-    again = last is not None and (last.incomplete or _recent_retry(last, intent))
-    if last is not None and again and _ends_with(snapshot, m, last.id):
-        return last.id
-    return _answered_again(snapshot, m)
-
-
-def _recent_retry(last: Exchange, intent: Intent) -> bool:
-    return intent.retry and intent.now - last.created_at < RETRY_SECONDS
-
-
-def _ends_with(snapshot: Snapshot, m: Sequence[Incoming], exchange: str) -> bool:
-    """Does M end with exactly the messages (at least one) that the exchange recorded of its own?"""
-    asked = [
-        e.card.digest
-        for e in snapshot.log
-        if e.card.exchange == exchange and e.card.origin == "request"
-    ]
-    said = [x.digest for x in m if _visible(x)]
-    return bool(asked) and said[-len(asked) :] == asked
-
-
-def _answered_again(snapshot: Snapshot, m: Sequence[Incoming]) -> str | None:
-    """Tool results that are recorded already, sent again on their own."""
-    if not m or m[-1].answers is None or any(x.answers is None for x in m):
-        return None
-    if any(x.answers in open_calls(snapshot.log) for x in m):
-        return None
-    for entry in reversed(snapshot.log):
-        if entry.card.answers == m[-1].answers:
-            return entry.card.exchange if _same_calls(snapshot, m, entry.card.exchange) else None
-    return None
-
-
-def _same_calls(snapshot: Snapshot, m: Sequence[Incoming], exchange: str) -> bool:
-    answered = {e.card.answers for e in snapshot.log if e.card.exchange == exchange}
-    return {x.answers for x in m} <= answered
-
-
-def open_calls(log: Sequence[Entry]) -> dict[str, Entry]:
-    """The unanswered calls by id; of calls with the same id the latest."""
-    waiting: dict[str, Entry] = {}
-    for entry in log:
-        for call in entry.card.calls:
-            waiting[call] = entry
-        if entry.card.answers is not None:
-            waiting.pop(entry.card.answers, None)
-    return waiting
-
-
-def _last_turns(log: Sequence[Entry], n: int) -> list[Entry]:
-    if not n:
-        return []
-    dropped = set(sorted({entry.position.turn for entry in log})[-n:])
-    return [entry for entry in log if entry.position.turn in dropped]
-
-
-def _align(
-    log: Sequence[Entry], snapshot: Snapshot, m: Sequence[Incoming], rerendered: Rerendered
-) -> _Alignment:
-    """Align what is visible: neither blank messages nor later system ones part neighbours."""
-    mine = [i for i, x in enumerate(m) if _visible(x)]
-    theirs = [j for j, e in enumerate(log) if not e.card.blank]
-    cards = [log[j].card for j in theirs]
-
-    def similar(i: int, j: int) -> bool:
-        message, card = m[mine[i]], cards[j]
-        return alternate(snapshot, card, message.digest) is not None or rerendered(message, card)
-
-    seen = [m[i] for i in mine]
-    found = _with_edited_answers(align(seen, cards, similar), seen, cards)
-    if not found:
-        return _Alignment()
-    evidence = any(cards[x.j].evidence for x in runs(found, cards)[-1])
-    return _Alignment(tuple(Match(mine[x.i], theirs[x.j], x.kind) for x in found), evidence)
-
-
-def wanted_bodies(snapshot: Snapshot, m: Sequence[Incoming]) -> list[str]:
-    """Ids of stored answers that may be re-rendered in M and whose text the snapshot lacks."""
-    cards = [entry.card for entry in snapshot.log]
-    digests = {card.digest for card in cards}
-    pairs = zip(m, m[1:], strict=False)
-    asked = {a.digest for a, b in pairs if b.role == "assistant" and b.digest not in digests}
-    wanted: list[str] = []
-    for j, card in enumerate(cards):
-        k = _next_assistant(cards, j) if card.digest in asked else None
-        if k is not None and cards[k].id not in snapshot.bodies:
-            wanted.append(cards[k].id)
-    return wanted[-MAX_WANTED:]
-
-
-def _next_assistant(cards: Sequence[Card], j: int) -> int | None:
-    for k in range(j + 1, len(cards)):
-        if not of_a_call(cards[k]):
-            return k if cards[k].role == "assistant" else None
-    return None
-
-
-def _visible(message: Incoming) -> bool:
-    return message.role not in ("system", "developer") and not message.blank
-
-
-def alternate(snapshot: Snapshot, card: Card, digest: str) -> Card | None:
-    """The inactive choice of the same reply that has this digest."""
-    for entry in snapshot.alternates.get(card.exchange, ()):
-        if entry.card.digest == digest:
-            return entry.card
-    return None
-
-
-def _with_edited_answers(
-    matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side]
-) -> tuple[Match, ...]:
-    """Add the edited answers that stand directly behind a run (inside runs they are found)."""
-    taken = {x.i for x in matches}
-    ends = [*(x.j for x in matches[1:]), len(h)]
-    added: list[Match] = []
-    for match, end in zip(matches, ends, strict=False):
-        i, j = match.i + 1, _next_answer(h, match.j)
-        if match.kind is Kind.REPLACED or i in taken or i >= len(m) or not _answer(m[i]):
-            continue
-        if j is not None and j < end:
-            added.append(Match(i, j, Kind.REPLACED))
-    return tuple(sorted((*matches, *added)))
-
-
-def _answer(message: Side) -> bool:
-    return message.role == "assistant" and not message.calls
-
-
-def _next_answer(h: Sequence[Side], j: int) -> int | None:
-    for k in range(j + 1, len(h)):
-        if not of_a_call(h[k]):
-            return k if _answer(h[k]) else None
-    return None
 
 
 class _Layout:
@@ -255,7 +77,7 @@ class _Layout:
         self,
         log: Sequence[Entry],
         m: Sequence[Incoming],
-        found: _Alignment,
+        found: Alignment,
         *,
         full: bool,
         retry: bool,
@@ -328,7 +150,7 @@ class _Layout:
 
     def _recorded(self) -> list[int]:
         """The new messages that go into history: no later system messages, nothing blank."""
-        return [i for i in self.new if _visible(self.m[i])]
+        return [i for i in self.new if visible(self.m[i])]
 
     def _running(self) -> Entry | None:
         """A stored message of the turn that the request goes on with."""

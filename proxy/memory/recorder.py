@@ -23,7 +23,7 @@ from proxy.memory.compose import Rules
 from proxy.memory.deferred import Deferred
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planned, Planner, asks_for_whole, sees_enough, whole
-from proxy.memory.reconcile import Intent
+from proxy.memory.request import Intent
 from proxy.memory.spool import Spool, SpoolError
 from proxy.memory.store import Store, StoreError, StoreTimeout
 from proxy.memory.transcript import Count, Said

@@ -19,7 +19,8 @@ from proxy.memory.model import (
     WindowMove,
     message_id,
 )
-from proxy.memory.reconcile import Fresh, Incoming, Plan
+from proxy.memory.reconcile import Fresh, Plan
+from proxy.memory.request import Incoming
 from proxy.memory.window import NOWHERE
 
 Count = Callable[[bytes], int]

@@ -23,7 +23,7 @@ class _Defaults(list[tuple[bytes, bytes]]):
     A relayed answer has the upstream's Date, and there can be one only (RFC 9110 5.3, 6.6.1).
     """
 
-    def __add__(self, own: Any) -> list[tuple[bytes, bytes]]:
+    def __add__(self, own: list[Any]) -> list[Any]:
         said = {name.lower() for name, _ in own}
         return [field for field in self if field[0] not in said] + own
 

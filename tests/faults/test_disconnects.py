@@ -20,7 +20,6 @@ from tests.support.inside import (
     nothing_left,
     recorded,
     store_at,
-    task_names,
 )
 from tests.support.running import Running, running, settings_for
 from tests.support.upstream import ScriptedUpstream
@@ -117,7 +116,6 @@ async def test_a_client_may_leave_at_every_byte_of_a_stream(
     counts = range(len(STREAM) + 1)
     settings = settings_for(tmp_path, up.url)
     async with running(settings) as proxy:
-        before = task_names()
 
         async def leaves(count: int) -> None:
             client = await asks(proxy, f"s{count}")
@@ -129,7 +127,7 @@ async def test_a_client_may_leave_at_every_byte_of_a_stream(
         for request in up.requests:
             await asyncio.wait_for(request.gone.wait(), 5)
         await up.wait_connections(0)
-        await nothing_left(proxy, before)
+        await nothing_left(proxy)
     async with store_at(settings.store.url) as store:
         for count in counts:
             check_left_after(count, await recorded(store, f"s{count}"))
@@ -143,14 +141,13 @@ async def test_a_client_that_leaves_before_the_head_leaves_nothing(
     up.always(Script(hang="headers"))
     settings = settings_for(tmp_path, up.url)
     async with running(settings) as proxy:
-        before = task_names()
         clients = [await asks(proxy, f"s{n}", stream=bool(n % 2)) for n in range(10)]
         await up.wait_for(10)
         for client in clients:
             client.leave()
         for request in up.requests:
             await asyncio.wait_for(request.gone.wait(), 5)
-        await nothing_left(proxy, before)
+        await nothing_left(proxy)
     async with store_at(settings.store.url) as store:
         assert [(await recorded(store, f"s{n}")).said for n in range(10)] == [[]] * 10
 
@@ -164,7 +161,6 @@ async def test_a_client_that_leaves_a_plain_answer_has_asked_all_the_same(
     counts = [0, 1, 2, 3, 40, len(PLAIN) // 2, len(PLAIN) - 1]
     settings = settings_for(tmp_path, up.url)
     async with running(settings) as proxy:
-        before = task_names()
 
         async def leaves(count: int) -> None:
             client = await asks(proxy, f"s{count}", stream=False)
@@ -176,7 +172,7 @@ async def test_a_client_that_leaves_a_plain_answer_has_asked_all_the_same(
         await batches(counts, leaves)
         for request in up.requests:
             await asyncio.wait_for(request.gone.wait(), 5)
-        await nothing_left(proxy, before)
+        await nothing_left(proxy)
     async with store_at(settings.store.url) as store:
         found = {count: await recorded(store, f"s{count}") for count in counts}
     for count, record in found.items():
@@ -194,7 +190,6 @@ async def test_with_drain_the_answer_is_finished_for_a_client_that_left(
     counts = [2, 100, ENDS[3], 700]
     settings = settings_for(tmp_path, up.url, memory__on_disconnect="drain")
     async with running(settings) as proxy:
-        before = task_names()
         for count in counts:
             client = await asks(proxy, f"s{count}", stream=stream)
             await client.read(count - 1)
@@ -205,7 +200,7 @@ async def test_with_drain_the_answer_is_finished_for_a_client_that_left(
         for request in up.requests:
             await asyncio.wait_for(request.answered.wait(), 5)
             assert not request.gone.is_set()
-        await nothing_left(proxy, before)
+        await nothing_left(proxy)
     async with store_at(settings.store.url) as store:
         for count in counts:
             found = await recorded(store, f"s{count}")
@@ -220,7 +215,6 @@ async def test_an_upstream_that_breaks_a_stream_is_passed_on_as_a_break(
     up.always(lambda request: sse(EVENTS, cut=int(by_session(request)[1:])))
     settings = settings_for(tmp_path, up.url)
     async with running(settings) as proxy:
-        before = task_names()
 
         async def sees_a_break(count: int) -> None:
             client = await asks(proxy, f"s{count}")
@@ -229,7 +223,7 @@ async def test_an_upstream_that_breaks_a_stream_is_passed_on_as_a_break(
             client.leave()
 
         await batches(cuts, sees_a_break)
-        await nothing_left(proxy, before)
+        await nothing_left(proxy)
     async with store_at(settings.store.url) as store:
         for count in cuts:
             found = await recorded(store, f"s{count}")
@@ -244,7 +238,6 @@ async def test_an_upstream_that_breaks_a_plain_answer_leaves_nothing(
     cuts = [0, 1, 50, len(PLAIN) - 1]
     settings = settings_for(tmp_path, up.url)
     async with running(settings) as proxy:
-        before = task_names()
         for count in cuts:
             script = json_answer(chat_completion(TEXT))
             up.reply(Script(pieces=script.pieces, cut=count))
@@ -253,7 +246,7 @@ async def test_an_upstream_that_breaks_a_plain_answer_leaves_nothing(
             assert not client.whole
             assert PLAIN.startswith(client.body) and len(client.body) <= count
             client.leave()
-        await nothing_left(proxy, before)
+        await nothing_left(proxy)
     async with store_at(settings.store.url) as store:
         assert [(await recorded(store, f"s{n}")).said for n in cuts] == [[]] * len(cuts)
 
@@ -266,7 +259,6 @@ async def test_a_slow_reader_slows_the_upstream_down(
     up.reply(sse([*events, *EVENTS[-2:]]))
     settings = settings_for(tmp_path, up.url)
     async with running(settings) as proxy:
-        before = task_names()
         client = await asks(proxy, "slow")
         await client.head()
         request = await up.wait_for()
@@ -275,7 +267,7 @@ async def test_a_slow_reader_slows_the_upstream_down(
         body = await client.read_all()
         assert client.whole and len(body) == len(large) * len(events) + len(b"".join(EVENTS[-2:]))
         client.leave()
-        await nothing_left(proxy, before)
+        await nothing_left(proxy)
     async with store_at(settings.store.url) as store:
         assert (await recorded(store, "slow")).incomplete == [False]
     with capsys.disabled():

@@ -13,7 +13,7 @@ from proxy.memory.compose import Rules
 from proxy.memory.deferred import Choice, Deferred, Utterance, settle
 from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
 from proxy.memory.planner import Planner
-from proxy.memory.reconcile import Intent
+from proxy.memory.request import Intent
 from proxy.memory.transcript import Occasion, transcribe
 from proxy.memory.window import Window
 from tests.support.commits import exchange

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proxy.memory.compose import Prompt, Rules, compose
-from proxy.memory.reconcile import Intent, Plan, reconcile
+from proxy.memory.reconcile import Plan, reconcile
+from proxy.memory.request import Intent
 from proxy.memory.window import Window
 from tests.support.talk import Log, Talk, log, names, recorded, rerendered, talk
 

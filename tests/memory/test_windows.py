@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from proxy.memory.compose import Prompt, Rules, compose
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot
-from proxy.memory.reconcile import Intent, Plan, reconcile
+from proxy.memory.reconcile import Plan, reconcile
+from proxy.memory.request import Intent
 from proxy.memory.window import NOWHERE, Size, Window, advance, size, view
 from tests.support.simulator import Conversation, Spoken
 from tests.support.strict import validate

@@ -7,7 +7,10 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import proxy
 from proxy.gateway.tenancy import digest_of
 from proxy.memory.model import SessionKey
 from proxy.memory.recorder import Recorder
@@ -19,41 +22,44 @@ from tests.support.running import Running
 TOKEN = "sk-test"
 AUTHORIZATION = f"Bearer {TOKEN}"
 TENANT = digest_of(TOKEN.encode())
+SOURCES = Path(proxy.__file__).parent
 PERMANENT = {"spool replay"}
 """Tasks of the proxy that live as long as it does."""
 
 
-def upstream_of(proxy: Running) -> Upstream:
-    gateway = proxy.application._gateway
+def upstream_of(running: Running) -> Upstream:
+    gateway = running.application._gateway
     assert gateway is not None
     return gateway._passage._upstream
 
 
-def recorder_of(proxy: Running) -> Recorder:
-    gateway = proxy.application._gateway
+def recorder_of(running: Running) -> Recorder:
+    gateway = running.application._gateway
     assert gateway is not None
     return gateway._conversations._recorder
 
 
-def left_behind(proxy: Running, before: set[str]) -> list[str]:
-    """What a proxy holds that it should not: writes, exchanges, tasks that were not there."""
-    writing = [task.get_name() for task in recorder_of(proxy)._tasks]
+def left_behind(running: Running) -> list[str]:
+    """What a proxy holds that it should not when nobody asks: requests, writes, tasks."""
+    writing = [task.get_name() for task in recorder_of(running)._tasks]
     found = [f"write {name}" for name in writing if name not in PERMANENT]
-    if upstream_of(proxy).exchanges:
-        found.append(f"{upstream_of(proxy).exchanges} exchanges with the upstream")
-    if proxy.server.server_state.tasks:
-        found.append(f"{len(proxy.server.server_state.tasks)} requests")
-    return found + sorted(task_names() - before - PERMANENT)
+    if upstream_of(running).exchanges:
+        found.append(f"{upstream_of(running).exchanges} exchanges with the upstream")
+    if running.server.server_state.tasks:
+        found.append(f"{len(running.server.server_state.tasks)} requests")
+    tasks = [task for task in asyncio.all_tasks() if task.get_name() not in PERMANENT]
+    return found + sorted(task.get_name() for task in tasks if _is_ours(task))
 
 
-def task_names() -> set[str]:
-    return {task.get_name() for task in asyncio.all_tasks()}
+def _is_ours(task: asyncio.Task[Any]) -> bool:
+    code = getattr(task.get_coro(), "cr_code", None)
+    return code is not None and Path(code.co_filename).is_relative_to(SOURCES)
 
 
-async def nothing_left(proxy: Running, before: set[str], seconds: float = 5.0) -> None:
+async def nothing_left(running: Running, seconds: float = 5.0) -> None:
     """Fails with what is left if that does not go away."""
     deadline = asyncio.get_running_loop().time() + seconds
-    while left := left_behind(proxy, before):
+    while left := left_behind(running):
         assert asyncio.get_running_loop().time() < deadline, left
         await asyncio.sleep(0.001)
 

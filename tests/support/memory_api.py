@@ -18,10 +18,10 @@ from proxy.chat.message import read_message
 from proxy.chat.tokens import Tokenizers
 from proxy.gateway.call import Scope
 from proxy.gateway.conversation import Conversations
-from proxy.gateway.exchange import rerender
 from proxy.gateway.gateway import Gateway
 from proxy.gateway.passage import Passage
 from proxy.gateway.preview import Preview
+from proxy.gateway.rerender import rerender
 from proxy.gateway.routes import route
 from proxy.gateway.tenancy import Client, Tenancy
 from proxy.memory.planner import Planner

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from proxy.memory.compose import Rules
 from proxy.memory.deferred import Choice, Deferred, Utterance
 from proxy.memory.model import Ask, SessionKey, Snapshot
-from proxy.memory.reconcile import Intent, Rerendered
 from proxy.memory.recorder import Prepared, Recorder
+from proxy.memory.request import Intent, Rerendered
 from proxy.memory.spool import Spool
 from proxy.memory.transcript import Occasion, Said
 from proxy.memory.window import Window

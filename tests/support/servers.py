@@ -85,7 +85,8 @@ class Server:
 
     def client(self) -> redis.Redis:
         """A client of its own for the test, which closes it."""
-        return redis.Redis(HOST, self.port, socket_timeout=2, protocol=2)
+        password = self._options.get("requirepass")
+        return redis.Redis(HOST, self.port, password=password, socket_timeout=2, protocol=2)
 
     def ask(self, *command: Any) -> Any:
         with self.client() as client:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from proxy.memory.compose import Prompt, Rules, compose
 from proxy.memory.model import Ask, Exchange, Snapshot
 from proxy.memory.overlay import overlay
-from proxy.memory.reconcile import Intent, Plan, reconcile
+from proxy.memory.reconcile import Plan, reconcile
+from proxy.memory.request import Intent
 from proxy.memory.transcript import Occasion, transcribe
 from proxy.memory.window import Window
 from tests.support.talk import Talk, rerendered

@@ -27,7 +27,7 @@ class WireClient:
         self._writer: asyncio.StreamWriter | None = None
         self.status = 0
         self.headers: dict[str, str] = {}
-        self.body = b""
+        self.body = bytearray()
         self.whole = False
 
     async def __aenter__(self) -> WireClient:
@@ -62,12 +62,12 @@ class WireClient:
     async def read(self, count: int) -> bytes:
         """The first ``count`` bytes of the body."""
         await self._until(lambda: len(self.body) >= count)
-        return self.body[:count]
+        return bytes(self.body[:count])
 
     async def read_all(self) -> bytes:
         """The body up to its end, or to where it was cut."""
         await self._until(lambda: self.whole)
-        return self.body
+        return bytes(self.body)
 
     def leave(self) -> None:
         """Go at once, with a reset."""

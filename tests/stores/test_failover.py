@@ -1,0 +1,242 @@
+"""Redis with several servers: masters die, slots move, replicas lag; nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+import redis
+from redis.crc import key_slot
+
+from proxy.memory.model import Ask, SessionKey
+from proxy.memory.store import Store, StoreError
+from proxy.stores import open_store
+from proxy.stores.redis_codec import list_keys, session_keys
+from tests.support.commits import chat
+from tests.support.servers import HOST, Cluster, Server, cluster, guarded, wait_until
+
+ALL = Ask(profile="default", whole=True)
+
+
+@pytest.fixture(scope="module")
+def masters() -> Iterator[Cluster]:
+    with cluster() as formed:
+        yield formed
+
+
+def owner_of(formed: Cluster, slot: int) -> Server:
+    for server in formed.masters:
+        with server.client() as client:
+            nodes = client.execute_command("CLUSTER NODES")
+        line = next(node for node in nodes.values() if "myself" in node["flags"])
+        if any(int(a) <= slot <= int(b) for a, b in line["slots"]):
+            return server
+    raise AssertionError(f"nobody has slot {slot}")
+
+
+def key_on(formed: Cluster, server: Server, tenant: str, start: int = 0) -> SessionKey:
+    """A session that lives on this server."""
+    for n in range(start, start + 1000):
+        key = SessionKey(tenant, f"s{n}")
+        if owner_of(formed, key_slot(session_keys(key)[0])) is server:
+            return key
+    raise AssertionError("no such session among a thousand")
+
+
+async def commit_until_recorded(store: Store, key: SessionKey, id: str, seconds: float) -> None:
+    """As a caller with a spool does: the same exchange again until it is in."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            assert await store.commit(key, chat(id)) in ("recorded", "duplicate")
+            return
+        except StoreError:
+            assert time.monotonic() < deadline, "no commit succeeded in time"
+
+
+def identity(server: Server) -> str:
+    return str(server.ask("CLUSTER", "MYID").decode())
+
+
+async def test_a_slot_that_has_moved_is_found_again(masters: Cluster, tenant: str) -> None:
+    store = open_store(masters.url, timeout=2, commit_timeout=2)
+    old, new, third = masters.masters
+    key = key_on(masters, old, tenant)
+    slot = key_slot(session_keys(key)[0])
+    await store.commit(key, chat("x1"))
+    await store.delete(key)
+    for server in (new, old, third):
+        server.ask("CLUSTER", "SETSLOT", slot, "NODE", identity(new))
+    assert await store.commit(key, chat("x2")) == "recorded"
+    assert (await store.load(key, ALL)).messages == 2
+    page = await store.sessions(tenant, None, None, 10)
+    assert [session.id for session in page.items] == [key.session]
+    assert new.ask("EXISTS", session_keys(key)[0]) == 1
+    await store.close()
+
+
+async def test_a_slot_on_its_way_is_asked_for_where_it_goes(masters: Cluster, tenant: str) -> None:
+    store = open_store(masters.url, timeout=2, commit_timeout=2)
+    old, new, _ = masters.masters
+    key = key_on(masters, old, tenant)
+    slot = key_slot(session_keys(key)[0])
+    await store.commit(key, chat("x1"))
+    before = await store.load(key, ALL)
+    new.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", identity(old))
+    old.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", identity(new))
+    names = old.ask("CLUSTER", "GETKEYSINSLOT", slot, 100)
+    old.ask("MIGRATE", HOST, new.port, "", 0, 1000, "KEYS", *names)
+    assert await store.load(key, ALL) == before
+    assert await store.commit(key, chat("x2")) == "recorded"
+    for server in (new, old):
+        server.ask("CLUSTER", "SETSLOT", slot, "NODE", identity(new))
+    assert (await store.load(key, ALL)).messages == 4
+    await store.close()
+
+
+async def test_a_cluster_is_found_through_any_of_its_servers(masters: Cluster, tenant: str) -> None:
+    key = SessionKey(tenant, "s")
+    for n, server in enumerate(masters.masters):
+        url = f"redis+cluster://127.0.0.1:1,{server.address}"
+        store = open_store(url, timeout=2, commit_timeout=2)
+        assert await store.commit(key, chat(f"x{n}")) == "recorded"
+        await store.ping()
+        await store.close()
+    assert await _count(masters.url, key) == 6
+
+
+async def _count(url: str, key: SessionKey) -> int:
+    store = open_store(url, timeout=2, commit_timeout=2)
+    messages = (await store.load(key, ALL)).messages
+    await store.close()
+    return messages
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("way", ["killed", "hanging"])
+async def test_a_replica_takes_over_from_a_master_of_the_cluster(tenant: str, way: str) -> None:
+    with cluster(replicas=3) as formed:
+        store = open_store(formed.url, timeout=0.25, commit_timeout=0.5)
+        victim = formed.masters[0]
+        key = key_on(formed, victim, tenant)
+        for n in range(20):
+            await commit_until_recorded(store, key, f"x{n}", 5)
+        replica = formed.replicas[0]
+        wait_until(lambda: b"x19" in (_last(replica, key) or b""), "replication", 5)
+        if way == "killed":
+            victim.stop(kill=True)
+            await commit_until_recorded(store, key, "after", 20)
+        else:
+            with victim.paused():
+                await commit_until_recorded(store, key, "after", 20)
+        seen = await store.load(key, ALL)
+        expected = [f"x{n}" for n in range(20)] + ["after"]
+        assert [entry.card.exchange for entry in seen.log[::2]] == expected
+        assert [entry.position.seq for entry in seen.log] == list(range(1, 43))
+        await store.close()
+
+
+def _last(replica: Server, key: SessionKey) -> bytes | None:
+    with replica.client() as client:
+        client.execute_command("READONLY")
+        found: bytes | None = client.hget(session_keys(key)[0], "last")
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+async def test_the_store_follows_the_master_that_sentinel_names(tenant: str) -> None:
+    key = SessionKey(tenant, "s")
+    with guarded() as group:
+        store = open_store(group.url, timeout=0.25, commit_timeout=0.5)
+        for n in range(10):
+            await commit_until_recorded(store, key, f"x{n}", 5)
+        (replica,) = group.replicas
+        wait_until(lambda: replica.ask("HGET", session_keys(key)[0], "last") == b"x9", "sync", 5)
+        group.master.stop(kill=True)
+        await commit_until_recorded(store, key, "after", 25)
+        assert group.master_port() == replica.port
+        seen = await store.load(key, ALL)
+        assert [entry.card.exchange for entry in seen.log[::2]] == [
+            *(f"x{n}" for n in range(10)),
+            "after",
+        ]
+        # The old master comes back as a replica: nobody writes to it.
+        group.master.start()
+        wait_until(lambda: _role(group.master) == "slave", "demotion", 25)
+        assert await store.commit(key, chat("later")) == "recorded"
+        await store.close()
+
+
+async def test_a_master_that_was_demoted_by_hand_is_left(tenant: str) -> None:
+    key = SessionKey(tenant, "s")
+    with guarded() as group:
+        store = open_store(group.url, timeout=2, commit_timeout=2)
+        await store.commit(key, chat("x1"))
+        group.sentinels[0].ask("SENTINEL", "FAILOVER", group.SERVICE)
+        (replica,) = group.replicas
+        wait_until(lambda: _role(replica) == "master", "promotion", 20)
+        wait_until(lambda: group.master_port() == replica.port, "the sentinel's word", 20)
+        await commit_until_recorded(store, key, "x2", 10)
+        assert replica.ask("HGET", session_keys(key)[0], "last") == b"x2"
+        await store.close()
+
+
+def _role(server: Server) -> str:
+    with server.client() as client:
+        return str(client.info("replication")["role"])
+
+
+async def test_a_commit_waits_for_its_replicas(tenant: str) -> None:
+    key = SessionKey(tenant, "s")
+    with guarded() as group:
+        (replica,) = group.replicas
+        url = group.master.url
+        one, two = (
+            open_store(url, timeout=1, commit_timeout=0.4, wait_replicas=n) for n in (1, 2)
+        )
+        assert await one.commit(key, chat("x1")) == "recorded"
+        assert replica.ask("HGET", session_keys(key)[0], "last") == b"x1"
+        with pytest.raises(StoreError, match="1 of 2 replicas"):
+            await two.commit(key, chat("x2"))
+        with replica.paused():
+            with pytest.raises(StoreError, match="0 of 1 replicas"):
+                await one.commit(key, chat("x3"))
+            # Recorded on the master, but nothing that may be acknowledged yet.
+            with pytest.raises(StoreError, match="0 of 1 replicas"):
+                await one.commit(key, chat("x3"))
+        assert await one.commit(key, chat("x3")) == "duplicate"
+        await asyncio.gather(one.close(), two.close())
+
+
+async def test_a_move_that_was_cut_short_is_done_again(masters: Cluster, tenant: str) -> None:
+    """The copy is made and the original not yet deleted: what a kill in between leaves."""
+    store = open_store(masters.url, timeout=2, commit_timeout=2)
+    old, new = SessionKey(tenant, "s"), SessionKey(f"{tenant}-new", "s")
+    await store.commit(old, chat("x1", user="kai"))
+    before = await store.load(old, ALL)
+    url = masters.masters[0].address.split(":")
+    with redis.RedisCluster(host=url[0], port=int(url[1]), protocol=2) as client:
+        for source, target in zip(session_keys(old), session_keys(new), strict=True):
+            payload = client.execute_command("DUMP", source)
+            if payload is not None:
+                client.execute_command("RESTORE", target, 0, payload)
+    assert await store.move(tenant, new.tenant) == 1
+    assert not (await store.load(old, ALL)).exists
+    assert await store.load(new, ALL) == before
+    page = await store.sessions(new.tenant, "kai", None, 10)
+    assert [session.id for session in page.items] == ["s"]
+    await store.close()
+
+
+async def test_two_tenants_lists_lie_where_their_keys_say(masters: Cluster, tenant: str) -> None:
+    store = open_store(masters.url, timeout=2, commit_timeout=2)
+    await store.commit(SessionKey(tenant, "s"), chat("x1", user="kai"))
+    for user in (None, "kai"):
+        name = list_keys(tenant, user)[0]
+        server = owner_of(masters, key_slot(name))
+        assert server.ask("ZRANGE", name, 0, -1) == [b"s"]
+    await store.close()

@@ -40,6 +40,10 @@ from proxy.wire.relay import Delivery, Send
 from proxy.wire.upstream import Upstream, UpstreamOptions, open_upstream
 
 
+CLEANING_UP = 1.0
+"""Seconds beside a commit's that a cancelled request may take to end."""
+
+
 class Factory:
     """Makes the application; can be pickled, so that worker processes make their own."""
 
@@ -86,7 +90,9 @@ class MemoryProxy:
             opened.push_async_callback(upstream.close)
             await self._assemble(app, store, upstream, opened)
             yield
-            self._gateway = None
+            gateway, self._gateway = self._gateway, None
+            if gateway is not None:
+                await gateway.drain(self._settings.store.commit_limit + CLEANING_UP)
 
     async def _assemble(
         self, app: Starlette, store: Store, upstream: Upstream, opened: AsyncExitStack

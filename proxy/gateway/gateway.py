@@ -6,12 +6,13 @@ commit.  A chat completion with a session goes through ``Conversations``, all el
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from proxy.errors import ProxyError, RawHeaders, overloaded, server_error, user_required
 from proxy.gateway.account import Account
@@ -51,6 +52,8 @@ class Gateway:
         self._require_user = settings.tenancy.require_user
         self._most = settings.server.max_concurrent_requests
         self._busy: Counter[str] = Counter()
+        self._open = 0
+        self._idle = asyncio.Event()
         names = settings.server
         self._reader = Reader(Aliases(_lower(names.session_aliases), _lower(names.user_aliases)))
 
@@ -61,6 +64,7 @@ class Gateway:
         call: Call | None = None
         status = CLIENT_GONE
         self._telemetry.stream_opened()
+        self._open += 1
         try:
             call = self._call(route, scope, receive, delivery)
             await self._serve(call)
@@ -75,8 +79,18 @@ class Gateway:
             logger.exception("a request failed")
             status = await _refuse(delivery, server_error(), call)
         finally:
+            self._open -= 1
+            if not self._open:
+                self._idle.set()
             self._telemetry.stream_closed()
             self._note(call, route, scope, status, delivery, clock)
+
+    async def drain(self, seconds: float) -> None:
+        """Wait for the requests under way: a server that cancels them does not wait itself."""
+        self._idle.clear()
+        if self._open:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), seconds)
 
     def _call(self, route: Route, scope: Scope, receive: Receive, delivery: Delivery) -> Call:
         headers: RawHeaders = scope["headers"]

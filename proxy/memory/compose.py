@@ -119,15 +119,22 @@ def _start(snapshot: Snapshot, plan: Plan, window: Window) -> tuple[Position, bo
 def _pieces(
     plan: Plan, m: Sequence[Incoming], start: Position, *, inject: bool
 ) -> tuple[Entry | int, ...]:
-    shown = {e.card.id for e in view(plan.log, start, plan.running)} if inject else set()
-    sent = [
-        _sent(piece, m) for piece in plan.order if isinstance(piece, int) or _sends(piece, shown)
-    ]
-    return tuple(x.piece for x in valid(sent))
+    if not inject:
+        return tuple(piece for piece in plan.order if isinstance(piece, int))
+    pieces = [x for x in plan.order if isinstance(x, int) or _shown(x, start, plan.running)]
+    if not any(_of_tools(piece, m) for piece in pieces):
+        return tuple(pieces)  # every order of such messages is valid
+    return tuple(x.piece for x in valid([_sent(piece, m) for piece in pieces]))
 
 
-def _sends(entry: Entry, shown: set[str]) -> bool:
-    return entry.card.id in shown and not entry.card.blank
+def _shown(entry: Entry, start: Position, running: int | None) -> bool:
+    in_view = entry.position >= start or entry.position.turn == running
+    return in_view and not entry.card.blank
+
+
+def _of_tools(piece: Entry | int, m: Sequence[Incoming]) -> bool:
+    said = m[piece] if isinstance(piece, int) else piece.card
+    return bool(said.calls) or said.answers is not None
 
 
 def _sent(piece: Entry | int, m: Sequence[Incoming]) -> _Sent:

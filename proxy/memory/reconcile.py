@@ -9,6 +9,7 @@ showed can be superseded.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from proxy.memory.align import Kind
@@ -62,12 +63,16 @@ def reconcile(
     else:
         gone = last_turns(snapshot.log, intent.rewind)
     dropped = {entry.card.id for entry in gone}
-    log = [entry for entry in snapshot.log if entry.card.id not in dropped]
+    log = _without(snapshot.log, dropped)
     found = Alignment()
     if intent.history != "delta":
         found = match_messages(log, snapshot, m, rerendered)
     layout = _Layout(log, m, found, full=intent.history == "full", retry=retried is not None)
     return layout.plan(dropped, snapshot)
+
+
+def _without(entries: Sequence[Entry], gone: AbstractSet[str]) -> list[Entry]:
+    return [e for e in entries if e.card.id not in gone] if gone else list(entries)
 
 
 class _Layout:
@@ -98,7 +103,7 @@ class _Layout:
         running = self._running()
         return Plan(
             order=self._order(running),
-            log=tuple(e for e in self.log if e.card.id not in gone),
+            log=tuple(_without(self.log, gone)),
             fresh=(*self._edited(), *self._fresh(running)),
             superseded=gone,
             activated=activated,
@@ -182,7 +187,7 @@ class _Layout:
         return (*order, *range(i, len(self.m)))
 
     def _kept(self, entries: Sequence[Entry]) -> list[Entry]:
-        return [entry for entry in entries if entry.card.id not in self.superseded]
+        return _without(entries, self.superseded)
 
     def _edited(self) -> list[Fresh]:
         edited = [x for x in self.matches if x.kind is Kind.REPLACED]

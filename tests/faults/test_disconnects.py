@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import Script, chat_completion, json_answer, sse
+from tests.support.answers import Piece, Script, chat_completion, json_answer, sse
 from tests.support.connection import Request
 from tests.support.inside import (
     AUTHORIZATION,
@@ -70,7 +70,7 @@ def until(count: int, never: asyncio.Event, stream: bytes = STREAM) -> Script:
 
 
 def plain_until(count: int, never: asyncio.Event) -> Script:
-    pieces = [PLAIN[:count], never, PLAIN[count:]] if count else [never, PLAIN]
+    pieces: list[Piece] = [PLAIN[:count], never, PLAIN[count:]] if count else [never, PLAIN]
     return Script(pieces=pieces, framing="length", length=len(PLAIN))
 
 
@@ -187,7 +187,8 @@ async def test_with_drain_the_answer_is_finished_for_a_client_that_left(
     release = asyncio.Event()
     make = until if stream else plain_until
     up.always(lambda request: make(int(by_session(request)[1:]), release))
-    counts = [2, 100, ENDS[3], 700]
+    counts = [2, 100, ENDS[3], len(PLAIN) - 1]
+    assert ENDS[3] < len(PLAIN) < FINISHED
     settings = settings_for(tmp_path, up.url, memory__on_disconnect="drain")
     async with running(settings) as proxy:
         for count in counts:

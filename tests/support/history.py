@@ -1,0 +1,37 @@
+"""What a session holds, read straight from its store, as plain dicts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from proxy.gateway.tenancy import digest_of
+from proxy.memory.model import SessionKey, State
+from proxy.stores import open_store
+
+TOKEN = "sk-test"
+ACTIVE: tuple[State, ...] = ("active",)
+
+
+async def history(url: str, session: str, token: str = TOKEN) -> list[dict[str, Any]]:
+    """The active messages of the session that this API key has under that id, oldest first."""
+    store = open_store(url, timeout=5, commit_timeout=5)
+    await store.open()
+    try:
+        page = await store.messages(SessionKey(digest_of(token.encode()), session), ACTIVE, 0, 1000)
+        return [json.loads(message.wire) for message in page.items]
+    finally:
+        await store.close()
+
+
+class Remembered:
+    """What a store has under a session id, for the key ``TOKEN``."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def __call__(self, session: str) -> list[dict[str, Any]]:
+        return await history(self._url, session)
+
+    async def texts(self, session: str) -> list[str]:
+        return [message["content"] for message in await self(session)]

@@ -26,12 +26,12 @@ class Plan:
     one; ``sizes`` are the stored messages of the sessions."""
 
     sizes: tuple[int, ...] = (0, 20, 200, 2_000, 20_000)
-    rounds: int = 15
+    rounds: int = 12
     pairs: int = 20
     levels: tuple[Level, ...] = (
         Level(1, runs=8, chunks=60, interval=0.002),
         Level(64, runs=1, chunks=50, interval=0.02),
-        Level(512, runs=1, chunks=20, interval=0.1),
+        Level(512, runs=1, chunks=15, interval=0.1),
     )
     redis: bool = True
 

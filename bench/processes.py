@@ -99,14 +99,15 @@ def _redis_server() -> str:
 def _python(arguments: Sequence[str], folder: Path) -> Iterator[Process]:
     """``python -m`` these; what listens says where in its first lines."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("MEMORY_PROXY_")}
-    started = subprocess.Popen(
-        [sys.executable, "-m", *arguments],
-        cwd=folder,
-        env={**kept, "PYTHONPATH": str(ROOT), "MEMORY_PROXY_TENANCY__MODE": "single"},
-        stdout=subprocess.PIPE,
-        stderr=(folder / "errors.log").open("ab"),
-        text=True,
-    )
+    with (folder / "errors.log").open("ab") as errors:
+        started = subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            cwd=folder,
+            env={**kept, "PYTHONPATH": str(ROOT), "MEMORY_PROXY_TENANCY__MODE": "single"},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
     with _ended(started):
         port = _announced(started)
         _wait_for(port)

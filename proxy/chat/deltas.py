@@ -46,9 +46,11 @@ class Rope:
 
 
 def grow(node: Node, delta: Mapping[str, object]) -> None:
-    """Merge a delta into an object."""
+    """Merge a delta into an object; a null says that there is a field, and nothing more."""
     for key, new in delta.items():
-        if new is not None:
+        if new is None:
+            node.setdefault(key, None)
+        else:
             old = node.get(key)
             label = key in _LABELS and isinstance(new, str | int)
             node[key] = _named(key, old, new) if label else _merged(old, new)

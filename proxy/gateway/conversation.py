@@ -23,7 +23,7 @@ from proxy.telemetry import Telemetry
 from proxy.wire import body as bodies
 from proxy.wire.headers import content_length, get
 from proxy.wire.relay import Presence, relay
-from proxy.wire.replies import DecodedReply, ReadReply, encoding, is_event_stream
+from proxy.wire.replies import DecodedReply, PeekedReply, encoding, is_event_stream
 from proxy.wire.upstream import Reply
 
 MAX_ERROR = 64 * 1024
@@ -98,14 +98,23 @@ class Conversations:
     async def _ask(self, call: Call, exchange: ChatExchange) -> Reply:
         """Ask the upstream; where the context was too long, again with less memory."""
         while True:
-            body = exchange.upstream_body()
-            reply = await self._passage.ask(call, Outgoing(body), rewritten=True)
+            out = Outgoing(exchange.upstream_body())
+            reply = await self._passage.ask(call, out, rewritten=exchange.adds)
+            if DecodedReply.knows(encoding(reply.headers)):
+                reply = DecodedReply(reply)
             if not self._may_be_too_long(exchange, reply):
                 return reply
-            said = await reply.read(MAX_ERROR)
-            if not too_long(reply.status, said) or not exchange.lessen():
-                return ReadReply(reply, said)
+            reply = PeekedReply(reply)
+            if not await self._is_too_long(reply) or not exchange.lessen():
+                return reply
             await reply.close()
+
+    async def _is_too_long(self, reply: PeekedReply) -> bool:
+        try:
+            return too_long(reply.status, await reply.peek(MAX_ERROR))
+        except BaseException:  # the client has left: nobody else would close it
+            await reply.close()
+            raise
 
     def _may_be_too_long(self, exchange: ChatExchange, reply: Reply) -> bool:
         if not self._settings.upstream.retry_too_long or exchange.account.status != "applied":
@@ -113,10 +122,7 @@ class Conversations:
         return 400 <= reply.status < 500 and (content_length(reply.headers) or 0) <= MAX_ERROR
 
     async def _deliver(self, call: Call, exchange: ChatExchange, reply: Reply) -> None:
-        coding = encoding(reply.headers)
-        if DecodedReply.knows(coding):
-            reply = DecodedReply(reply)
-        elif coding != b"identity":
+        if encoding(reply.headers) != b"identity":
             exchange.give_up("encoded_body")
         headers = answer_headers(reply, exchange.account)
         await call.delivery.start(reply.status, headers)

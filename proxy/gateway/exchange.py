@@ -58,6 +58,7 @@ class ChatExchange:
         self._prepared: Prepared | None = None
         self._prompt: Prompt | None = None
         self._commit: Commit | None = None
+        self._told_usage = self._lessened = False
         self._id = new_exchange_id()
         self.account = Account(situation.key.session)
 
@@ -90,7 +91,7 @@ class ChatExchange:
         )
         self._check(prepared.snapshot)
         self._prepared, self._prompt = prepared, prepared.planned.prompt
-        if self._recorder.spools(situation.key):
+        if prepared.spools:
             self.account.reason = self.account.reason or "spooled"
 
     def _check(self, snapshot: Snapshot) -> None:
@@ -145,7 +146,7 @@ class ChatExchange:
     def give_up(self, reason: str) -> None:
         """Do not record this exchange."""
         self._records = False
-        self.account.reason = reason
+        self.account.reason, self.account.exchange = reason, None
 
     @property
     def drains(self) -> bool:
@@ -160,11 +161,20 @@ class ChatExchange:
         prompt = self._prompt
         if prompt is None or prompt.empty:
             return False
-        again = self.account.reason == "context_trimmed"
-        self._narrow(0 if again else prompt.injected.tokens // 2, hard=True)
-        self.account.reason = "context_trimmed"
-        self._take_stock()
-        return self._prompt != prompt
+        half = () if self._lessened else (prompt.injected.tokens // 2,)
+        self._lessened = True
+        for cap in (*half, 0):
+            self._narrow(cap, hard=True)
+            if self._prompt != prompt:
+                self.account.reason = "context_trimmed"
+                self._take_stock()
+                return True
+        return False
+
+    @property
+    def adds(self) -> bool:
+        """Is there anything to put into the request?"""
+        return self._prompt is not None and not self._prompt.empty
 
     def upstream_body(self) -> bytes:
         """The request's body with memory in it; its own bytes where there is nothing to add."""
@@ -185,13 +195,17 @@ class ChatExchange:
             return
         clock = time.perf_counter()
         occasion = self._occasion(reply, incomplete)
+        self._told_usage = occasion.exchange.usage is not None
         if self._prepared is None:
             fate = await self._recorder.defer(self._situation.key, self._deferred(reply, occasion))
         else:
             self._commit = await self._transcribe(reply, occasion)
             fate = await self._recorder.record(self._situation.key, self._commit)
         self._telemetry.committed(time.perf_counter() - clock)
-        self._telemetry.outcome(fate)
+        if fate == "lost":
+            self._telemetry.lost()
+        else:
+            self._telemetry.outcome(fate)
         if reply is not None and reply.cached_tokens:
             self._telemetry.cached(reply.cached_tokens)
 
@@ -202,7 +216,7 @@ class ChatExchange:
         amendment = None
         if self._commit is not None:
             amendment = amend(self._commit, reply.choices, reply.usage, self._count)
-        elif reply.usage is not None:
+        elif reply.usage is not None and not self._told_usage:
             amendment = Amendment(exchange=self._id, usage=reply.usage)
         if amendment is not None:
             await self._recorder.amend(self._situation.key, amendment)

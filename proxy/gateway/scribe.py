@@ -23,7 +23,10 @@ Pass = Callable[[bytes], Awaitable[None]]
 
 
 class Ledger(Protocol):
-    """Where a reply is recorded.  None of it raises."""
+    """Where a reply is recorded.  None of it raises.
+
+    ``commit`` is asked once, of choice 0; ``amend`` once behind it, when nothing more will come.
+    """
 
     async def commit(self, reply: ChatReply | None, *, incomplete: bool) -> None: ...
 
@@ -50,9 +53,13 @@ class StreamScribe:
     async def abandon(self) -> None:
         """Record what has come of a reply that will not go on."""
         self._read()
+        reply = self._builder.build()
         if not self._committed:
             self._committed = True
-            await self._ledger.commit(self._builder.build(), incomplete=True)
+            await self._ledger.commit(reply, incomplete=True)
+        if not self._final:
+            self._final = True
+            await self._ledger.amend(reply)
 
     async def _piece(self, data: bytes, pass_on: Pass) -> None:
         marks = self._gate.feed(data)
@@ -86,14 +93,16 @@ class StreamScribe:
 
     async def _settle(self, marks: Sequence[Mark]) -> None:
         last = any(mark.kind != "finish" for mark in marks)
+        if self._committed and not (last and not self._final):
+            return
+        reply = self._builder.build()
         if not self._committed:
             self._committed = True
-            reply = self._builder.build()
             whole = bool(reply.choices) and reply.choices[0].complete and not reply.error
             await self._ledger.commit(reply, incomplete=not whole)
-        elif last and not self._final:
-            await self._ledger.amend(self._builder.build())
-        self._final |= last
+        if last:
+            self._final = True
+            await self._ledger.amend(reply)
 
 
 class PlainScribe:
@@ -135,6 +144,8 @@ class PlainScribe:
         self._committed = True
         reply = read_reply(b"".join(self._parts)) if self._size <= MAX_PLAIN else None
         await self._ledger.commit(reply, incomplete=reply is None or not reply.choices)
+        if reply is not None:
+            await self._ledger.amend(reply)
 
 
 Scribe = StreamScribe | PlainScribe

@@ -44,10 +44,14 @@ REPLAY_EVERY = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a request finds: the session, and the plan over it."""
+    """What a request finds: the session, and the plan over it.
+
+    ``spools``: its exchange will go to the spool, as things stand.
+    """
 
     snapshot: Snapshot
     planned: Planned
+    spools: bool = False
 
 
 class Recorder:
@@ -119,18 +123,21 @@ class Recorder:
         if self._clock() < self._no_loads_until:
             # A new one each time: a traceback grows with every raise, and keeps its frames alive.
             raise type(self._failure)(*self._failure.args)
+        waiting = self._backlog.waiting(key)
         try:
             async with asyncio.timeout(self._load_timeout):
-                snapshot = await self._look(key, ask, m, intent)
+                snapshot = await self._look(key, ask, m, intent, waiting)
                 planned = await self._planner.plan(key, snapshot, m, intent, rules)
         except TimeoutError as error:
             raise self._pause_all(StoreTimeout("the store did not answer in time")) from error
         except StoreError as error:
             raise self._pause_all(error) from None
-        return Prepared(snapshot, planned)
+        return Prepared(snapshot, planned, waiting or self._clock() < self._no_commits_until)
 
-    async def _look(self, key: SessionKey, ask: Ask, m: Sequence[Said], intent: Intent) -> Snapshot:
-        if self._backlog.waiting(key):
+    async def _look(
+        self, key: SessionKey, ask: Ask, m: Sequence[Said], intent: Intent, waiting: bool
+    ) -> Snapshot:
+        if waiting:
             return await self._backlog.load(key, whole(ask))
         if asks_for_whole(m, intent):
             ask = whole(ask)
@@ -148,7 +155,7 @@ class Recorder:
     # Recording
 
     def spools(self, key: SessionKey) -> bool:
-        """Will the session's next exchange go to the spool?"""
+        """Does what is recorded of a session now go to the spool?"""
         return self._clock() < self._no_commits_until or self._backlog.waiting(key)
 
     async def record(self, key: SessionKey, commit: Commit) -> Fate:

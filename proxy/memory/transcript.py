@@ -84,10 +84,10 @@ def transcribe(
     if 0 in by_index:
         drafts.append(_answered(by_index[0], turn, base, exchange, count))
     reserved = max(0, occasion.choices - 1)
-    if reserved and all(k in by_index for k in range(occasion.choices)):
-        further = (by_index[k] for k in range(1, occasion.choices))
+    further = [by_index[k] for k in range(1, occasion.choices) if k in by_index]
+    if 0 in by_index and len(further) == reserved and all(a.complete for a in further):
         drafts += [_answered(a, turn, base + a.index, exchange, count) for a in further]
-        reserved = 0
+        reserved = 0  # of those that are still on their way, ``amend`` will know more
     return Commit(
         exchange=msgspec.structs.replace(exchange, size=len(drafts) + reserved),
         user=occasion.user,

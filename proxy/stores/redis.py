@@ -28,8 +28,9 @@ from proxy.stores.redis_archive import Archive
 from proxy.stores.redis_link import Link, bounded, checked
 from proxy.stores.redis_scripts import Scripts
 
-WAIT_SHARE = 0.9
-"""What part of the commit's time WAIT may take: its answer says more than a timeout."""
+ANSWER_SECONDS = 0.15
+"""What is kept of the commit's time for WAIT's answer, which says more than a timeout: the server
+looks for waits that are over ten times a second."""
 
 MOVE_SECONDS = 3600.0
 """Moving a tenant takes as long as it takes; it must end even so."""
@@ -58,7 +59,7 @@ class RedisStore:
         self._timeout = timeout
         self._commit_timeout = commit_timeout
         self._clock = clock
-        self._scripts = Scripts(link, wait_replicas, commit_timeout * WAIT_SHARE)
+        self._scripts = Scripts(link, wait_replicas, commit_timeout - ANSWER_SECONDS)
         self._archive = Archive(link, self._scripts, clock)
 
     def __repr__(self) -> str:

@@ -16,8 +16,12 @@ from proxy.stores.redis_link import Command, Lane, checked
 
 Node: TypeAlias = tuple[str, int]
 
-ATTEMPTS = 3
-"""Most servers that are asked for one command."""
+ATTEMPTS = 5
+"""How often a command is sent at most, to whichever servers."""
+
+PAUSE_SECONDS = 0.02
+"""Between two attempts where the cluster is busy with itself: a slot on its way whose keys lie on
+both sides serves no command with several keys."""
 
 
 class Sharded:
@@ -56,6 +60,8 @@ class Sharded:
                 return replies
             error = elsewhere
             node, asking = self._follow(elsewhere, node)
+            if node is None:
+                await asyncio.sleep(PAUSE_SECONDS)
         raise error
 
     async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:

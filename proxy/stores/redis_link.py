@@ -76,7 +76,7 @@ class Lane:
     ) -> list[Any]:
         try:
             if not connection.is_connected:
-                await connection.connect()
+                await connection.connect()  # type: ignore[no-untyped-call]
             await connection.send_packed_command(_packed(connection, commands), check_health=False)
             replies = [await _reply(connection) for _ in commands]
         except BaseException as error:

@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 from proxy.memory.model import (
@@ -50,6 +51,7 @@ class SQLiteStore:
         self._timeout = timeout
         self._commit_timeout = commit_timeout
         self._clock = clock
+        self._connecting = Lock()
         self._reader: Worker | None = None
         self._writer: Worker | None = None
 
@@ -76,7 +78,9 @@ class SQLiteStore:
             await asyncio.to_thread(worker.join, self._commit_timeout * 2)
 
     def _connect(self) -> sqlite3.Connection:
-        return connect(self._path, self._commit_timeout)
+        # One thread after the other: creating the file must be over before anyone locks it.
+        with self._connecting:
+            return connect(self._path, self._commit_timeout)
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._reader is None:

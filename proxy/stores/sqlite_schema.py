@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from proxy.memory.store import StoreError
@@ -92,9 +93,7 @@ def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
     ``busy_timeout`` in seconds.  Raises OSError, sqlite3.Error, or StoreError for a file that a
     newer version of this program has written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Created by us first: SQLite would follow the umask.  Its -wal and -shm take over the mode.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE))
+    _create(path)
     connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -105,6 +104,18 @@ def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _create(path: Path) -> None:
+    """Make the file, private from its first moment: SQLite would follow the umask.
+
+    Its -wal and -shm take over the mode.  A file that is there is not opened: closing any of its
+    descriptors drops all locks that this process has on it (POSIX), those of SQLite included, and
+    another process that closes then takes itself for the last one and removes the log in use.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE_MODE))
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 from proxy.errors import RawHeaders
-from proxy.wire.failures import UpstreamBroken
+from proxy.wire.failures import UpstreamBroken, UpstreamError
 from proxy.wire.headers import get
+from proxy.wire.reply import READ_LIMIT, whole
 from proxy.wire.upstream import Reply
 
 AUTO_DETECT = 47
 """zlib's window bits for "gzip or zlib, whichever it is"."""
+
+GZIP = b"\x1f"
+"""The first byte of a gzip member."""
+
+RAW = -15
+"""The same for a deflate stream with nothing around it, which some servers call deflate."""
 
 _ABOUT_BYTES = (b"content-encoding", b"content-length")
 
@@ -26,11 +33,27 @@ def encoding(headers: RawHeaders) -> bytes:
     return (get(headers, b"content-encoding") or b"identity").strip().lower()
 
 
-class ReadReply:
-    """A reply whose body has been read."""
+class PeekedReply:
+    """A reply whose body has been looked at, and is passed on from its beginning all the same."""
 
-    def __init__(self, reply: Reply, body: bytes) -> None:
-        self._reply, self._body = reply, body
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+        self._rest = reply.chunks()
+        self._seen: list[bytes] = []
+        self._failure: UpstreamError | None = None
+
+    async def peek(self, limit: int) -> bytes:
+        """The first ``limit`` bytes, or somewhat more, or all there is."""
+        size = 0
+        try:
+            while size < limit:
+                self._seen.append(await anext(self._rest))
+                size += len(self._seen[-1])
+        except StopAsyncIteration:
+            pass
+        except UpstreamError as failure:  # whoever reads on will be told, where it belongs
+            self._failure = failure
+        return b"".join(self._seen)
 
     @property
     def status(self) -> int:
@@ -41,11 +64,15 @@ class ReadReply:
         return self._reply.headers
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        if self._body:
-            yield self._body
+        for chunk in self._seen:
+            yield chunk
+        if self._failure is not None:
+            raise self._failure
+        async for chunk in self._rest:
+            yield chunk
 
-    async def read(self, limit: int = 0) -> bytes:
-        return self._body
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        return await whole(self.chunks(), limit)
 
     async def close(self) -> None:
         await self._reply.close()
@@ -59,7 +86,7 @@ class DecodedReply:
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
-        self._inflate = zlib.decompressobj(AUTO_DETECT)
+        self._unpacker = _Unpacker()
 
     @classmethod
     def knows(cls, coding: bytes) -> bool:
@@ -76,15 +103,52 @@ class DecodedReply:
     async def chunks(self) -> AsyncIterator[bytes]:
         try:
             async for data in self._reply.chunks():
-                if plain := self._inflate.decompress(data):
+                for plain in self._unpacker.feed(data):
                     yield plain
         except zlib.error as error:
             raise UpstreamBroken("the reply is not encoded as it says") from error
-        if rest := self._inflate.flush():
-            yield rest
+        if not self._unpacker.whole:
+            raise UpstreamBroken("the reply ended within its encoding")
 
-    async def read(self, limit: int = 0) -> bytes:
-        return b"".join([data async for data in self.chunks()])
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        return await whole(self.chunks(), limit)
 
     async def close(self) -> None:
         await self._reply.close()
+
+
+class _Unpacker:
+    """gzip with any number of members (RFC 1952 2.2), zlib, or bare deflate, told from the start.
+
+    Raises zlib.error.
+    """
+
+    def __init__(self) -> None:
+        self._inflate = zlib.decompressobj(AUTO_DETECT)
+        self._fed = b""  # of the first member, until it is known to be no bare deflate
+        self._begun = False
+        self.whole = True
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._inflate.eof:
+                if not data.startswith(GZIP):
+                    return  # padding, which no reader minds
+                self._inflate = zlib.decompressobj(AUTO_DETECT)
+            plain = self._decompress(data)
+            self.whole = self._inflate.eof
+            data = self._inflate.unused_data
+            if plain:
+                yield plain
+
+    def _decompress(self, data: bytes) -> bytes:
+        if self._begun:
+            return self._inflate.decompress(data)
+        self._fed += data
+        try:
+            plain = self._inflate.decompress(data)
+        except zlib.error:
+            self._inflate, self._begun = zlib.decompressobj(RAW), True
+            return self._inflate.decompress(self._fed)
+        self._begun = bool(plain) or self._inflate.eof
+        return plain

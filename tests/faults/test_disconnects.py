@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -43,12 +43,6 @@ ENDS = list(accumulate(map(len, EVENTS)))
 FINISHED = ENDS[-2] - 1
 """From so many bytes on the line with the finish is complete: it ends with its first newline."""
 PLAIN = json.dumps(chat_completion(TEXT)).encode()
-
-
-@pytest.fixture
-async def up() -> AsyncIterator[ScriptedUpstream]:
-    async with ScriptedUpstream() as scripted:
-        yield scripted
 
 
 def question(session: str, *, stream: bool = True) -> dict[str, Any]:
@@ -287,6 +281,7 @@ async def test_shutdown_lets_streams_end(up: ScriptedUpstream, tmp_path: Path) -
         release.set()
         for client in clients:
             assert await client.read_all() == STREAM and client.whole
+            client.leave()
     async with store_at(settings.store.url) as store:
         for n in range(8):
             found = await recorded(store, f"s{n}")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
+import json
+
 import pytest
 
+from tests.support import raw
 from tests.support.answers import Script, chat_completion, error_answer, json_answer
-from tests.support.rig import Rig, Talk
+from tests.support.rig import CHAT, Rig, Talk
 from tests.support.words import answer, messages, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -129,3 +134,48 @@ async def test_memory_is_fitted_to_a_known_models_window(one: Rig) -> None:
     assert response.headers["x-memory-status"] == "applied"
     whole = await talk.ask(messages("u5"), answer("a5"), model="gpt-4o", x_memory_mode="read")
     assert "x-memory-reason" not in whole.headers
+
+
+async def test_fitted_memory_is_still_halved_before_it_is_left_out(one: Rig) -> None:
+    talk = one.talk()
+    for turn in range(1, 7):
+        await talk.ask(messages(f"u{turn}"), long_answer(700))
+    one.up.reply(TOO_LONG, TOO_LONG)
+    request = {"role": "user", "content": "word " * 3000}
+    await talk.ask([request], answer("a9"), model="gpt-4", max_tokens=2000)
+    fitted, half, none = prompts(one, 3)
+    assert 1 == none < half < fitted < 13
+
+
+async def test_a_packed_error_is_understood_too(one: Rig) -> None:
+    talk = one.talk()
+    await four_turns(talk)
+    body = TOO_LONG.pieces[0]
+    assert isinstance(body, bytes)
+    packed = (("content-type", "application/json"), ("content-encoding", "gzip"))
+    one.up.reply(Script(status=400, headers=packed, pieces=[gzip.compress(body)]))
+    response = await talk.ask(messages("u5"), answer("a5"))
+    assert response.headers["x-memory-reason"] == "context_trimmed"
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked", "close"])
+async def test_an_error_of_any_length_passes_verbatim(one: Rig, framing: str) -> None:
+    talk = one.talk()
+    await talk.say("u1", "a1")
+    page = [b"<html>" + b"x" * 99_994, b"y" * 100_000]
+    html = (("content-type", "text/html"),)
+    one.up.reply(Script(status=403, headers=html, pieces=page, framing=framing))  # type: ignore[arg-type]
+    response = await talk.ask(messages("u2"))
+    assert (response.status_code, response.content) == (403, b"".join(page))
+
+
+async def test_a_client_that_leaves_while_an_error_comes_leaves_nothing_open(one: Rig) -> None:
+    talk = one.talk()
+    await talk.say("u1", "a1")
+    one.up.reply(Script(status=400, pieces=[b'{"error":'], hang="body"))
+    body = json.dumps({"model": "m", "messages": messages("u2")}).encode()
+    async with raw.line(one.port) as line:
+        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
+        asked = await one.up.wait_for(2)
+    async with asyncio.timeout(5):
+        await asked.gone.wait()

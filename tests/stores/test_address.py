@@ -18,7 +18,9 @@ from proxy.stores.sqlite import SQLiteStore
     [
         pytest.param("memory://", "memory://", id="memory"),
         pytest.param("sqlite:////data/memory.db", "sqlite:////data/memory.db", id="absolute"),
-        pytest.param("sqlite:////data/my%20memory.db", "sqlite:////data/my memory.db", id="encoded"),
+        pytest.param(
+            "sqlite:////data/my%20memory.db", "sqlite:////data/my memory.db", id="encoded"
+        ),
         pytest.param("redis://", "redis://localhost:6379/0", id="all-defaults"),
         pytest.param("redis://example", "redis://example:6379/0", id="default-port"),
         pytest.param("REDIS://Example:6379/", "redis://example:6379/0", id="case-and-slash"),

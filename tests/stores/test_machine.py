@@ -181,8 +181,12 @@ class Comparison(RuleBasedStateMachine):
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("url", ["sqlite", "redis", "redis-cluster"], indirect=True)
 def test_a_back_end_does_what_the_store_in_memory_does(url: str) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        lambda: Comparison(url),
+    class Machine(Comparison):
+        def __init__(self) -> None:
+            super().__init__(url)
+
+    run_state_machine_as_test(
+        Machine,
         settings=settings(
             max_examples=40,
             stateful_step_count=25,

@@ -264,6 +264,20 @@ async def test_several_processes_write_one_session_without_gaps(
     assert pairs[::2] == pairs[1::2] and len(set(pairs)) == 60
 
 
+async def test_another_process_that_comes_and_goes_leaves_the_log_alone(
+    store: SQLiteStore, path: Path
+) -> None:
+    """The last connection to close removes the log: it must not take itself for the last."""
+    await store.commit(KEY, chat("x1"))
+    await store.load(KEY, ALL)
+    log = path.with_name("memory.db-wal").stat().st_ino
+    visitor = await asyncio.to_thread(writer(path, "visitor", 1).communicate, timeout=30)
+    assert visitor[0] == "0\n"
+    assert path.with_name("memory.db-wal").stat().st_ino == log
+    await store.commit(KEY, chat("x2"))
+    assert (await store.load(KEY, ALL)).messages == 6
+
+
 async def test_what_was_acknowledged_survives_a_kill(store: SQLiteStore, path: Path) -> None:
     process = writer(path, "x", 10_000)
     assert process.stdout is not None

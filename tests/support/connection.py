@@ -135,6 +135,7 @@ class Connection:
             if piece:
                 whole = b"%x\r\n%b\r\n" % (len(piece), piece) if framing == "chunked" else piece
                 await self._send(whole)
+                await asyncio.sleep(0)  # the other side's turn, or all pieces would travel as one
             if script.cut is not None and request.sent >= script.cut:
                 return await self._end()
         if script.hang == "body":

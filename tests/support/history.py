@@ -11,14 +11,17 @@ from proxy.stores import open_store
 
 TOKEN = "sk-test"
 ACTIVE: tuple[State, ...] = ("active",)
+ALL: tuple[State, ...] = ("active", "superseded")
 
 
-async def history(url: str, session: str, token: str = TOKEN) -> list[dict[str, Any]]:
-    """The active messages of the session that this API key has under that id, oldest first."""
+async def history(
+    url: str, session: str, states: tuple[State, ...] = ACTIVE
+) -> list[dict[str, Any]]:
+    """The messages of the session that the key TOKEN has under that id, oldest first."""
     store = open_store(url, timeout=5, commit_timeout=5)
     await store.open()
     try:
-        page = await store.messages(SessionKey(digest_of(token.encode()), session), ACTIVE, 0, 1000)
+        page = await store.messages(SessionKey(digest_of(TOKEN.encode()), session), states, 0, 1000)
         return [json.loads(message.wire) for message in page.items]
     finally:
         await store.close()
@@ -35,3 +38,7 @@ class Remembered:
 
     async def texts(self, session: str) -> list[str]:
         return [message["content"] for message in await self(session)]
+
+    async def everything(self, session: str) -> list[str]:
+        """The texts of what was superseded too, in the order they came."""
+        return [message["content"] for message in await history(self._url, session, ALL)]

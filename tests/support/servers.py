@@ -83,6 +83,10 @@ class Server:
     def url(self) -> str:
         return f"redis://{self.address}"
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
     def client(self) -> redis.Redis:
         """A client of its own for the test, which closes it."""
         password = self._options.get("requirepass")

@@ -1,0 +1,147 @@
+"""Several workers, one memory: every request sees the one before it, whoever served that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support import servers
+from tests.support.chatting import chatting, history_with, memory_of, seen_by
+from tests.support.inside import AUTHORIZATION, Recorded, contents, store_at
+from tests.support.upstream import ScriptedUpstream
+from tests.support.worker import Served, served
+
+TURNS = 500
+WRITERS = 50
+SECONDS = 10.0
+"""For what was spooled because so many writers queued."""
+
+
+@pytest.fixture(params=["sqlite", "redis", "redis-cluster"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/memory.db"
+    elif request.param == "redis":
+        with servers.standalone() as server:
+            yield server.url
+    else:
+        with servers.cluster() as cluster:
+            yield cluster.url
+
+
+@pytest.fixture
+def program(up: ScriptedUpstream, tmp_path: Path, url: str) -> Iterator[Served]:
+    with served(
+        tmp_path / "proxy", up.url, url, memory__window="all", store__timeout="2"
+    ) as started:
+        yield started
+
+
+def counts(metrics: str, name: str) -> dict[str, float]:
+    """Values of a metric by their labels, as they stand in the text."""
+    lines = [line for line in metrics.splitlines() if line.startswith(f"{name}{{")]
+    pairs = (line.removeprefix(name).rpartition(" ") for line in lines)
+    return {labels: float(value) for labels, _, value in pairs}
+
+
+async def metrics_of(program: Served) -> str:
+    """What one worker says, whichever takes the connection."""
+    async with httpx.AsyncClient(base_url=program.url, timeout=10) as client:
+        answer = await client.get("/metrics", headers={"connection": "close"})
+        assert answer.status_code == 200
+        return answer.text
+
+
+def contiguous(found: Recorded) -> bool:
+    """Is every question followed by its own answer?"""
+    pairs = list(zip(found.said[::2], found.said[1::2], strict=True))
+    right = all(a[0] == "user" and b[1].endswith(f": {a[1]}") for a, b in pairs)
+    return right and found.seqs == list(range(1, len(found.said) + 1))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(90)
+async def test_every_request_sees_the_one_before_whichever_worker_served_it(
+    up: ScriptedUpstream, program: Served, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with chatting(program.url) as chat:
+        for n in range(TURNS):
+            response = await chat.say(f"u{n}", connection="close")
+            assert memory_of(response) == (200, "applied" if n else "empty", None), n
+            assert seen_by(up) == [f"u{k}" for k in range(n + 1)]
+    shares = program.counted("memory_requests_total")
+    assert len(shares) == 2 and min(shares) > TURNS / 20
+    recorded = counts(await metrics_of(program), "memory_commits_total")
+    assert recorded == {'{outcome="recorded"}': TURNS}
+    async with store_at(url) as store:
+        found = await history_with(store, TURNS, SECONDS)
+    assert contents(found.said, "user") == [f"u{n}" for n in range(TURNS)]
+    assert contiguous(found)
+    with capsys.disabled():
+        print(f"\n{url.partition(':')[0]}: {TURNS} turns over two workers ({shares}), 0 unseen")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+async def test_parallel_writers_of_one_session_do_not_mix(
+    up: ScriptedUpstream, program: Served, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def write(n: int) -> httpx.Response:
+        async with chatting(program.url) as chat:
+            return await chat.say(f"u{n}", connection="close")
+
+    async with asyncio.timeout(30):
+        answers = await asyncio.gather(*(write(n) for n in range(WRITERS)))
+    assert {memory_of(answer)[0] for answer in answers} == {200}
+    async with store_at(url) as store:
+        found = await history_with(store, WRITERS, SECONDS)
+    assert len(found.exchanges) == WRITERS and contiguous(found)
+    assert sorted(contents(found.said, "user")) == sorted(f"u{n}" for n in range(WRITERS))
+    outcomes = counts(await metrics_of(program), "memory_commits_total")
+    assert sum(outcomes.values()) == WRITERS
+    with capsys.disabled():
+        print(f"\n{url.partition(':')[0]}: {WRITERS} writers at once, all whole: {outcomes}")
+
+
+@pytest.mark.timeout(30)
+async def test_metrics_are_the_sum_over_the_workers(up: ScriptedUpstream, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/memory.db"
+    with served(tmp_path / "proxy", up.url, store) as program:
+        async with chatting(program.url) as chat:
+            for n in range(40):
+                await chat.say("hello", f"s{n}", connection="close")
+            relayed = await chat.client.get("/v1/models", headers={"authorization": AUTHORIZATION})
+            assert relayed.status_code == 200
+        shares = program.counted("memory_requests_total")
+        texts = [await metrics_of(program) for _ in range(6)]
+    assert len(shares) == 2 and all(shares)
+    for text in texts:
+        answered = counts(text, "memory_requests_total")
+        chats = [v for labels, v in answered.items() if 'route="chat"' in labels]
+        relays = [v for labels, v in answered.items() if 'route="relay"' in labels]
+        assert (sum(chats), sum(relays)) == (40, 1)
+
+
+@pytest.mark.timeout(30)
+async def test_what_one_worker_spooled_the_other_sees(
+    up: ScriptedUpstream, server: servers.Server, tmp_path: Path
+) -> None:
+    turns = 40
+    with served(tmp_path / "proxy", up.url, server.url, store__timeout="2") as program:
+        async with chatting(program.url) as chat:
+            await chat.say("u0", connection="close")
+            server.ask("CONFIG", "SET", "maxmemory", "1")
+            for n in range(1, turns):
+                response = await chat.say(f"u{n}", connection="close")
+                assert memory_of(response) == (200, "applied", "spooled" if n > 1 else None)
+                assert seen_by(up) == [f"u{k}" for k in range(n + 1)]
+            server.ask("CONFIG", "SET", "maxmemory", "0")
+            async with store_at(server.url) as store:
+                found = await history_with(store, turns, SECONDS)
+        assert min(program.counted("memory_requests_total")) > 1
+    assert contents(found.said, "user") == [f"u{n}" for n in range(turns)]
+    assert contiguous(found)

@@ -1,0 +1,345 @@
+"""Streams over the socket: the client gets every byte, history the same as of a plain answer."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import random
+import time
+import zlib
+
+import httpx
+import pytest
+
+from tests.support import raw
+from tests.support.answers import (
+    USAGE,
+    Script,
+    chat_completion,
+    chat_stream,
+    json_answer,
+    sse,
+)
+from tests.support.rig import CHAT, Rig, Talk
+from tests.support.spoken import DONE, END, HELLO, NEWLINES, SPOKEN, USED, Spoken, cuts, events
+from tests.support.words import answer, messages
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+WAYS = [("whole", "lf"), ("events", "crlf"), ("bytes", "cr"), ("random", "lf")]
+EVENTS = (("content-type", "text/event-stream"),)
+
+
+async def recorded(talk: Talk) -> list[tuple[object, ...]]:
+    """What history holds of a session's only exchange, ids and times aside."""
+    return [
+        (m.card.role, m.card.digest, m.card.tokens, m.card.choice, m.card.incomplete, m.wire, m.state)
+        for m in await talk.history()
+    ]
+
+
+@pytest.mark.parametrize(("feeding", "newline"), WAYS, ids=["-".join(way) for way in WAYS])
+@pytest.mark.parametrize("spoken", SPOKEN.values(), ids=SPOKEN)
+async def test_a_stream_arrives_whole_and_is_recorded_as_the_plain_answer_would_be(
+    one: Rig, spoken: Spoken, feeding: str, newline: str
+) -> None:
+    end = NEWLINES[newline]
+    stream, talk = spoken.with_newline(end), one.talk()
+    response = await talk.ask(
+        messages("u1"), sse(cuts(stream, feeding, end)), stream=True, n=spoken.n
+    )
+    assert response.content == stream
+    exchange = await talk.exchange(response.headers["x-memory-exchange-id"])
+    assert exchange.incomplete is spoken.incomplete
+    assert (json.loads(exchange.usage) if exchange.usage else None) == (
+        USAGE if spoken.usage else None
+    )
+    if not spoken.incomplete:
+        plain = one.talk()
+        await plain.ask(messages("u1"), json_answer(spoken.plain()), n=spoken.n)
+        assert await recorded(talk) == await recorded(plain)
+        await same_prompt(one, talk, plain)
+
+
+async def same_prompt(rig: Rig, *talks: Talk) -> None:
+    """The next request of each is the same to the upstream, which takes it."""
+    prompts = []
+    for talk in talks:
+        assert (await talk.ask(next_words(await talk.bodies()), answer("a2"))).status_code == 200
+        prompts.append(rig.up.requests[-1].body)
+    assert len(set(prompts)) == 1
+
+
+def next_words(log: list[dict[str, object]]) -> list[dict[str, object]]:
+    """What a client sends next: results where calls wait for them, else a question."""
+    calls = log[-1].get("tool_calls")
+    if isinstance(calls, list):
+        return [{"role": "tool", "tool_call_id": c["id"], "content": "r"} for c in calls]
+    return messages("u2")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, spoken in SPOKEN.items() if spoken.incomplete]
+)
+async def test_of_an_incomplete_answer_only_text_is_ever_sent_back(one: Rig, name: str) -> None:
+    talk = one.talk()
+    await talk.ask(messages("u1"), sse(cuts(SPOKEN[name].stream, "events", b"\n")), stream=True)
+    assert (await talk.ask(messages("u2"), answer("a2"))).status_code == 200
+    texts = [choice["message"]["content"] for choice in SPOKEN[name].choices]
+    assert talk.sent == " ".join(["u1", *texts, "u2"])
+
+
+# The finish waits for the commit
+
+
+def finish_of(stream: bytes) -> int:
+    """Where the line with choice 0's finish begins."""
+    return stream.rindex(b"data: ", 0, stream.index(b'"finish_reason": "stop"'))
+
+
+async def collect(talk: Talk, got: bytearray) -> None:
+    """Ask for a stream and gather it as it comes."""
+    body = json.dumps({"model": "m", "stream": True, "messages": messages("u1")}).encode()
+    async with raw.line(talk.rig.port) as line:
+        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
+        await line.head()
+        async for piece in line.chunks():
+            got += piece
+
+
+@pytest.mark.parametrize("feeding", ["whole", "events", "random"])
+async def test_the_client_never_has_the_finish_before_the_commit(one: Rig, feeding: str) -> None:
+    stream, talk, got = SPOKEN["usage-behind-the-finish"].stream, one.talk(), bytearray()
+    one.up.reply(sse(cuts(stream, feeding, b"\n")))
+    release = one.store.hold()
+    client = asyncio.create_task(collect(talk, got))
+    await asyncio.wait_for(one.store.waiting.wait(), 5)
+    async with asyncio.timeout(5):
+        while len(got) < finish_of(stream):  # what was sent before may still be on its way
+            await one.client.get("/v1/models")
+    await one.client.get("/v1/models")  # the proxy has had every occasion to say more
+    assert b'"finish_reason": "stop"}' not in got
+    assert stream.startswith(got)
+    assert len(await talk.history()) == 0
+    release.set()
+    await client
+    assert got == stream
+    assert len(await talk.history()) == 2
+
+
+async def test_of_a_plain_answer_the_last_byte_waits_for_the_commit(one: Rig) -> None:
+    talk = one.talk()
+    script = json_answer(chat_completion("hello"))
+    whole = b"".join(piece for piece in script.pieces if isinstance(piece, bytes))
+    one.up.reply(Script(pieces=[whole[:40], whole[40:]], framing="chunked"))
+    release = one.store.hold()
+    body = json.dumps({"model": "m", "messages": messages("u1")}).encode()
+    async with raw.line(one.port) as line:
+        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
+        assert (await line.head())[0] == 200
+        chunks, got = line.chunks(), b""
+        while len(got) < len(whole) - 1:
+            got += await anext(chunks)
+        await asyncio.wait_for(one.store.waiting.wait(), 5)
+        assert got == whole[:-1]
+        release.set()
+        assert got + b"".join([chunk async for chunk in chunks]) == whole
+    assert len(await talk.history()) == 2
+
+
+async def test_usage_is_recorded_before_the_stream_ends(one: Rig) -> None:
+    talk, got, more = one.talk(), bytearray(), asyncio.Event()
+    one.up.reply(sse([events(*HELLO, END), more, events(USED) + DONE]))
+    release = one.store.hold()
+    client = asyncio.create_task(collect(talk, got))
+    await asyncio.wait_for(one.store.waiting.wait(), 5)
+    release.set()
+    release = one.store.hold()
+    more.set()
+    await asyncio.wait_for(one.store.waiting.wait(), 5)  # the second write
+    assert b"[DONE]" not in got
+    (exchange,) = [commit.exchange.id for commit in one.store.commits]
+    assert (await talk.exchange(exchange)).usage is None
+    release.set()
+    await client
+    assert (bytes(got), len(one.store.amendments)) == (events(*HELLO, END, USED) + DONE, 1)
+    assert json.loads((await talk.exchange(exchange)).usage or b"") == USAGE
+
+
+async def test_a_slow_commit_delays_only_the_finish(one: Rig) -> None:
+    pause = 0.05
+    stream, talk, times = [*events_of(20), END, b""], one.talk(), []
+    one.up.reply(sse([events(x) if x else DONE for x in stream]))
+    release = one.store.hold()
+    asyncio.get_running_loop().call_later(0.25, release.set)
+    body = {"model": "m", "stream": True, "messages": messages("u1")}
+    begun = time.perf_counter()
+    async with one.client.stream("POST", CHAT, json=body, headers=talk.all_headers) as response:
+        async for piece in response.aiter_raw():
+            times.append((piece, time.perf_counter() - begun))
+    early = b"".join(piece for piece, when in times if when < 0.25 - pause)
+    late = b"".join(piece for piece, when in times if when >= 0.25 - pause)
+    assert early == b"".join(events(x) for x in events_of(20))
+    assert late == events(END) + DONE
+
+
+def events_of(count: int) -> list[object]:
+    return [*HELLO, *HELLO[1:] * (count // 2)]
+
+
+async def test_the_next_request_sees_the_exchange_as_soon_as_the_stream_has_ended(
+    every: Rig,
+) -> None:
+    talk = every.talk()
+    for turn in range(1, 6):
+        before = " ".join(f"u{n} a{n}" for n in range(1, turn))
+        sent = await talk.say(f"u{turn}", f"a{turn}", stream=True)
+        assert sent == f"{before} u{turn}".strip()
+
+
+# What upstreams do all the same
+
+
+@pytest.mark.parametrize("feeding", ["whole", "bytes", "random"])
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "x-gzip"])
+async def test_a_stream_compressed_against_our_wish_is_read_and_recorded(
+    one: Rig, coding: str, feeding: str
+) -> None:
+    stream, talk = SPOKEN["text"].stream, one.talk()
+    packed = zlib.compress(stream) if coding == "deflate" else gzip.compress(stream)
+    one.up.reply(sse(cuts(packed, feeding, b"\n"), headers=(*EVENTS, ("content-encoding", coding))))
+    response = await talk.ask(messages("u1"), stream=True)
+    assert response.content == stream
+    assert "content-encoding" not in response.headers
+    assert (await talk.bodies())[1]["content"] == "Hello"
+
+
+async def test_a_compressed_stream_is_not_held_back_until_its_end(one: Rig) -> None:
+    packer, hold, talk = zlib.compressobj(wbits=31), asyncio.Event(), one.talk()
+    first = packer.compress(events(*HELLO)) + packer.flush(zlib.Z_SYNC_FLUSH)
+    rest = packer.compress(events(END) + DONE) + packer.flush()
+    one.up.reply(sse([first, hold, rest], headers=(*EVENTS, ("content-encoding", "gzip"))))
+    body = json.dumps({"model": "m", "stream": True, "messages": messages("u1")}).encode()
+    async with raw.line(one.port) as line:
+        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
+        await line.head()
+        chunks, got = line.chunks(), b""
+        while len(got) < len(events(*HELLO)):
+            got += await anext(chunks)
+        hold.set()
+        got += b"".join([chunk async for chunk in chunks])
+    assert got == events(*HELLO, END) + DONE
+
+
+async def test_a_plain_answer_compressed_against_our_wish_is_recorded(one: Rig) -> None:
+    talk = one.talk()
+    packed = gzip.compress(json.dumps(chat_completion("hello")).encode())
+    one.up.reply(Script(headers=(("content-encoding", "gzip"),), pieces=[packed]))
+    response = await talk.ask(messages("u1"))
+    assert response.json()["choices"][0]["message"]["content"] == "hello"
+    assert (await talk.bodies())[1]["content"] == "hello"
+
+
+async def test_what_cannot_be_read_is_passed_on_unread_and_not_recorded(one: Rig) -> None:
+    talk = one.talk()
+    packed = random.Random(3).randbytes(500)
+    one.up.reply(Script(headers=(*EVENTS, ("content-encoding", "x-own")), pieces=[packed]))
+    body = json.dumps({"model": "m", "stream": True, "messages": messages("u1")}).encode()
+    answered = await raw.ask(one.port, "POST", CHAT, talk.all_headers.items(), body)
+    assert (answered.body, answered.get("content-encoding")) == (packed, b"x-own")
+    assert answered.get("x-memory-reason") == b"encoded_body"
+    assert answered.get("x-memory-exchange-id") is None
+    assert await talk.history() == []
+
+
+async def test_a_plain_answer_to_a_request_for_a_stream_is_recorded(one: Rig) -> None:
+    talk = one.talk()
+    response = await talk.ask(messages("u1"), answer("a1"), stream=True)
+    assert response.headers["content-type"] == "application/json"
+    assert await talk.log() == "u1 a1"
+
+
+async def test_a_stream_that_answers_a_plain_request_is_recorded(one: Rig) -> None:
+    talk = one.talk()
+    script = sse(chat_stream(["a1-one"]), headers=(("content-type", "TEXT/Event-Stream;x=y"),))
+    await talk.ask(messages("u1"), script)
+    assert await talk.log() == "u1 a1"
+
+
+async def test_the_content_type_of_a_stream_need_not_be_json(one: Rig) -> None:
+    talk = one.talk()
+    body = json.dumps(chat_completion("a1-one")).encode()
+    await talk.ask(messages("u1"), Script(headers=(("content-type", "text/plain"),), pieces=[body]))
+    assert await talk.log() == "u1 a1"
+
+
+# Breaks
+
+
+@pytest.mark.parametrize("name", ["text", "usage-behind-the-finish"])
+async def test_a_break_before_the_finish_is_passed_on_and_nothing_is_recorded(
+    one: Rig, name: str
+) -> None:
+    stream, talk = SPOKEN[name].stream, one.talk()
+    one.up.reply(sse([stream], cut=finish_of(stream) - 10))
+    with pytest.raises(httpx.RemoteProtocolError):
+        await talk.ask(messages("u1"), stream=True)
+    assert await talk.history() == []
+
+
+async def test_a_break_behind_the_finish_leaves_a_complete_record(one: Rig) -> None:
+    stream, talk = SPOKEN["usage-behind-the-finish"].stream, one.talk()
+    one.up.reply(sse([stream], cut=stream.index(b'"usage"')))
+    with pytest.raises(httpx.RemoteProtocolError):
+        await talk.ask(messages("u1"), stream=True)
+    assert [(m.card.role, m.card.incomplete) for m in await talk.history()] == [
+        ("user", False),
+        ("assistant", False),
+    ]
+
+
+async def test_what_a_client_that_left_had_received_is_recorded_as_incomplete(every: Rig) -> None:
+    talk = every.talk()
+    every.up.reply(sse([events(*HELLO)], hang="body"))
+    body = json.dumps({"model": "m", "stream": True, "messages": messages("u1")}).encode()
+    async with raw.line(every.port) as line:
+        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
+        await line.head()
+        await anext(line.chunks())
+    await asyncio.wait_for(every.up.requests[-1].gone.wait(), 5)
+    async with asyncio.timeout(5):
+        while not await talk.history():
+            await asyncio.sleep(0.005)
+    assert (await talk.bodies())[1]["content"] == "Hello"
+    assert [m.card.incomplete for m in await talk.history()] == [False, True]
+
+
+async def test_a_client_that_leaves_before_the_first_byte_leaves_nothing(one: Rig) -> None:
+    talk, hold = one.talk(), asyncio.Event()
+    one.up.reply(sse([hold, events(*HELLO)]))
+    body = json.dumps({"model": "m", "stream": True, "messages": messages("u1")}).encode()
+    async with raw.line(one.port) as line:
+        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
+        await line.head()
+    await asyncio.wait_for(one.up.requests[-1].gone.wait(), 5)
+    assert await talk.say("u2", "a2") == "u2"
+    assert await talk.log() == "u2 a2"
+
+
+async def test_a_patient_profile_finishes_the_answer_for_a_client_that_left(one: Rig) -> None:
+    talk, hold = one.talk(**{"x-memory-profile": "patient"}), asyncio.Event()
+    one.up.reply(sse([events(HELLO[0]), hold, events(*HELLO[1:], END) + DONE]))
+    body = json.dumps({"model": "m", "stream": True, "messages": messages("u1")}).encode()
+    async with raw.line(one.port) as line:
+        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
+        await line.head()
+        await anext(line.chunks())
+    await one.client.get("/v1/models")
+    hold.set()
+    await asyncio.wait_for(one.up.requests[0].answered.wait(), 5)
+    async with asyncio.timeout(5):
+        while not await talk.history():
+            await asyncio.sleep(0.005)
+    assert [m.card.incomplete for m in await talk.history()] == [False, False]
+    assert (await talk.bodies())[1]["content"] == "Hello"

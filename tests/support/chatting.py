@@ -1,0 +1,92 @@
+"""Chats as an application has them, and waiting for what becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from proxy.memory.store import Store
+from tests.support.inside import AUTHORIZATION, Recorded, recorded
+from tests.support.running import Running
+from tests.support.upstream import ScriptedUpstream
+
+POLL = 0.005
+
+
+def asked(text: str, *, stream: bool = False) -> dict[str, Any]:
+    said = [{"role": "user", "content": text}]
+    return {"model": "scripted-1", "stream": stream, "messages": said}
+
+
+@dataclass
+class Chat:
+    """Talks to one URL, and notes how long each answer took."""
+
+    client: httpx.AsyncClient
+    seconds: float = 0.0
+
+    async def say(self, text: str, session: str = "s", **headers: str) -> httpx.Response:
+        fields = {"x-session-id": session, "authorization": AUTHORIZATION}
+        fields |= {name.replace("_", "-"): value for name, value in headers.items()}
+        began = time.perf_counter()
+        response = await self.client.post(
+            "/v1/chat/completions", json=asked(text, stream=True), headers=fields
+        )
+        self.seconds = time.perf_counter() - began
+        return response
+
+
+@asynccontextmanager
+async def chatting(url: str) -> AsyncIterator[Chat]:
+    async with httpx.AsyncClient(base_url=url, timeout=20) as client:
+        yield Chat(client)
+
+
+def memory_of(response: httpx.Response) -> tuple[int, str, str | None]:
+    """Status of the answer, of memory, and the reason."""
+    assert response.status_code != 200 or response.text.endswith("data: [DONE]\n\n")
+    headers = response.headers
+    return response.status_code, headers["x-memory-status"], headers.get("x-memory-reason")
+
+
+def seen_by(up: ScriptedUpstream) -> list[str]:
+    """The user messages of the newest request, oldest first."""
+    messages = up.requests[-1].messages
+    return [message["content"] for message in messages if message["role"] == "user"]
+
+
+def metric(running: Running, name: str) -> float:
+    """The sum of a metric over its labels."""
+    lines = running.application._telemetry.render().decode().splitlines()
+    samples = [line for line in lines if line.startswith((f"{name} ", f"{name}{{"))]
+    assert samples or any(line.startswith(f"# TYPE {name} ") for line in lines), name
+    return sum(float(line.rpartition(" ")[2]) for line in samples)
+
+
+async def eventually(true: Callable[[], Awaitable[bool]], seconds: float) -> float:
+    """How long it took to become true; fails after so many seconds."""
+    began = time.perf_counter()
+    while not await true():
+        took = time.perf_counter() - began
+        assert took < seconds, f"not so after {seconds:g} s"
+        await asyncio.sleep(POLL)
+    return time.perf_counter() - began
+
+
+async def history_with(store: Store, count: int, seconds: float, session: str = "s") -> Recorded:
+    """A session's history once so many exchanges are in it."""
+    found = Recorded([], [], [], [])
+
+    async def enough() -> bool:
+        nonlocal found
+        found = await recorded(store, session)
+        return len(found.exchanges) >= count
+
+    await eventually(enough, seconds)
+    return found

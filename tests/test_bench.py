@@ -1,0 +1,107 @@
+"""The benchmark runs from end to end, and its table has a number wherever there is one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import main, run
+from bench.plan import QUICK, Level, Plan, Row, rows, sessions
+from bench.requests import Requests
+from bench.single import Single
+from bench.streams import Open
+from bench.suite import AtLevel, Result, steps
+from bench.table import report
+
+TINY = Plan(
+    sizes=(0, 20),
+    rounds=1,
+    pairs=3,
+    levels=(
+        Level(1, runs=1, chunks=5, interval=0.001),
+        Level(4, runs=1, chunks=8, interval=0.005),
+    ),
+    redis=False,
+)
+NUMBER = re.compile(r"-?[\d,]+(\.\d+)?")
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+@pytest.mark.slow
+def test_a_tiny_run_fills_the_whole_table(capfd: pytest.CaptureFixture[str]) -> None:
+    results = run(TINY)
+    head, _, direct, *lines = report(results).split("\n\n")[0].splitlines()
+    assert len(cells(head)) == 9
+    assert [cells(line)[0] for line in lines] == [
+        "bare pass-through",
+        "proxy, no session",
+        "session of 0, SQLite",
+        "session of 20, SQLite",
+    ]
+    for line in lines:
+        assert all(NUMBER.fullmatch(cell) for cell in cells(line)[1:])
+    assert [bool(cell) for cell in cells(direct)[1:]] == [True, True, False, True, True] + 3 * [
+        False
+    ]
+    with_memory = [result.single.memory.keys() for result in results]
+    assert with_memory == [{"none"}, {"none"}, {"empty"}, {"applied"}]
+    assert "session of 20" in capfd.readouterr().err
+
+
+def test_every_step_is_announced_for_the_progress_bar() -> None:
+    assert steps(TINY) == 1 + 4 + 4
+    assert steps(QUICK) > steps(TINY)
+
+
+def test_a_session_is_used_only_while_it_keeps_its_size() -> None:
+    assert sessions(TINY, 20) == 3 + 1 + 4
+    assert sessions(TINY, 20_000) == 1
+    requests = Requests(TINY, Row("proxy", "sqlite", 20))
+    names = [requests.plain().partition(b"x-session-id: ")[2].split(b"\r\n")[0] for _ in range(9)]
+    assert len(set(names)) == 8
+
+
+def test_a_new_session_is_never_used_twice_and_none_has_no_header() -> None:
+    fresh = Requests(TINY, Row("proxy", "sqlite", 0))
+    assert fresh.plain() != fresh.plain()
+    assert b"x-session-id" not in Requests(TINY, Row("proxy")).plain()
+
+
+def result(row: Row, through: float, memory: str) -> Result:
+    single = Single([0.001, 0.001], [through, through], cpu=0.004)
+    level = AtLevel(Level(2, 1, 5, 0.1), Open([0.001]), Open([0.003], 0.01, 100, 3 << 20))
+    level.through.memory[memory] += 2
+    return Result(row, single, [level], idle_rss=1 << 20)
+
+
+def test_the_table_adds_up() -> None:
+    *_, line = report([result(Row("proxy"), 0.0025, "none")]).split("\n\n")[0].splitlines()
+    assert cells(line) == ["proxy, no session", "1.50", "1.50", "2,000", "2.00", "100", "1,024"]
+
+
+def test_memory_that_failed_is_said_below_the_table() -> None:
+    text = report([result(Row("proxy", "redis", 20), 0.002, "degraded")])
+    assert "session of 20, Redis: 2 of 2 answers went without memory." in text
+
+
+def test_all_rows_of_the_full_plan_are_different() -> None:
+    names = [row.name for row in rows(Plan())]
+    assert len(names) == len(set(names)) == 12
+
+
+def test_an_unknown_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--nonsense"])
+    assert ended.value.code == 2
+    assert "--quick" in capsys.readouterr().err
+
+
+def test_the_readme_beside_it_names_every_option_and_column() -> None:
+    text = (Path(__file__).parents[1] / "bench" / "README.md").read_text(encoding="utf-8")
+    for word in ("--quick", "--write", "--no-redis", "added ms", "CPU µs", "kB / open stream"):
+        assert word in text

@@ -39,7 +39,6 @@ from proxy.wire.body import Receive
 from proxy.wire.relay import Delivery, Send
 from proxy.wire.upstream import Upstream, UpstreamOptions, open_upstream
 
-
 CLEANING_UP = 1.0
 """Seconds beside a commit's that a cancelled request may take to end."""
 

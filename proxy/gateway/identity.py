@@ -94,15 +94,16 @@ class Reader:
         if path_session is None and self._telling.isdisjoint(fields):
             return NOBODY
         session = _session(fields, path_session, self._aliases)
+        mode = cast("Mode", _word(fields, "X-Memory-Mode", MODES) or "on")
         return Identity(
             session=session,
             user=_id(fields, b"x-user-id", invalid_user_id) or _alias(fields, self._aliases.user),
-            mode=cast("Mode", _word(fields, "X-Memory-Mode", MODES) or "on"),
+            mode=mode,
             profile=_text(fields, b"x-memory-profile"),
             max_tokens=_number(fields, "X-Memory-Max-Tokens"),
             history=cast("History | None", _word(fields, "X-Memory-History", HISTORIES)),
             rewind=_number(fields, "X-Memory-Rewind") or 0,
-            idempotency_key=_idempotency_key(fields) if session else None,
+            idempotency_key=_idempotency_key(fields) if session and mode != "off" else None,
             retry=fields.get(RETRIES, b"0") not in (b"0", b""),
         )
 

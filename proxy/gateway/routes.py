@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from urllib.parse import unquote
 
 _PATH = re.compile(
     rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?=/deployments/))(?P<rest>/.*)?",
     re.DOTALL,
 )
+_STEPS = re.compile(r"[/\\]")
 _DEPLOYMENT = re.compile(rb"/deployments/[^/]+(?=/)")
 
 
@@ -31,7 +33,13 @@ class Route:
         return self.name == "chat/completions"
 
     def allowed_by(self, names: tuple[str, ...]) -> bool:
-        """Is the path one of these, or below one (``models/gpt-4o``)?"""
+        """Is the path one of these, or below one (``models/gpt-4o``)?
+
+        One that climbs out again is none, however it is spelled: an upstream might follow it.
+        """
+        plain = unquote(unquote(self.name))
+        if any(step.partition(";")[0] in (".", "..") for step in _STEPS.split(plain)):
+            return False
         return any(self.name == name or self.name.startswith(f"{name}/") for name in names)
 
 

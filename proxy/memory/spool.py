@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -62,7 +62,7 @@ class Spool:
         """Create the file (mode 0600) if need be."""
         with _mapped():
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            _create(self._path)
             self._db = self._connect()
             self._db.executescript(_SCHEMA)
             self._look = self._connect()
@@ -172,6 +172,13 @@ class Spool:
                 db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
+
+
+def _create(path: Path) -> None:
+    """An empty file that only we can read.  One that exists is not opened: closing it again would
+    drop the locks that SQLite holds on it in this process (POSIX record locks)."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 @contextmanager

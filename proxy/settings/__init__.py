@@ -14,7 +14,7 @@ nothing outside the process but the configuration file.
 from __future__ import annotations
 
 from proxy.settings.display import effective, without_credentials
-from proxy.settings.load import load
+from proxy.settings.load import SettingsError, load
 from proxy.settings.memory import ProfileSettings
 from proxy.settings.model import Settings
 from proxy.settings.sections import (
@@ -25,7 +25,6 @@ from proxy.settings.sections import (
     TenancySettings,
     UpstreamSettings,
 )
-from proxy.settings.sources import SettingsError
 
 __all__ = [
     "ClientSettings",

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import tomllib
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
+from pydantic_settings import PydanticBaseSettingsSource
 
-from proxy.settings.model import Location, Settings, conflicts
-from proxy.settings.sources import (
-    CONFIG,
-    SettingsError,
-    Source,
-    children,
-    command_line,
-    environment,
-    file,
-)
+from proxy.settings.model import CONFLICT, Location, Settings
+from proxy.settings.sources import CONFIG, CommandLine, ConfigFile, Environment, settings_in
 
 # Kinds of errors whose input is a plain number, word or switch: safe and helpful to repeat.
 _REPEATED = ("int_", "float_", "bool_", "literal_", "greater_", "less_", "finite_")
+
+_SENTENCES = {
+    "model_type": "must be a table",
+    "dict_type": "must be a table",
+    "tuple_type": 'must be a list such as ["a", "b"]',
+    "missing": "is missing",
+}
+
+
+class SettingsError(Exception):
+    """The configuration is wrong.  ``problems`` has one line each, all there are."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__(problems)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(self.problems)
 
 
 def load(
@@ -35,78 +46,40 @@ def load(
     ``overrides`` has dotted names (``server.port``).  ``config`` None means the file that the
     environment names, if any.  Raises SettingsError with all problems there are.
     """
-    environ = environ or {}
-    if config is None and environ.get(CONFIG):
+    flags, variables = CommandLine(overrides or {}), Environment(environ or {})
+    sources: list[PydanticBaseSettingsSource] = [flags, variables]
+    problems = variables.problems
+    if config is None and environ and environ.get(CONFIG):
         config = Path(environ[CONFIG])
-    sources = (file(config), environment(environ), command_line(overrides or {}))
-    problems = [problem for source in sources for problem in source.problems]
-    sections, told = _check(_tree(sources))
-    names = {place: name for source in sources for place, name in source.names.items()}
-    problems += [f"{_name(place, names)}: {text}" for place, text in told]
+    try:
+        sources += [ConfigFile(config)] if config else []
+    except OSError as error:
+        problems.append(f"--config {config}: {error.strerror or error}")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problems.append(f"--config {config}: is not TOML: {error}")
+    try:
+        settings = Settings(_build_sources=(tuple(sources), {}))  # type: ignore[call-arg]
+    except ValidationError as error:
+        names = variables.names | flags.names
+        problems += (_told(details, names) for details in error.errors(include_url=False))
     if problems:
         raise SettingsError(tuple(dict.fromkeys(problems)))
-    return Settings.model_validate(sections)
+    return settings
 
 
-def _tree(sources: Iterable[Source]) -> dict[str, object]:
-    tree: dict[str, object] = {}
-    for source in sources:
-        for place, value in source.values.items():
-            _put(tree, place, value)
-    return tree
-
-
-def _put(tree: dict[str, object], place: Location, value: object) -> None:
-    """A later source replaces values; what stands where a table belongs gives way to it."""
-    for step in map(str, place[:-1]):
-        below = tree.get(step)
-        if not isinstance(below, dict):
-            below = tree[step] = {}
-        tree = below
-    tree[str(place[-1])] = value
-
-
-def _check(tree: Mapping[str, object]) -> tuple[dict[str, object], list[tuple[Location, str]]]:
-    """The sections that are right, and what is wrong with and between them.
-
-    Section by section, so that one wrong value does not hide what is wrong elsewhere.
-    """
-    good: dict[str, object] = {}
-    told: list[tuple[Location, str]] = []
-    for name, value in tree.items():
-        kind = (children(()) or {}).get(name)
-        if kind is None:
-            told.append(((name,), _unknown((name,))))
-            continue
-        try:
-            good[name] = _validated(kind, value)
-        except ValidationError as error:
-            told.extend(_told(name, error.errors(include_url=False)))
-    broken = tree.keys() - good.keys()
-    told.extend(conflicts(Settings.model_construct(**good), broken))  # type: ignore[arg-type]
-    return good, told
-
-
-def _validated(kind: Any, value: object) -> object:
-    adapter: TypeAdapter[object] = TypeAdapter(kind)
-    return adapter.validate_python(value)
-
-
-def _told(section: str, errors: Iterable[ErrorDetails]) -> Iterator[tuple[Location, str]]:
-    for error in errors:
-        place: Location = (section, *(step for step in error["loc"] if step != "[key]"))
-        yield place, _sentence(place, error)
+def _told(error: ErrorDetails, names: Mapping[Location, str]) -> str:
+    found = error["loc"][1:] if error["type"] == CONFLICT else error["loc"]
+    place = tuple(step for step in found if step != "[key]")
+    return f"{_name(place, names)}: {_sentence(place, error)}"
 
 
 def _sentence(place: Location, error: ErrorDetails) -> str:
     kind, message = error["type"], error["msg"]
     if kind == "extra_forbidden":
         return _unknown(place)
-    if kind in ("model_type", "dict_type"):
-        return "must be a table"
-    if kind == "missing":
-        return "is missing"
-    if error["loc"] and error["loc"][-1] == "[key]":
+    if kind in _SENTENCES:
+        return _SENTENCES[kind]
+    if error["loc"][-1] == "[key]":
         return "must be a name of the characters a-z, 0-9, _ and -"
     message = message.removeprefix("Value error, ").replace("Input should be", "must be")
     message = message[0].lower() + message[1:]
@@ -114,8 +87,7 @@ def _sentence(place: Location, error: ErrorDetails) -> str:
 
 
 def _unknown(place: Location) -> str:
-    known = children(place[:-1]) or {}
-    close = get_close_matches(str(place[-1]), list(known), n=1)
+    close = get_close_matches(str(place[-1]), settings_in(place[:-1]), n=1)
     if not close:
         return "unknown setting"
     return f"unknown setting; did you mean {'.'.join(map(str, (*place[:-1], close[0])))}?"
@@ -123,10 +95,8 @@ def _unknown(place: Location) -> str:
 
 def _name(place: Location, names: Mapping[Location, str]) -> str:
     """What the author of the value at ``place`` calls it: the longest part of it that was named."""
-    for length in range(len(place), 0, -1):
-        name = names.get(place[:length])
-        if name is not None:
-            return name + "".join(
-                f"[{step}]" if isinstance(step, int) else f".{step}" for step in place[length:]
-            )
-    return ".".join(map(str, place))
+    above = next((n for n in range(len(place), 0, -1) if place[:n] in names), 0)
+    name = names.get(place[:above], "")
+    for step in place[above:]:
+        name += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return name.removeprefix(".")

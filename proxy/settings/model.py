@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from proxy.settings.memory import ProfileSettings, inherit
 from proxy.settings.sections import (
     ClientSettings,
-    Section,
     ServerSettings,
     SpoolSettings,
     StoreSettings,
@@ -23,102 +24,108 @@ from proxy.settings.sections import (
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
 ProfileName = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
+ValueT = TypeVar("ValueT")
+
+PREFIX = "MEMORY_PROXY_"
+CONFLICT = "conflict"
+"""The kind of an error between sections; its whole place follows the section that found it."""
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", "0.0.0.0", "::"})
 
 
-class Settings(Section):
-    """Every setting, checked.  ``Settings()`` are the defaults.  Can be pickled."""
+class Settings(BaseSettings):
+    """Every setting, checked.  ``Settings()`` are the defaults.  Can be pickled.
+
+    A rule between sections is checked with the last of them, which knows those before it that are
+    right in themselves: so it can be told together with all that is wrong elsewhere.
+    """
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        case_sensitive=True,
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+    )
 
     server: ServerSettings = ServerSettings()
-    upstream: UpstreamSettings = UpstreamSettings()
     store: StoreSettings = StoreSettings()
     spool: SpoolSettings = SpoolSettings()
     tenancy: TenancySettings = TenancySettings()
-    clients: tuple[ClientSettings, ...] = ()
     memory: ProfileSettings = ProfileSettings()
     profiles: dict[ProfileName, ProfileSettings] = Field(default_factory=dict)
+    clients: tuple[ClientSettings, ...] = ()
+    upstream: UpstreamSettings = UpstreamSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Settings made in code are what the code says; ``load`` brings sources of its own."""
+        return (init_settings,)
 
     def profile(self, name: str | None) -> ProfileSettings | None:
         """The profile of that name; [memory] for None; None where there is no such profile."""
         return self.memory if name is None else self.profiles.get(name)
 
-    @field_validator("profiles", mode="after")
+    @field_validator("profiles")
     @classmethod
     def _inherit(
         cls, profiles: dict[str, ProfileSettings], info: ValidationInfo
     ) -> dict[str, ProfileSettings]:
         memory = info.data.get("memory")
-        if not isinstance(memory, ProfileSettings):
+        if memory is None:
             return profiles  # [memory] itself is wrong, and that has been said
         return {name: inherit(memory, profile) for name, profile in profiles.items()}
 
-    @model_validator(mode="after")
-    def _agree(self) -> Settings:
-        problems = list(conflicts(self, broken=()))
+    @field_validator("clients", "upstream")
+    @classmethod
+    def _agree(cls, value: ValueT, info: ValidationInfo) -> ValueT:
+        problems = [
+            InitErrorDetails(type=PydanticCustomError(CONFLICT, text), loc=place, input=None)
+            for place, text in _RULES[str(info.field_name)](value, info.data)
+        ]
         if problems:
-            raise ValueError(
-                "; ".join(f"{'.'.join(map(str, place))}: {text}" for place, text in problems)
-            )
-        return self
+            raise ValidationError.from_exception_data(cls.__name__, problems)
+        return value
 
 
-class _Rule(NamedTuple):
-    sections: frozenset[str]
-    check: Callable[[Settings], Iterator[Problem]]
-
-
-def conflicts(settings: Settings, broken: Iterable[str]) -> Iterator[Problem]:
-    """What is wrong between sections that are right in themselves.
-
-    Rules that look at a ``broken`` section are left out: its values are not the user's.
-    """
-    skip = frozenset(broken)
-    for rule in _RULES:
-        if not rule.sections & skip:
-            yield from rule.check(settings)
-
-
-def _clients_exist(settings: Settings) -> Iterator[Problem]:
-    if settings.tenancy.mode == "clients" and not settings.clients:
-        yield ("tenancy", "mode"), '"clients" needs at least one [[clients]]'
-
-
-def _clients_have_a_key_to_spend(settings: Settings) -> Iterator[Problem]:
-    if settings.tenancy.mode == "clients" and settings.upstream.api_key is None:
-        yield ("upstream", "api_key"), 'is needed with tenancy.mode = "clients"'
-
-
-def _clients_are_distinct(settings: Settings) -> Iterator[Problem]:
-    names = Counter(client.name for client in settings.clients)
-    digests = Counter(digest for client in settings.clients for digest in client.key_sha256)
-    for index, client in enumerate(settings.clients):
+def _clients(clients: tuple[ClientSettings, ...], above: Mapping[str, Any]) -> Iterator[Problem]:
+    names = Counter(client.name for client in clients)
+    digests = Counter(digest for client in clients for digest in client.key_sha256)
+    for index, client in enumerate(clients):
         if names[client.name] > 1:
             yield ("clients", index, "name"), f'"{client.name}" names more than one client'
         if any(digests[digest] > 1 for digest in client.key_sha256):
             yield ("clients", index, "key_sha256"), "holds a hash that is listed twice"
-
-
-def _clients_name_profiles(settings: Settings) -> Iterator[Problem]:
-    for index, client in enumerate(settings.clients):
         for name in client.profiles:
-            if name != "*" and name not in settings.profiles:
+            if name not in {"*", *above.get("profiles", client.profiles)}:
                 yield ("clients", index, "profiles"), f'there is no [profiles.{name}]; "*" is all'
+    if not clients and "tenancy" in above and above["tenancy"].mode == "clients":
+        yield ("tenancy", "mode"), '"clients" needs at least one [[clients]]'
 
 
-def _upstream_is_somebody_else(settings: Settings) -> Iterator[Problem]:
-    url, server = urlsplit(settings.upstream.url), settings.server
-    port = url.port or (443 if url.scheme == "https" else 80)
-    host = server.host.lower()
-    here = _LOOPBACK if host in _LOOPBACK else {host}
-    if port == server.port and url.hostname in here:
+def _upstream(upstream: UpstreamSettings, above: Mapping[str, Any]) -> Iterator[Problem]:
+    tenancy, server = above.get("tenancy"), above.get("server")
+    if tenancy and tenancy.mode == "clients" and upstream.api_key is None:
+        yield ("upstream", "api_key"), 'is needed with tenancy.mode = "clients"'
+    if server and _is_ours(upstream.url, server):
         yield ("upstream", "url"), "is the address of this proxy itself: it would call itself"
 
 
-_RULES = (
-    _Rule(frozenset({"tenancy", "clients"}), _clients_exist),
-    _Rule(frozenset({"tenancy", "upstream"}), _clients_have_a_key_to_spend),
-    _Rule(frozenset({"clients"}), _clients_are_distinct),
-    _Rule(frozenset({"clients", "profiles"}), _clients_name_profiles),
-    _Rule(frozenset({"upstream", "server"}), _upstream_is_somebody_else),
-)
+def _is_ours(url: str, server: ServerSettings) -> bool:
+    there, host = urlsplit(url), server.host.lower()
+    port = there.port or (443 if there.scheme == "https" else 80)
+    return port == server.port and there.hostname in (_LOOPBACK if host in _LOOPBACK else {host})
+
+
+_RULES: Mapping[str, Callable[[Any, Mapping[str, Any]], Iterator[Problem]]] = {
+    "clients": _clients,
+    "upstream": _upstream,
+}

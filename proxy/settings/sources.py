@@ -1,27 +1,24 @@
-"""Where settings come from: raw values by place, each with the name its author knows it by.
+"""Where settings come from: the sources of pydantic-settings, and what their authors call things.
 
-Knows the spelling of flags, variables and TOML, and which places exist; must not know which values
-are right.
+Knows the spelling of flags, variables and TOML; must not know which values are right.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
-import types
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Union, get_args, get_origin
+from typing import Any, get_args
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_settings import EnvSettingsSource, InitSettingsSource, TomlConfigSettingsSource
 
-from proxy.settings.model import Location, Settings
+from proxy.settings.display import effective
+from proxy.settings.model import PREFIX, Location, Settings
 
-PREFIX = "MEMORY_PROXY_"
-CONFIG = "MEMORY_PROXY_CONFIG"
+CONFIG = f"{PREFIX}CONFIG"
 
 SHORT_NAMES: Mapping[str, Location] = {
     "UPSTREAM": ("upstream", "url"),
@@ -46,146 +43,89 @@ _KUBERNETES = re.compile(r"SERVICE_(HOST|PORT)(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\
 _KUBERNETES_PORT = re.compile(r"(tcp|udp|sctp)://")
 
 
-class SettingsError(Exception):
-    """The configuration is wrong.  ``problems`` has one line each, all there are."""
-
-    def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__(problems)
-        self.problems = problems
-
-    def __str__(self) -> str:
-        return "\n".join(self.problems)
-
-
-@dataclass(slots=True)
-class Source:
-    """Values by place, how their author calls those places, and what could not even be read."""
-
-    values: dict[Location, object] = field(default_factory=dict)
-    names: dict[Location, str] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-
-    def add(self, place: Location, name: str, value: object) -> None:
-        self.values[place] = value
-        self.names[place] = name
-
-
-def command_line(overrides: Mapping[str, object]) -> Source:
+class CommandLine(InitSettingsSource):
     """Dotted names and values; None is a flag that was not given."""
-    source = Source()
-    for dotted, value in overrides.items():
-        if value is not None:
-            source.add(tuple(dotted.split(".")), FLAGS.get(dotted, dotted), value)
-    return source
+
+    def __init__(self, overrides: Mapping[str, object]) -> None:
+        self.names: dict[Location, str] = {}
+        tree: dict[str, Any] = {}
+        for dotted, value in overrides.items():
+            if value is not None:
+                *above, last = place = tuple(dotted.split("."))
+                table = tree
+                for step in above:
+                    table = table.setdefault(step, {})
+                table[last] = value
+                self.names[place] = FLAGS.get(dotted, dotted)
+        super().__init__(Settings, tree)
 
 
-def file(path: Path | None) -> Source:
-    source = Source()
-    if path is None:
-        return source
-    try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        source.problems.append(f"--config {path}: {error.strerror or error}")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        source.problems.append(f"--config {path}: is not TOML: {error}")
-    else:
-        for place, value in _leaves(tree):
-            source.add(place, ".".join(map(str, place)), value)
-    return source
-
-
-def environment(environ: Mapping[str, str]) -> Source:
+class Environment(EnvSettingsSource):
     """The variables under our prefix.  Empty ones count as not set, as compose files write them."""
-    source = Source()
-    for variable in sorted(environ):
-        name, text = variable.removeprefix(PREFIX), environ[variable].strip()
-        if not variable.startswith(PREFIX) or variable == CONFIG or not text:
-            continue
-        if _KUBERNETES.fullmatch(name) or (name == "PORT" and _KUBERNETES_PORT.match(text)):
-            continue
-        _read_variable(source, variable, name, text)
-    return source
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.names: dict[Location, str] = {}
+        self.problems: list[str] = []
+        self._environ = environ
+        super().__init__(Settings)
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        """The variables as the library wants them: no short names, and none that it overlooks."""
+        found: dict[str, str | None] = {}
+        for variable in sorted(self._environ):
+            name, text = variable.removeprefix(PREFIX), self._environ[variable].strip()
+            if not variable.startswith(PREFIX) or variable == CONFIG or not text:
+                continue
+            if _KUBERNETES.fullmatch(name) or (name == "PORT" and _KUBERNETES_PORT.match(text)):
+                continue
+            place = SHORT_NAMES.get(name) or tuple(name.lower().split("__"))
+            full = PREFIX + "__".join(map(str, place))
+            if str(place[-1]) not in settings_in(place[:-1]) or settings_in(place):
+                self.problems.append(f"{variable}: unknown setting{_hint(variable)}")
+            elif found.get(full, text) != text:
+                self.problems.append(f"{variable}: contradicts {self.names[place]}")
+            else:
+                found[full], self.names[place] = text, variable
+        return found
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
+        """Lists are JSON.  What is none stays text: that is told with all other mistakes."""
+        try:
+            decoded = super().decode_complex_value(field_name, field, value)
+        except ValueError:
+            return value
+        return decoded if isinstance(decoded, list) else value
 
 
-def _read_variable(source: Source, variable: str, name: str, text: str) -> None:
-    place = SHORT_NAMES.get(name) or tuple(name.lower().split("__"))
-    kind = _kind(place)
-    if kind is None:
-        source.problems.append(f"{variable}: unknown setting{_hint(variable)}")
-    elif place in source.values and source.values[place] != text:
-        source.problems.append(f"{variable}: contradicts {source.names[place]}")
-    elif kind != "json":
-        source.add(place, variable, text)
-    else:
-        _read_json(source, variable, place, text)
+class ConfigFile(TomlConfigSettingsSource):
+    """Raises OSError, tomllib.TOMLDecodeError, UnicodeDecodeError."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(Settings, path)
+
+    def _read_files(self, files: Any, deep_merge: bool = False) -> dict[str, Any]:
+        """The library takes a file that is not there for an empty one, and reads no pipes."""
+        return self._read_file(files)
 
 
-def _read_json(source: Source, variable: str, place: Location, text: str) -> None:
-    try:
-        source.add(place, variable, json.loads(text))
-    except json.JSONDecodeError as error:
-        source.problems.append(f"{variable}: must be JSON: {error}")
-
-
-def _leaves(tree: Mapping[str, object], above: Location = ()) -> Iterator[tuple[Location, object]]:
-    """Tables are places, all else is a value; an empty table is one too, so that it is checked."""
-    for key, value in tree.items():
-        if isinstance(value, dict) and value:
-            yield from _leaves(value, (*above, key))
-        else:
-            yield (*above, key), value
-
-
-def children(place: Location) -> Mapping[str, object] | None:
-    """The settings at a place with their types; None where a value is or nothing at all."""
-    kind: object = Settings
+def settings_in(place: Location) -> Mapping[str, FieldInfo]:
+    """The settings in the table at ``place``; none where there is no table."""
+    kind: Any = Settings
     for step in place:
-        kind = _child(kind, step)
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return {name: info.annotation for name, info in kind.model_fields.items()}
-    return None
+        if _is_table(kind):
+            field = kind.model_fields.get(step)
+            kind = field.annotation if field else None
+        else:  # ``step`` is the name of a profile or the index of a client
+            kind = next(filter(_is_table, get_args(kind)), None)
+    return kind.model_fields if _is_table(kind) else {}
 
 
-def _child(kind: object, step: str | int) -> object:
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        found = kind.model_fields.get(str(step))
-        return found.annotation if found else None
-    if get_origin(kind) is dict:
-        return get_args(kind)[1]
-    if get_origin(kind) is tuple and isinstance(step, int):
-        return get_args(kind)[0]
-    return None
-
-
-def _kind(place: Location) -> str | None:
-    """How a variable for this place is written: "text" or "json"; None: there is no such place."""
-    above = children(place[:-1])
-    found = above.get(str(place[-1])) if above else None
-    if found is None or (isinstance(found, type) and issubclass(found, BaseModel)):
-        return None
-    if any(get_origin(option) in (tuple, dict) for option in _options(found)):
-        return "json" if get_origin(found) is not dict else None
-    return "text"
-
-
-def _options(kind: object) -> tuple[object, ...]:
-    if get_origin(kind) is Annotated:
-        return _options(get_args(kind)[0])
-    if get_origin(kind) in (Union, types.UnionType):
-        return get_args(kind)
-    return (kind,)
-
-
-def _variables(place: Location = ()) -> Iterator[str]:
-    for name in children(place) or ():
-        if children((*place, name)) is None:
-            yield PREFIX + "__".join(map(str, (*place, name))).upper()
-        else:
-            yield from _variables((*place, name))
+def _is_table(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _hint(variable: str) -> str:
-    known = [*(PREFIX + name for name in SHORT_NAMES), CONFIG, *_variables()]
+    every = (name.upper().replace(".", "__") for name, _ in effective(Settings()))
+    known = [CONFIG, *(PREFIX + name for name in (*SHORT_NAMES, *every))]
     close = get_close_matches(variable, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""

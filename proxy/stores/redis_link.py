@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+from hiredis import pack_command
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.sentinel import Sentinel
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -77,7 +78,7 @@ class Lane:
         try:
             if not connection.is_connected:
                 await connection.connect()  # type: ignore[no-untyped-call]
-            await connection.send_packed_command(_packed(connection, commands), check_health=False)
+            await connection.send_packed_command(_packed(commands), check_health=False)
             replies = [await _reply(connection) for _ in commands]
         except BaseException as error:
             # Cancelled included: a reply that nobody has read must not be the next one's.
@@ -138,11 +139,9 @@ async def bounded(work: Awaitable[T], seconds: float) -> T:
         raise StoreError(f"Redis: {error}") from error
 
 
-def _packed(connection: AbstractConnection, commands: Sequence[Command]) -> list[bytes]:
-    packed: list[bytes] = []
-    for command in commands:
-        packed += connection.pack_command(*command)
-    return packed
+def _packed(commands: Sequence[Command]) -> bytes:
+    """In the Redis protocol; by hiredis, which does it in a quarter of redis-py's time."""
+    return b"".join([pack_command(tuple(command)) for command in commands])
 
 
 async def _reply(connection: AbstractConnection) -> Any:

@@ -249,8 +249,8 @@ async def test_an_upstream_that_breaks_a_plain_answer_leaves_nothing(
 async def test_a_slow_reader_slows_the_upstream_down(
     up: ScriptedUpstream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    large = event({"content": "x" * 16_000})
-    events = [large] * 2_000
+    large = event({"content": "x" * 64_000})
+    events = [large] * 500
     up.reply(sse([*events, *EVENTS[-2:]]))
     settings = settings_for(tmp_path, up.url)
     async with running(settings) as proxy:

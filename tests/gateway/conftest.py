@@ -45,14 +45,19 @@ async def on_every_store(request: pytest.FixtureRequest, folder: Path) -> AsyncI
     place = folder / str(request.param)
     place.mkdir()
     with ExitStack() as started:
-        url = {
-            "memory": lambda: "memory://",
-            "sqlite": lambda: f"sqlite:///{place}/memory.db",
-            "redis": lambda: started.enter_context(servers.standalone()).url,
-            "redis-cluster": lambda: started.enter_context(servers.cluster()).url,
-        }[request.param]()
+        url = _url(str(request.param), place, started)
         async with rig(place, store__url=url, profiles=PROFILES) as ready:
             yield ready
+
+
+def _url(store: str, place: Path, started: ExitStack) -> str:
+    if store == "memory":
+        return "memory://"
+    if store == "sqlite":
+        return f"sqlite:///{place}/memory.db"
+    if store == "redis":
+        return started.enter_context(servers.standalone()).url
+    return started.enter_context(servers.cluster()).url
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -30,9 +30,7 @@ def prompts(rig: Rig, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
-async def test_with_half_the_memory_the_request_is_sent_once_more(
-    every: Rig, stream: bool
-) -> None:
+async def test_with_half_the_memory_the_request_is_sent_once_more(every: Rig, stream: bool) -> None:
     talk = every.talk()
     await four_turns(talk)
     every.up.reply(TOO_LONG)

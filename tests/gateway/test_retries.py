@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.support.words import answer, messages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-RETRY = {"x_stainless_retry_count": "1"}
+RETRY: dict[str, Any] = {"x_stainless_retry_count": "1"}
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
@@ -122,9 +123,7 @@ async def test_the_same_key_in_another_session_is_another_exchange(every: Rig) -
 
 
 @pytest.mark.parametrize("last_to_end", ["first", "second"])
-async def test_of_attempts_at_once_the_one_started_last_wins(
-    every: Rig, last_to_end: str
-) -> None:
+async def test_of_attempts_at_once_the_one_started_last_wins(every: Rig, last_to_end: str) -> None:
     talk = every.talk()
     releases = {name: asyncio.Event() for name in ("first", "second")}
     attempts = []

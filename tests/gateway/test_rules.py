@@ -48,7 +48,8 @@ async def test_mode_off_neither_injects_nor_records(every: Rig) -> None:
     [
         pytest.param([user("### Task:\nWrite a title for this chat")], id="in-the-last-user-text"),
         pytest.param(
-            [{"role": "system", "content": "### Task: tags"}, user("u1 a1")], id="in-the-system-text"
+            [{"role": "system", "content": "### Task: tags"}, user("u1 a1")],
+            id="in-the-system-text",
         ),
         pytest.param([user([{"type": "text", "text": "### Task: x"}])], id="in-a-text-part"),
     ],
@@ -287,7 +288,9 @@ async def test_a_session_belongs_to_its_first_user(every: Rig) -> None:
 async def test_the_owner_is_decided_inside_the_commit(every: Rig) -> None:
     talk = every.talk()
     release = asyncio.Event()
-    held = sse([*answer("a1", stream=True).pieces[:2], release, *answer("a1", stream=True).pieces[2:]])
+    held = sse(
+        [*answer("a1", stream=True).pieces[:2], release, *answer("a1", stream=True).pieces[2:]]
+    )
     first = asyncio.create_task(talk.ask(messages("u1"), held, stream=True, x_user_id="ann"))
     await every.up.wait_for(1)
     await talk.say("u2", "a2", x_user_id="bob")
@@ -360,4 +363,3 @@ async def test_tool_calls_are_stored_and_sent_back_as_they_were(every: Rig) -> N
         "content": None,
         "tool_calls": calls,
     }
-

@@ -34,7 +34,15 @@ EVENTS = (("content-type", "text/event-stream"),)
 async def recorded(talk: Talk) -> list[tuple[object, ...]]:
     """What history holds of a session's only exchange, ids and times aside."""
     return [
-        (m.card.role, m.card.digest, m.card.tokens, m.card.choice, m.card.incomplete, m.wire, m.state)
+        (
+            m.card.role,
+            m.card.digest,
+            m.card.tokens,
+            m.card.choice,
+            m.card.incomplete,
+            m.wire,
+            m.state,
+        )
         for m in await talk.history()
     ]
 
@@ -79,9 +87,7 @@ def next_words(log: list[dict[str, object]]) -> list[dict[str, object]]:
     return messages("u2")
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, spoken in SPOKEN.items() if spoken.incomplete]
-)
+@pytest.mark.parametrize("name", [name for name, spoken in SPOKEN.items() if spoken.incomplete])
 async def test_of_an_incomplete_answer_only_text_is_ever_sent_back(one: Rig, name: str) -> None:
     talk = one.talk()
     await talk.ask(messages("u1"), sse(cuts(SPOKEN[name].stream, "events", b"\n")), stream=True)

@@ -335,7 +335,10 @@ async def test_headers_pass_before_the_first_byte_of_the_body(one: Rig) -> None:
     async with raw.line(one.port) as line:
         await line.send(raw.request("POST", "/v1/responses", [], b"{}"))
         status, headers = await line.head()
-        assert (status, dict(headers)[b"content-type"]) == (200, b"text/event-stream; charset=utf-8")
+        assert (status, dict(headers)[b"content-type"]) == (
+            200,
+            b"text/event-stream; charset=utf-8",
+        )
         hold.set()
         assert [chunk async for chunk in line.chunks()] == [b"data: [DONE]\n\n"]
 

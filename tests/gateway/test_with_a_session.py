@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 async def test_the_proxys_own_headers_end_at_the_proxy(one: Rig) -> None:
     talk = one.talk()
-    own = {
+    own: dict[str, Any] = {
         "x_user_id": "ann",
         "x_memory_mode": "on",
         "x_memory_profile": "brief",
@@ -88,7 +89,7 @@ async def test_the_upstream_is_asked_not_to_compress(one: Rig) -> None:
 
 
 UNTOUCHED = {
-    "white-space": b'\n{ "model" : "m" ,\t"messages":[\r\n {"role":"user" , "content":"u1"} ] }  \n',
+    "white-space": b'\n{ "model" : "m" ,\t"messages":[\r\n {"role":"user" ,"content":"u1"} ] }\n ',
     "key-order": b'{"z":1,"messages":[{"content":"u1","role":"user"}],"a":2,"model":"m"}',
     "duplicate-keys": b'{"model":"x","model":"m","messages":[{"role":"user","content":"u1"}]}',
     "escapes": b'{"model":"m","messages":[{"role":"user","content":"\\u0041\\/\\ud83d"}]}',

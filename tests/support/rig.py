@@ -14,10 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
-from proxy import app
 from proxy.gateway.tenancy import digest_of
 from proxy.memory.model import Amendment, Ask, Commit, Exchange, Message, Outcome, SessionKey
 from proxy.memory.store import Store
+from proxy.stores import open_store as open_real_store
 from tests.support.answers import Script
 from tests.support.running import Running, running, settings_for
 from tests.support.upstream import ScriptedUpstream
@@ -25,8 +25,6 @@ from tests.support.words import answer, messages, names
 
 CHAT = "/v1/chat/completions"
 KEY = "sk-test"
-
-open_real_store = app.open_store
 
 
 class WatchedStore:
@@ -111,8 +109,8 @@ async def rig(folder: Path, **overrides: object) -> AsyncIterator[Rig]:
         return opened[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "open_store", open_store)
-        async with Upstream() as up:
+        patch.setattr("proxy.app.open_store", open_store)
+        async with (up := Upstream()):
             settings = settings_for(folder, up.url, **{"store__timeout": 5} | overrides)
             async with (
                 running(settings) as proxy,

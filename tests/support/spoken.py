@@ -209,7 +209,9 @@ SPOKEN: dict[str, Spoken] = {
         + b'data: {"choices":[{"finish_reason":"stop","delta":{},"index":0}]}\n\n'
         + DONE
     ),
-    "finish-with-the-last-text": hello(events(*HELLO[:2], delta(content="lo", finish="stop")) + DONE),
+    "finish-with-the-last-text": hello(
+        events(*HELLO[:2], delta(content="lo", finish="stop")) + DONE
+    ),
     "an-empty-finish-is-none": hello(
         events(*(json.loads(json.dumps(x).replace("null", '""')) for x in HELLO), END) + DONE
     ),

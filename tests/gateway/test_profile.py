@@ -1,0 +1,127 @@
+"""What a profile of the configuration means for one request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proxy.chat.request import parse
+from proxy.gateway.identity import Identity
+from proxy.gateway.profile import SideRequests, ask_of, window_of
+from proxy.gateway.situation import Situation, intent_of, rules_of
+from proxy.memory.model import Ask, SessionKey
+from proxy.memory.window import Window
+from proxy.settings import ProfileSettings
+
+
+def profile(**settings: Any) -> ProfileSettings:
+    return ProfileSettings.model_validate(settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "window"),
+    [
+        pytest.param({}, Window(None, 8000, 0.7, True), id="default"),
+        pytest.param({"window": "all"}, Window(None, None, 0.7, True), id="all"),
+        pytest.param({"window": "none"}, Window(0, None, 0.7, True), id="none"),
+        pytest.param({"window": "message_window"}, Window(40, None, 0.7, True), id="messages"),
+        pytest.param(
+            {"window": "message_window", "max_messages": 3, "evict_to": 1.0},
+            Window(3, None, 1.0, True),
+            id="sliding",
+        ),
+        pytest.param(
+            {"max_tokens": 100, "start_on_user": False}, Window(None, 100, 0.7, False), id="tokens"
+        ),
+        pytest.param(
+            {"recall": {"max_tokens": 500}}, Window(None, 8000, 0.7, True), id="recall-is-off"
+        ),
+    ],
+)
+def test_a_window_is_what_the_profile_says(settings: dict[str, Any], window: Window) -> None:
+    assert window_of(profile(**settings)) == window
+
+
+def test_enabled_blocks_have_their_place_in_the_budget_used_or_not() -> None:
+    base = profile()
+    summary = base.summary.model_copy(update={"enabled": True, "max_tokens": 1000})
+    recall = base.recall.model_copy(update={"enabled": True, "max_tokens": 1500})
+    both = base.model_copy(update={"summary": summary, "recall": recall})
+    assert window_of(both).max_tokens == 8000 - 1000 - 1500
+    assert window_of(both.model_copy(update={"max_tokens": 2000})).max_tokens == 0
+
+
+def test_a_request_asks_for_what_its_window_can_show() -> None:
+    assert ask_of("p", Window(3, 100), "k") == Ask("p", False, 3, 100, "k")
+
+
+@pytest.mark.parametrize(
+    ("texts", "side"),
+    [
+        (("### Task:\nWrite a title", ""), True),
+        (("", "### Task: tags"), True),
+        (("hello", "be brief"), False),
+        (("what is ### Task:?", ""), False),
+        (("", ""), False),
+        (("### task:", ""), False),
+    ],
+)
+def test_side_requests_are_told_by_the_beginning_of_a_text(
+    texts: tuple[str, str], side: bool
+) -> None:
+    assert SideRequests(profile().side_requests).matches(*texts) is side
+
+
+def test_without_patterns_nothing_is_a_side_request() -> None:
+    assert not SideRequests(()).matches("### Task:", "")
+
+
+def test_a_pattern_that_matches_nothing_matches_no_empty_text() -> None:
+    assert not SideRequests(("x*",)).matches("", "")
+
+
+def situation(identity: Identity, **settings: Any) -> Situation:
+    return Situation(SessionKey("t", "s"), identity, profile(**settings), SideRequests(()), False)
+
+
+@pytest.mark.parametrize(
+    ("said", "configured", "history"),
+    [(None, "auto", "auto"), (None, "full", "full"), ("delta", "full", "delta")],
+)
+def test_what_the_request_says_of_its_history_counts_before_the_profile(
+    said: Any, configured: str, history: str
+) -> None:
+    where = situation(Identity(session="s", history=said), client_history=configured)
+    assert intent_of(where, 7.0).history == history
+
+
+def test_rewind_retry_and_time_come_from_the_request() -> None:
+    intent = intent_of(situation(Identity(session="s", rewind=2, retry=True)), 7.0)
+    assert (intent.rewind, intent.retry, intent.now) == (2, True, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("messages", "remember", "system"),
+    [
+        pytest.param(b'[{"role":"user","content":"x"}]', True, True, id="remembered"),
+        pytest.param(b'[{"role":"system","content":"x"}]', True, False, id="has-its-own"),
+        pytest.param(b'[{"role":"developer","content":"x"}]', True, False, id="has-a-developer"),
+        pytest.param(b'[{"role":"user","content":"x"}]', False, False, id="switched-off"),
+    ],
+)
+def test_the_remembered_system_message_is_for_requests_without_one(
+    messages: bytes, remember: bool, system: bool
+) -> None:
+    request = parse(b'{"model":"m","messages":' + messages + b"}")
+    assert request is not None
+    where = situation(Identity(session="s"), remember_system=remember)
+    assert rules_of(request, where).system is system
+
+
+@pytest.mark.parametrize(("mode", "inject"), [("on", True), ("read", True), ("write", False)])
+def test_mode_and_bound_of_a_request_rule_its_prompt(mode: Any, inject: bool) -> None:
+    request = parse(b'{"messages":[]}')
+    assert request is not None
+    rules = rules_of(request, situation(Identity(session="s", mode=mode, max_tokens=5)))
+    assert (rules.inject, rules.cap) == (inject, 5)

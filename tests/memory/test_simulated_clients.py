@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.support.simulator import VIEWS, Conversation
 
@@ -28,6 +30,18 @@ def test_mixed_clients_with_distinct_texts_are_never_wrong() -> None:
     for seed, talk in enumerate(conversations(400, MIXED)):
         assert not talk.wrong, (seed, talk.wrong[0])
         assert not talk.lost
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(MIXED), min_size=1, max_size=15), st.randoms(use_true_random=False))
+def test_any_mixture_of_clients_stores_and_sends_each_message_once_and_in_order(
+    kinds: list[str], rng: random.Random
+) -> None:
+    """``wrong`` holds a sentence wherever what was sent or kept is not the truth, in order."""
+    talk = Conversation(rng, MIXED).play(kinds)
+    assert not talk.wrong
+    assert not talk.lost
+    assert len(talk.memory.log) == len(set(talk.memory.log))
 
 
 @pytest.mark.parametrize("kind", KINDS)

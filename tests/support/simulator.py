@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from proxy.memory.compose import Prompt, Rules, compose
@@ -144,8 +144,11 @@ class Conversation:
     preamble: tuple[Talk, ...] = ()
 
     def run(self, turns: int) -> Conversation:
-        for _ in range(turns):
-            kind = self.rng.choice(list(self.kinds))
+        return self.play(self.rng.choice(list(self.kinds)) for _ in range(turns))
+
+    def play(self, kinds: Iterable[str]) -> Conversation:
+        """One turn of each kind, in order."""
+        for kind in kinds:
             getattr(self, f"_{kind.replace(' ', '_')}", self._plain)(kind)
         return self
 

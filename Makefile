@@ -55,7 +55,7 @@ picture: $(RUNTIME)
 # Not data/: that is somebody's memory.
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/node/node_modules
-	find proxy tests $(wildcard bench) -name __pycache__ -type d -prune -exec rm -rf {} +
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A .venv whose Python is gone or was cut off while it was made is made anew.
 $(RUNTIME): pyproject.toml

@@ -19,7 +19,7 @@ from proxy.chat import jsontext
 from proxy.chat.message import read_message
 from proxy.chat.tokens import Tokenizers
 from proxy.cors import Application, Cors
-from proxy.errors import ProxyError, missing_v1
+from proxy.errors import ProxyError, missing_v1, not_found
 from proxy.gateway.call import Scope
 from proxy.gateway.conversation import Conversations
 from proxy.gateway.gateway import Gateway
@@ -50,9 +50,7 @@ class Factory:
         self._settings = settings
 
     def __call__(self) -> Application:
-        application = MemoryProxy(self._settings)
-        origins = self._settings.server.cors_origins
-        return Cors(application, origins) if origins else application
+        return Cors(MemoryProxy(self._settings), self._settings.server.cors_origins)
 
 
 class MemoryProxy:
@@ -63,6 +61,7 @@ class MemoryProxy:
         self._telemetry = Telemetry()
         self._gateway: Gateway | None = None
         self._others = Starlette(lifespan=self._lifespan)
+        self._others.router.default = _nothing_here
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or self._gateway is None:
@@ -163,6 +162,10 @@ def _tenancy(settings: Settings) -> Tenancy:
         upstream_key.get_secret_value() if upstream_key else None,
         admin_key.get_secret_value() if admin_key else None,
     )
+
+
+async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
+    await _answer(send, not_found())
 
 
 async def _answer(send: Send, error: ProxyError) -> None:

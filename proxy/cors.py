@@ -1,7 +1,8 @@
-"""Cross-origin requests from browsers, for the origins that the configuration names.
+"""Cross-origin requests from browsers, for the origins that the configuration names, if any.
 
-Preflights are answered here; other answers get the headers that let a page read them.  Fetch
-standard, 3.2 (CORS protocol).  A wrapper of one ASGI application, in the same task.
+Preflights are answered here; other answers get the headers that let a page read them, and lose
+those of the upstream.  What has no ``Origin`` is no page, and passes as it is.  Fetch standard, 3.2
+(CORS protocol).  A wrapper of one ASGI application, in the same task.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ class Cors:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         origin = get(scope["headers"], b"origin") if scope["type"] == "http" else None
-        if origin is None or not self._allows(origin):
+        if origin is None:
             return await self.inner(scope, receive, send)
+        grant = self._grant(origin) if self._allows(origin) else []
         if scope["method"] == "OPTIONS" and get(scope["headers"], _CORS + b"request-method"):
-            return await self._preflight(scope, origin, send)
+            return await self._preflight(scope, grant, send)
 
         async def readable(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*_without_cors(message["headers"]), *self._grant(origin)]
+                message["headers"] = [*_without_cors(message["headers"]), *grant]
             await send(message)
 
         await self.inner(scope, receive, readable)
@@ -54,18 +56,18 @@ class Cors:
             (b"vary", b"Origin"),
         ]
 
-    async def _preflight(self, scope: Scope, origin: bytes, send: Send) -> None:
-        asked = get(scope["headers"], _CORS + b"request-headers") or b"*"
-        delivery = Delivery(send)
-        await delivery.start(
-            204,
-            [
-                *self._grant(origin),
+    async def _preflight(self, scope: Scope, grant: RawHeaders, send: Send) -> None:
+        """Answer here, whoever asks: an upstream may let in everyone, for its own address."""
+        if grant:
+            asked = get(scope["headers"], _CORS + b"request-headers") or b"*"
+            grant = [
+                *grant,
                 (_CORS + b"allow-methods", _METHODS),
                 (_CORS + b"allow-headers", asked),
                 (_CORS + b"max-age", b"%d" % MAX_AGE_SECONDS),
-            ],
-        )
+            ]
+        delivery = Delivery(send)
+        await delivery.start(204, grant)
         await delivery.end()
 
 

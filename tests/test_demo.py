@@ -6,7 +6,6 @@ import html
 import io
 import re
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -95,17 +94,15 @@ def test_no_line_is_longer_than_a_terminal_and_all_of_it_is_ascii(shown: list[li
     assert "".join(lines).isascii()
 
 
-def test_the_command_ends_well_in_time_without_a_terminal_and_leaves_no_files(
+def test_the_command_ends_well_without_a_terminal_and_leaves_no_files(
     tmp_path: Path,
 ) -> None:
-    began = time.monotonic()
     with running(["proxy", "demo"], tmp_path, {"TMPDIR": str(tmp_path)}) as process:
         out, errors = process.communicate(timeout=SECONDS)
     assert (process.returncode, errors) == (0, "")
     assert "Your name is Kai." in out
     assert "\x1b" not in out
     assert list(tmp_path.glob("memory-proxy*")) == []  # tiktoken's own cache may stay
-    assert time.monotonic() - began < SECONDS
 
 
 def test_it_cleans_up_where_it_is_cut_short(

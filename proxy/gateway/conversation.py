@@ -12,6 +12,7 @@ from proxy.errors import unknown_profile
 from proxy.gateway.account import Account
 from proxy.gateway.call import Call
 from proxy.gateway.exchange import ChatExchange
+from proxy.gateway.ledger import Ledger
 from proxy.gateway.passage import Outgoing, Passage, answer_headers
 from proxy.gateway.profile import SideRequests
 from proxy.gateway.scribe import PlainScribe, Scribe, StreamScribe
@@ -50,6 +51,21 @@ class Conversations:
 
     async def serve(self, call: Call) -> None:
         """Answer a call.  Raises ProxyError, UpstreamError and ClientGone before the answer."""
+        exchange = await self._prepared(call)
+        if exchange is None:
+            return
+        async with Presence(call.receive) as presence:
+            call.delivery.presence = presence
+            reply = await self._ask(call, exchange)
+            try:
+                ledger = self._sent(exchange, reply, presence)
+                del exchange  # and all that was injected: a stream may last for minutes
+                await self._deliver(call, reply, ledger)
+            finally:
+                await reply.close()
+
+    async def _prepared(self, call: Call) -> ChatExchange | None:
+        """The exchange, ready to be sent; None for a body without messages: it was passed on."""
         situation = self._situation(call)
         server = self._settings.server
         declared = content_length(call.headers)
@@ -57,12 +73,13 @@ class Conversations:
         request, reason = self._read(call, body, situation.profile)
         if request is None:
             call.account = Account(situation.key.session, reason=reason)
-            return await self._passage.forward(call, body)
+            await self._passage.forward(call, body)
+            return None
         count = self._counter(request.model).count
         exchange = ChatExchange(request, body, situation, self._recorder, count, self._telemetry)
         call.account = exchange.account
         await exchange.prepare()
-        await self._answer(call, exchange)
+        return exchange
 
     def _situation(self, call: Call) -> Situation:
         identity = call.identity
@@ -84,16 +101,6 @@ class Conversations:
         if get(call.headers, b"content-encoding") not in (None, b"identity"):
             return None, "encoded_body"
         return parse(body, profile.max_inline_media_bytes), "invalid_body"
-
-    async def _answer(self, call: Call, exchange: ChatExchange) -> None:
-        async with Presence(call.receive) as presence:
-            call.delivery.presence = presence
-            reply = await self._ask(call, exchange)
-            self._telemetry.injected(exchange.account.tokens)
-            try:
-                await self._deliver(call, exchange, reply)
-            finally:
-                await reply.close()
 
     async def _ask(self, call: Call, exchange: ChatExchange) -> Reply:
         """Ask the upstream; where the context was too long, again with less memory."""
@@ -121,26 +128,26 @@ class Conversations:
             return False
         return 400 <= reply.status < 500 and (content_length(reply.headers) or 0) <= MAX_ERROR
 
-    async def _deliver(self, call: Call, exchange: ChatExchange, reply: Reply) -> None:
+    def _sent(self, exchange: ChatExchange, reply: Reply, presence: Presence) -> Ledger | None:
+        """What the reply is to be recorded in; None if it is not."""
+        self._telemetry.injected(exchange.account.tokens)
         if encoding(reply.headers) != b"identity":
             exchange.give_up("encoded_body")
-        headers = answer_headers(reply, exchange.account)
-        await call.delivery.start(reply.status, headers)
-        length = content_length(reply.headers)
         if not 200 <= reply.status < 300:
-            return await relay(reply, call.delivery, length)
-        if call.delivery.presence is not None:
-            call.delivery.presence.patient = exchange.drains
-        await self._record(call, exchange, reply, length)
+            return None
+        presence.patient = exchange.drains
+        return exchange.sent()
 
-    async def _record(
-        self, call: Call, exchange: ChatExchange, reply: Reply, length: int | None
-    ) -> None:
+    async def _deliver(self, call: Call, reply: Reply, ledger: Ledger | None) -> None:
+        await call.delivery.start(reply.status, answer_headers(reply, call.account))
+        length = content_length(reply.headers)
+        if ledger is None:
+            return await relay(reply, call.delivery, length)
         scribe: Scribe
         if is_event_stream(reply.headers):
-            scribe = StreamScribe(exchange)
+            scribe = StreamScribe(ledger)
         else:
-            scribe = PlainScribe(exchange, length)
+            scribe = PlainScribe(ledger, length)
         try:
             await scribe.relay(reply, call.delivery)
         except asyncio.CancelledError:  # the client has left, or the proxy is going down

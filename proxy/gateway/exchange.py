@@ -1,7 +1,6 @@
-"""One chat completion with memory, from the parsed request to its record.
+"""One chat completion with memory, from the parsed request to what the upstream gets.
 
-``prepare`` turns the request into what the upstream gets; the exchange then is the ledger that the
-scribe writes the reply into.
+``prepare`` turns the request into what the upstream gets; ``sent`` leaves what is to be recorded.
 """
 
 from __future__ import annotations
@@ -12,25 +11,21 @@ import time
 from dataclasses import replace
 
 from proxy.chat.limits import context_window
-from proxy.chat.reply import Reply
 from proxy.chat.request import ChatRequest
 from proxy.errors import memory_unavailable, session_owner_mismatch
 from proxy.gateway.account import Account
+from proxy.gateway.ledger import LARGE, Heading, Ledger, Unplanned
 from proxy.gateway.profile import ask_of
 from proxy.gateway.situation import Situation, intent_of, rules_of
 from proxy.memory.compose import Prompt, compose, render
-from proxy.memory.deferred import Deferred
-from proxy.memory.model import Amendment, Commit, Exchange, Snapshot
+from proxy.memory.model import Snapshot
 from proxy.memory.recorder import Prepared, Recorder
 from proxy.memory.store import StoreError, StoreTimeout
-from proxy.memory.transcript import Count, Occasion, amend, transcribe
+from proxy.memory.transcript import Count, Outline, outline
 from proxy.telemetry import Telemetry
 
 ROOM = 1024
 """Tokens kept free for an answer whose request sets no limit."""
-
-LARGE = 50_000
-"""Bytes of a message from which on counting its tokens is left to a thread."""
 
 
 def new_exchange_id() -> str:
@@ -38,7 +33,10 @@ def new_exchange_id() -> str:
 
 
 class ChatExchange:
-    """Raises ProxyError from ``prepare`` alone; recording never fails the chat."""
+    """From the request as it came to the request as it is sent.
+
+    Raises ProxyError from ``prepare`` alone.
+    """
 
     def __init__(
         self,
@@ -57,12 +55,9 @@ class ChatExchange:
         self._records = situation.identity.mode in ("on", "write")
         self._prepared: Prepared | None = None
         self._prompt: Prompt | None = None
-        self._commit: Commit | None = None
-        self._told_usage = self._lessened = False
+        self._lessened = False
         self._id = new_exchange_id()
         self.account = Account(situation.key.session)
-
-    # Before the upstream is called
 
     async def prepare(self) -> None:
         """Load and compose.
@@ -187,79 +182,41 @@ class ChatExchange:
             (*system, *render(prompt, said, prepared.planned.bodies))
         )
 
-    # The ledger
+    def sent(self) -> Ledger | None:
+        """The request is on its way: what will be recorded, if anything.
 
-    async def commit(self, reply: Reply | None, *, incomplete: bool) -> None:
-        """Record the exchange; durable on return, or counted as lost."""
+        The exchange itself, with all that was injected, is not needed any more.
+        """
         if not self._records:
-            return
-        clock = time.perf_counter()
-        occasion = self._occasion(reply, incomplete)
-        self._told_usage = occasion.exchange.usage is not None
-        if self._prepared is None:
-            fate = await self._recorder.defer(self._situation.key, self._deferred(reply, occasion))
-        else:
-            self._commit = await self._transcribe(reply, occasion)
-            fate = await self._recorder.record(self._situation.key, self._commit)
-        self._telemetry.committed(time.perf_counter() - clock)
-        if fate == "lost":
-            self._telemetry.lost()
-        else:
-            self._telemetry.outcome(fate)
-        if reply is not None and reply.cached_tokens:
-            self._telemetry.cached(reply.cached_tokens)
+            return None
+        return Ledger(
+            self._situation.key,
+            self._heading(),
+            self._outline(),
+            self._recorder,
+            self._count,
+            self._telemetry,
+        )
 
-    async def amend(self, reply: Reply) -> None:
-        """Record what came after choice 0 was complete."""
-        if not self._records:
-            return
-        amendment = None
-        if self._commit is not None:
-            amendment = amend(self._commit, reply.choices, reply.usage, self._count)
-        elif reply.usage is not None and not self._told_usage:
-            amendment = Amendment(exchange=self._id, usage=reply.usage)
-        if amendment is not None:
-            await self._recorder.amend(self._situation.key, amendment)
-
-    def _occasion(self, reply: Reply | None, incomplete: bool) -> Occasion:
-        leading = self._request.system
+    def _heading(self) -> Heading:
+        leading, situation = self._request.system, self._situation
         system = b"[" + b",".join(leading) + b"]" if leading else None
         known = self._prepared.snapshot.system if self._prepared else None
-        fresh = system is not None and system != known
-        return Occasion(
-            exchange=self._exchange(reply, incomplete),
-            user=self._situation.identity.user,
-            system=system if fresh else None,
-            system_tokens=sum(map(self._count, leading)) if fresh else 0,
-            idempotency_key=self._situation.identity.idempotency_key,
-            ttl=self._situation.profile.ttl,
-            choices=self._request.n,
-        )
-
-    def _exchange(self, reply: Reply | None, incomplete: bool) -> Exchange:
-        first = reply.choices[0] if reply and reply.choices else None
-        return Exchange(
+        return Heading(
             id=self._id,
-            profile=self._situation.identity.profile,
-            started_at=self._began,
-            created_at=time.time(),
-            model=(reply.model if reply else None) or self._request.model,
-            incomplete=incomplete,
-            finish_reason=first.finish_reason if first else None,
-            usage=reply.usage if reply else None,
-            memory=self.account.injection(),
+            profile=situation.identity.profile,
+            began=self._began,
+            model=self._request.model,
+            choices=self._request.n,
+            user=situation.identity.user,
+            system=leading if system != known else (),
+            idempotency_key=situation.identity.idempotency_key,
+            ttl=situation.profile.ttl,
+            injection=self.account.injection(),
         )
 
-    def _deferred(self, reply: Reply | None, occasion: Occasion) -> Deferred:
-        answers = reply.choices if reply else ()
-        window = self._rules.window
-        return Deferred.of(self._request.messages, answers, occasion, self._intent, window)
-
-    async def _transcribe(self, reply: Reply | None, occasion: Occasion) -> Commit:
-        assert self._prepared is not None
-        plan, said = self._prepared.planned.plan, self._request.messages
-        answers = reply.choices if reply else ()
-        arguments = (plan, self._prompt, said, answers, occasion, self._count)
-        if len(self._body) + sum(len(answer.body) for answer in answers) > LARGE:
-            return await asyncio.to_thread(transcribe, *arguments)
-        return transcribe(*arguments)
+    def _outline(self) -> Outline | Unplanned:
+        said = self._request.messages
+        if self._prepared is None or self._prompt is None:
+            return Unplanned(said, self._intent, self._rules.window)
+        return outline(self._prepared.planned.plan, self._prompt, said)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from proxy.chat.request import parse
 from proxy.chat.tokens import TokenCounter
 from proxy.errors import unknown_profile
-from proxy.gateway.exchange import LARGE, ChatExchange
+from proxy.gateway.exchange import ChatExchange
 from proxy.gateway.identity import Identity
+from proxy.gateway.ledger import LARGE
 from proxy.gateway.profile import SideRequests
 from proxy.gateway.situation import Situation
 from proxy.memory.model import SessionKey

@@ -11,7 +11,7 @@ from proxy.memory.compose import Rules
 from proxy.memory.model import Ask, Commit, Entry, SessionKey, Snapshot
 from proxy.memory.planner import Planner
 from proxy.memory.request import Intent
-from proxy.memory.transcript import Answer, Count, Occasion, Said, transcribe
+from proxy.memory.transcript import Answer, Count, Occasion, Said, outline, transcribe
 from proxy.memory.window import Window
 
 
@@ -110,9 +110,8 @@ async def settle(
     planned = await planner.plan(key, snapshot, deferred.said, intent, rules)
     older = {entry.card.id for entry in seen}
     plan = replace(planned.plan, superseded=planned.plan.superseded & older)
-    return transcribe(
-        plan, planned.prompt, deferred.said, deferred.answers, deferred.occasion, count
-    )
+    outlined = outline(plan, planned.prompt, deferred.said)
+    return transcribe(outlined, deferred.answers, deferred.occasion, count)
 
 
 def _behind_unseen_turns(intent: Intent, snapshot: Snapshot, seen: Sequence[Entry]) -> Intent:

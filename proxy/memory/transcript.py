@@ -67,19 +67,47 @@ class Occasion:
     """Choices that the request asked for (``n``)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What of a plan has to be kept while the reply is on its way: little, for there are many.
+
+    ``window_start`` is the message that the window now starts at, "" the first one of the
+    exchange itself, None where the window has not moved.
+    """
+
+    said: tuple[tuple[Fresh, Said], ...]
+    superseded: tuple[str, ...]
+    activated: tuple[str, ...]
+    reply_joins: str | None
+    window_start: str | None
+    window_anew: bool
+
+
+def outline(plan: Plan, prompt: Prompt, m: Sequence[Said]) -> Outline:
+    """What will be recorded of a request, but for the reply."""
+    return Outline(
+        said=tuple((fresh, m[fresh.i]) for fresh in plan.fresh),
+        superseded=tuple(sorted(plan.superseded)),
+        activated=plan.activated,
+        reply_joins=plan.reply_joins,
+        window_start=_window_start(plan, prompt) if prompt.moved or prompt.anew else None,
+        window_anew=prompt.anew,
+    )
+
+
+def _window_start(plan: Plan, prompt: Prompt) -> str:
+    shown = (e.card.id for e in plan.log if e.position >= prompt.start)
+    return next(shown, "") if prompt.start != NOWHERE else ""
+
+
 def transcribe(
-    plan: Plan,
-    prompt: Prompt | None,
-    m: Sequence[Said],
-    answers: Sequence[Answer],
-    occasion: Occasion,
-    count: Count,
+    outlined: Outline, answers: Sequence[Answer], occasion: Occasion, count: Count
 ) -> Commit:
     """The commit of an exchange whose reply has these choices so far."""
     exchange = occasion.exchange
-    drafts = _said(plan, m, exchange, count)
+    drafts = _said(outlined, exchange, count)
     base = len(drafts)
-    turn = plan.reply_joins or (drafts[-1].turn if drafts else message_id(exchange.id, base))
+    turn = outlined.reply_joins or (drafts[-1].turn if drafts else message_id(exchange.id, base))
     by_index = {answer.index: answer for answer in answers}
     if 0 in by_index:
         drafts.append(_answered(by_index[0], turn, base, exchange, count))
@@ -93,11 +121,11 @@ def transcribe(
         user=occasion.user,
         drafts=tuple(drafts),
         reserved=reserved,
-        superseded=tuple(sorted(plan.superseded)),
-        activated=plan.activated,
+        superseded=outlined.superseded,
+        activated=outlined.activated,
         system=occasion.system,
         system_tokens=occasion.system_tokens,
-        window=_window(plan, prompt, exchange, drafts),
+        window=_window(outlined, exchange, drafts),
         idempotency_key=occasion.idempotency_key,
         ttl=occasion.ttl,
     )
@@ -119,13 +147,13 @@ def amend(
     return Amendment(exchange=exchange.id, usage=usage, drafts=tuple(drafts))
 
 
-def _said(plan: Plan, m: Sequence[Said], exchange: Exchange, count: Count) -> list[Draft]:
+def _said(outlined: Outline, exchange: Exchange, count: Count) -> list[Draft]:
     drafts: list[Draft] = []
     turn = ""
-    for index, fresh in enumerate(plan.fresh):
+    for index, (fresh, message) in enumerate(outlined.said):
         id = message_id(exchange.id, index)
         turn = id if fresh.opens else fresh.joins or turn or id
-        drafts.append(_draft(fresh, m[fresh.i], id, turn, exchange, count))
+        drafts.append(_draft(fresh, message, id, turn, exchange, count))
     return drafts
 
 
@@ -163,14 +191,10 @@ def _answered(answer: Answer, turn: str, index: int, exchange: Exchange, count: 
     return Draft(card=card, turn=turn, body=answer.body, wire=answer.wire, state=state)
 
 
-def _window(
-    plan: Plan, prompt: Prompt | None, exchange: Exchange, drafts: Sequence[Draft]
-) -> WindowMove | None:
-    if prompt is None or not (prompt.moved or prompt.anew):
+def _window(outlined: Outline, exchange: Exchange, drafts: Sequence[Draft]) -> WindowMove | None:
+    start = outlined.window_start
+    if start == "" and drafts:
+        start = drafts[0].card.id
+    if not start:
         return None
-    first = next((e.card.id for e in plan.log if e.position >= prompt.start), None)
-    if prompt.start == NOWHERE or first is None:
-        first = drafts[0].card.id if drafts else None
-    if first is None:
-        return None
-    return WindowMove(profile=exchange.profile, start=first, anew=prompt.anew)
+    return WindowMove(profile=exchange.profile, start=start, anew=outlined.window_anew)

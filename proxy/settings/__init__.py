@@ -6,8 +6,8 @@ nothing outside the process but the configuration file.
 ``sections``  [server] [upstream] [store] [spool] [tenancy] [[clients]]
 ``memory``    [memory], its parts, and the inheritance of [profiles.NAME]
 ``model``     all of them together, and the rules between them
-``sources``   command line, environment and file, as trees of raw values with their origins
-``load``      the sources merged, checked and every problem told at once
+``sources``   command line, environment and file as sources of pydantic-settings
+``load``      the settings of a start, or every problem told at once
 ``display``   the effective values with secrets masked
 """
 

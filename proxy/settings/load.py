@@ -20,7 +20,7 @@ _REPEATED = ("int_", "float_", "bool_", "literal_", "greater_", "less_", "finite
 _SENTENCES = {
     "model_type": "must be a table",
     "dict_type": "must be a table",
-    "tuple_type": 'must be a list such as ["a", "b"]',
+    "tuple_type": 'must be a list; in the environment that is JSON such as ["a", "b"]',
     "missing": "is missing",
 }
 
@@ -90,7 +90,7 @@ def _unknown(place: Location) -> str:
     close = get_close_matches(str(place[-1]), settings_in(place[:-1]), n=1)
     if not close:
         return "unknown setting"
-    return f"unknown setting; did you mean {'.'.join(map(str, (*place[:-1], close[0])))}?"
+    return f"unknown setting; did you mean {_name((*place[:-1], close[0]), {})}?"
 
 
 def _name(place: Location, names: Mapping[Location, str]) -> str:

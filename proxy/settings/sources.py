@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -51,12 +51,12 @@ class CommandLine(InitSettingsSource):
         tree: dict[str, Any] = {}
         for dotted, value in overrides.items():
             if value is not None:
-                *above, last = place = tuple(dotted.split("."))
+                *above, last = dotted.split(".")
                 table = tree
                 for step in above:
                     table = table.setdefault(step, {})
                 table[last] = value
-                self.names[place] = FLAGS.get(dotted, dotted)
+                self.names[(*above, last)] = FLAGS.get(dotted, dotted)
         super().__init__(Settings, tree)
 
 
@@ -81,7 +81,7 @@ class Environment(EnvSettingsSource):
             place = SHORT_NAMES.get(name) or tuple(name.lower().split("__"))
             full = PREFIX + "__".join(map(str, place))
             if str(place[-1]) not in settings_in(place[:-1]) or settings_in(place):
-                self.problems.append(f"{variable}: unknown setting{_hint(variable)}")
+                self.problems.append(f"{variable}: unknown setting{_hint(name)}")
             elif found.get(full, text) != text:
                 self.problems.append(f"{variable}: contradicts {self.names[place]}")
             else:
@@ -115,7 +115,7 @@ def settings_in(place: Location) -> Mapping[str, FieldInfo]:
         if _is_table(kind):
             field = kind.model_fields.get(step)
             kind = field.annotation if field else None
-        else:  # ``step`` is the name of a profile or the index of a client
+        elif isinstance(step, int) == (get_origin(kind) is tuple):  # a client's or a profile's
             kind = next(filter(_is_table, get_args(kind)), None)
     return kind.model_fields if _is_table(kind) else {}
 
@@ -124,8 +124,7 @@ def _is_table(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def _hint(variable: str) -> str:
-    every = (name.upper().replace(".", "__") for name, _ in effective(Settings()))
-    known = [CONFIG, *(PREFIX + name for name in (*SHORT_NAMES, *every))]
-    close = get_close_matches(variable, known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+def _hint(name: str) -> str:
+    every = (dotted.upper().replace(".", "__") for dotted, _ in effective(Settings()))
+    close = get_close_matches(name, ["CONFIG", *SHORT_NAMES, *every], n=1)
+    return f"; did you mean {PREFIX}{close[0]}?" if close else ""

@@ -12,13 +12,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import tiktoken
 import tiktoken.load
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.chat import tokens
+from proxy.chat.encodings import Encode
 from proxy.chat.message import read_stored
-from proxy.chat.tokens import PIECE, TokenCounter, Tokenizers, bytes_counter, table_at_hand
+from proxy.chat.tokens import PIECE, TokenCounter, Tokenizers, bytes_counter
 
 O200K = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
 PROSE = (
@@ -188,21 +189,14 @@ def test_warming_up_loads_all_and_each_once(cache: Path) -> None:
     assert repr(tokenizers.counter_for("gpt-4o")) == "TokenCounter('o200k_base')"
 
 
-def test_tables_are_looked_for_where_tiktoken_looks(cache: Path) -> None:
-    folder = str(cache.parent)
-    assert table_at_hand({"TIKTOKEN_CACHE_DIR": folder})
-    assert table_at_hand({"DATA_GYM_CACHE_DIR": folder})
-    assert not table_at_hand({"TIKTOKEN_CACHE_DIR": "/nowhere", "DATA_GYM_CACHE_DIR": folder})
-    assert not table_at_hand({"TIKTOKEN_CACHE_DIR": ""})
-
-
+@pytest.mark.parametrize("error", [FileNotFoundError, ValueError])
 def test_without_any_table_a_third_of_the_bytes_is_counted(
-    monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(name: str) -> tiktoken.Encoding:
-        raise ValueError(f"Unknown encoding {name}")
+    def broken() -> Encode:
+        raise error
 
-    monkeypatch.setattr(tiktoken, "get_encoding", broken)
+    monkeypatch.setattr(tokens, "cl100k_base", broken)
     counter = Tokenizers({}).counter_for(None)
     assert counter.name == "bytes/3"
     assert [counter.count_text(text) for text in ("", "a", "abcd", "é日")] == [0, 1, 2, 2]

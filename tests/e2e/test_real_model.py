@@ -17,7 +17,12 @@ from tests.support.history import TOKEN, Remembered
 from tests.support.llm import language_model
 from tests.support.running import Running, running, settings_for
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.timeout(120),
+    pytest.mark.xdist_group("model"),
+]
 
 MODEL, MOST = "smollm2", 40
 NAME_GIVEN = "hi, my name is Kai"

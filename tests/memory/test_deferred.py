@@ -14,7 +14,7 @@ from proxy.memory.deferred import Choice, Deferred, Utterance, settle
 from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
 from proxy.memory.planner import Planner
 from proxy.memory.request import Intent
-from proxy.memory.transcript import Occasion, transcribe
+from proxy.memory.transcript import Occasion, outline, transcribe
 from proxy.memory.window import Window
 from tests.support.commits import exchange
 from tests.support.faulty import FaultyStore
@@ -99,9 +99,8 @@ async def test_it_becomes_the_commit_that_it_would_have_been() -> None:
     rules = Rules(window=what.window, inject=False)
     planner = Planner(store, never_the_same)
     planned = await planner.plan(KEY, snapshot, what.said, what.intent, rules)
-    at_once = transcribe(
-        planned.plan, planned.prompt, what.said, what.answers, what.occasion, lambda raw: len(raw)
-    )
+    outlined = outline(planned.plan, planned.prompt, what.said)
+    at_once = transcribe(outlined, what.answers, what.occasion, lambda raw: len(raw))
     assert await settled(store, what) == at_once
 
 

@@ -17,7 +17,7 @@ from proxy.memory.model import Ask, Exchange, Snapshot
 from proxy.memory.overlay import overlay
 from proxy.memory.reconcile import Plan, reconcile
 from proxy.memory.request import Intent
-from proxy.memory.transcript import Occasion, transcribe
+from proxy.memory.transcript import Occasion, outline, transcribe
 from proxy.memory.window import Window
 from tests.support.talk import Talk, rerendered
 
@@ -73,7 +73,8 @@ class Memory:
             created_at=self.clock,
             incomplete=not answer.complete,
         )
-        commit = transcribe(plan, prompt, m, [answer], Occasion(exchange), lambda raw: 10)
+        outlined = outline(plan, prompt, m)
+        commit = transcribe(outlined, [answer], Occasion(exchange), lambda raw: 10)
         self.history.update(draft.card.digest for draft in commit.drafts)
         self.snapshot = overlay(self.snapshot, commit, Ask(profile=""))
         return [m[x].name if isinstance(x, int) else x.card.digest for x in prompt.pieces]

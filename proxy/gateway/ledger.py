@@ -1,0 +1,137 @@
+"""Recording one exchange: what was said, once the reply is there.  Recording never fails the chat.
+
+Made when the request is on its way, and as small as can be: streams last long, and there are many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proxy.chat.reply import Reply
+from proxy.memory.deferred import Deferred
+from proxy.memory.model import Amendment, Commit, Exchange, Injection, SessionKey
+from proxy.memory.recorder import Fate, Recorder
+from proxy.memory.request import Intent
+from proxy.memory.transcript import Count, Occasion, Outline, Said, amend, transcribe
+from proxy.memory.window import Window
+from proxy.telemetry import Telemetry
+
+LARGE = 50_000
+"""Bytes of messages from which on counting their tokens is left to a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What is recorded of an exchange beside the messages.  ``system`` is empty if it is known."""
+
+    id: str
+    profile: str
+    began: float
+    model: str | None
+    choices: int
+    user: str | None
+    system: tuple[bytes, ...]
+    idempotency_key: str | None
+    ttl: int
+    injection: Injection
+
+
+@dataclass(frozen=True, slots=True)
+class Unplanned:
+    """A request that found no snapshot: it is reconciled when its record is replayed."""
+
+    said: Sequence[Said]
+    intent: Intent
+    window: Window
+
+
+class Ledger:
+    """Where the scribe writes the reply."""
+
+    def __init__(
+        self,
+        key: SessionKey,
+        heading: Heading,
+        outlined: Outline | Unplanned,
+        recorder: Recorder,
+        count: Count,
+        telemetry: Telemetry,
+    ) -> None:
+        self._key, self._heading, self._outlined = key, heading, outlined
+        self._recorder, self._count, self._telemetry = recorder, count, telemetry
+        self._commit: Commit | None = None
+        self._told_usage = False
+
+    async def commit(self, reply: Reply | None, *, incomplete: bool) -> None:
+        """Record the exchange; durable on return, or counted as lost."""
+        clock = time.perf_counter()
+        fate = await self._record(reply, await self._occasion(reply, incomplete))
+        self._telemetry.committed(time.perf_counter() - clock)
+        if fate == "lost":
+            self._telemetry.lost()
+        else:
+            self._telemetry.outcome(fate)
+        if reply is not None and reply.cached_tokens:
+            self._telemetry.cached(reply.cached_tokens)
+
+    async def _record(self, reply: Reply | None, occasion: Occasion) -> Fate:
+        self._told_usage = occasion.exchange.usage is not None
+        answers = reply.choices if reply else ()
+        outlined = self._outlined
+        if isinstance(outlined, Unplanned):
+            deferred = Deferred.of(
+                outlined.said, answers, occasion, outlined.intent, outlined.window
+            )
+            return await self._recorder.defer(self._key, deferred)
+        arguments = (outlined, answers, occasion, self._count)
+        sizes = [len(said.record) for _, said in outlined.said] + [len(a.body) for a in answers]
+        if sum(sizes) > LARGE:
+            self._commit = await asyncio.to_thread(transcribe, *arguments)
+        else:
+            self._commit = transcribe(*arguments)
+        return await self._recorder.record(self._key, self._commit)
+
+    async def amend(self, reply: Reply) -> None:
+        """Record what came after choice 0 was complete."""
+        amendment = None
+        if self._commit is not None:
+            amendment = amend(self._commit, reply.choices, reply.usage, self._count)
+        elif reply.usage is not None and not self._told_usage:
+            amendment = Amendment(exchange=self._heading.id, usage=reply.usage)
+        if amendment is not None:
+            await self._recorder.amend(self._key, amendment)
+
+    async def _occasion(self, reply: Reply | None, incomplete: bool) -> Occasion:
+        heading = self._heading
+        return Occasion(
+            exchange=self._exchange(reply, incomplete),
+            user=heading.user,
+            system=b"[" + b",".join(heading.system) + b"]" if heading.system else None,
+            system_tokens=await self._tokens(heading.system),
+            idempotency_key=heading.idempotency_key,
+            ttl=heading.ttl,
+            choices=heading.choices,
+        )
+
+    async def _tokens(self, messages: Sequence[bytes]) -> int:
+        if sum(map(len, messages)) > LARGE:
+            return await asyncio.to_thread(lambda: sum(map(self._count, messages)))
+        return sum(map(self._count, messages))
+
+    def _exchange(self, reply: Reply | None, incomplete: bool) -> Exchange:
+        heading = self._heading
+        first = reply.choices[0] if reply and reply.choices else None
+        return Exchange(
+            id=heading.id,
+            profile=heading.profile,
+            started_at=heading.began,
+            created_at=time.time(),
+            model=(reply.model if reply else None) or heading.model,
+            incomplete=incomplete,
+            finish_reason=first.finish_reason if first else None,
+            usage=reply.usage if reply else None,
+            memory=heading.injection,
+        )

@@ -1,0 +1,131 @@
+"""The spool's way into the store, and the recorder's end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from proxy.memory.planner import Planner
+from proxy.memory.recorder import Recorder
+from proxy.memory.spool import Spool
+from proxy.memory.store import StoreError
+from tests.support.commits import chat
+from tests.support.recording import KEY, OTHER, Workbench, deferred, never_the_same, said
+
+DOWN = StoreError("connection refused")
+
+
+@pytest.fixture(autouse=True)
+def _failures_may_be_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "proxy.memory.recorder")
+
+
+async def test_nothing_leaves_the_spool_while_the_store_is_down(bench: Workbench) -> None:
+    for number in range(3):
+        bench.spool.put(KEY, f"x{number}", "commit", b"unread")
+    bench.store.fail(DOWN)
+    with pytest.raises(StoreError):
+        await bench.recorder.replay()
+    assert bench.spool.depth() == (3, 0)
+    assert not bench.quarantined
+
+
+async def test_an_exchange_of_another_user_is_quarantined(bench: Workbench) -> None:
+    await bench.recorder.record(KEY, chat("x1", user="kai"))
+    await bench.recorder.defer(KEY, deferred("x2", said("mine?"), user="eve"))
+    await bench.recorder.defer(KEY, deferred("x3", said("and I?"), user="kai"))
+    await bench.recorder.replay()
+    assert await bench.history() == ["x1", "x3"]
+    assert bench.spool.depth() == (0, 1) and bench.quarantined == ["one"]
+
+
+async def test_a_session_that_the_store_refuses_holds_up_no_other(bench: Workbench) -> None:
+    bench.store.fail(DOWN, "commit")
+    for id, session in [("x1", KEY), ("y1", OTHER), ("x2", KEY)]:
+        await bench.recorder.record(session, chat(id))
+    bench.store.recover()
+    bench.store.refuses = {KEY}
+    await bench.recorder.replay()
+    assert await bench.history(OTHER) == ["y1"]
+    assert [entry.exchange for entry in bench.spool.entries()] == ["x1", "x2"]
+    bench.store.refuses = set()
+    await bench.recorder.replay()
+    assert await bench.history() == ["x1", "x2"]
+
+
+async def test_two_workers_replay_in_order_and_each_exchange_once(
+    bench: Workbench, path: Path
+) -> None:
+    for number in range(20):
+        await bench.recorder.defer(KEY, deferred(f"x{number}", said(f"question {number}")))
+    other_spool = Spool(path, bench.store.name, 1 << 24)
+    other_spool.open()
+    planner = Planner(bench.store, never_the_same)
+    other = Recorder(bench.store, other_spool, planner, lambda model: len, 1.0, lambda: None)
+    await asyncio.gather(bench.recorder.replay(), other.replay())
+    assert await bench.history() == [f"x{number}" for number in range(20)]
+    assert bench.spool.idle()
+    await other.close(1)
+
+
+async def test_the_spool_is_replayed_by_itself_when_the_store_is_back(bench: Workbench) -> None:
+    bench.store.fail(DOWN)
+    await bench.recorder.open()
+    for number in range(3):
+        await bench.recorder.record(KEY, chat(f"x{number}"))
+    loop = asyncio.get_running_loop()
+    bench.store.recover()
+    back = loop.time()
+    assert await bench.store.recorded(3) == ["x0", "x1", "x2"]
+    assert loop.time() - back < 2
+    assert (await bench.prepare()).snapshot.messages == 6
+
+
+# The end
+
+
+async def test_closing_finishes_what_is_being_written(bench: Workbench) -> None:
+    bench.store.gate = asyncio.Event()
+    recording = asyncio.create_task(bench.recorder.record(KEY, chat("x1")))
+    while not bench.store.asked["commit"]:
+        await asyncio.sleep(0)
+    closing = asyncio.create_task(bench.recorder.close(5))
+    await asyncio.sleep(0)
+    bench.store.gate.set()
+    await closing
+    assert await recording == "recorded"
+    assert await bench.history() == ["x1"]
+
+
+async def test_closing_flushes_the_spool(bench: Workbench) -> None:
+    await bench.recorder.defer(KEY, deferred("x1", said("hello")))
+    await bench.recorder.close(5)
+    assert await bench.history() == ["x1"]
+
+
+async def test_closing_is_bounded_and_what_could_not_be_written_is_in_the_spool(
+    bench: Workbench, path: Path
+) -> None:
+    bench.store.gate = asyncio.Event()
+    recording = asyncio.create_task(bench.recorder.record(KEY, chat("x1")))
+    while not bench.store.asked["commit"]:
+        await asyncio.sleep(0)
+    async with asyncio.timeout(2):
+        await bench.recorder.close(0.1)
+    assert await recording == "spooled"
+    left = Spool(path, bench.store.name, 1 << 20)
+    left.open()
+    assert [entry.exchange for entry in left.entries()] == ["x1"]
+    left.close()
+
+
+async def test_a_recorder_leaves_no_task_behind(bench: Workbench) -> None:
+    before = asyncio.all_tasks()
+    await bench.recorder.open()
+    await bench.recorder.record(KEY, chat("x1"))
+    await bench.prepare()
+    await bench.recorder.close(1)
+    assert asyncio.all_tasks() == before

@@ -121,10 +121,7 @@ async def test_answers_do_not_wait_for_the_clients_acknowledgement(one: Rig) -> 
         await line.send(raw.request("GET", "/healthz"))
         assert (await line.answer()).status == 200
         connections = list(one.proxy.server.server_state.connections)
-        mine = [
-            connection.transport.get_extra_info("socket")
-            for connection in connections
-        ]
+        mine = [connection.transport.get_extra_info("socket") for connection in connections]
         assert mine
         assert all(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for s in mine)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from proxy import __version__
 from proxy.settings import load
+from tests.support.tables import O200K_FILE, o200k_table
 
 ROOT = Path(__file__).parents[1]
 
@@ -48,6 +50,30 @@ def test_the_images_environment_is_a_valid_configuration() -> None:
     assert settings.store.url == "sqlite:////data/memory.db"
     assert settings.spool.path == "/data/spool.db"
     assert environ["TIKTOKEN_CACHE_DIR"].startswith("/opt/memory-proxy/")
+
+
+def test_the_image_is_not_built_without_both_tokenizer_tables(tmp_path: Path) -> None:
+    texts = [rest for word, rest in instructions("Dockerfile") if word == "RUN"]
+    fetch, check = re.findall(r'python -c "(.+?)"', " ".join(texts))
+    assert "get_encoding('o200k_base')" in fetch
+    environ = {**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path)}
+    assert python(check, environ).returncode == 1
+    (tmp_path / O200K_FILE).write_bytes(o200k_table())
+    for code in (fetch, check):
+        ran = python(code, environ)
+        assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def python(code: str, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environ,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
 
 
 def test_the_image_gets_all_that_it_copies() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import subprocess
@@ -10,16 +9,14 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
-from hashlib import sha1
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from proxy.chat import encodings
 from proxy.chat.encodings import Encode, cl100k_base, table_at_hand
+from tests.support.tables import O200K_FILE, o200k_table
 
-O200K = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
 COUNT = """
 import json
 from proxy.chat.tokens import Tokenizers
@@ -42,14 +39,6 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     table.parent.mkdir()
     monkeypatch.setattr(encodings, "files", lambda _: tmp_path)
     return table
-
-
-def packed_o200k() -> bytes:
-    """The table as another implementation brings it along."""
-    spec = find_spec("bpe_openai")
-    assert spec is not None and spec.origin is not None
-    packed = Path(spec.origin).parent / "data" / "o200k_base.tiktoken.gz"
-    return gzip.decompress(packed.read_bytes())
 
 
 def counted(tmp_path: Path, **environ: str) -> list[list[object]]:
@@ -97,8 +86,8 @@ def test_counting_writes_nothing_whatever_the_cache_is(
 def test_a_table_in_a_read_only_cache_is_used(tmp_path: Path) -> None:
     folder = tmp_path / "read-only"
     folder.mkdir()
-    table = folder / sha1(O200K.encode()).hexdigest()
-    table.write_bytes(packed_o200k())
+    table = folder / O200K_FILE
+    table.write_bytes(o200k_table())
     table.chmod(0o400)
     folder.chmod(0o500)
     found = counted(tmp_path, TIKTOKEN_CACHE_DIR=str(folder))
@@ -143,7 +132,7 @@ def test_a_damaged_table_in_the_package_is_an_error(
 
 
 def test_tables_are_looked_for_where_tiktoken_looks(tmp_path: Path) -> None:
-    (tmp_path / sha1(O200K.encode()).hexdigest()).write_bytes(packed_o200k())
+    (tmp_path / O200K_FILE).write_bytes(o200k_table())
     folder = str(tmp_path)
     assert table_at_hand({"TIKTOKEN_CACHE_DIR": folder})
     assert table_at_hand({"DATA_GYM_CACHE_DIR": folder})

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import time
 import warnings
 from collections.abc import Callable
-from hashlib import sha1
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,8 +17,8 @@ from proxy.chat import tokens
 from proxy.chat.encodings import Encode
 from proxy.chat.message import read_stored
 from proxy.chat.tokens import PIECE, TokenCounter, Tokenizers, bytes_counter
+from tests.support.tables import O200K_FILE, o200k_table
 
-O200K = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
 PROSE = (
     "The history keeps everything, and memory is a view of it; nobody's words are lost.\n"
     "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich (1,234.56 €).\n\n"
@@ -52,20 +49,11 @@ def words(length: int) -> TokenCounter:
     return TokenCounter("characters", lambda text: len(text) * length)
 
 
-def _packed(encoding: str) -> bytes:
-    """A table as the other implementation brings it along."""
-    # found without importing the package: that loads every table
-    spec = find_spec("bpe_openai")
-    assert spec is not None and spec.origin is not None
-    return (Path(spec.origin).parent / "data" / f"{encoding}.tiktoken.gz").read_bytes()
-
-
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of tiktoken's with o200k_base in it, and no network."""
-    table = gzip.decompress(_packed("o200k_base"))
-    path = tmp_path / sha1(O200K.encode()).hexdigest()
-    path.write_bytes(table)
+    path = tmp_path / O200K_FILE
+    path.write_bytes(o200k_table())
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
 
     def refuse(blobpath: str) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from proxy.memory.model import BEGINNING, Entry, Position, Snapshot
+from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot
 from proxy.memory.reconcile import Plan
 from proxy.memory.request import Incoming
 from proxy.memory.validity import valid
@@ -55,8 +55,8 @@ class Prompt:
 
     def missing(self, bodies: Mapping[str, bytes]) -> list[str]:
         """Ids of the stored messages whose JSON is still to be fetched."""
-        entries = (piece.card.id for piece in self.pieces if not isinstance(piece, int))
-        return [id for id in entries if id not in bodies]
+        ids = [piece[1].id for piece in self.pieces if not isinstance(piece, int)]
+        return [id for id in ids if id not in bodies]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,8 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[Incoming], rules: Rules)
 
 def render(prompt: Prompt, m: Sequence[bytes], bodies: Mapping[str, bytes]) -> list[bytes]:
     """The JSON of the messages of a prompt, without system messages; what has no body is not."""
-    return [
-        m[piece] if isinstance(piece, int) else bodies[piece.card.id]
-        for piece in prompt.pieces
-        if isinstance(piece, int) or piece.card.id in bodies
-    ]
+    found = (m[x] if isinstance(x, int) else bodies.get(x[1].id) for x in prompt.pieces)
+    return [message for message in found if message is not None]
 
 
 def _beside(window: Window, tokens: int) -> Window:
@@ -110,8 +107,10 @@ def _beside(window: Window, tokens: int) -> Window:
 
 def _start(snapshot: Snapshot, plan: Plan, window: Window) -> tuple[Position, bool]:
     old = snapshot.start or BEGINNING
-    behind = (e.position < old for e in snapshot.log if e.card.id in plan.superseded)
-    anew = snapshot.start is not None and any(behind)
+    anew = False
+    if snapshot.start is not None and plan.superseded:
+        gone = plan.superseded
+        anew = any(e.position < old for e in snapshot.log if e.card.id in gone)
     start = BEGINNING if anew else old
     return advance(plan.log, start, window, plan.running), anew
 
@@ -119,22 +118,21 @@ def _start(snapshot: Snapshot, plan: Plan, window: Window) -> tuple[Position, bo
 def _pieces(
     plan: Plan, m: Sequence[Incoming], start: Position, *, inject: bool
 ) -> tuple[Entry | int, ...]:
-    if not inject:
-        return tuple(piece for piece in plan.order if isinstance(piece, int))
-    pieces = [x for x in plan.order if isinstance(x, int) or _shown(x, start, plan.running)]
-    if not any(_of_tools(piece, m) for piece in pieces):
+    """What is sent, in order; one look at each entry, for this is done for every request."""
+    running, tools = plan.running, False
+    pieces: list[Entry | int] = []
+    for piece in plan.order:
+        if isinstance(piece, int):
+            said: Incoming | Card = m[piece]
+        elif inject and (piece[0] >= start or piece[0][0] == running) and not piece[1].blank:
+            said = piece[1]
+        else:
+            continue
+        pieces.append(piece)
+        tools = tools or bool(said.calls) or said.answers is not None
+    if not tools:
         return tuple(pieces)  # every order of such messages is valid
     return tuple(x.piece for x in valid([_sent(piece, m) for piece in pieces]))
-
-
-def _shown(entry: Entry, start: Position, running: int | None) -> bool:
-    in_view = entry.position >= start or entry.position.turn == running
-    return in_view and not entry.card.blank
-
-
-def _of_tools(piece: Entry | int, m: Sequence[Incoming]) -> bool:
-    said = m[piece] if isinstance(piece, int) else piece.card
-    return bool(said.calls) or said.answers is not None
 
 
 def _sent(piece: Entry | int, m: Sequence[Incoming]) -> _Sent:
@@ -146,12 +144,14 @@ def _sent(piece: Entry | int, m: Sequence[Incoming]) -> _Sent:
 
 
 def _count(entries: Iterable[Entry]) -> Size:
-    tokens = [entry.card.tokens for entry in entries]
+    tokens = [card.tokens for _, card in entries]
     return Size(len(tokens), sum(tokens))
 
 
 def _evicted(snapshot: Snapshot, plan: Plan, start: Position) -> Size:
-    gone = _count(e for e in snapshot.log if e.card.id in plan.superseded)
+    gone = Size(0, 0)
+    if plan.superseded:
+        gone = _count(e for e in snapshot.log if e.card.id in plan.superseded)
     shown = _count(view(plan.log, start, plan.running))
     messages = snapshot.messages - gone.messages - shown.messages
     return Size(max(0, messages), max(0, snapshot.tokens - gone.tokens - shown.tokens))

@@ -11,10 +11,11 @@ def open_calls(log: Sequence[Entry]) -> dict[str, Entry]:
     """The unanswered calls by id; of calls with the same id the latest."""
     waiting: dict[str, Entry] = {}
     for entry in log:
-        for call in entry.card.calls:
+        card = entry[1]
+        for call in card.calls:
             waiting[call] = entry
-        if entry.card.answers is not None:
-            waiting.pop(entry.card.answers, None)
+        if card.answers is not None:
+            waiting.pop(card.answers, None)
     return waiting
 
 

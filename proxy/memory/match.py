@@ -25,6 +25,8 @@ def match_messages(
     log: Sequence[Entry], snapshot: Snapshot, m: Sequence[Incoming], rerendered: Rerendered
 ) -> Alignment:
     """Align what is visible: neither blank messages nor later system ones part neighbours."""
+    if not any(x.role == "assistant" for x in m):
+        return Alignment()  # nothing could be aligned, and most requests are so
     mine = [i for i, x in enumerate(m) if visible(x)]
     theirs = [j for j, e in enumerate(log) if not e.card.blank]
     cards = [log[j].card for j in theirs]
@@ -43,6 +45,8 @@ def match_messages(
 
 def wanted_bodies(snapshot: Snapshot, m: Sequence[Incoming]) -> list[str]:
     """Ids of stored answers that may be re-rendered in M and whose text the snapshot lacks."""
+    if not any(x.role == "assistant" for x in m):
+        return []
     cards = [entry.card for entry in snapshot.log]
     digests = {card.digest for card in cards}
     pairs = zip(m, m[1:], strict=False)

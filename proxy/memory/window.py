@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
-from proxy.memory.model import BEGINNING, Entry, Position
+from proxy.memory.model import Entry, Position
 
 NOWHERE = Position(2**53, 2**53)
 """Behind every message: the start of an empty window."""
@@ -28,7 +28,7 @@ class Size(NamedTuple):
 
 def size(entries: Iterable[Entry]) -> Size:
     """Blank messages are never sent and count nothing."""
-    tokens = [entry.card.tokens for entry in entries if not entry.card.blank]
+    tokens = [card.tokens for _, card in entries if not card.blank]
     return Size(len(tokens), sum(tokens))
 
 
@@ -63,7 +63,7 @@ def advance(
     ``log`` is sorted by position and begins at or before ``start``.  The turn ``running`` is always
     in the window, even when it alone exceeds the limit.  An empty window starts NOWHERE.
     """
-    shown = [entry for entry in log if entry.position >= start or entry.position.turn == running]
+    shown = view(log, start, running)
     if window.holds(size(shown)):
         return start
     always = size(entry for entry in shown if entry.position.turn == running)
@@ -99,7 +99,4 @@ def _newest(
 
 def view(log: Sequence[Entry], start: Position, running: int | None = None) -> list[Entry]:
     """The entries that a window starting there shows."""
-    return [e for e in log if e.position >= start or e.position.turn == running]
-
-
-__all__ = ["BEGINNING", "NOWHERE", "Size", "Window", "advance", "size", "view"]
+    return [e for e in log if e[0] >= start or e[0][0] == running]

@@ -80,3 +80,18 @@ def one(on_sqlite: Rig) -> Rig:
     """A proxy on SQLite, with nothing scripted."""
     on_sqlite.reset()
     return on_sqlite
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session", params=["aiohttp", "httpx"])
+async def relaying(request: pytest.FixtureRequest, folder: Path) -> AsyncIterator[Rig]:
+    """A proxy with each of the upstream's clients."""
+    async with rig(folder / f"by-{request.param}", upstream__client=request.param) as ready:
+        yield ready
+
+
+@pytest.fixture
+def relayed(relaying: Rig) -> Rig:
+    """A proxy whose upstream takes anything: what comes is what the test is about."""
+    relaying.reset()
+    relaying.up.strict = False
+    return relaying

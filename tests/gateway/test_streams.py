@@ -6,10 +6,8 @@ import asyncio
 import gzip
 import json
 import random
-import time
 import zlib
 
-import httpx
 import pytest
 
 from tests.support import raw
@@ -22,7 +20,7 @@ from tests.support.answers import (
     sse,
 )
 from tests.support.rig import CHAT, Rig, Talk
-from tests.support.spoken import DONE, END, HELLO, NEWLINES, SPOKEN, USED, Spoken, cuts, events
+from tests.support.spoken import DONE, END, HELLO, NEWLINES, SPOKEN, Spoken, cuts, events
 from tests.support.words import answer, messages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -94,114 +92,6 @@ async def test_of_an_incomplete_answer_only_text_is_ever_sent_back(one: Rig, nam
     assert (await talk.ask(messages("u2"), answer("a2"))).status_code == 200
     texts = [choice["message"]["content"] for choice in SPOKEN[name].choices]
     assert talk.sent == " ".join(["u1", *texts, "u2"])
-
-
-# The finish waits for the commit
-
-
-def finish_of(stream: bytes) -> int:
-    """Where the line with choice 0's finish begins."""
-    return stream.rindex(b"data: ", 0, stream.index(b'"finish_reason": "stop"'))
-
-
-async def collect(talk: Talk, got: bytearray) -> None:
-    """Ask for a stream and gather it as it comes."""
-    body = json.dumps({"model": "m", "stream": True, "messages": messages("u1")}).encode()
-    async with raw.line(talk.rig.port) as line:
-        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
-        await line.head()
-        async for piece in line.chunks():
-            got += piece
-
-
-@pytest.mark.parametrize("feeding", ["whole", "events", "random"])
-async def test_the_client_never_has_the_finish_before_the_commit(one: Rig, feeding: str) -> None:
-    stream, talk, got = SPOKEN["usage-behind-the-finish"].stream, one.talk(), bytearray()
-    one.up.reply(sse(cuts(stream, feeding, b"\n")))
-    release = one.store.hold()
-    client = asyncio.create_task(collect(talk, got))
-    await asyncio.wait_for(one.store.waiting.wait(), 5)
-    async with asyncio.timeout(5):
-        while len(got) < finish_of(stream):  # what was sent before may still be on its way
-            await one.client.get("/v1/models")
-    await one.client.get("/v1/models")  # the proxy has had every occasion to say more
-    assert b'"finish_reason": "stop"}' not in got
-    assert stream.startswith(got)
-    assert len(await talk.history()) == 0
-    release.set()
-    await client
-    assert got == stream
-    assert len(await talk.history()) == 2
-
-
-async def test_of_a_plain_answer_the_last_byte_waits_for_the_commit(one: Rig) -> None:
-    talk = one.talk()
-    script = json_answer(chat_completion("hello"))
-    whole = b"".join(piece for piece in script.pieces if isinstance(piece, bytes))
-    one.up.reply(Script(pieces=[whole[:40], whole[40:]], framing="chunked"))
-    release = one.store.hold()
-    body = json.dumps({"model": "m", "messages": messages("u1")}).encode()
-    async with raw.line(one.port) as line:
-        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
-        assert (await line.head())[0] == 200
-        chunks, got = line.chunks(), b""
-        while len(got) < len(whole) - 1:
-            got += await anext(chunks)
-        await asyncio.wait_for(one.store.waiting.wait(), 5)
-        assert got == whole[:-1]
-        release.set()
-        assert got + b"".join([chunk async for chunk in chunks]) == whole
-    assert len(await talk.history()) == 2
-
-
-async def test_usage_is_recorded_before_the_stream_ends(one: Rig) -> None:
-    talk, got, more = one.talk(), bytearray(), asyncio.Event()
-    one.up.reply(sse([events(*HELLO, END), more, events(USED) + DONE]))
-    release = one.store.hold()
-    client = asyncio.create_task(collect(talk, got))
-    await asyncio.wait_for(one.store.waiting.wait(), 5)
-    release.set()
-    release = one.store.hold()
-    more.set()
-    await asyncio.wait_for(one.store.waiting.wait(), 5)  # the second write
-    assert b"[DONE]" not in got
-    (exchange,) = [commit.exchange.id for commit in one.store.commits]
-    assert (await talk.exchange(exchange)).usage is None
-    release.set()
-    await client
-    assert (bytes(got), len(one.store.amendments)) == (events(*HELLO, END, USED) + DONE, 1)
-    assert json.loads((await talk.exchange(exchange)).usage or b"") == USAGE
-
-
-async def test_a_slow_commit_delays_only_the_finish(one: Rig) -> None:
-    pause = 0.05
-    stream, talk, times = [*events_of(20), END, b""], one.talk(), []
-    one.up.reply(sse([events(x) if x else DONE for x in stream]))
-    release = one.store.hold()
-    asyncio.get_running_loop().call_later(0.25, release.set)
-    body = {"model": "m", "stream": True, "messages": messages("u1")}
-    begun = time.perf_counter()
-    async with one.client.stream("POST", CHAT, json=body, headers=talk.all_headers) as response:
-        async for piece in response.aiter_raw():
-            times.append((piece, time.perf_counter() - begun))
-    early = b"".join(piece for piece, when in times if when < 0.25 - pause)
-    late = b"".join(piece for piece, when in times if when >= 0.25 - pause)
-    assert early == b"".join(events(x) for x in events_of(20))
-    assert late == events(END) + DONE
-
-
-def events_of(count: int) -> list[object]:
-    return [*HELLO, *HELLO[1:] * (count // 2)]
-
-
-async def test_the_next_request_sees_the_exchange_as_soon_as_the_stream_has_ended(
-    every: Rig,
-) -> None:
-    talk = every.talk()
-    for turn in range(1, 6):
-        before = " ".join(f"u{n} a{n}" for n in range(1, turn))
-        sent = await talk.say(f"u{turn}", f"a{turn}", stream=True)
-        assert sent == f"{before} u{turn}".strip()
 
 
 # What upstreams do all the same
@@ -278,74 +168,3 @@ async def test_the_content_type_of_a_stream_need_not_be_json(one: Rig) -> None:
     body = json.dumps(chat_completion("a1-one")).encode()
     await talk.ask(messages("u1"), Script(headers=(("content-type", "text/plain"),), pieces=[body]))
     assert await talk.log() == "u1 a1"
-
-
-# Breaks
-
-
-@pytest.mark.parametrize("name", ["text", "usage-behind-the-finish"])
-async def test_a_break_before_the_finish_is_passed_on_and_nothing_is_recorded(
-    one: Rig, name: str
-) -> None:
-    stream, talk = SPOKEN[name].stream, one.talk()
-    one.up.reply(sse([stream], cut=finish_of(stream) - 10))
-    with pytest.raises(httpx.RemoteProtocolError):
-        await talk.ask(messages("u1"), stream=True)
-    assert await talk.history() == []
-
-
-async def test_a_break_behind_the_finish_leaves_a_complete_record(one: Rig) -> None:
-    stream, talk = SPOKEN["usage-behind-the-finish"].stream, one.talk()
-    one.up.reply(sse([stream], cut=stream.index(b'"usage"')))
-    with pytest.raises(httpx.RemoteProtocolError):
-        await talk.ask(messages("u1"), stream=True)
-    assert [(m.card.role, m.card.incomplete) for m in await talk.history()] == [
-        ("user", False),
-        ("assistant", False),
-    ]
-
-
-async def test_what_a_client_that_left_had_received_is_recorded_as_incomplete(every: Rig) -> None:
-    talk = every.talk()
-    every.up.reply(sse([events(*HELLO)], hang="body"))
-    body = json.dumps({"model": "m", "stream": True, "messages": messages("u1")}).encode()
-    async with raw.line(every.port) as line:
-        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
-        await line.head()
-        await anext(line.chunks())
-    await asyncio.wait_for(every.up.requests[-1].gone.wait(), 5)
-    async with asyncio.timeout(5):
-        while not await talk.history():
-            await asyncio.sleep(0.005)
-    assert (await talk.bodies())[1]["content"] == "Hello"
-    assert [m.card.incomplete for m in await talk.history()] == [False, True]
-
-
-async def test_a_client_that_leaves_before_the_first_byte_leaves_nothing(one: Rig) -> None:
-    talk, hold = one.talk(), asyncio.Event()
-    one.up.reply(sse([hold, events(*HELLO)]))
-    body = json.dumps({"model": "m", "stream": True, "messages": messages("u1")}).encode()
-    async with raw.line(one.port) as line:
-        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
-        await line.head()
-    await asyncio.wait_for(one.up.requests[-1].gone.wait(), 5)
-    assert await talk.say("u2", "a2") == "u2"
-    assert await talk.log() == "u2 a2"
-
-
-async def test_a_patient_profile_finishes_the_answer_for_a_client_that_left(one: Rig) -> None:
-    talk, hold = one.talk(**{"x-memory-profile": "patient"}), asyncio.Event()
-    one.up.reply(sse([events(HELLO[0]), hold, events(*HELLO[1:], END) + DONE]))
-    body = json.dumps({"model": "m", "stream": True, "messages": messages("u1")}).encode()
-    async with raw.line(one.port) as line:
-        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
-        await line.head()
-        await anext(line.chunks())
-    await one.client.get("/v1/models")
-    hold.set()
-    await asyncio.wait_for(one.up.requests[0].answered.wait(), 5)
-    async with asyncio.timeout(5):
-        while not await talk.history():
-            await asyncio.sleep(0.005)
-    assert [m.card.incomplete for m in await talk.history()] == [False, False]
-    assert (await talk.bodies())[1]["content"] == "Hello"

@@ -259,3 +259,8 @@ SPOKEN: dict[str, Spoken] = {
     ),
     "nothing-at-all": Spoken(b": hello\n\n", (), incomplete=True),
 }
+
+
+def finish_of(stream: bytes) -> int:
+    """Where the line with choice 0's finish begins."""
+    return stream.rindex(b"data: ", 0, stream.index(b'"finish_reason": "stop"'))

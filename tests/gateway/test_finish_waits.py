@@ -1,0 +1,126 @@
+"""No client knows that an answer is complete before it is recorded, and nothing else waits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from tests.support import raw
+from tests.support.answers import (
+    USAGE,
+    Script,
+    chat_completion,
+    json_answer,
+    sse,
+)
+from tests.support.rig import CHAT, Rig, Talk
+from tests.support.spoken import DONE, END, HELLO, SPOKEN, USED, cuts, events, finish_of
+from tests.support.words import messages
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+WAYS = [("whole", "lf"), ("events", "crlf"), ("bytes", "cr"), ("random", "lf")]
+EVENTS = (("content-type", "text/event-stream"),)
+
+
+async def collect(talk: Talk, got: bytearray) -> None:
+    """Ask for a stream and gather it as it comes."""
+    body = json.dumps({"model": "m", "stream": True, "messages": messages("u1")}).encode()
+    async with raw.line(talk.rig.port) as line:
+        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
+        await line.head()
+        async for piece in line.chunks():
+            got += piece
+
+
+@pytest.mark.parametrize("feeding", ["whole", "events", "random"])
+async def test_the_client_never_has_the_finish_before_the_commit(one: Rig, feeding: str) -> None:
+    stream, talk, got = SPOKEN["usage-behind-the-finish"].stream, one.talk(), bytearray()
+    one.up.reply(sse(cuts(stream, feeding, b"\n")))
+    release = one.store.hold()
+    client = asyncio.create_task(collect(talk, got))
+    await asyncio.wait_for(one.store.waiting.wait(), 5)
+    async with asyncio.timeout(5):
+        while len(got) < finish_of(stream):  # what was sent before may still be on its way
+            await one.client.get("/v1/models")
+    await one.client.get("/v1/models")  # the proxy has had every occasion to say more
+    assert b'"finish_reason": "stop"}' not in got
+    assert stream.startswith(got)
+    assert len(await talk.history()) == 0
+    release.set()
+    await client
+    assert got == stream
+    assert len(await talk.history()) == 2
+
+
+async def test_of_a_plain_answer_the_last_byte_waits_for_the_commit(one: Rig) -> None:
+    talk = one.talk()
+    script = json_answer(chat_completion("hello"))
+    whole = b"".join(piece for piece in script.pieces if isinstance(piece, bytes))
+    one.up.reply(Script(pieces=[whole[:40], whole[40:]], framing="chunked"))
+    release = one.store.hold()
+    body = json.dumps({"model": "m", "messages": messages("u1")}).encode()
+    async with raw.line(one.port) as line:
+        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
+        assert (await line.head())[0] == 200
+        chunks, got = line.chunks(), b""
+        while len(got) < len(whole) - 1:
+            got += await anext(chunks)
+        await asyncio.wait_for(one.store.waiting.wait(), 5)
+        assert got == whole[:-1]
+        release.set()
+        assert got + b"".join([chunk async for chunk in chunks]) == whole
+    assert len(await talk.history()) == 2
+
+
+async def test_usage_is_recorded_before_the_stream_ends(one: Rig) -> None:
+    talk, got, more = one.talk(), bytearray(), asyncio.Event()
+    one.up.reply(sse([events(*HELLO, END), more, events(USED) + DONE]))
+    release = one.store.hold()
+    client = asyncio.create_task(collect(talk, got))
+    await asyncio.wait_for(one.store.waiting.wait(), 5)
+    release.set()
+    release = one.store.hold()
+    more.set()
+    await asyncio.wait_for(one.store.waiting.wait(), 5)  # the second write
+    assert b"[DONE]" not in got
+    (exchange,) = [commit.exchange.id for commit in one.store.commits]
+    assert (await talk.exchange(exchange)).usage is None
+    release.set()
+    await client
+    assert (bytes(got), len(one.store.amendments)) == (events(*HELLO, END, USED) + DONE, 1)
+    assert json.loads((await talk.exchange(exchange)).usage or b"") == USAGE
+
+
+async def test_a_slow_commit_delays_only_the_finish(one: Rig) -> None:
+    pause = 0.05
+    stream, talk, times = [*events_of(20), END, b""], one.talk(), []
+    one.up.reply(sse([events(x) if x else DONE for x in stream]))
+    release = one.store.hold()
+    asyncio.get_running_loop().call_later(0.25, release.set)
+    body = {"model": "m", "stream": True, "messages": messages("u1")}
+    begun = time.perf_counter()
+    async with one.client.stream("POST", CHAT, json=body, headers=talk.all_headers) as response:
+        async for piece in response.aiter_raw():
+            times.append((piece, time.perf_counter() - begun))
+    early = b"".join(piece for piece, when in times if when < 0.25 - pause)
+    late = b"".join(piece for piece, when in times if when >= 0.25 - pause)
+    assert early == b"".join(events(x) for x in events_of(20))
+    assert late == events(END) + DONE
+
+
+def events_of(count: int) -> list[object]:
+    return [*HELLO, *HELLO[1:] * (count // 2)]
+
+
+async def test_the_next_request_sees_the_exchange_as_soon_as_the_stream_has_ended(
+    every: Rig,
+) -> None:
+    talk = every.talk()
+    for turn in range(1, 6):
+        before = " ".join(f"u{n} a{n}" for n in range(1, turn))
+        sent = await talk.say(f"u{turn}", f"a{turn}", stream=True)
+        assert sent == f"{before} u{turn}".strip()

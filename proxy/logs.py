@@ -7,6 +7,7 @@ system errors keep theirs.  Other libraries are heard from "warning" on: some lo
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
@@ -46,6 +47,19 @@ def hashed(identifier: str) -> str:
     return hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
+class Unsurprising(logging.Filter):
+    """Leaves out what uvicorn says of answers that we break off on purpose.
+
+    That is how a client is told that its upstream broke off, or that the proxy is going down; both
+    are logged where they happen.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        cut = "returned without completing response" in str(record.msg)
+        return not (cut or isinstance(error, asyncio.CancelledError))
+
+
 def configuration(level: str, style: Format) -> dict[str, Any]:
     """For ``logging.config.dictConfig``: plain values that worker processes can be given."""
     chosen = level.upper()
@@ -53,6 +67,7 @@ def configuration(level: str, style: Format) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"ours": {"()": f"{__name__}.{_FORMATTERS[style]}"}},
+        "filters": {"unsurprising": {"()": f"{__name__}.Unsurprising"}},
         "handlers": {
             "stderr": {
                 "class": "logging.StreamHandler",
@@ -61,7 +76,11 @@ def configuration(level: str, style: Format) -> dict[str, Any]:
             }
         },
         "root": {"level": "WARNING", "handlers": ["stderr"]},
-        "loggers": {"proxy": {"level": chosen}, "uvicorn": {"level": chosen}},
+        "loggers": {
+            "proxy": {"level": chosen},
+            "uvicorn": {"level": chosen},
+            "uvicorn.error": {"filters": ["unsurprising"]},
+        },
     }
 
 

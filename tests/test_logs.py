@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import subprocess
@@ -9,7 +10,7 @@ import sys
 
 import pytest
 
-from proxy.logs import Access, Format, HumanFormatter, JsonFormatter, hashed
+from proxy.logs import Access, Format, HumanFormatter, JsonFormatter, Unsurprising, hashed
 from tests.support.program import ROOT, SECONDS, surroundings
 
 LINE = Access(
@@ -129,3 +130,13 @@ def test_exceptions_that_cause_each_other_end() -> None:
 def test_a_hash_is_short_steady_and_survives_any_text() -> None:
     assert hashed("kai") == hashed("kai") != hashed("kaj")
     assert len(hashed("\ud83d")) == 12
+
+
+def test_answers_broken_off_on_purpose_are_not_the_servers_errors() -> None:
+    leaves = Unsurprising().filter
+    assert not leaves(
+        record("ASGI callable returned without completing response.", "uvicorn.error")
+    )
+    assert not leaves(failure(asyncio.CancelledError()))
+    assert leaves(record("Application startup failed. Exiting.", "uvicorn.error"))
+    assert leaves(failure(ValueError()))

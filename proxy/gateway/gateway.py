@@ -74,6 +74,7 @@ class Gateway:
         except ProxyError as error:
             status = await _refuse(delivery, error, call)
         except UpstreamError as error:
+            logger.warning("the upstream failed: %s", error)
             status = await _refuse(delivery, answer_for(error), call)
         except Exception:  # the boundary to the server: a bug is logged here, once, and answered
             logger.exception("a request failed")
@@ -155,7 +156,7 @@ class Gateway:
             return
         access(
             Access(
-                request=secrets.token_hex(8),
+                request=(call and call.account and call.account.exchange) or secrets.token_hex(8),
                 method=scope["method"],
                 route=kind,
                 status=status,

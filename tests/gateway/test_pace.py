@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 
 import pytest
 
@@ -14,22 +13,6 @@ from tests.support.rig import CHAT, Rig
 from tests.support.waiting import standstill
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-BINARY = random.Random(1).randbytes(100_000)
-MULTIPART = (
-    b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
-    + BINARY
-    + b"\r\n--b--\r\n"
-)
-WEIRD = b'{ "z" : 1e999,\r\n\t"messages":[ {"content":"\\ud83d", "role" : "user"}],"a":1,"a":2 }\n'
-
-OF_THE_CONNECTION = {b"host", b"content-length", b"connection", b"transfer-encoding", b"date"}
-
-
-def travelling(headers: raw.Fields) -> raw.Fields:
-    """The fields that are not about one connection, names in lower case (RFC 9110 5.1)."""
-    fields = [(name.lower(), value) for name, value in headers]
-    return [field for field in fields if field[0] not in OF_THE_CONNECTION]
 
 
 @pytest.mark.parametrize("path", [CHAT, "/v1/responses", "/v1/audio/speech"])

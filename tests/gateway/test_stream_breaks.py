@@ -18,9 +18,6 @@ from tests.support.words import messages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-WAYS = [("whole", "lf"), ("events", "crlf"), ("bytes", "cr"), ("random", "lf")]
-EVENTS = (("content-type", "text/event-stream"),)
-
 
 @pytest.mark.parametrize("name", ["text", "usage-behind-the-finish"])
 async def test_a_break_before_the_finish_is_passed_on_and_nothing_is_recorded(

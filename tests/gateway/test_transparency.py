@@ -23,15 +23,6 @@ MULTIPART = (
 )
 WEIRD = b'{ "z" : 1e999,\r\n\t"messages":[ {"content":"\\ud83d", "role" : "user"}],"a":1,"a":2 }\n'
 
-OF_THE_CONNECTION = {b"host", b"content-length", b"connection", b"transfer-encoding", b"date"}
-
-
-def travelling(headers: raw.Fields) -> raw.Fields:
-    """The fields that are not about one connection, names in lower case (RFC 9110 5.1)."""
-    fields = [(name.lower(), value) for name, value in headers]
-    return [field for field in fields if field[0] not in OF_THE_CONNECTION]
-
-
 # Bodies
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from tests.support import raw
@@ -12,13 +10,6 @@ from tests.support.rig import CHAT, Rig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-BINARY = random.Random(1).randbytes(100_000)
-MULTIPART = (
-    b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
-    + BINARY
-    + b"\r\n--b--\r\n"
-)
-WEIRD = b'{ "z" : 1e999,\r\n\t"messages":[ {"content":"\\ud83d", "role" : "user"}],"a":1,"a":2 }\n'
 
 OF_THE_CONNECTION = {b"host", b"content-length", b"connection", b"transfer-encoding", b"date"}
 

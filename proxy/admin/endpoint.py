@@ -84,7 +84,8 @@ class Endpoint(BaseRoute):
             raise
         except ProxyError as error:
             return refusal(error)
-        except (StoreError, SpoolError):
+        except (StoreError, SpoolError) as failure:
+            logger.warning("the memory API cannot use its store: %s", failure)
             return refusal(memory_unavailable())
         except HTTPException as error:
             return refusal(ProxyError(error.status_code, "invalid_request", error.detail))

@@ -74,7 +74,7 @@ class Tenancy:
         """Who sent these headers.  Raises ProxyError 400 for two different keys, 401 for a key
         that is unknown or the administrator's."""
         token = credential(headers)
-        if self._admin and token is not None and hmac.compare_digest(token, self._admin):
+        if self._admin is not None and self._bears_admin(headers, self._admin):
             raise invalid_api_key()
         if self._mode == "single":
             return Caller(SINGLE)
@@ -84,6 +84,11 @@ class Tenancy:
         if client is None:
             raise invalid_api_key()
         return Caller(client.name, client)
+
+    def _bears_admin(self, headers: RawHeaders, admin: bytes) -> bool:
+        """Is the administrator's key among the credentials, whatever scheme stands before it?"""
+        values = [value for name, value in headers if name in CREDENTIALS]
+        return any(hmac.compare_digest(word, admin) for value in values for word in value.split())
 
     def is_admin(self, headers: RawHeaders) -> bool:
         """Is this the administrator's key?  Compared in constant time."""

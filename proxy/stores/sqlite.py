@@ -65,9 +65,10 @@ class SQLiteStore:
             self._reader = Worker("sqlite-reader", self._connect, writes=False)
 
     async def ping(self) -> None:
-        await self._read(lambda connection: connection.execute("SELECT count(*) FROM sessions"))
+        # A statement that is not read to its end would keep its look at the file open.
+        await self._read(lambda c: c.execute("SELECT count(*) FROM sessions").fetchone())
         # Touches a page and thereby the disk, and changes nothing.
-        await self._write(lambda connection: connection.execute("PRAGMA application_id = 0"))
+        await self._write(lambda c: c.execute("PRAGMA application_id = 0").fetchone())
 
     async def close(self) -> None:
         workers = [worker for worker in (self._writer, self._reader) if worker]

@@ -26,6 +26,9 @@ Answer = tuple["asyncio.Future[object]", object]
 MAX_BATCH = 64
 """Most jobs that share one transaction, and with it one fsync."""
 
+TRUNCATE_MS = 500
+"""How long emptying the log waits for readers in other processes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -80,10 +83,13 @@ class Worker:
 
     def _run(self) -> None:
         while not self._stopped:
-            batch = [job for job in self._take() if not job.future.cancelled()]
-            if batch:
-                _deliver(batch, self._perform(batch))
+            self._round()  # its results must not stay referenced while the thread waits
         self._disconnect()
+
+    def _round(self) -> None:
+        batch = [job for job in self._take() if not job.future.cancelled()]
+        if batch:
+            _deliver(batch, self._perform(batch))
 
     def _take(self) -> Iterator[Job]:
         """Wait for a job; a writer also takes what waits behind it."""
@@ -106,11 +112,19 @@ class Worker:
             with self._transaction() as connection:
                 results = [self._attempt(connection, job) for job in batch]
             if any(job.truncate for job in batch):
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._empty_log(connection)
             return results
         except (sqlite3.Error, OSError, StoreError) as error:
             self._disconnect()
             return [as_store_error(error)] * len(batch)
+
+    def _empty_log(self, connection: sqlite3.Connection) -> None:
+        """Empty the write-ahead log, unless a reader stays in it; either way all is committed."""
+        patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+        connection.execute(f"PRAGMA busy_timeout = {TRUNCATE_MS}").fetchone()
+        with suppress(sqlite3.Error):
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        connection.execute(f"PRAGMA busy_timeout = {patience}").fetchone()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

@@ -98,6 +98,7 @@ async def test_a_slow_commit_delays_only_the_finish(one: Rig) -> None:
     one.up.reply(sse([before, behind]))
     release = one.store.hold()
     client = asyncio.create_task(collect(talk, got))
+    await asyncio.wait_for(one.store.waiting.wait(), 5)
     async with asyncio.timeout(5):
         while bytes(got) != before:
             await one.client.get("/v1/models")

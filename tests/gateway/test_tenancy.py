@@ -217,3 +217,11 @@ def test_no_key_is_written_where_it_could_be_logged() -> None:
         assert KEY.decode() not in shown
         assert "sk-upstream" not in shown
         assert "root" not in shown
+
+
+@pytest.mark.parametrize("scheme", [b"Token ", b"Bearer ", b"bearer  ", b"", b"ApiKey "])
+def test_the_admin_key_is_refused_behind_any_scheme(scheme: bytes) -> None:
+    tenancy = Tenancy("key", admin_key="open-sesame")
+    with pytest.raises(ProxyError) as refusal:
+        tenancy.caller([(b"authorization", scheme + b"open-sesame")])
+    assert refusal.value.status == 401

@@ -291,3 +291,27 @@ async def test_what_was_acknowledged_survives_a_kill(store: SQLiteStore, path: P
     log = (await store.load(KEY, ALL)).log
     assert len(log) >= 2 * (acknowledged + 1) and len(log) % 2 == 0
     assert [entry.position.seq for entry in log] == list(range(1, len(log) + 1))
+
+
+async def test_an_idle_store_keeps_no_look_at_the_file_open(store: SQLiteStore, path: Path) -> None:
+    """One that did would keep the log of a deleted session from being emptied."""
+    idle = SQLiteStore(path, timeout=5, commit_timeout=5)
+    await idle.open()
+    await store.commit(KEY, chat("x0", 1000.0))
+    await idle.load(KEY, ALL)
+    await idle.sessions("tenant", None, None, 10)
+    await idle.ping()
+    await store.delete(KEY)
+    assert path.with_name(f"{path.name}-wal").stat().st_size == 0
+    await idle.close()
+
+
+async def test_a_reader_that_stays_in_the_log_does_not_undo_a_delete(
+    store: SQLiteStore, path: Path
+) -> None:
+    await store.commit(KEY, chat("x0", 1000.0))
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM sessions").fetchone()
+        assert await store.delete(KEY)
+    assert await store.session(KEY) is None

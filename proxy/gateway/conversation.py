@@ -54,7 +54,7 @@ class Conversations:
         exchange = await self._prepared(call)
         if exchange is None:
             return
-        async with Presence(call.receive) as presence:
+        with Presence(call.receive) as presence:
             call.delivery.presence = presence
             reply = await self._ask(call, exchange)
             try:

@@ -56,7 +56,7 @@ class Passage:
 
     async def forward(self, call: Call, body: bytes | None) -> None:
         """Pass a call through whose body is here."""
-        async with Presence(call.receive) as presence:
+        with Presence(call.receive) as presence:
             call.delivery.presence = presence
             await self._relay(call, await self.ask(call, Outgoing(body)))
 

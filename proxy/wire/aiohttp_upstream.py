@@ -7,7 +7,7 @@ itself is switched off here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import aiohttp
@@ -32,13 +32,18 @@ MAX_HEADER_BYTES = 128 * 1024
 MAX_HEADERS = 1024
 WRITE_PIECE = 64 * 1024
 
-_DEFAULTS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+_SKIPPED: CIMultiDict[None] = CIMultiDict({"Content-Type": None})
+"""What aiohttp would say of a body by itself."""
 
 
 class _Request(aiohttp.ClientRequest):
-    """aiohttp says ``Content-Length: 0`` for any method but GET and its like; no body is none."""
+    """A request that says what it was given and no more."""
+
+    def update_auto_headers(self, skip_auto_headers: Iterable[str] | None) -> None:
+        self._skip_auto_headers = _SKIPPED
 
     def update_body_from_data(self, body: Any, _stacklevel: int = 3) -> None:
+        # aiohttp says ``Content-Length: 0`` for any method but GET and its like; no body is none.
         if body is not None:
             super().update_body_from_data(body, _stacklevel)
 
@@ -67,7 +72,6 @@ class AiohttpUpstream:
             cookie_jar=aiohttp.DummyCookieJar(),
             request_class=_Request,
             auto_decompress=False,
-            skip_auto_headers=_DEFAULTS,
             timeout=aiohttp.ClientTimeout(
                 total=None, connect=connect, sock_connect=connect, sock_read=options.read_timeout
             ),

@@ -38,7 +38,7 @@ class Presence:
         """Set before the last send: what ``receive`` says after that means nothing."""
         self.patient = False
 
-    async def __aenter__(self) -> Presence:
+    def __enter__(self) -> Presence:
         self._task = asyncio.current_task()
         self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin)
         return self
@@ -46,7 +46,7 @@ class Presence:
     def _begin(self) -> None:
         self._watcher = asyncio.create_task(self._watch(), name="client presence")
 
-    async def __aexit__(
+    def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,

@@ -136,7 +136,7 @@ async def test_a_client_that_leaves_cancels_the_block() -> None:
     client, cleaned = Client(), asyncio.Event()
 
     async def block() -> None:
-        async with Presence(client.receive):
+        with Presence(client.receive):
             try:
                 await asyncio.Event().wait()
             finally:
@@ -153,16 +153,15 @@ async def test_a_client_that_leaves_cancels_the_block() -> None:
 
 async def test_what_the_block_raises_is_raised() -> None:
     client = Client()
-    with pytest.raises(UpstreamBroken):
-        async with Presence(client.receive):
-            raise UpstreamBroken("cut")
+    with pytest.raises(UpstreamBroken), Presence(client.receive):
+        raise UpstreamBroken("cut")
 
 
 async def test_a_cancellation_from_elsewhere_stays_one() -> None:
     client = Client()
 
     async def block() -> None:
-        async with Presence(client.receive):
+        with Presence(client.receive):
             await asyncio.Event().wait()
 
     task = asyncio.create_task(block())
@@ -177,7 +176,7 @@ async def test_both_at_once_are_a_cancellation() -> None:
     client = Client()
 
     async def block() -> None:
-        async with Presence(client.receive):
+        with Presence(client.receive):
             await asyncio.Event().wait()
 
     task = asyncio.create_task(block())
@@ -191,7 +190,7 @@ async def test_both_at_once_are_a_cancellation() -> None:
 
 async def test_a_patient_block_goes_on_speaking_to_nobody() -> None:
     client, finished = Client(), False
-    async with Presence(client.receive) as presence:
+    with Presence(client.receive) as presence:
         presence.patient = True
         await client.watched.wait()
         client.left.set()
@@ -203,7 +202,7 @@ async def test_a_patient_block_goes_on_speaking_to_nobody() -> None:
 
 async def test_leaving_behind_the_last_piece_means_nothing() -> None:
     client = Client()
-    async with Presence(client.receive) as presence:
+    with Presence(client.receive) as presence:
         await client.watched.wait()
         delivery = Delivery(client.send)
         delivery.presence = presence
@@ -217,7 +216,7 @@ async def test_leaving_behind_the_last_piece_means_nothing() -> None:
 async def test_nobody_watches_behind_the_block() -> None:
     client = Client()
     before = asyncio.all_tasks()
-    async with Presence(client.receive):
+    with Presence(client.receive):
         await client.watched.wait()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -229,7 +228,7 @@ async def test_a_block_that_is_over_at_once_watches_nobody(
 ) -> None:
     monkeypatch.setattr(relaying, "WATCH_AFTER", 60.0)
     client = Client()
-    async with Presence(client.receive):
+    with Presence(client.receive):
         pass
     assert not client.watched.is_set()
 
@@ -241,6 +240,6 @@ async def test_more_of_a_request_is_no_leaving() -> None:
     async def receive() -> Message:
         return more.pop() if more else await client.receive()
 
-    async with Presence(receive):
+    with Presence(receive):
         await client.watched.wait()
     assert more == []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from tiktoken.model import encoding_name_for_model
 
@@ -166,6 +167,7 @@ def _counting(name: str, encode: Encode) -> TokenCounter:
     return TokenCounter(name, lambda text: len(encode(text)))
 
 
+@lru_cache(maxsize=512)
 def _encoding_of(model: str | None) -> str:
     """``o200k_base``, or "" for the default.  A vendor before the name (openrouter) is cut off."""
     name = (model or "")[-200:].rpartition("/")[2].lower()

@@ -15,7 +15,10 @@ from proxy.stores import open_store
 TENANT = "single"
 AT_ONCE = 500
 """Messages a commit."""
-WORDS = "we talked about the plans for the next week and what it would take to get there in time "
+WORDS = (
+    "we talked about the plans for the next week and what it would take to get there in time " * 2
+)
+"""Long enough that 200 messages fill the default window, so that longer sessions inject no more."""
 
 
 async def seed(url: str, names: list[tuple[str, int]]) -> None:

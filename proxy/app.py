@@ -32,7 +32,7 @@ from proxy.memory.planner import Planner
 from proxy.memory.recorder import Recorder
 from proxy.memory.spool import Spool
 from proxy.memory.store import Store
-from proxy.settings import Settings
+from proxy.settings import ClientSettings, Settings
 from proxy.stores import open_store
 from proxy.telemetry import Telemetry
 from proxy.wire.body import Receive
@@ -154,13 +154,24 @@ def _upstream(settings: Settings) -> Upstream:
 
 
 def _tenancy(settings: Settings) -> Tenancy:
-    clients = [Client(x.name, x.key_sha256, x.profiles, x.allowed_paths) for x in settings.clients]
+    clients = [_client(chosen) for chosen in settings.clients]
     upstream_key, admin_key = settings.upstream.api_key, settings.server.admin_key
     return Tenancy(
         settings.tenancy.mode,
         clients,
         upstream_key.get_secret_value() if upstream_key else None,
         admin_key.get_secret_value() if admin_key else None,
+    )
+
+
+def _client(chosen: ClientSettings) -> Client:
+    secret = chosen.signing_secret
+    return Client(
+        chosen.name,
+        chosen.key_sha256,
+        chosen.profiles,
+        chosen.allowed_paths,
+        secret.get_secret_value().encode() if secret else None,
     )
 
 

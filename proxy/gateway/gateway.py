@@ -15,18 +15,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from proxy.errors import ProxyError, RawHeaders, overloaded, server_error, user_required
+from proxy.gateway import signature
 from proxy.gateway.account import Account
 from proxy.gateway.call import Call, Scope
 from proxy.gateway.conversation import Conversations
 from proxy.gateway.identity import Aliases, Identity, Reader
 from proxy.gateway.passage import Passage
 from proxy.gateway.routes import Route
-from proxy.gateway.tenancy import Tenancy
+from proxy.gateway.tenancy import Client, Tenancy
 from proxy.logs import ACCESS, Access, access
 from proxy.settings import Settings
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
 from proxy.wire.body import ClientGone, Receive
+from proxy.wire.headers import get
 from proxy.wire.relay import Delivery, Send
 from proxy.wire.upstream import UpstreamError, answer_for
 
@@ -99,6 +101,7 @@ class Gateway:
         identity = self._reader.identify(headers, route.session)
         if caller.client is not None:
             caller.client.may_use(route, identity.profile)
+            _check_ids(caller.client, identity, headers)
         if self._require_user and identity.user is None:
             raise user_required()
         account = _account(identity, route, scope["method"])
@@ -165,6 +168,14 @@ class Gateway:
                 bytes=delivery.bytes,
             )
         )
+
+
+def _check_ids(client: Client, identity: Identity, headers: RawHeaders) -> None:
+    """Where a client signs its ids, none is believed that is not signed."""
+    session, user = identity.session or "", identity.user or ""
+    if client.signing_secret is not None and (session or user):
+        header = get(headers, signature.HEADER)
+        signature.check(header, client.signing_secret, session, user, time.time())
 
 
 def _lower(names: tuple[str, ...]) -> tuple[bytes, ...]:

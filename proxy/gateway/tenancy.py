@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from proxy.errors import (
@@ -37,6 +37,7 @@ class Client:
     key_sha256: tuple[str, ...]
     profiles: tuple[str, ...] = ("*",)
     allowed_paths: tuple[str, ...] = ()
+    signing_secret: bytes | None = field(default=None, repr=False)
 
     def may_use(self, route: Route, profile: str) -> None:
         """Raise ProxyError 403 for a path or a profile that is not open to this client."""

@@ -177,9 +177,3 @@ class ClientSettings(Section):
         "models",
     )
     signing_secret: Secret | None = None
-
-    @field_validator("signing_secret", mode="after")
-    @classmethod
-    def _not_yet(cls, value: SecretStr | None) -> None:
-        if value is not None:
-            raise ValueError("signed ids are not available in this version")

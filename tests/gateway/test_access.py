@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from proxy.gateway.signature import sign
 from proxy.memory.model import SessionKey
 from tests.support import raw
 from tests.support.answers import Script
@@ -30,6 +32,7 @@ def sha256(key: str) -> str:
 CLIENTS = [
     {"name": "web", "key_sha256": [sha256("old"), sha256("new")], "profiles": ["brief"]},
     {"name": "batch", "key_sha256": [sha256("batch")], "allowed_paths": ["embeddings"]},
+    {"name": "pages", "key_sha256": [sha256("pages")], "signing_secret": "a-long-random-string"},
 ]
 
 
@@ -102,6 +105,21 @@ async def test_memory_stays_when_a_clients_key_is_rotated(one: Rig) -> None:
     talk.headers["authorization"] = "Bearer new"
     assert await talk.say("u2", "a2") == "u1 a1 u2"
     assert await one.store.real.session(SessionKey("web", talk.session)) is not None
+
+
+async def test_ids_of_a_client_that_signs_count_only_if_signed(one: Rig) -> None:
+    now = int(time.time())
+    proof = f"t={now},v1={sign(b'a-long-random-string', now, 's', 'kai')}"
+    ids = {"X_Session_Id": "s", "X_User_Id": "kai"}
+    assert (await ask(one, "pages", **ids, X_Memory_Signature=proof)).status == 200
+    assert one.up.requests[-1].header("x-memory-signature") is None
+    assert (await ask(one, "pages")).status == 200, "nothing is claimed, nothing to prove"
+    for claim in (ids, {**ids, "X_User_Id": "eve", "X_Memory_Signature": proof}):
+        assert code(await ask(one, "pages", **claim)) == (403, "invalid_signature")
+    path = CHAT.replace("/v1", "/s/other/v1")
+    refused = await ask(one, "pages", path, X_User_Id="kai", X_Memory_Signature=proof)
+    assert code(refused) == (403, "invalid_signature")
+    assert len(one.up.requests) == 2
 
 
 async def test_where_a_user_is_required_nobody_else_is_served(tmp_path: Path) -> None:

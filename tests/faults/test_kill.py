@@ -22,7 +22,7 @@ from tests.support.upstream import ScriptedUpstream
 from tests.support.wireclient import WireClient
 from tests.support.worker import Served, served
 
-TOGETHER = 25
+TOGETHER = 10
 """Streams at the moment of each kill."""
 WORDS = [f"w{number} " for number in range(30)]
 TEXT = "".join(WORDS)
@@ -126,7 +126,7 @@ async def remembered(up: ScriptedUpstream, program: Served, toll: Toll) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("kills", [pytest.param(8, id="200-replies")])
+@pytest.mark.parametrize("kills", [pytest.param(20, id="200-replies")])
 async def test_what_a_client_saw_finished_survives_a_kill_on_sqlite(
     up: ScriptedUpstream, tmp_path: Path, capsys: pytest.CaptureFixture[str], kills: int
 ) -> None:
@@ -153,7 +153,7 @@ async def test_what_a_client_saw_finished_survives_a_kill_on_redis(
     toll = Toll()
     async with ill_fated(up, 2) as rng:
         with served(tmp_path / "proxy", up.url, server.url) as program:
-            for _ in range(2):
+            for _ in range(5):
                 await kill_amid(program, rng, toll)
                 await asyncio.to_thread(program.start)
             async with store_at(server.url) as store:
@@ -174,7 +174,7 @@ async def test_what_a_client_saw_finished_survives_a_kill_while_the_store_is_dow
     server.stop()
     async with ill_fated(up, 3) as rng:
         with served(tmp_path / "proxy", up.url, server.url) as program:
-            for _ in range(2):
+            for _ in range(5):
                 await kill_amid(program, rng, toll)
                 if toll.kills == 2:
                     server.start()

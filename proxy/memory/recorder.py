@@ -84,12 +84,13 @@ class Recorder:
     async def open(self) -> None:
         """Open the spool and begin to replay it.
 
-        A spool that cannot be used is done without: readiness says so, and each loss is counted.
+        A spool that cannot be used is done without until it can: readiness says so, and each loss
+        is counted.
         """
         try:
             await asyncio.to_thread(self._spool.open)
-        except SpoolError:
-            return
+        except SpoolError as failure:
+            logger.error("there is no spool: %s", failure)
         self._own(self._replay_for_ever(), "spool replay")
 
     async def close(self, timeout: float) -> None:
@@ -209,6 +210,8 @@ class Recorder:
     async def _replay_for_ever(self) -> None:
         while True:
             with suppress(StoreError, SpoolError):  # still down: the entries stay where they are
+                if not self._spool.is_open:
+                    await asyncio.to_thread(self._spool.open)
                 await self.replay()
             await asyncio.sleep(REPLAY_EVERY)
 

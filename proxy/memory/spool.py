@@ -33,6 +33,10 @@ CREATE INDEX IF NOT EXISTS by_session ON entries (store, tenant, session, id);
 """
 
 
+PATIENCE = 5.0
+"""Seconds for which other processes are waited for."""
+
+
 class SpoolError(Exception):
     """The spool cannot be read or written, or is full."""
 
@@ -53,32 +57,64 @@ class Spool:
     def __init__(self, path: Path, store: str, max_bytes: int) -> None:
         self._path, self._store, self._max_bytes = path, store, max_bytes
         self._lock = threading.Lock()
+        self._closed = True
         self._db: sqlite3.Connection | None = None
         self._look: sqlite3.Connection | None = None
         self._seen = -1
         self._sessions: frozenset[SessionKey] = frozenset()
 
+    @property
+    def is_open(self) -> bool:
+        return self._db is not None
+
     def open(self) -> None:
-        """Create the file (mode 0600) if need be."""
-        with _mapped():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            _create(self._path)
-            self._db = self._connect()
-            self._db.executescript(_SCHEMA)
-            self._look = self._connect()
+        """Create the file (mode 0600) if need be; what fails here is tried again by each use."""
+        with self._lock, _mapped():
+            self._closed = False
+            self._open()
+
+    def _open(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        _create(self._path)
+        until = time.monotonic() + PATIENCE
+        while self._db is None:
+            try:
+                self._db, self._look = self._connected()
+            except sqlite3.OperationalError as error:
+                # Processes that open a new file at once lock each other out: SQLite's own patience
+                # does not cover the change to write-ahead logging.
+                if not _is_busy(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+
+    def _connected(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+        db = self._connect()
+        try:
+            db.executescript(_SCHEMA)
+            return db, self._connect()
+        except BaseException:
+            db.close()
+            raise
 
     def close(self) -> None:
         with self._lock:  # a thread may still be at it
+            self._closed = True
             for connection in (self._db, self._look):
                 if connection is not None:
                     connection.close()
             self._db = self._look = None
 
     def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=5)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA secure_delete = ON")
+        db = sqlite3.connect(
+            self._path, isolation_level=None, check_same_thread=False, timeout=PATIENCE
+        )
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA secure_delete = ON")
+        except BaseException:
+            db.close()
+            raise
         return db
 
     def put(self, key: SessionKey, exchange: str, kind: Kind, payload: bytes) -> None:
@@ -158,8 +194,11 @@ class Spool:
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         with self._lock, _mapped():
-            if self._db is None:
+            if self._closed:
                 raise SpoolError("the spool is not open")
+            if self._db is None:
+                self._open()
+            assert self._db is not None
             yield self._db
 
     @contextmanager
@@ -172,6 +211,10 @@ class Spool:
                 db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def _create(path: Path) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -208,3 +212,36 @@ def test_a_spool_is_a_list_without_repetitions(
     assert spool.idle() is not bool(waiting)
     assert all(spool.waiting(key) for key, *_ in waiting)
     spool.close()
+
+
+def opens(path: Path, together: Barrier, told: SimpleQueue[str]) -> None:
+    """What one of several processes sees of opening a new spool."""
+    spool = Spool(path, "store", 10**9)
+    together.wait(30)
+    try:
+        spool.open()
+        spool.put(SessionKey("tenant", "session"), str(os.getpid()), "commit", b"{}")
+    except SpoolError as failure:
+        told.put(str(failure))
+    else:
+        told.put("")
+    finally:
+        spool.close()
+
+
+def test_workers_that_open_a_new_spool_at_once_all_get_it(tmp_path: Path) -> None:
+    """One that did not would lose what it cannot keep for a store that is down."""
+    spawned = get_context("spawn")
+    for attempt in range(6):
+        path, together = tmp_path / f"{attempt}.db", spawned.Barrier(3)
+        told: SimpleQueue[str] = spawned.SimpleQueue()
+        workers = [spawned.Process(target=opens, args=(path, together, told)) for _ in range(3)]
+        for worker in workers:
+            worker.start()
+        assert [told.get() for _ in workers] == ["", "", ""]
+        for worker in workers:
+            worker.join(10)
+        spool = Spool(path, "store", 10**9)
+        spool.open()
+        assert len(spool.entries()) == 3
+        spool.close()

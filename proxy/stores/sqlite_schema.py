@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -96,7 +97,7 @@ def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
     _create(path)
     connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
+        _log_ahead(connection, busy_timeout)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")
         migrate(connection)
@@ -104,6 +105,24 @@ def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _log_ahead(connection: sqlite3.Connection, seconds: float) -> None:
+    """Change to write-ahead logging.
+
+    Processes that do so on a new file at once lock each other out, and SQLite's own patience does
+    not cover it.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
+            if not busy or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 def _create(path: Path) -> None:

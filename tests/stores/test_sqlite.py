@@ -315,3 +315,13 @@ async def test_a_reader_that_stays_in_the_log_does_not_undo_a_delete(
         reader.execute("SELECT count(*) FROM sessions").fetchone()
         assert await store.delete(KEY)
     assert await store.session(KEY) is None
+
+
+async def test_processes_that_make_the_file_at_once_all_commit(path: Path) -> None:
+    writers = [writer(path, name, 3) for name in "abcd"]
+    for process in writers:
+        assert await asyncio.to_thread(process.wait, 60) == 0
+        assert process.stdout is not None
+        assert process.stdout.read().split() == ["0", "1", "2"]
+        process.stdout.close()
+    assert count(path, "messages") == 2 * 3 * len(writers)

@@ -20,6 +20,9 @@ Format = Literal["human", "json"]
 
 ACCESS = logging.getLogger("proxy.access")
 
+CLIENT_GONE = 499
+"""Status in logs and metrics of an answer that nobody waited for (nginx's)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Access:

@@ -27,7 +27,7 @@ from proxy.errors import (
     not_found,
     server_error,
 )
-from proxy.logs import Access, access
+from proxy.logs import CLIENT_GONE, Access, access
 from proxy.memory.spool import SpoolError
 from proxy.memory.store import StoreError
 from proxy.telemetry import Route as Kind
@@ -36,9 +36,6 @@ from proxy.telemetry import Telemetry
 logger = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Awaitable[Response]]
-
-CLIENT_GONE = 499
-"""Status in logs and metrics of an answer that nobody waited for (nginx's)."""
 
 
 class Endpoint(BaseRoute):

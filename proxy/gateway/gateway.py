@@ -23,7 +23,7 @@ from proxy.gateway.identity import Aliases, Identity, Reader
 from proxy.gateway.passage import Passage
 from proxy.gateway.routes import Route
 from proxy.gateway.tenancy import Client, Tenancy
-from proxy.logs import ACCESS, Access, access
+from proxy.logs import ACCESS, CLIENT_GONE, Access, access
 from proxy.settings import Settings
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
@@ -33,9 +33,6 @@ from proxy.wire.relay import Delivery, Send
 from proxy.wire.upstream import UpstreamError, answer_for
 
 logger = logging.getLogger(__name__)
-
-CLIENT_GONE = 499
-"""Status in logs and metrics of an answer that nobody waited for (nginx's)."""
 
 
 class Gateway:

@@ -53,17 +53,10 @@ def wanted_bodies(snapshot: Snapshot, m: Sequence[Incoming]) -> list[str]:
     asked = {a.digest for a, b in pairs if b.role == "assistant" and b.digest not in digests}
     wanted: list[str] = []
     for j, card in enumerate(cards):
-        k = _next_assistant(cards, j) if card.digest in asked else None
+        k = _next_answer(cards, j) if card.digest in asked else None
         if k is not None and cards[k].id not in snapshot.bodies:
             wanted.append(cards[k].id)
     return wanted[-MAX_WANTED:]
-
-
-def _next_assistant(cards: Sequence[Card], j: int) -> int | None:
-    for k in range(j + 1, len(cards)):
-        if not of_a_call(cards[k]):
-            return k if cards[k].role == "assistant" else None
-    return None
 
 
 def alternate(snapshot: Snapshot, card: Card, digest: str) -> Card | None:

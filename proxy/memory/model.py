@@ -48,10 +48,6 @@ def exchange_of(message: str) -> str:
     return message.rpartition(".")[0]
 
 
-def index_of(message: str) -> int:
-    return int(message.rpartition(".")[2])
-
-
 class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """All that is known of a message but its place and its text; written once, never changed.
 

@@ -160,17 +160,18 @@ def _said(outlined: Outline, exchange: Exchange, count: Count) -> list[Draft]:
 def _draft(
     fresh: Fresh, message: Said, id: str, turn: str, exchange: Exchange, count: Count
 ) -> Draft:
+    body = message.record  # made anew each time it is asked for
     card = Card(
         id=id,
         role=message.role,
-        tokens=count(message.record),
+        tokens=count(body),
         digest=message.digest,
         calls=message.calls,
         answers=message.answers,
         evidence=fresh.replaces.evidence if fresh.replaces else False,
         created_at=exchange.created_at,
     )
-    return Draft(card=card, turn=turn, body=message.record)
+    return Draft(card=card, turn=turn, body=body)
 
 
 def _answered(answer: Answer, turn: str, index: int, exchange: Exchange, count: Count) -> Draft:

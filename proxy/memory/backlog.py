@@ -116,9 +116,11 @@ class Backlog:
 
     # Replay
 
-    async def replay(self) -> bool:
+    async def replay(self, on_taken: Callable[[], None]) -> bool:
         """Carry out what waits, in order; False if nothing was done.  Raises StoreError if the
         store is down, SpoolError.
+
+        ``on_taken`` is told of each entry that the store took, at once: it works again.
 
         A session whose entry the store refuses is left for later, so that it holds up no other.
         """
@@ -130,13 +132,13 @@ class Backlog:
         for entry in await asyncio.to_thread(self._spool.entries):
             if entry.key in refused:
                 continue
-            if await self._replay_one(entry):
+            if await self._replay_one(entry, on_taken):
                 progress = True
             else:
                 refused.add(entry.key)
         return progress
 
-    async def _replay_one(self, entry: SpoolEntry) -> bool:
+    async def _replay_one(self, entry: SpoolEntry, on_taken: Callable[[], None]) -> bool:
         """Carry out one entry; False if the store is up and yet refuses it."""
         try:
             outcome = await self._carry_out(entry)
@@ -145,6 +147,8 @@ class Backlog:
         except StoreError:
             await self._store.ping()
             return False
+        if outcome != "unreadable":
+            on_taken()
         if outcome in ("foreign", "unreadable"):
             await asyncio.to_thread(self._spool.quarantine, entry, outcome)
             self._on_quarantine()

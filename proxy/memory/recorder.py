@@ -217,5 +217,8 @@ class Recorder:
 
     async def replay(self) -> None:
         """Carry out all that waits, in order.  Raises StoreError if the store is down."""
-        while await self._backlog.replay():
-            self._no_loads_until = self._no_commits_until = 0.0
+        while await self._backlog.replay(self._resume):
+            pass
+
+    def _resume(self) -> None:
+        self._no_loads_until = self._no_commits_until = 0.0

@@ -24,7 +24,7 @@ from tests.support.servers import Server
 from tests.support.upstream import ScriptedUpstream
 
 TIMEOUT = 0.25
-MARGIN = 0.1
+MARGIN = 0.25
 """Seconds beside the store's timeout that a failing store may cost."""
 RETURN = 2.0
 """Seconds from the store's return to the last replay."""

@@ -25,11 +25,15 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "server": None,
     "check": None,
     "demo": None,
+    "reindex": None,
     "cors": frozenset({"wire", "gateway", "errors"}),
-    "gateway": frozenset({"wire", "chat", "memory", "errors", "telemetry", "logs", "settings"}),
-    "admin": frozenset({"memory", "errors", "telemetry", "logs", "settings"}),
+    "gateway": frozenset(
+        {"wire", "chat", "memory", "recall", "errors", "telemetry", "logs", "settings"}
+    ),
+    "admin": frozenset({"memory", "recall", "errors", "telemetry", "logs", "settings"}),
     "console": frozenset(),
-    "stores": frozenset({"memory.store", "memory.model"}),
+    "stores": frozenset({"memory.store", "memory.model", "recall.index"}),
+    "recall": frozenset({"memory.store", "memory.model"}),
     "memory": frozenset(),
     "chat": frozenset(),
     "wire": frozenset({"errors"}),

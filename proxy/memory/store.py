@@ -7,7 +7,7 @@ free of races: idempotency, ownership, and the later of two window starts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from proxy.memory.model import (
@@ -47,6 +47,16 @@ class Memory(Protocol):
         """The JSON of the messages with these ids; ids that are not there are left out."""
         ...
 
+    async def passages(
+        self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
+    ) -> dict[tuple[str, int], Message]:
+        """Active messages by session and seq; ``wire`` is the JSON that a later request carries.
+
+        Left out is what is not there or not active any more, and all sessions that do not belong
+        to ``user`` (None: whosoever's they are).  One round trip to each server.
+        """
+        ...
+
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
         """Put an exchange into history: atomic, contiguous, once per exchange id, durable."""
         ...
@@ -63,6 +73,13 @@ class Archive(Protocol):
     """What people and the memory API need."""
 
     async def session(self, key: SessionKey) -> Session | None: ...
+
+    async def tenants(self) -> Sequence[str]:
+        """All that have sessions, sorted; with time they may be some whose sessions have expired.
+
+        Goes through the whole store: not for requests.
+        """
+        ...
 
     async def sessions(
         self, tenant: str, user: str | None, after: str | None, limit: int
@@ -83,13 +100,18 @@ class Archive(Protocol):
         ...
 
     async def delete(self, key: SessionKey) -> bool:
-        """Remove a session with all that it owns; False if there was none."""
+        """Remove a session with all that it owns; False if there was none.
+
+        Its own index is dropped, and its user's forgets it.
+        """
         ...
 
     async def move(self, old: str, new: str) -> int:
         """Hand all sessions of tenant ``old`` to ``new``; the number moved.
 
-        A session id that ``new`` has already stays with ``old`` and is not counted.
+        A session id that ``new`` has already stays with ``old`` and is not counted.  Indexes do not
+        move: those of ``old`` are dropped, and those of the users in ``new`` who got sessions; they
+        are made anew.
         """
         ...
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from proxy.memory.store import Store
 from proxy.stores.address import read_address
+from proxy.stores.backend import Backend
 from proxy.stores.inmemory import InMemoryStore
 from proxy.stores.redis import RedisStore
 from proxy.stores.redis_connect import connect
 from proxy.stores.sqlite import SQLiteStore
 
-__all__ = ["open_store"]
+__all__ = ["Backend", "open_store"]
 
 
 def open_store(
@@ -22,7 +22,7 @@ def open_store(
     commit_timeout: float,
     wait_replicas: int = 0,
     clock: Callable[[], float] = time.time,
-) -> Store:
+) -> Backend:
     """The store of a URL, not yet opened.  ``timeout`` bounds reads, ``commit_timeout`` writes.
 
     Raises ValueError for a URL that means no store; the message says what to write.

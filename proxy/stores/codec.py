@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from proxy.memory.model import Card, Entry, Exchange
+from proxy.memory.model import Card, Entry, Exchange, Message
 from proxy.stores.places import is_choice
 
 _encoder = msgspec.json.Encoder()
@@ -37,6 +37,15 @@ def decode_exchange(record: bytes, usage: bytes | None) -> Exchange:
     """An exchange; ``usage`` is what an amendment added, if anything."""
     exchange = _exchange.decode(record)
     return msgspec.structs.replace(exchange, usage=usage) if usage else exchange
+
+
+def passages(found: Sequence[tuple[str, bytes, bytes]]) -> dict[tuple[str, int], Message]:
+    """Active messages by session and seq, from session, entry and body each."""
+    entries = decode_entries(entry for _, entry, _ in found)
+    return {
+        (session, entry.position.seq): Message(entry.position.seq, entry.card, "active", body)
+        for entry, (session, _, body) in zip(entries, found, strict=True)
+    }
 
 
 def alternates(entries: Sequence[Entry]) -> dict[str, tuple[Entry, ...]]:

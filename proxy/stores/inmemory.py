@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from proxy.memory.model import (
     Amendment,
@@ -18,14 +18,17 @@ from proxy.memory.model import (
     Snapshot,
     State,
 )
+from proxy.recall.index import Owner
+from proxy.stores.inmemory_index import InMemoryIndex
 from proxy.stores.ledger import Ledger
 from proxy.stores.places import read_cursor, rehomed, sessions_cursor
 
 
-class InMemoryStore:
-    """Everything in one dict.  ``clock`` gives Unix seconds, for expiry alone."""
+class InMemoryStore(InMemoryIndex):
+    """Everything in dicts.  ``clock`` gives Unix seconds, for expiry alone."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(clock)
         self.name = "memory://"
         self._clock = clock
         self._ledgers: dict[SessionKey, Ledger] = {}
@@ -43,6 +46,7 @@ class InMemoryStore:
     async def close(self) -> None:
         self._ledgers.clear()
         self._expiry.clear()
+        self._shelves.clear()
 
     # Memory
 
@@ -56,6 +60,16 @@ class InMemoryStore:
             return {}
         lines = ((id, ledger.find(id)) for id in ids)
         return {id: line.body for id, line in lines if line is not None}
+
+    async def passages(
+        self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
+    ) -> dict[tuple[str, int], Message]:
+        found: dict[tuple[str, int], Message] = {}
+        for session, seqs in places.items():
+            ledger = self._find(SessionKey(tenant, session))
+            if ledger and user in (None, ledger.owner):
+                found |= {(session, message.seq): message for message in ledger.passages(seqs)}
+        return found
 
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
         at = commit.exchange.created_at
@@ -76,6 +90,9 @@ class InMemoryStore:
     async def session(self, key: SessionKey) -> Session | None:
         ledger = self._find(key)
         return _describe(key, ledger) if ledger else None
+
+    async def tenants(self) -> Sequence[str]:
+        return sorted({key.tenant for key in list(self._ledgers) if self._find(key)})
 
     async def sessions(
         self, tenant: str, user: str | None, after: str | None, limit: int
@@ -109,9 +126,12 @@ class InMemoryStore:
         return record.value, ledger.ids(exchange)
 
     async def delete(self, key: SessionKey) -> bool:
-        there = self._find(key) is not None
+        ledger = self._find(key)
+        await self.drop(Owner(key.tenant, session=key.session))
+        if ledger and ledger.owner:
+            await self.drop_session(Owner(key.tenant, user=ledger.owner), key.session)
         self._drop(key)
-        return there
+        return ledger is not None
 
     async def move(self, old: str, new: str) -> int:
         mine = [key for key in list(self._ledgers) if key.tenant == old and self._find(key)]
@@ -120,6 +140,9 @@ class InMemoryStore:
             self._ledgers[rehomed(key, new)] = self._ledgers[key]
             self._expiry[rehomed(key, new)] = self._expiry[key]
             self._drop(key)
+            await self.drop(Owner(new, user=self._ledgers[rehomed(key, new)].owner or ""))
+        if old != new:
+            self._drop_tenant(old)
         return len(free)
 
     # Expiry

@@ -164,6 +164,11 @@ class Ledger:
         )
         return [row for row in rows if row.state in states][:limit]
 
+    def passages(self, seqs: Collection[int]) -> list[Message]:
+        """The active ones among these messages, as a later request carries them."""
+        lines = [(seq, self.lines[seq]) for seq in seqs if seq in self.lines]
+        return [Message(seq, x.entry.card, "active", x.body) for seq, x in lines if x.active]
+
     # Writing
 
     def commit(self, commit: Commit) -> Outcome:

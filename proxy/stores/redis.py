@@ -6,8 +6,7 @@ Loads and commits are one script each; what Redis calls its errors never leaves 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from proxy.memory.model import (
     Amendment,
@@ -22,10 +21,12 @@ from proxy.memory.model import (
     Snapshot,
     State,
 )
+from proxy.recall.index import Owner
 from proxy.stores import redis_codec as codec
 from proxy.stores.places import locate_all
 from proxy.stores.redis_archive import Archive
-from proxy.stores.redis_link import Link, bounded, checked
+from proxy.stores.redis_index import RedisIndex
+from proxy.stores.redis_link import Link, bounded
 from proxy.stores.redis_scripts import Scripts
 
 ANSWER_SECONDS = 0.15
@@ -33,10 +34,10 @@ ANSWER_SECONDS = 0.15
 looks for waits that are over ten times a second."""
 
 MOVE_SECONDS = 3600.0
-"""Moving a tenant takes as long as it takes; it must end even so."""
+"""Moving a tenant, or finding them all, takes as long as it takes; it must end even so."""
 
 
-class RedisStore:
+class RedisStore(RedisIndex):
     """``timeout`` bounds each read, ``commit_timeout`` each write, in seconds.
 
     ``one_slot`` says that all keys are on one server, so that a commit can write the lists too.
@@ -53,14 +54,12 @@ class RedisStore:
         wait_replicas: int = 0,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        scripts = Scripts(link, wait_replicas, commit_timeout - ANSWER_SECONDS)
+        super().__init__(link, scripts, timeout, commit_timeout)
         self.name = name
-        self._link = link
         self._one_slot = one_slot
-        self._timeout = timeout
-        self._commit_timeout = commit_timeout
         self._clock = clock
-        self._scripts = Scripts(link, wait_replicas, commit_timeout - ANSWER_SECONDS)
-        self._archive = Archive(link, self._scripts, clock)
+        self._archive = Archive(link, scripts, clock)
 
     def __repr__(self) -> str:
         return f"<RedisStore [{self.name}]>"
@@ -75,11 +74,7 @@ class RedisStore:
         key = codec.list_keys("")[0]
         # A write that leaves nothing: a replica, or a server that is out of memory, refuses it.
         command = ("SET", key, "", "PX", 1)
-        await bounded(self._ask(key, *command), self._commit_timeout)
-
-    async def _ask(self, key: bytes, *command: codec.Argument) -> Any:
-        (reply,) = checked(await self._link.run(key, command))
-        return reply
+        await self._ask(key, *command)
 
     # Memory
 
@@ -113,6 +108,17 @@ class RedisStore:
         found = await self._ask(log, "HMGET", log, *map(codec.field_of, seqs.values()))
         return {id: body for id, body in zip(seqs, found, strict=True) if body is not None}
 
+    async def passages(
+        self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
+    ) -> dict[tuple[str, int], Message]:
+        whose = (int(user is not None), user or "")
+        calls = [
+            (codec.session_keys(SessionKey(tenant, name)), (*whose, *seqs))
+            for name, seqs in places.items()
+        ]
+        work = self._scripts.many(self._scripts.passages, calls)
+        return codec.read_passages(list(places), await bounded(work, self._timeout))
+
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
         return await bounded(self._commit(key, commit), self._commit_timeout)
 
@@ -142,6 +148,9 @@ class RedisStore:
     async def session(self, key: SessionKey) -> Session | None:
         return await bounded(self._archive.session(key), self._timeout)
 
+    async def tenants(self) -> Sequence[str]:
+        return await bounded(self._archive.tenants(), MOVE_SECONDS)
+
     async def sessions(
         self, tenant: str, user: str | None, after: str | None, limit: int
     ) -> Page[Session]:
@@ -159,7 +168,17 @@ class RedisStore:
         return await bounded(self._archive.exchange(key, exchange), self._timeout)
 
     async def delete(self, key: SessionKey) -> bool:
-        return await bounded(self._archive.delete(key), self._commit_timeout) == 1
+        status, owner = await bounded(self._archive.delete(key), self._commit_timeout)
+        await self.drop(Owner(key.tenant, session=key.session))
+        if owner:
+            await self.drop_session(Owner(key.tenant, user=owner), key.session)
+        return status == 1
 
     async def move(self, old: str, new: str) -> int:
-        return await bounded(self._archive.move(old, new), MOVE_SECONDS)
+        return await bounded(self._archive.move(old, new, self._drop_moved), MOVE_SECONDS)
+
+    async def _drop_moved(self, key: SessionKey, user: str, new: str) -> None:
+        """Drop the indexes that know of a session that moves to tenant ``new``, or should."""
+        await self.drop(Owner(key.tenant, session=key.session))
+        for tenant in (key.tenant, new) if user else ():
+            await self.drop(Owner(tenant, user=user))

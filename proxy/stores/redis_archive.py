@@ -6,22 +6,27 @@ and what is dead is dropped from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from proxy.memory.model import Exchange, Message, Page, Session, SessionKey, State
 from proxy.stores import codec
 from proxy.stores.places import read_cursor, rehomed, sessions_cursor
 from proxy.stores.redis_codec import (
+    ANY_LIST,
     field_of,
     list_keys,
     read_exchange,
     read_session,
     read_stored,
+    read_tenant,
     session_keys,
 )
 from proxy.stores.redis_link import Link, checked
 from proxy.stores.redis_scripts import Scripts
+
+DropIndexes = Callable[[SessionKey, str, str], Awaitable[None]]
+"""Drops the indexes that a move makes wrong: those of a session, its owner, and the new tenant."""
 
 SCANNED_AT_ONCE = 1000
 """Places in history that one script looks at, so that it never blocks the server for long."""
@@ -39,6 +44,10 @@ class Archive:
         meta = session_keys(key)[0]
         (fields,) = checked(await self._link.run(meta, ("HGETALL", meta)))
         return read_session(key.session, fields)
+
+    async def tenants(self) -> Sequence[str]:
+        keys = await self._link.scan(ANY_LIST)
+        return sorted({tenant for tenant in map(read_tenant, keys) if tenant})
 
     async def sessions(
         self, tenant: str, user: str | None, after: str | None, limit: int
@@ -109,20 +118,23 @@ class Archive:
         ids = tuple(f"{exchange}.{n}" for n, there in enumerate(known) if there)
         return read_exchange(value, usage), ids
 
-    async def delete(self, key: SessionKey, stamp: bytes = b"") -> int:
-        """1 if it was removed, 0 if it is not as ``stamp`` says, -1 if there was none."""
+    async def delete(self, key: SessionKey, stamp: bytes = b"") -> tuple[int, str]:
+        """A status and the owner, '' where nobody's or unknown.
+
+        1: it was removed; 0: it is not as ``stamp`` says; -1: there was none.
+        """
         reply = await self._scripts.write(self._scripts.discard, session_keys(key), (stamp,))
         status, owner = int(reply[0]), reply[1].decode()
         if status == 1:
             await self._unlist(key, owner)
-        return status
+        return status, owner
 
     async def _unlist(self, key: SessionKey, owner: str) -> None:
         for user in (None, owner) if owner else (None,):
             keys = list_keys(key.tenant, user)
             await self._scripts.write(self._scripts.forget, keys, (key.session, ""))
 
-    async def move(self, old: str, new: str) -> int:
+    async def move(self, old: str, new: str, drop: DropIndexes) -> int:
         """Session by session: copied, then deleted, so that a move cut short can be done again."""
         if old == new:
             return 0
@@ -130,10 +142,10 @@ class Archive:
         (names,) = checked(await self._link.run(listed, ("ZRANGE", listed, 0, -1)))
         moved = 0
         for name in names:
-            moved += await self._move(SessionKey(old, name.decode()), new)
+            moved += await self._move(SessionKey(old, name.decode()), new, drop)
         return moved
 
-    async def _move(self, key: SessionKey, new: str) -> bool:
+    async def _move(self, key: SessionKey, new: str, drop: DropIndexes) -> bool:
         there = rehomed(key, new)
         copied = b""
         while True:
@@ -143,12 +155,14 @@ class Archive:
             stamp, left, owner, at, ttl, payloads = dump
             arguments = (copied or stamp, left, *payloads)
             adopted = await self._scripts.write(self._scripts.adopt, session_keys(there), arguments)
+            await drop(key, owner.decode(), new)
             if not adopted:
                 return False
             copied = stamp
             await self.list(there, owner.decode(), (at, ttl))
             # Written to meanwhile: copied once more.
-            if await self.delete(key, stamp) != 0:
+            status, _ = await self.delete(key, stamp)
+            if status != 0:
                 return True
 
     async def list(self, key: SessionKey, owner: str, activity: Sequence[bytes]) -> None:

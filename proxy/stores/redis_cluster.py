@@ -75,6 +75,11 @@ class Sharded:
                 replies[place] = reply
         return checked(replies)
 
+    async def scan(self, pattern: bytes) -> list[bytes]:
+        await asyncio.shield(self._start_search())
+        nodes = {node for node in self._table if node}
+        return [key for node in nodes for key in await self._lane(node).scan(pattern)]
+
     async def close(self) -> None:
         if self._search is not None:
             self._search.cancel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
@@ -15,6 +15,7 @@ from proxy.memory.model import (
     Draft,
     Entry,
     Exchange,
+    Message,
     Outcome,
     Position,
     Session,
@@ -26,6 +27,9 @@ from proxy.stores.places import Place, Span, is_choice, locate, locate_all, show
 
 PARTS = (b"meta", b"cards", b"log", b"active", b"exchanges", b"keys", b"choices")
 """The keys of a session, in the order in which every script gets them."""
+
+ANY_LIST = b"mp:{*}:sessions"
+"""What the keys of all lists of sessions look like."""
 
 OUTCOMES: Mapping[bytes, Outcome] = {
     b"recorded": "recorded",
@@ -54,6 +58,12 @@ def list_keys(tenant: str, user: str | None = None) -> list[bytes]:
         who = f"{who}:{quote(user, safe='')}"
     tag = f"mp:{{{who}}}:".encode()
     return [tag + b"sessions", tag + b"expiries"]
+
+
+def read_tenant(key: bytes) -> str | None:
+    """Whose list of all sessions a key is of; None for that of a user."""
+    who = key.decode().removeprefix("mp:{").removesuffix("}:sessions")
+    return None if ":" in who else unquote(who)
 
 
 def load_arguments(ask: Ask, now: float) -> list[Argument]:
@@ -94,6 +104,18 @@ def read_snapshot(reply: Sequence[Any], ask: Ask) -> Snapshot:
 def _window(log: Sequence[Entry], begin: int, others: bytes) -> list[Entry]:
     turns = set(map(int, others.split(b","))) if others else set()
     return [entry for entry in log if shown(entry.position.turn, begin, turns)]
+
+
+def read_passages(
+    sessions: Sequence[str], replies: Sequence[Sequence[bytes]]
+) -> dict[tuple[str, int], Message]:
+    return codec.passages(
+        [
+            (session, entry, body)
+            for session, reply in zip(sessions, replies, strict=True)
+            for entry, body in zip(reply[::2], reply[1::2], strict=True)
+        ]
+    )
 
 
 def commit_arguments(key: SessionKey, commit: Commit, now: float) -> list[Argument]:

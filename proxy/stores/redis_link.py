@@ -27,6 +27,9 @@ Command = Sequence[Any]
 MAX_CONNECTIONS = 32
 """Most connections to one server; who needs one more waits, within its own time limit."""
 
+SCANNED_AT_ONCE = 1000
+"""Keys that a server looks at before it turns to others."""
+
 
 class Link(Protocol):
     """The way to wherever the keys are."""
@@ -37,6 +40,10 @@ class Link(Protocol):
 
     async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
         """Send commands for any keys; the replies in order.  Raises the first error reply."""
+        ...
+
+    async def scan(self, pattern: bytes) -> list[bytes]:
+        """All keys that match, of all servers.  Goes through every key: not for requests."""
         ...
 
     async def close(self) -> None: ...
@@ -90,6 +97,17 @@ class Lane:
         self._idle.append(connection)
         return replies
 
+    async def scan(self, pattern: bytes) -> list[bytes]:
+        """The keys of this server that match, some more than once."""
+        found: list[bytes] = []
+        cursor = b"0"
+        while True:
+            command = ("SCAN", cursor, "MATCH", pattern, "COUNT", SCANNED_AT_ONCE)
+            ((cursor, keys),) = checked(await self.run(command))
+            found += keys
+            if cursor == b"0":
+                return found
+
     async def close(self) -> None:
         """Close what is idle."""
         while self._idle:
@@ -112,6 +130,9 @@ class Direct:
         if not commands:
             return []
         return checked(await self._lane.run(*(command for _, command in commands)))
+
+    async def scan(self, pattern: bytes) -> list[bytes]:
+        return await self._lane.scan(pattern)
 
     async def close(self) -> None:
         await self._lane.close()

@@ -52,9 +52,27 @@ class Scripts:
         self.dump = read_script("dump", "prelude")
         self.adopt = read_script("adopt", "prelude")
         self.discard = read_script("discard", "prelude")
+        self.passages = read_script("passages", "prelude")
+        self.index_look = read_script("index_look", "index_prelude")
+        self.index_rows = read_script("index_rows", "index_prelude")
+        self.index_write = read_script("index_write", "index_prelude")
+        self.index_renew = read_script("index_renew", "index_prelude")
+        self.index_sweep = read_script("index_sweep", "index_prelude")
+        self.index_forget = read_script("index_forget", "index_prelude")
+        self.index_vectors = read_script("index_vectors", "index_prelude")
 
     async def read(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
         return await self._run(script, keys, arguments, ())
+
+    async def many(
+        self, script: Script, calls: Sequence[tuple[Sequence[bytes], Sequence[Any]]]
+    ) -> list[Any]:
+        """Read with the same script from several sessions together; keys and arguments of each."""
+        rests = [(len(keys), *keys, *arguments) for keys, arguments in calls]
+        try:
+            return await self._link.many([(r[1], ("EVALSHA", script.digest, *r)) for r in rests])
+        except NoScriptError:
+            return await self._link.many([(r[1], ("EVAL", script.text, *r)) for r in rests])
 
     async def write(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
         """Raises StoreError where too few replicas have it in time: it may be lost yet."""

@@ -37,6 +37,13 @@ def session(connection: sqlite3.Connection, key: SessionKey, now: float) -> Sess
     return Session(*row) if row else None
 
 
+def tenants(connection: sqlite3.Connection, now: float) -> list[str]:
+    rows = connection.execute(
+        f"SELECT DISTINCT s.tenant FROM sessions s WHERE {LIVE} ORDER BY s.tenant", {"now": now}
+    )
+    return [tenant for (tenant,) in rows]
+
+
 def sessions(
     connection: sqlite3.Connection,
     tenant: str,

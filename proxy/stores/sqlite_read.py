@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, Entry, Position, SessionKey, Snapshot
+from proxy.memory.model import (
+    IDEMPOTENCY_SECONDS,
+    Ask,
+    Entry,
+    Message,
+    Position,
+    SessionKey,
+    Snapshot,
+)
 from proxy.stores import codec
 from proxy.stores.places import Place, Span, begins_at, fits, locate_all
 
@@ -36,6 +44,14 @@ JOIN exchanges x ON x.session = s.id AND x.id = :exchange
 JOIN messages m ON m.session = x.session AND m.seq = x.first + :index AND :index < x.size
 WHERE s.tenant = :tenant AND s.session = :name
 """
+
+_MINE = f"""
+SELECT s.id FROM sessions s
+WHERE s.tenant = :tenant AND s.session = :session AND {LIVE}
+    AND (:user IS NULL OR s.owner = :user)
+"""
+
+_PASSAGE = "SELECT entry, body FROM messages WHERE session = ? AND seq = ? AND active = 1"
 
 _NEWEST = """
 SELECT turn FROM messages WHERE session = ? AND active = 1 ORDER BY turn DESC LIMIT 1
@@ -119,6 +135,24 @@ def bodies(
         if row:
             found[f"{place.exchange}.{place.number}"] = row[0]
     return found
+
+
+def passages(
+    connection: sqlite3.Connection,
+    tenant: str,
+    user: str | None,
+    places: Mapping[str, Collection[int]],
+    now: float,
+) -> dict[tuple[str, int], Message]:
+    found: list[tuple[str, bytes, bytes]] = []
+    for session, seqs in places.items():
+        asked = {"tenant": tenant, "session": session, "user": user, "now": now}
+        mine = connection.execute(_MINE, asked).fetchone()
+        for seq in seqs if mine else ():
+            row = connection.execute(_PASSAGE, (mine[0], seq)).fetchone()
+            if row:
+                found.append((session, *row))
+    return codec.passages(found)
 
 
 def look_up(connection: sqlite3.Connection, session: int, place: Place | None) -> PlaceRow | None:

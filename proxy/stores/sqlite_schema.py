@@ -84,7 +84,56 @@ CREATE TABLE keys (
 CREATE INDEX key_age ON keys (session, created_at)
 """
 
-MIGRATIONS = (_VERSION_1,)
+# The indexes.  Terms are hashes, so the postings of a message lie far apart: one page for each term
+# is what writing costs.  An owner's id is never used again (AUTOINCREMENT): what a dropped index
+# leaves behind is found by it (waste) and removed bit by bit.
+_VERSION_2 = """
+CREATE TABLE owners (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    user TEXT NOT NULL,
+    session TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    state BLOB NOT NULL,
+    passages INTEGER NOT NULL,
+    expires_at REAL,
+    UNIQUE (tenant, user, session)
+);
+CREATE INDEX owner_expiry ON owners (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE marks (
+    owner INTEGER NOT NULL,
+    session TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    digest INTEGER NOT NULL,
+    PRIMARY KEY (owner, session)
+) WITHOUT ROWID;
+CREATE INDEX mark_number ON marks (owner, number);
+CREATE TABLE passages (
+    owner INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (owner, number)
+) WITHOUT ROWID;
+CREATE TABLE postings (
+    owner INTEGER NOT NULL,
+    term BLOB NOT NULL,
+    block INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (owner, term, block)
+) WITHOUT ROWID;
+CREATE TABLE vectors (
+    owner INTEGER NOT NULL,
+    block INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    UNIQUE (owner, block, model, size)
+);
+CREATE TABLE waste (owner INTEGER PRIMARY KEY)
+"""
+
+MIGRATIONS = (_VERSION_1, _VERSION_2)
 """The script at index N leads from version N to N + 1.  What has been released is never edited."""
 
 

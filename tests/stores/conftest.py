@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.model import SessionKey
-from proxy.memory.store import Store
-from proxy.stores import open_store
+from proxy.stores import Backend, open_store
 from tests.support import servers
 from tests.support.clock import Clock
 
@@ -52,7 +51,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def store(url: str, clock: Clock) -> AsyncIterator[Store]:
+async def store(url: str, clock: Clock) -> AsyncIterator[Backend]:
     store = open_store(url, timeout=5, commit_timeout=5, clock=clock)
     await store.open()
     yield store

@@ -200,3 +200,15 @@ async def test_all_sessions_of_a_tenant_move_but_those_that_are_taken(
     assert await store.commit(SessionKey(new, "s0"), chat("z", user="kai")) == "recorded"
     assert await store.move(tenant, new) == 0
     assert await store.move(tenant, tenant) == 0
+
+
+async def test_every_tenant_with_sessions_is_found(store: Store, tenant: str) -> None:
+    names = [tenant, f"{tenant}:with {{odd}} letters*", f"{tenant}-ä"]
+    for name in names:
+        for session in ("s1", "s2"):
+            await store.commit(SessionKey(name, session), chat("x1", user="kai"))
+    found = await store.tenants()
+    assert [name for name in found if name.startswith(tenant)] == sorted(names)
+    for session in ("s1", "s2"):
+        await store.delete(SessionKey(tenant, session))
+    assert tenant not in await store.tenants()

@@ -168,6 +168,14 @@ class Comparison(RuleBasedStateMachine):
         expected = self.wait(self.oracle.delete(self.keys[n]))
         assert self.wait(self.store.delete(self.keys[n])) == expected
 
+    @rule(
+        user=USERS,
+        seqs=st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sets(st.integers(0, 30))),
+    )
+    def recall(self, user: str | None, seqs: dict[str, set[int]]) -> None:
+        expected = self.wait(self.oracle.passages(self.tenant, user, seqs))
+        assert self.wait(self.store.passages(self.tenant, user, seqs)) == expected
+
     def compare(self, key: SessionKey) -> None:
         self.look_at(key, Ask(profile="default", whole=True))
         expected = self.wait(self.oracle.messages(key, STATES, 0, 100))

@@ -1,0 +1,148 @@
+"""The contract of an index: which messages of a person hold which words.
+
+An index holds no text: terms are hashes, passages point into history (session and seq).  What a
+passage says, and whether it is still there to be said, is asked of history each time, so that what
+is gone from history is gone from recall.  It can be lost and made anew.
+
+A *passage* is one message.  Passages of an owner are numbered from 0 in the order in which they
+were indexed; messages of a session that follow each other have neighbouring numbers.  Formats of
+``rows`` and ``postings``: see ``proxy.recall.packing``; a back end need not know them, except that
+a row has ``ROW_SIZE`` bytes, begins with the number of its session, and that a posting has
+``POSTING_SIZE`` bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+ROW_SIZE = 20
+"""Bytes of a row; the first four are the session's number, little-endian."""
+
+POSTING_SIZE = 6
+"""Bytes of a posting."""
+
+TERM_SIZE = 8
+"""Bytes of a term: a hash, so that no word can be read from an index."""
+
+
+class Owner(NamedTuple):
+    """Whose passages: a person's, or those of a session that belongs to nobody in particular.
+
+    Exactly one of ``user`` and ``session`` is set.
+    """
+
+    tenant: str
+    user: str = ""
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Where a term occurs: in ``count`` passages, the newest of which are ``newest`` (packed)."""
+
+    count: int
+    newest: bytes
+
+
+NO_POSTINGS = Postings(0, b"")
+
+
+class Mark(NamedTuple):
+    """How far a session is indexed: its messages up to ``seq``; ``number`` is the session's.
+
+    ``check`` is of the message at ``seq``, as rows have it: another message there means that the
+    session was begun anew.
+    """
+
+    number: int
+    seq: int
+    check: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at an index.  The default is an index that does not exist.
+
+    ``state`` is what the owner's last batch left, opaque to a back end.  ``postings`` are in the
+    order of the terms asked for.  ``mark`` is the one of the session asked for.
+    """
+
+    revision: int = 0
+    state: bytes = b""
+    postings: tuple[Postings, ...] = ()
+    mark: Mark | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows by passage number, joined in the order asked for, and the names of their sessions.
+
+    A number that has no row is ``ROW_SIZE`` zero bytes.  A session that was dropped has no name.
+    """
+
+    data: bytes = b""
+    sessions: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What is added to an index for one session, all of it or nothing.
+
+    ``revision`` is the one the batch was made for; the index's own is one higher afterwards.
+    ``rows`` are appended; the first of them gets the number ``first``, which is how many rows there
+    are.  ``postings`` are appended to those of each term.  ``mark`` replaces the session's mark
+    (None leaves it).  ``ttl`` in seconds: the index lives at least so long from now on, 0 for ever.
+    """
+
+    revision: int
+    state: bytes
+    session: str
+    mark: Mark | None
+    first: int = 0
+    rows: bytes = b""
+    postings: Mapping[bytes, bytes] = field(default_factory=dict)
+    ttl: int = 0
+
+
+class Index(Protocol):
+    """Implemented by every store.  All methods raise StoreError."""
+
+    async def look(
+        self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
+    ) -> Look:
+        """State, mark of ``session``, and at most the ``newest`` postings of each term.
+
+        One round trip.
+        """
+        ...
+
+    async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
+        """Rows by number, in one round trip."""
+        ...
+
+    async def write(self, owner: Owner, batch: Batch) -> bool:
+        """Add a batch; False, and nothing done, if the index has another revision."""
+        ...
+
+    async def drop_session(self, owner: Owner, session: str) -> None:
+        """Forget a session's name and mark: its passages lead nowhere, and it can begin anew."""
+        ...
+
+    async def drop(self, owner: Owner) -> None:
+        """Forget an index, vectors included."""
+        ...
+
+    async def put_vectors(
+        self, owner: Owner, model: str, size: int, vectors: Mapping[int, bytes]
+    ) -> None:
+        """Store vectors of ``size`` bytes by passage number, beside those of other models."""
+        ...
+
+    async def vectors(self, owner: Owner, model: str, size: int, first: int, last: int) -> bytes:
+        """The vectors of the passages ``first`` to ``last - 1``, joined.
+
+        Passages without one are zero bytes; it may end before the last such ones.
+        """
+        ...

@@ -1,0 +1,129 @@
+"""The index in Redis: strings of packed rows and postings, under the hash tag of their owner.
+
+Nothing here waits for replicas: an index that is behind after a failover is caught up, and one that
+is lost is made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from struct import pack
+from typing import Any
+
+from proxy.recall.index import TERM_SIZE, Batch, Look, Owner, Rows
+from proxy.stores.redis_index_codec import (
+    index_keys,
+    read_look,
+    read_rows,
+    term_keys,
+    vectors_key,
+    write_arguments,
+)
+from proxy.stores.redis_link import Link, bounded
+from proxy.stores.redis_scripts import Script, Scripts
+
+AT_ONCE = 1000
+"""Keys that one script renews or removes, so that it never blocks the server for long."""
+
+
+class RedisIndex:
+    """See :class:`proxy.recall.index.Index`.
+
+    ``timeout`` bounds each read, ``commit_timeout`` each step of a write, in seconds.
+    """
+
+    def __init__(self, link: Link, scripts: Scripts, timeout: float, commit_timeout: float) -> None:
+        self._link = link
+        self._scripts = scripts
+        self._timeout = timeout
+        self._commit_timeout = commit_timeout
+
+    async def look(
+        self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
+    ) -> Look:
+        keys = index_keys(owner) + term_keys(owner, terms)
+        work = self._scripts.read(self._scripts.index_look, keys, (newest, session))
+        return read_look(await bounded(work, self._timeout), len(terms))
+
+    async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
+        arguments = (pack(f"<{len(numbers)}I", *numbers),)
+        work = self._scripts.read(self._scripts.index_rows, index_keys(owner), arguments)
+        return read_rows(await bounded(work, self._timeout))
+
+    async def write(self, owner: Owner, batch: Batch) -> bool:
+        keys = index_keys(owner) + term_keys(owner, list(batch.postings))
+        arguments = write_arguments(batch)
+        done = await self._step(self._scripts.index_write, keys, arguments)
+        if done < 0:
+            await self._sweep(owner)
+            done = await self._step(self._scripts.index_write, keys, arguments)
+        if done == 2:
+            await self._renew(owner, 2 * batch.ttl)
+        return int(done) > 0
+
+    async def drop_session(self, owner: Owner, session: str) -> None:
+        await self._step(self._scripts.index_forget, index_keys(owner), (session,))
+
+    async def drop(self, owner: Owner) -> None:
+        meta = index_keys(owner)[0]
+        # Gone for everybody; the rest goes bit by bit.
+        await self._ask(meta, "DEL", meta)
+        await self._sweep(owner)
+
+    async def put_vectors(
+        self, owner: Owner, model: str, size: int, vectors: Mapping[int, bytes]
+    ) -> None:
+        keys = [*index_keys(owner), vectors_key(owner, model, size)]
+        flat = [part for item in vectors.items() for part in item]
+        await self._step(self._scripts.index_vectors, keys, (size, model, *flat))
+
+    async def vectors(self, owner: Owner, model: str, size: int, first: int, last: int) -> bytes:
+        if last <= first:
+            return b""
+        meta, key = index_keys(owner)[0], vectors_key(owner, model, size)
+        read = ("GETRANGE", key, first * size, last * size - 1)
+        work = self._link.many([(meta, ("EXISTS", meta)), (key, read)])
+        there, data = await bounded(work, self._timeout)
+        return bytes(data) if there else b""
+
+    async def _sweep(self, owner: Owner) -> None:
+        """Remove what is left of an index that is gone, until there is nothing or a new one."""
+        keys = index_keys(owner)
+        fixed = [*keys[1:3], keys[4], *await self._vectors(owner)]
+        there = not await self._step(self._scripts.index_sweep, [*keys, *fixed], ("",))
+        while not there:
+            tail = await self._ask(keys[3], "GETRANGE", keys[3], -AT_ONCE * TERM_SIZE, -1)
+            if not tail:
+                return
+            gone = term_keys(owner, cut(tail))
+            there = not await self._step(self._scripts.index_sweep, [*keys, *gone], (tail,))
+
+    async def _renew(self, owner: Owner, seconds: int) -> None:
+        """Let all keys live so long, 0 for ever."""
+        keys = index_keys(owner)
+        size, at = AT_ONCE * TERM_SIZE, 0
+        while terms := await self._ask(keys[3], "GETRANGE", keys[3], at, at + size - 1):
+            some = [*keys, *term_keys(owner, cut(terms))]
+            await self._step(self._scripts.index_renew, some, (seconds, 0))
+            at += size
+        rest = [*keys, *await self._vectors(owner)]
+        await self._step(self._scripts.index_renew, rest, (seconds, 1))
+
+    async def _vectors(self, owner: Owner) -> list[bytes]:
+        """The keys of the vectors that there are."""
+        models = index_keys(owner)[4]
+        names = [name.split(b" ", 1) for name in await self._ask(models, "SMEMBERS", models)]
+        return [vectors_key(owner, model.decode(), int(size)) for size, model in names]
+
+    async def _step(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> int:
+        work = self._scripts.read(script, keys, arguments)
+        return int(await bounded(work, self._commit_timeout))
+
+    async def _ask(self, key: bytes, *command: Any) -> Any:
+        (reply,) = await bounded(self._link.many([(key, command)]), self._commit_timeout)
+        return reply
+
+
+def cut(terms: bytes) -> list[bytes]:
+    """The terms of a piece of a vocabulary."""
+    return [terms[at : at + TERM_SIZE] for at in range(0, len(terms), TERM_SIZE)]

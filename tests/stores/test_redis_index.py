@@ -1,0 +1,181 @@
+"""What only the Redis store promises of its indexes: one slot, no key left, all alive together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from redis.crc import key_slot
+
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError, StoreTimeout
+from proxy.recall.index import Look, Owner
+from proxy.stores import Backend, open_store
+from proxy.stores.redis_codec import list_keys, session_keys
+from proxy.stores.redis_index_codec import index_keys, term_keys
+from tests.support.batches import batch, term
+from tests.support.commits import chat
+from tests.support.servers import Server, standalone, wait_until
+
+KAI = Owner("tenant", user="kai")
+HOUR = 3_600_000
+WORDS = 2500
+"""More terms than one script renews or removes."""
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Server]:
+    with standalone() as server:
+        yield server
+
+
+@pytest.fixture
+def server(machine: Server) -> Server:
+    """A server that is empty."""
+    machine.ask("FLUSHALL")
+    return machine
+
+
+@pytest.fixture
+async def store(server: Server) -> AsyncIterator[Backend]:
+    store = open_store(server.url, timeout=2, commit_timeout=2)
+    await store.open()
+    yield store
+    await store.close()
+
+
+def lives(server: Server) -> dict[bytes, int]:
+    """All keys, and how long they live (ms, -1 for ever)."""
+    with server.client() as client:
+        keys = client.keys("*")
+        pipeline = client.pipeline(transaction=False)
+        for key in keys:
+            pipeline.pttl(key)
+        return dict(zip(keys, pipeline.execute(), strict=True))
+
+
+def together(found: dict[bytes, int], seconds: int) -> bool:
+    """Whether the index lives so long, and all of its keys somewhat longer."""
+    meta = found[index_keys(KAI)[0]]
+    rest = [life for key, life in found.items() if key != index_keys(KAI)[0]]
+    slack = 10_000
+    return (
+        seconds * 1000 - slack < meta <= seconds * 1000
+        and meta + HOUR - slack < min(rest)
+        and max(rest) < meta + HOUR + slack
+    )
+
+
+async def fill(store: Backend, owner: Owner = KAI, ttl: int = 0) -> None:
+    assert await store.write(owner, batch(0, [range(WORDS)], ttl=ttl))
+    await store.put_vectors(owner, "model", 4, {0: b"1234"})
+    await store.put_vectors(owner, "another: {model}", 4, {0: b"1234"})
+
+
+async def test_all_keys_of_an_index_share_a_slot_with_what_it_is_of(
+    store: Backend, server: Server
+) -> None:
+    await fill(store)
+    assert len(lives(server)) == WORDS + 7
+    assert {key_slot(key) for key in lives(server)} == {key_slot(list_keys("tenant", "kai")[0])}
+    server.ask("FLUSHALL")
+    await fill(store, Owner("tenant", session="s"))
+    of_session = session_keys(SessionKey("tenant", "s"))
+    assert {key_slot(key) for key in lives(server)} == {key_slot(of_session[0])}
+
+
+async def test_a_dropped_index_leaves_no_key(store: Backend, server: Server) -> None:
+    await fill(store)
+    await store.drop(KAI)
+    assert lives(server) == {}
+
+
+async def test_a_deleted_session_leaves_no_key(store: Backend, server: Server) -> None:
+    await store.commit(SessionKey("tenant", "s"), chat("x1"))
+    await fill(store, Owner("tenant", session="s"))
+    await store.delete(SessionKey("tenant", "s"))
+    assert lives(server) == {}
+
+
+async def test_what_an_index_consists_of_lives_as_long_as_itself(
+    store: Backend, server: Server
+) -> None:
+    await fill(store, ttl=1000)
+    assert together(lives(server), 2000)
+    await store.write(KAI, batch(1, [["new"]], first=1, ttl=1000))
+    await store.put_vectors(KAI, "third", 4, {0: b"1234"})
+    assert together(lives(server), 2000)
+
+
+async def test_half_way_through_its_life_an_index_is_renewed(
+    store: Backend, server: Server
+) -> None:
+    await fill(store, ttl=1000)
+    await store.write(KAI, batch(1, [["new"]], first=1, ttl=1900))
+    assert together(lives(server), 2000)
+    await store.write(KAI, batch(2, [["newer"]], first=2, ttl=2100))
+    assert together(lives(server), 4200)
+    await store.write(KAI, batch(3, [["newest"]], first=3, ttl=10))
+    assert together(lives(server), 4200)
+
+
+async def test_an_index_that_is_to_live_for_ever_does(store: Backend, server: Server) -> None:
+    await fill(store, ttl=1000)
+    await store.write(KAI, batch(1, [["new"]], first=1, ttl=0))
+    assert set(lives(server).values()) == {-1}
+    await store.write(KAI, batch(2, [["newer"]], first=2, ttl=1000))
+    assert set(lives(server).values()) == {-1}
+
+
+async def test_how_long_an_index_lives_is_said_by_batches_with_passages(
+    store: Backend, server: Server
+) -> None:
+    await store.write(KAI, batch(0, []))
+    assert set(lives(server).values()) == {-1}
+    await store.write(KAI, batch(1, [["a"]], ttl=1000))
+    assert together(lives(server), 2000)
+    await store.write(KAI, batch(2, [], first=1, ttl=0))
+    await store.write(KAI, batch(3, [], first=1, ttl=10_000))
+    assert together(lives(server), 2000)
+
+
+async def test_a_renewal_cut_short_is_done_again(store: Backend, server: Server) -> None:
+    await fill(store, ttl=1000)
+    meta, *_ = index_keys(KAI)
+    server.ask("PEXPIRE", term_keys(KAI, [term(WORDS - 1)])[0], 500_000)
+    server.ask("PEXPIRE", meta, 500_000)
+    await store.write(KAI, batch(1, [["new"]], first=1, ttl=1000))
+    assert together(lives(server), 2000)
+
+
+async def test_what_is_left_of_an_index_is_no_part_of_its_successor(
+    store: Backend, server: Server
+) -> None:
+    await fill(store, ttl=1000)
+    server.ask("PEXPIRE", index_keys(KAI)[0], 1)
+    wait_until(lambda: not server.ask("EXISTS", index_keys(KAI)[0]), "expiry", 5)
+    assert await store.look(KAI, [], 9, "session") == Look()
+    assert await store.write(KAI, batch(0, [["a"]]))
+    assert len(lives(server)) == 5
+
+
+async def test_scripts_are_sent_again_when_the_server_has_lost_them(
+    store: Backend, server: Server
+) -> None:
+    await store.commit(SessionKey("tenant", "s"), chat("x1", user="kai"))
+    server.ask("SCRIPT", "FLUSH")
+    assert len(await store.passages("tenant", "kai", {"s": [1, 2], "t": [1]})) == 2
+    server.ask("SCRIPT", "FLUSH")
+    assert await store.write(KAI, batch(0, [["a"]]))
+
+
+async def test_errors_are_store_errors(server: Server) -> None:
+    store = open_store(server.url, timeout=0.1, commit_timeout=0.1)
+    server.ask("SET", index_keys(KAI)[0], "not a hash")
+    with pytest.raises(StoreError, match="WRONGTYPE"):
+        await store.look(KAI, [], 1)
+    with server.paused():
+        for work in (store.look(KAI, [], 1), store.write(KAI, batch(0, [])), store.drop(KAI)):
+            with pytest.raises(StoreTimeout):
+                await work
+    await store.close()

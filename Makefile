@@ -1,7 +1,8 @@
-# Eight verbs: run, test, lint, format, bench, demo, picture, clean.
+# Nine verbs: run, test, lint, format, bench, recall, demo, picture, clean.
 #
 #   make run ARGS="--upstream http://127.0.0.1:11434/v1"
 #   make test PYTEST_ARGS="tests/wire -k gate"
+#   make recall DATA=locomo10.json ARGS="--budget 1000"
 #
 # All that is made lies inside this folder, caches included.  GNU make 3.81 or newer.
 
@@ -21,10 +22,10 @@ export XDG_CACHE_HOME := $(CURDIR)/$(VENV)/cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench demo picture clean
+.PHONY: help run test lint format bench recall demo picture clean
 
 help:
-	@echo "make run | test | lint | format | bench | demo | picture | clean"
+	@echo "make run | test | lint | format | bench | recall | demo | picture | clean"
 
 run: $(RUNTIME)
 	@exec $(PY) -m proxy serve $(ARGS)
@@ -47,6 +48,10 @@ format: $(DEV)
 
 bench: $(DEV)
 	@exec $(PY) -m bench $(ARGS)
+
+# Recorded conversations and questions about them; without DATA a small set of our own.
+recall: $(DEV)
+	@exec $(PY) -m bench.recall $(if $(DATA),"$(DATA)") $(ARGS)
 
 # The picture in README.md, from the demo.
 picture: $(RUNTIME)

@@ -11,4 +11,7 @@
 ``streams``    many open streams
 ``suite``      all rows, one after another
 ``table``      the result as Markdown
+
+``recall``     another bench: does the right old turn reach the prompt?
+``cost``       and another: what recall costs
 """

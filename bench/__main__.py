@@ -1,4 +1,4 @@
-"""``python -m bench [--quick] [--write]``: measures, and prints one Markdown table."""
+"""``python -m bench [recall] [--quick] [--write]``: measures, and prints one Markdown table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import resource
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,45 +16,73 @@ import uvloop
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from bench.cost import plan as cost
+from bench.cost.suite import Costs
+from bench.cost.suite import measure as measure_recall
+from bench.cost.table import report as cost_report
 from bench.plan import QUICK, Plan
 from bench.suite import Result, measure, steps
 from bench.table import report
 
-RESULTS = Path(__file__).with_name("RESULTS.md")
+RESULTS = {
+    "proxy": Path(__file__).with_name("RESULTS.md"),
+    "recall": Path(__file__).with_name("RESULTS-recall.md"),
+}
 OPEN_FILES = 8192
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
-    plan = QUICK if options.quick else Plan()
-    if options.no_redis:
-        plan = replace(plan, redis=False)
-    text = report(run(plan))
+    text = _recall(options) if options.what == "recall" else _proxy(options)
     print(text)
     if options.write:
-        RESULTS.write_text(f"# Results\n\n{text}", encoding="utf-8")
+        RESULTS[options.what].write_text(f"# Results\n\n{text}", encoding="utf-8")
+
+
+def _proxy(options: argparse.Namespace) -> str:
+    plan = QUICK if options.quick else Plan()
+    return report(run(replace(plan, redis=not options.no_redis)))
+
+
+def _recall(options: argparse.Namespace) -> str:
+    plan = cost.QUICK if options.quick else cost.Plan()
+    plan = replace(plan, redis=not options.no_redis)
+    return cost_report(plan, run_recall(plan))
 
 
 def run(plan: Plan) -> list[Result]:
     """Measure in a temporary folder, with a progress bar on stderr."""
     _allow_open_files()
+    with _folder() as folder, _progress() as progress:
+        task = progress.add_task("starting", total=steps(plan))
+
+        def step(name: str) -> None:
+            progress.update(task, advance=1, description=name)
+
+        return uvloop.run(measure(plan, folder, step))
+
+
+def run_recall(plan: cost.Plan) -> list[Costs]:
+    """The same for what recall costs."""
+    with _folder() as folder, _progress() as progress:
+        return uvloop.run(measure_recall(plan, folder, progress))
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="memory-proxy-bench-"))
     try:
-        with _progress() as progress:
-            task = progress.add_task("starting", total=steps(plan))
-
-            def step(name: str) -> None:
-                progress.update(task, advance=1, description=name)
-
-            return uvloop.run(measure(plan, folder, step))
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    what = parser.add_argument("what", nargs="?", choices=("proxy", "recall"), default="proxy")
+    what.help = "what a request costs, or what recall costs"
     parser.add_argument("--quick", action="store_true", help="fewer rows and rounds, a minute")
-    parser.add_argument("--write", action="store_true", help="keep the table in RESULTS.md too")
+    parser.add_argument("--write", action="store_true", help="keep the table in a file too")
     parser.add_argument("--no-redis", action="store_true", help="SQLite alone")
     return parser.parse_args(arguments)
 

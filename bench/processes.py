@@ -64,9 +64,10 @@ def floor(folder: Path, upstream: str) -> Iterator[Process]:
 
 
 @contextmanager
-def proxy(folder: Path, upstream: str, store: str) -> Iterator[Process]:
+def proxy(folder: Path, upstream: str, store: str, config: Path | None = None) -> Iterator[Process]:
     """The proxy as it is shipped, its files in ``folder``; all sessions are one tenant's."""
     arguments = ["proxy", "serve", "--port", "0", "--upstream", f"{upstream}/v1", "--store", store]
+    arguments += ["--config", str(config)] if config else []
     with _python(arguments, folder) as process:
         yield process
 
@@ -109,18 +110,19 @@ def _python(arguments: Sequence[str], folder: Path) -> Iterator[Process]:
             text=True,
         )
     with _ended(started):
-        port = _announced(started)
+        port = _announced(started, folder / "errors.log")
         _wait_for(port)
         yield Process(started.pid, port)
 
 
-def _announced(process: subprocess.Popen[str]) -> int:
+def _announced(process: subprocess.Popen[str], errors: Path) -> int:
     assert process.stdout is not None
     for line in process.stdout:
         found = re.fullmatch(r"(?:\s*listening on\s+)?http://127\.0\.0\.1:(\d+)", line.rstrip())
         if found:
             return int(found[1])
-    raise RuntimeError(f"{process.args!r} ended without saying where it listens")
+    why = "".join(errors.read_text(encoding="utf-8").splitlines()[-1:])
+    raise RuntimeError(f"{process.args!r} ended without saying where it listens: {why}")
 
 
 @contextmanager

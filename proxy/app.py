@@ -7,6 +7,7 @@ few other routes are Starlette's.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -16,28 +17,41 @@ from starlette.applications import Starlette
 from proxy.admin.parts import AdminParts
 from proxy.admin.routes import admin_routes
 from proxy.chat import jsontext
-from proxy.chat.message import read_message
+from proxy.chat.message import read_message, text_of
 from proxy.chat.tokens import Tokenizers
 from proxy.cors import Application, Cors
 from proxy.errors import ProxyError, missing_v1, not_found
 from proxy.gateway.call import Scope
 from proxy.gateway.conversation import Conversations
+from proxy.gateway.embeddings import RemoteEmbedder
 from proxy.gateway.gateway import Gateway
 from proxy.gateway.passage import Passage
 from proxy.gateway.preview import Preview
+from proxy.gateway.reminder import Reminding
 from proxy.gateway.rerender import rerender
 from proxy.gateway.routes import misses_v1, route
 from proxy.gateway.tenancy import Client, Tenancy
 from proxy.memory.planner import Planner
 from proxy.memory.recorder import Recorder
 from proxy.memory.spool import Spool
-from proxy.memory.store import Store
+from proxy.recall.embedding import Embedder
+from proxy.recall.filler import Filler
+from proxy.recall.follower import Follower
+from proxy.recall.indexer import Indexer, nobody
+from proxy.recall.nearness import Nearness
+from proxy.recall.recaller import Recaller
+from proxy.recall.remembrance import Remembrance
+from proxy.recall.universal import UniversalEmbedder
 from proxy.settings import ClientSettings, Settings
 from proxy.stores import open_store
+from proxy.stores.backend import Backend
 from proxy.telemetry import Telemetry
 from proxy.wire.body import Receive
 from proxy.wire.relay import Delivery, Send
 from proxy.wire.upstream import Upstream, UpstreamOptions, open_upstream
+
+INDEXING = 5.0
+"""Seconds that indexing may take at the end; what is left is done at the next start."""
 
 CLEANING_UP = 1.0
 """Seconds beside a commit's that a cancelled request may take to end."""
@@ -93,11 +107,17 @@ class MemoryProxy:
                 await gateway.drain(self._settings.store.commit_limit + CLEANING_UP)
 
     async def _assemble(
-        self, app: Starlette, store: Store, upstream: Upstream, opened: AsyncExitStack
+        self, app: Starlette, store: Backend, upstream: Upstream, opened: AsyncExitStack
     ) -> None:
         settings, telemetry, tokenizers = self._settings, self._telemetry, Tokenizers()
         await asyncio.to_thread(tokenizers.warm)  # half a second that no request should wait for
         spool = Spool(Path(settings.spool.path), store.name, settings.spool.max_bytes)
+        embedder = await _embedder(settings, upstream, opened)
+        filler = _filler(store, embedder, opened)
+        indexer = Indexer(store, store, text_of, time.time, filler.wanted if filler else nobody)
+        follower = Follower(indexer, time.monotonic, telemetry.indexed)
+        follower.open()
+        opened.push_async_callback(follower.close, INDEXING)
         recorder = Recorder(
             store,
             spool,
@@ -105,13 +125,17 @@ class MemoryProxy:
             lambda model: tokenizers.counter_for(model).count,
             settings.store.timeout,
             telemetry.quarantined,
+            follower.recorded,
         )
         await recorder.open()
         opened.push_async_callback(recorder.close, settings.server.shutdown_timeout)
         tenancy = _tenancy(settings)
         passage = Passage(upstream, tenancy, telemetry)
+        nearness = _nearness(settings, store, embedder, opened)
+        recaller = Recaller(store, store, follower, text_of, time.time, nearness)
+        reminding = Reminding(recaller, telemetry)
         conversations = Conversations(
-            settings, passage, recorder, tokenizers.counter_for, telemetry
+            settings, passage, recorder, reminding, tokenizers.counter_for, telemetry
         )
         app.router.routes += admin_routes(
             AdminParts(
@@ -120,7 +144,9 @@ class MemoryProxy:
                 store=store,
                 spool=spool,
                 tenants=tenancy,
-                preview=Preview(settings, recorder, tokenizers.counter_for, telemetry),
+                preview=Preview(settings, recorder, reminding, tokenizers.counter_for, telemetry),
+                remembrance=Remembrance(recaller, indexer),
+                on_recorded=follower.recorded,
                 read_message=read_message,
                 counter=lambda model: tokenizers.counter_for(model).count,
                 counter_name=lambda: tokenizers.counter_for(None).name,
@@ -131,7 +157,7 @@ class MemoryProxy:
         self._gateway = Gateway(settings, tenancy, passage, conversations, telemetry)
 
 
-def _store(settings: Settings) -> Store:
+def _store(settings: Settings) -> Backend:
     return open_store(
         settings.store.url,
         timeout=settings.store.timeout,
@@ -140,10 +166,11 @@ def _store(settings: Settings) -> Store:
     )
 
 
-def _upstream(settings: Settings) -> Upstream:
+def _upstream(settings: Settings, url: str = "") -> Upstream:
+    """A client of the upstream, or in the same way of another API."""
     chosen = settings.upstream
     options = UpstreamOptions(
-        url=chosen.url,
+        url=url or chosen.url,
         connect_timeout=chosen.connect_timeout,
         read_timeout=chosen.read_timeout,
         trust_env=chosen.trust_env,
@@ -151,6 +178,51 @@ def _upstream(settings: Settings) -> Upstream:
         proxy=chosen.proxy,
     )
     return open_upstream(chosen.client, options)
+
+
+async def _embedder(
+    settings: Settings, upstream: Upstream, opened: AsyncExitStack
+) -> Embedder | None:
+    """What makes recall's vectors; None where words alone count."""
+    chosen = settings.memory.recall.embeddings
+    if not chosen.model:
+        return None
+    if chosen.local:
+        local = UniversalEmbedder()
+        await local.open()
+        opened.push_async_callback(local.close)
+        return local
+    key = chosen.api_key
+    if chosen.url:
+        upstream = _upstream(settings, chosen.url)
+        await upstream.open()
+        opened.push_async_callback(upstream.close)
+    else:
+        key = key or settings.upstream.api_key
+    secret = key.get_secret_value() if key else None
+    return RemoteEmbedder(upstream, chosen.model, chosen.dimensions, secret)
+
+
+def _filler(store: Backend, embedder: Embedder | None, opened: AsyncExitStack) -> Filler | None:
+    if embedder is None:
+        return None
+    filler = Filler(store, store, embedder, text_of, time.time)
+    filler.open()
+    opened.push_async_callback(filler.close)
+    return filler
+
+
+def _nearness(
+    settings: Settings, store: Backend, embedder: Embedder | None, opened: AsyncExitStack
+) -> Nearness | None:
+    if embedder is None:
+        return None
+    profiles = (settings.memory, *settings.profiles.values())
+    half = min(profile.recall.timeout for profile in profiles) / 2
+    patience = min(half, settings.memory.recall.embeddings.timeout)
+    nearness = Nearness(store, embedder, patience)
+    opened.push_async_callback(nearness.close)
+    return nearness
 
 
 def _tenancy(settings: Settings) -> Tenancy:

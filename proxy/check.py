@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from proxy.gateway.profile import reserved_tokens
 from proxy.memory.store import StoreError
 from proxy.settings import ProfileSettings, Settings
 from proxy.stores import open_store
@@ -159,9 +160,21 @@ def doubts(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "tenancy.mode", '"single" gives everybody who can connect the same memory'
     if _in_the_clear(settings.upstream.url):
         yield "upstream.url", "is plain http to another host: keys and messages travel in the clear"
+    yield from _embeddings(settings)
     yield from _cramped("memory", settings.memory)
     for name, profile in settings.profiles.items():
         yield from _cramped(f"profiles.{name}", profile)
+
+
+def _embeddings(settings: Settings) -> Iterator[tuple[str, str]]:
+    chosen = settings.memory.recall.embeddings
+    if not chosen.model or chosen.local:
+        return
+    if chosen.api_key is None and (chosen.url or settings.upstream.api_key is None):
+        yield "memory.recall.embeddings.api_key", "is not set: vectors are asked for without a key"
+    if chosen.url and _in_the_clear(chosen.url):
+        text = "is plain http to another host: messages travel in the clear"
+        yield "memory.recall.embeddings.url", text
 
 
 def _in_the_clear(url: str) -> bool:
@@ -172,8 +185,7 @@ def _in_the_clear(url: str) -> bool:
 
 
 def _cramped(name: str, profile: ProfileSettings) -> Iterator[tuple[str, str]]:
-    parts = (profile.summary, profile.recall)
-    reserved = sum(part.max_tokens for part in parts if part.enabled)
+    reserved = reserved_tokens(profile)
     if profile.window == "token_window" and reserved >= profile.max_tokens:
         text = f"all {profile.max_tokens} are reserved for summary and recall ({reserved})"
         yield f"{name}.max_tokens", f"{text}: the window gets none"

@@ -1,4 +1,4 @@
-"""The command line: ``memory-proxy serve | check | demo | tenants move``.
+"""The command line: ``memory-proxy serve | check | demo | reindex | tenants move``.
 
 Knows flags, exit statuses and how things look in a terminal; all else is asked of others.
 Exit statuses: 0 all is well, 1 it did not work, 2 the command line or configuration is wrong.
@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +21,7 @@ from proxy import __version__, check, server
 from proxy.app import Factory
 from proxy.demo import run as play
 from proxy.memory.store import StoreError
+from proxy.reindex import reindex
 from proxy.settings import Settings, SettingsError, effective, load, without_credentials
 from proxy.stores import open_store
 
@@ -135,6 +137,38 @@ def move_command(
     except StoreError as error:
         _fail(f"the store does not work: {error}")
     typer.echo(f"{moved} session{'' if moved == 1 else 's'} moved")
+
+
+@app.command("reindex")
+def reindex_command(
+    tenant: Annotated[str | None, typer.Option(help="Only this tenant's sessions.")] = None,
+    user: Annotated[str | None, typer.Option(help="Only this user's; needs --tenant.")] = None,
+    config: Config = None,
+    store: Store = None,
+) -> None:
+    """Make recall's indexes anew from the history, while a proxy may go on serving.
+
+    For what was recorded before there was recall, and after its settings for vectors changed.
+    """
+    if user is not None and tenant is None:
+        _fail("--user needs --tenant: the same user id may exist at several tenants", status=2)
+    settings = _settings(config, {"store.url": store})
+    try:
+        with _progress() as progress:
+            task = progress.add_task("sessions", total=None)
+
+            def tell(done: int, total: int) -> None:
+                progress.update(task, completed=done, total=total)
+
+            messages = asyncio.run(reindex(settings, tenant, user, tell))
+    except StoreError as error:
+        _fail(f"the store does not work: {error}")
+    typer.echo(f"{messages} message{'' if messages == 1 else 's'} indexed")
+
+
+def _progress() -> Progress:
+    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
+    return Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
 
 
 async def _move(settings: Settings, old: str, new: str) -> int:

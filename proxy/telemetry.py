@@ -60,6 +60,8 @@ class Telemetry:
         self._cached = self._counter(
             "memory_upstream_cached_tokens", "Prompt tokens that upstreams say they had cached."
         )
+        self._passages = self._counter("memory_recalled", "Older passages put into prompts.")
+        self._indexed = self._counter("memory_indexed", "Messages indexed for recall.")
         self._lost = self._counter(
             "memory_lost", "Exchanges that neither the store nor the spool could take."
         )
@@ -73,6 +75,9 @@ class Telemetry:
         )
         self.committed = self._histogram(
             "memory_commit_seconds", "Time to make an exchange durable.", _STORE_SECONDS
+        )
+        self._recall = self._histogram(
+            "memory_recall_seconds", "Time to find what is recalled.", _STORE_SECONDS
         )
         self.first_byte = self._histogram(
             "memory_upstream_first_byte_seconds",
@@ -115,6 +120,13 @@ class Telemetry:
 
     def injected(self, tokens: int) -> None:
         self._injected.inc(tokens)
+
+    def recalled(self, seconds: float, passages: int) -> None:
+        self._recall(seconds)
+        self._passages.inc(passages)
+
+    def indexed(self, messages: int) -> None:
+        self._indexed.inc(messages)
 
     def cached(self, tokens: int) -> None:
         self._cached.inc(tokens)

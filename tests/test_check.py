@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from proxy import check
-from proxy.settings import ProfileSettings, Settings, load
-from proxy.settings.memory import Recall
+from proxy.settings import ProfileSettings, RecallSettings, Settings, load
 from tests.support.upstream import ScriptedUpstream
 
 
@@ -132,7 +131,7 @@ def test_what_is_valid_and_probably_not_meant_is_said(
 
 def test_a_window_that_recall_leaves_no_room_for_is_said() -> None:
     cramped = ProfileSettings.model_construct(
-        max_tokens=1000, recall=Recall.model_construct(enabled=True, max_tokens=1000)
+        max_tokens=1000, recall=RecallSettings.model_construct(enabled=True, max_tokens=1000)
     )
     roomy = cramped.model_copy(update={"max_tokens": 1001})
     cases = {"tight": cramped, "wide": roomy}

@@ -82,8 +82,14 @@ def test_the_small_window_leaves_the_name_out_and_the_history_still_has_it(
     assert answered(shown[7]) == "Your name is Kai."
 
 
+def test_recall_finds_the_name_in_another_session_of_the_user(shown: list[list[str]]) -> None:
+    assert any("user: Hi, my name is Kai." in line for line in marked(shown[8]))
+    assert answered(shown[8]) == "Your name is Kai."
+    assert re.search(r"X-Memory-Recalled: [1-9]", "\n".join(shown[8]))
+
+
 def test_the_headers_count_what_is_marked(shown: list[list[str]]) -> None:
-    for lines in shown[1:-1]:
+    for lines in shown[1:-2]:
         (count,) = re.findall(r"X-Memory-Messages: (\d+)", "\n".join(lines))
         assert int(count) == len(marked(lines))
 

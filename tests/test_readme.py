@@ -21,6 +21,7 @@ from proxy.gateway.identity import OURS, History, Mode
 from proxy.settings import ProfileSettings, Settings, SettingsError, effective, load
 from proxy.stores.address import read_address
 from tests.support.answers import chat_completion, json_answer
+from tests.support.chatting import eventually
 from tests.support.history import TOKEN, Remembered
 from tests.support.node import FOLDER, node_with_sdk
 from tests.support.program import ROOT, SECONDS, surroundings
@@ -29,7 +30,7 @@ from tests.support.upstream import ScriptedUpstream
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 ADDRESS = "http://127.0.0.1:8080"
-LATER = ("summary", "recall", "facts", "profile", "episodes", "instructions", "tools")
+LATER = ("summary", "facts", "profile", "episodes", "instructions", "tools")
 
 
 def table(*head: str) -> list[list[str]]:
@@ -166,15 +167,19 @@ async def test_clients_get_what_the_table_says(
     assert history[len(before.split()) :] == recorded.split()
 
 
-async def say(proxy: Running, up: ScriptedUpstream, sent: list[str], answer: str) -> None:
+async def say(
+    proxy: Running, up: ScriptedUpstream, sent: list[str], answer: str, user: str | None = None
+) -> None:
     up.reply(json_answer(chat_completion(answer)))
-    roles = {"u": "user", "a": "assistant"}
-    messages = [{"role": roles[text[0]], "content": text} for text in sent]
+    messages = [
+        {"role": "assistant" if text[0] == "a" else "user", "content": text} for text in sent
+    ]
+    headers = {"X-Session-Id": "table"} | ({"X-User-Id": user} if user else {})
     async with client(proxy) as http:
         response = await http.post(
             "/v1/chat/completions",
             json={"model": "m", "messages": messages},
-            headers={"X-Session-Id": "table"},
+            headers=headers,
         )
     assert response.status_code == 200
 
@@ -188,18 +193,33 @@ def client(proxy: Running) -> httpx.AsyncClient:
 async def test_the_memory_api_has_the_routes_of_the_table(
     proxy: Running, up: ScriptedUpstream
 ) -> None:
-    await say(proxy, up, ["u1"], "a1")
-    rows = sorted(table("request", "answers"), key=lambda row: "DELETE" in row[0])
+    await say(proxy, up, ["Always answer in French."], "Oui.", user="table")
+    rows = sorted(
+        table("request", "answers"), key=lambda row: ("DELETE" in row[0], "sessions" in row[0])
+    )
     async with client(proxy) as http:
+        await eventually(lambda: is_noticed(http), 5)
         for row in rows:
             method, path = code(row[0])[0].split()
             path = path.replace("{id}", "table").replace("{exchange}", await exchange(http))
-            body = {"messages": [{"role": "user", "content": "u2"}]} if method == "POST" else None
+            path = path.replace("{memory}", await noticed(http))
+            said = {"messages": [{"role": "user", "content": "u2"}], "query": "French"}
+            body = said if method == "POST" else None
             response = await http.request(method, path, json=body)
             assert response.is_success, (method, path, response.text)
         for path in ("/healthz", "/readyz", "/metrics"):
             assert f"`GET {path}`" in TEXT
             assert (await http.get(path)).status_code == 200
+
+
+async def noticed(http: httpx.AsyncClient) -> str:
+    """The id of the first standing wish, "" as long as there is none."""
+    wishes = (await http.get("/memory/v1/users/table/memories")).json()["data"]
+    return wishes[0]["id"] if wishes else ""
+
+
+async def is_noticed(http: httpx.AsyncClient) -> bool:
+    return bool(await noticed(http))
 
 
 async def exchange(http: httpx.AsyncClient) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from proxy.settings import Settings, SettingsError, effective, load, without_credentials
 
 DIGEST = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
-LATER = ("summary", "recall", "facts", "profile", "episodes", "instructions", "tools")
+LATER = ("summary", "facts", "profile", "episodes", "instructions", "tools")
 
 
 def write(folder: Path, text: str) -> Path:
@@ -147,7 +147,7 @@ def test_every_mistake_of_every_source_is_told_at_once_by_its_own_name(tmp_path:
         [memory]
         max_tokens = -4
         side_requests = ["(", "fine"]
-        [memory.recall]
+        [memory.facts]
         enabled = true
         [profiles.fast]
         window = "round"
@@ -170,7 +170,7 @@ def test_every_mistake_of_every_source_is_told_at_once_by_its_own_name(tmp_path:
         "server.prot",
         "memory.max_tokens",
         "memory.side_requests[0]",
-        "memory.recall.enabled",
+        "memory.facts.enabled",
         "profiles.fast.window",
         "profiles.Fast",
         "upstream.api_key",

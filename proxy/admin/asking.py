@@ -55,6 +55,19 @@ def session_id(request: Request) -> str:
     return value.decode("ascii")
 
 
+def user_in_path(request: Request) -> str:
+    """The user in the path."""
+    value = decoded(request.path_params["user"])
+    if not is_id(value):
+        raise invalid_user_id("The user in the path")
+    return value.decode("ascii")
+
+
+def memory_id(request: Request) -> str:
+    """The memory in the path; what is none is simply not found."""
+    return decoded(request.path_params["memory"]).decode("utf-8", "replace")
+
+
 def exchange_id(request: Request) -> str:
     """The exchange in the path; what is none is simply not found."""
     return decoded(request.path_params["exchange"]).decode("utf-8", "replace")

@@ -25,9 +25,10 @@ class Context:
         key = self._access.key(request)
         body = await asking.body_of(request, self._parts.settings.server)
         profile = self._profile(request, body)
-        if await self._parts.store.session(key) is None:
+        session = await self._parts.store.session(key)
+        if session is None:
             raise session_not_found()
-        preview = await self._parts.preview(key, body, profile)
+        preview = await self._parts.preview(key, body, profile, session.user)
         if preview is None:
             raise invalid("messages must be a list of message objects.", "messages")
         return reply(context_object(preview))

@@ -62,6 +62,7 @@ class Messages:
         )
         if await self._commit(key, commit) == "foreign":
             raise _owned_by_another()
+        self._parts.on_recorded(key)
         seen = max((entry.position.seq for entry in snapshot.log), default=0)
         first = await self._seq(key, commit.drafts[0].card.id, seen) if commit.drafts else 0
         return await asyncio.to_thread(_created, commit, first)

@@ -11,7 +11,8 @@ import msgspec
 from starlette.responses import Response
 
 from proxy.admin.parts import Preview
-from proxy.memory.model import Card, Exchange, Message, Session, State
+from proxy.memory.model import Card, Exchange, Message, Recalled, Session, State
+from proxy.recall.found import Found
 
 Object = dict[str, object]
 
@@ -87,7 +88,7 @@ def exchange_object(exchange: Exchange, messages: Sequence[str]) -> Object:
             "reason": did.reason,
             "messages": did.messages,
             "tokens": did.tokens,
-            "recalled": [],
+            "recalled": [recalled_object(one) for one in did.all_recalled()],
             "evicted": {"messages": did.evicted_messages, "tokens": did.evicted_tokens},
             "duration_ms": did.duration_ms,
         },
@@ -103,7 +104,36 @@ def context_object(preview: Preview) -> Object:
         "object": "context",
         "messages": [msgspec.Raw(raw) for raw in preview.messages],
         "tokens": preview.tokens,
-        "injected": {"messages": messages, "tokens": tokens, "recalled": 0},
+        "injected": {"messages": messages, "tokens": tokens, "recalled": len(preview.recalled)},
         "evicted": {"messages": evicted, "tokens": evicted_tokens},
-        "recalled": [],
+        "recalled": [found_object(found) for found in preview.recalled],
+    }
+
+
+def found_object(found: Found) -> Object:
+    """A passage with its text."""
+    return {
+        "object": "memory",
+        "id": found.id,
+        "kind": found.kind,
+        "text": found.text,
+        "score": found.score,
+        "parts": found.parts,
+        "tokens": found.tokens,
+        "role": found.role,
+        "message_id": found.message,
+        "session_id": found.session,
+        "created_at": found.created_at,
+    }
+
+
+def recalled_object(recalled: Recalled) -> Object:
+    """A passage without its text: that is in history, as long as it is there."""
+    return {
+        "kind": recalled.kind,
+        "score": recalled.score,
+        "parts": recalled.parts,
+        "tokens": recalled.tokens,
+        "message_id": recalled.message,
+        "session_id": recalled.session,
     }

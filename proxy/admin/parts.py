@@ -15,6 +15,8 @@ from proxy.memory.model import SessionKey
 from proxy.memory.spool import Spool
 from proxy.memory.store import Store
 from proxy.memory.transcript import Count, Said
+from proxy.recall.found import Found
+from proxy.recall.remembrance import Remembrance
 from proxy.settings import Settings
 from proxy.telemetry import Telemetry
 
@@ -59,10 +61,13 @@ class Preview(Protocol):
     def injected(self) -> tuple[int, int]: ...
     @property
     def evicted(self) -> tuple[int, int]: ...
+    @property
+    def recalled(self) -> tuple[Found, ...]: ...
 
 
-Previewer = Callable[[SessionKey, bytes, str], Awaitable[Preview | None]]
-"""Previews a request's body in a session under a profile ("" is the default one), without a trace.
+Previewer = Callable[[SessionKey, bytes, str, str | None], Awaitable[Preview | None]]
+"""Previews a request's body in a session under a profile ("" is the default one) as a user's,
+without a trace.
 
 None: this is no request with messages.  Raises ProxyError 400 ``unknown_profile`` and 503
 ``memory_unavailable``.
@@ -82,6 +87,7 @@ class ReadMessage(Protocol):
 class AdminParts:
     """Everything that health, metrics and the memory API need.
 
+    ``on_recorded`` is to be told of each session that was written to.
     ``counter`` gives the token count for a model, ``counter_name`` says which tables it uses.
     ``fields`` and ``items`` split a JSON object and list into pieces, bytes untouched, and raise
     ValueError or RecursionError for anything else.
@@ -93,6 +99,8 @@ class AdminParts:
     spool: Spool
     tenants: Tenants
     preview: Previewer
+    remembrance: Remembrance
+    on_recorded: Callable[[SessionKey], None]
     read_message: ReadMessage
     counter: Callable[[str | None], Count]
     counter_name: Callable[[], str]

@@ -13,12 +13,16 @@ from proxy.admin.health import Health
 from proxy.admin.messages import Messages
 from proxy.admin.parts import AdminParts
 from proxy.admin.sessions import Sessions
+from proxy.admin.users import Users
 
 __all__ = ["AdminParts", "admin_routes"]
 
 SESSIONS = "/memory/v1/sessions"
 SESSION = f"{SESSIONS}/(?P<session>[^/]+)"
 EXCHANGE = f"{SESSION}/exchanges/(?P<exchange>[^/]+)"
+
+MEMORIES = "/memory/v1/users/(?P<user>[^/]+)/memories"
+MEMORY = f"{MEMORIES}/(?P<memory>[^/]+)"
 
 Table = Mapping[str, Mapping[str, Handler]]
 
@@ -46,16 +50,16 @@ def _health(parts: AdminParts) -> Table:
 
 def _memory(parts: AdminParts) -> Table:
     access = Access(parts)
-    sessions, messages, context = (
-        Sessions(parts, access),
-        Messages(parts, access),
-        Context(parts, access),
-    )
+    sessions, messages = Sessions(parts, access), Messages(parts, access)
+    context, users = Context(parts, access), Users(parts, access)
     return {
         SESSIONS: {"GET": sessions.listing},
         SESSION: {"GET": sessions.get, "DELETE": sessions.delete},
         f"{SESSION}/messages": {"GET": messages.listing, "POST": messages.create},
         f"{SESSION}/context": {"POST": context.preview},
         EXCHANGE: {"GET": sessions.exchange},
+        MEMORIES: {"GET": users.listing},
+        f"{MEMORIES}/search": {"POST": users.search},
+        MEMORY: {"GET": users.get, "DELETE": users.delete},
         "/memory(?:/.*)?": {},
     }

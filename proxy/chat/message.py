@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from proxy.chat import jsontext
+from proxy.chat.blocks import may_have_blocks, without_blocks
 from proxy.chat.canonical import Content, digest, read_calls, read_content
 from proxy.chat.likeness import is_prefix, similar
 from proxy.chat.media import without_large_media
@@ -23,7 +24,8 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     ``canonical``).  ``calls`` are the ids of its tool calls, ``answers`` is the id of the call that
     it answers; legacy functions use ``function:NAME``, a missing id is "".  ``text`` is all its
     text parts joined with line feeds, or what stands in for them.  ``blank``: there is nothing in
-    it.  A message that answers a call is never blank: an empty result is a result.
+    it.  A message that answers a call is never blank: an empty result is a result.  ``said`` is the
+    JSON without blocks of memory, where it came with any: all but ``raw`` is about that.
     """
 
     raw: bytes
@@ -33,12 +35,13 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     answers: str | None = None
     text: str = ""
     blank: bool = False
+    said: bytes | None = None
     max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
 
     @property
     def record(self) -> bytes:
-        """What goes into history: ``raw``, with large inline media replaced by a line of text."""
-        return without_large_media(self.raw, self.max_inline_media_bytes)
+        """What goes into history: with large inline media replaced by a line of text."""
+        return without_large_media(self.said or self.raw, self.max_inline_media_bytes)
 
 
 class _Plain(msgspec.Struct, forbid_unknown_fields=True):
@@ -61,6 +64,14 @@ def read_message(
     raw: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
 ) -> ChatMessage | None:
     """A message from its JSON; None if this is no JSON object."""
+    if may_have_blocks(raw):
+        said = without_blocks(raw)
+        message = _read_message(said, max_inline_media_bytes)
+        return message and msgspec.structs.replace(message, raw=raw, said=said)
+    return _read_message(raw, max_inline_media_bytes)
+
+
+def _read_message(raw: bytes, max_inline_media_bytes: int) -> ChatMessage | None:
     try:
         plain = _plain.decode(raw)
     except jsontext.UNREADABLE:  # another shape, or not JSON at all
@@ -87,7 +98,10 @@ def read_stored(raw: bytes) -> ChatMessage:
 
 def text_of(raw: bytes) -> str:
     """The text of a message."""
-    return read_stored(raw).text
+    try:
+        return _plain.decode(raw).content
+    except jsontext.UNREADABLE:
+        return read_stored(raw).text
 
 
 def _read_any(raw: bytes, limit: int) -> ChatMessage | None:

@@ -41,6 +41,12 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(message.raw for message in self.leading)
 
     @property
+    def system_record(self) -> tuple[bytes, ...]:
+        """What is remembered of the leading system messages: not the blocks of memory in them."""
+        kept = (message for message in self.leading if message.said is None or not message.blank)
+        return tuple(message.said or message.raw for message in kept)
+
+    @property
     def system_text(self) -> str:
         """The text of the leading system messages."""
         return "\n".join(message.text for message in self.leading)

@@ -31,7 +31,7 @@ def answer(messages: Sequence[Json], tools: Sequence[Json] = ()) -> Json:
     if tools and "weather" in text.lower():
         return {"role": "assistant", "content": None, "tool_calls": [_CALL]}
     name = _name(messages)
-    if "my name?" in text.lower():
+    if text.lower().endswith("my name?"):
         return _said(f"Your name is {name}." if name else "I do not know. You have not told me.")
     return _said(f"Nice to meet you, {name}!" if name else "Hello!")
 
@@ -68,7 +68,7 @@ def said(stream: str) -> Json:
 def _name(messages: Sequence[Json]) -> str | None:
     for message in reversed(messages):
         found = _MY_NAME.search(str(message.get("content") or ""))
-        if message["role"] == "user" and found:
+        if found:
             return found[1]
     return None
 

@@ -10,6 +10,11 @@ BRIEF = "brief"
 """The profile with a window so small that a demo can overflow it."""
 BRIEF_MESSAGES = 4
 
+APART = "apart"
+"""The profile that sends what is recalled as a message of its own, which is easier to read."""
+
+USER = "kai"
+
 _WEATHER = {
     "type": "function",
     "function": {
@@ -30,6 +35,7 @@ class Scene:
     tools: tuple[Json, ...] = ()
     stream: bool = True
     profile: str | None = None
+    user: str | None = None
 
 
 def _user(text: str) -> tuple[Json, ...]:
@@ -42,6 +48,7 @@ SCENES = (
         point="Nothing is remembered yet: the request goes on as it came, byte for byte.",
         session="trip",
         messages=_user("Hi, my name is Kai."),
+        user=USER,
     ),
     Scene(
         title="The app sends only what is new",
@@ -82,5 +89,13 @@ SCENES = (
         point="Left out is not forgotten: the history keeps everything.",
         session="trip",
         messages=_user("Once more: what is my name?"),
+    ),
+    Scene(
+        title=f"A week later, a new session of the same user (X-User-Id: {USER})",
+        point="Recall finds what this question needs in the user's other sessions.",
+        session="next-week",
+        messages=_user("Do you still know my name?"),
+        profile=APART,
+        user=USER,
     ),
 )

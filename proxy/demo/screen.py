@@ -15,6 +15,8 @@ from proxy.demo.model import Json
 from proxy.demo.scenes import Scene
 
 MARK = "memory >"
+LONGEST = 54
+"""Characters of a message's line."""
 _MEMORY, _LABEL, _ROLE, _QUIET = "bold white on dark_green", "cyan", "bold", "dim"
 
 
@@ -81,10 +83,15 @@ def _labelled(label: str, lines: Iterable[Text]) -> Iterator[Text]:
 def _received(scene: Scene, turn: Turn) -> Iterator[Text]:
     marks = from_memory(scene.messages, turn.received)
     left_out = turn.earlier - sum(marks)
-    if left_out:
+    if left_out > 0:
         yield Text(f"({left_out} older messages are left out)", _QUIET)
     for message, remembered in zip(turn.received, marks, strict=True):
-        yield Text.assemble((MARK, _MEMORY), " ", _said(message)) if remembered else _said(message)
+        for line in map(_shortened, _said(message).split("\n")):
+            yield Text.assemble((MARK, _MEMORY), " ", line) if remembered else line
+
+
+def _shortened(line: Text) -> Text:
+    return Text.assemble(line[: LONGEST - 3], "...") if len(line) > LONGEST else line
 
 
 def from_memory(sent: Sequence[Json], received: Sequence[Json]) -> list[bool]:
@@ -113,7 +120,7 @@ def _said(message: Json) -> Text:
 
 def _headers(turn: Turn) -> Iterator[str]:
     fields = [": ".join(field) for field in turn.headers.items()]
-    yield from (", ".join(fields[:1]), ", ".join(fields[1:]))
+    yield from (", ".join(fields[:2]), ", ".join(fields[2:]))
 
 
 def _remembered(turn: Turn) -> str:

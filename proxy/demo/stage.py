@@ -19,16 +19,18 @@ from starlette.types import ASGIApp
 
 from proxy.app import Factory
 from proxy.demo.model import NAME, Json, said
-from proxy.demo.scenes import BRIEF, BRIEF_MESSAGES, SCENES, Scene
+from proxy.demo.scenes import APART, BRIEF, BRIEF_MESSAGES, SCENES, USER, Scene
 from proxy.demo.screen import Turn, closing, opening, show
 from proxy.demo.upstream import PretendedUpstream
 from proxy.memory.model import SessionKey, State
-from proxy.memory.store import Store
+from proxy.recall.index import Owner
 from proxy.server import ServerError, address_of, listen
 from proxy.settings import ServerSettings, Settings
 from proxy.stores import open_store
+from proxy.stores.backend import Backend
 
 TENANT = "single"
+HEADERS = ("x-memory-status", "x-memory-messages", "x-memory-tokens", "x-memory-recalled")
 ACTIVE: tuple[State, ...] = ("active",)
 SECONDS = 10.0
 """Everything here takes milliseconds; what takes so long has failed."""
@@ -59,7 +61,14 @@ def _settings(upstream: str, folder: str) -> Settings:
             "store": {"url": f"sqlite:///{folder}/memory.db", "timeout": SECONDS},
             "spool": {"path": f"{folder}/spool.db"},
             "tenancy": {"mode": "single"},
-            "profiles": {BRIEF: {"window": "message_window", "max_messages": BRIEF_MESSAGES}},
+            "profiles": {
+                BRIEF: {
+                    "window": "message_window",
+                    "max_messages": BRIEF_MESSAGES,
+                    "recall": {"enabled": False},  # it would find what the window leaves out
+                },
+                APART: {"block_placement": "separate"},
+            },
         }
     )
 
@@ -93,7 +102,7 @@ async def _serving(application: ASGIApp) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def _reading(settings: Settings) -> AsyncIterator[Store]:
+async def _reading(settings: Settings) -> AsyncIterator[Backend]:
     """A look into the same file that the proxy writes."""
     store = open_store(settings.store.url, timeout=SECONDS, commit_timeout=SECONDS)
     await store.open()
@@ -107,11 +116,13 @@ async def _reading(settings: Settings) -> AsyncIterator[Store]:
 class _Stage:
     url: str
     upstream: PretendedUpstream
-    store: Store
+    store: Backend
 
     async def play(self, scene: Scene) -> Turn:
         """Send the scene's request with a client of its own: apps come and go."""
         before = await self._history(scene)
+        if scene.profile == APART:
+            await self._indexed()
         async with httpx.AsyncClient(timeout=SECONDS, trust_env=False) as client:
             response = await client.post(self.url, headers=_headers(scene), json=_body(scene))
         response.raise_for_status()
@@ -122,11 +133,15 @@ class _Stage:
             remembered=tuple(history[len(before) :]),
             earlier=len(before),
             headers={
-                name.title(): value
-                for name, value in response.headers.items()
-                if name in ("x-memory-status", "x-memory-messages", "x-memory-tokens")
+                name.title(): value for name, value in response.headers.items() if name in HEADERS
             },
         )
+
+    async def _indexed(self) -> None:
+        """Wait until what was said before can be recalled: a week takes no time here."""
+        async with asyncio.timeout(SECONDS):
+            while not (await self.store.look(Owner(TENANT, user=USER), (), 0)).state:
+                await asyncio.sleep(0.01)
 
     async def _history(self, scene: Scene) -> list[Json]:
         key = SessionKey(TENANT, scene.session)
@@ -140,8 +155,12 @@ def _message(response: httpx.Response) -> Json:
 
 
 def _headers(scene: Scene) -> dict[str, str]:
-    headers = {"X-Session-Id": scene.session}
-    return headers | {"X-Memory-Profile": scene.profile} if scene.profile else headers
+    fields = {
+        "X-Session-Id": scene.session,
+        "X-User-Id": scene.user,
+        "X-Memory-Profile": scene.profile,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _body(scene: Scene) -> Json:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from proxy.errors import RawHeaders
-from proxy.memory.model import Injection
+from proxy.memory.model import NOTHING_RECALLED, Injection
 
 Status = Literal["applied", "empty", "off", "degraded"]
 
@@ -25,6 +27,11 @@ class Account:
     evicted_tokens: int = 0
     duration: float = 0.0
     """Seconds spent before the upstream was called."""
+    recalled: int = 0
+    sources: msgspec.Raw = field(default_factory=lambda: NOTHING_RECALLED)
+    """Where they are from, as the record has it."""
+    recall_duration: float | None = None
+    """Seconds of it that recall took, None where it was not asked."""
 
     def headers(self) -> RawHeaders:
         """``X-Memory-*`` and ``Server-Timing``."""
@@ -33,14 +40,20 @@ class Account:
             (b"x-memory-session-id", self.session.encode()),
             (b"x-memory-messages", b"%d" % self.messages),
             (b"x-memory-tokens", b"%d" % self.tokens),
-            (b"x-memory-recalled", b"0"),
-            (b"server-timing", b"memory;dur=%.2f" % (self.duration * 1000)),
+            (b"x-memory-recalled", b"%d" % self.recalled),
+            (b"server-timing", self._timing()),
         ]
         if self.exchange is not None:
             fields.append((b"x-memory-exchange-id", self.exchange.encode()))
         if self.reason is not None:
             fields.append((b"x-memory-reason", self.reason.encode()))
         return fields
+
+    def _timing(self) -> bytes:
+        timing = b"memory;dur=%.2f" % (self.duration * 1000)
+        if self.recall_duration is not None:
+            timing += b", recall;dur=%.2f" % (self.recall_duration * 1000)
+        return timing
 
     def injection(self) -> Injection:
         """The same for the exchange's record."""
@@ -52,4 +65,5 @@ class Account:
             evicted_messages=self.evicted_messages,
             evicted_tokens=self.evicted_tokens,
             duration_ms=round(self.duration * 1000, 3),
+            recalled=self.sources,
         )

@@ -15,6 +15,7 @@ from proxy.gateway.exchange import ChatExchange
 from proxy.gateway.ledger import Ledger
 from proxy.gateway.passage import Outgoing, Passage, answer_headers
 from proxy.gateway.profile import SideRequests
+from proxy.gateway.reminder import Reminding
 from proxy.gateway.scribe import PlainScribe, Scribe, StreamScribe
 from proxy.gateway.situation import Situation
 from proxy.memory.model import SessionKey
@@ -39,11 +40,12 @@ class Conversations:
         settings: Settings,
         passage: Passage,
         recorder: Recorder,
+        reminding: Reminding,
         counter: Callable[[str | None], TokenCounter],
         telemetry: Telemetry,
     ) -> None:
         self._settings, self._passage, self._recorder = settings, passage, recorder
-        self._counter, self._telemetry = counter, telemetry
+        self._reminding, self._counter, self._telemetry = reminding, counter, telemetry
         self._sides = {
             name: SideRequests(profile.side_requests)
             for name, profile in [("", settings.memory), *settings.profiles.items()]
@@ -75,8 +77,15 @@ class Conversations:
             call.account = Account(situation.key.session, reason=reason)
             await self._passage.forward(call, body)
             return None
-        count = self._counter(request.model).count
-        exchange = ChatExchange(request, body, situation, self._recorder, count, self._telemetry)
+        exchange = ChatExchange(
+            request,
+            body,
+            situation,
+            self._recorder,
+            self._reminding,
+            self._counter(request.model),
+            self._telemetry,
+        )
         call.account = exchange.account
         await exchange.prepare()
         return exchange

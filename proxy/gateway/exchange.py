@@ -12,16 +12,19 @@ from dataclasses import replace
 
 from proxy.chat.limits import context_window
 from proxy.chat.request import ChatRequest
+from proxy.chat.tokens import TokenCounter
 from proxy.errors import memory_unavailable, session_owner_mismatch
 from proxy.gateway.account import Account
 from proxy.gateway.ledger import LARGE, Heading, Ledger, Unplanned
-from proxy.gateway.profile import ask_of
+from proxy.gateway.profile import ask_of, recall_tokens
+from proxy.gateway.reminder import NOTHING, Reminding, wanted_for
 from proxy.gateway.situation import Situation, intent_of, rules_of
 from proxy.memory.compose import Prompt, compose, render
 from proxy.memory.model import Snapshot
 from proxy.memory.recorder import Prepared, Recorder
 from proxy.memory.store import StoreError, StoreTimeout
-from proxy.memory.transcript import Count, Outline, outline
+from proxy.memory.transcript import Outline, outline
+from proxy.recall.found import Found
 from proxy.telemetry import Telemetry
 
 ROOM = 1024
@@ -44,18 +47,22 @@ class ChatExchange:
         body: bytes,
         situation: Situation,
         recorder: Recorder,
-        count: Count,
+        reminding: Reminding,
+        counter: TokenCounter,
         telemetry: Telemetry,
     ) -> None:
         self._request, self._body, self._situation = request, body, situation
-        self._recorder, self._count, self._telemetry = recorder, count, telemetry
+        self._recorder, self._reminding, self._telemetry = recorder, reminding, telemetry
+        self._counter, self._count = counter, counter.count
         self._began = time.time()
         self._intent = intent_of(situation, self._began)
         self._rules = rules_of(request, situation)
         self._records = situation.identity.mode in ("on", "write")
         self._prepared: Prepared | None = None
         self._prompt: Prompt | None = None
+        self._reminder = NOTHING
         self._lessened = False
+        self._side = situation.side.matches(request.last_user_text, request.system_text)
         self._id = new_exchange_id()
         self.account = Account(situation.key.session)
 
@@ -65,7 +72,7 @@ class ChatExchange:
         Raises ProxyError 403 for another user's session, 503 where memory must not fail.
         """
         clock = time.perf_counter()
-        if self._situation.side.matches(self._request.last_user_text, self._request.system_text):
+        if self._side:
             self.give_up("side_request")
         try:
             await self._load()
@@ -73,6 +80,8 @@ class ChatExchange:
             self._degrade(error)
         else:
             await self._fit()
+            await self._remind()
+        self._take_stock()
         self.account.exchange = self._id if self._records else None
         self.account.duration = time.perf_counter() - clock
         self._telemetry.loaded(self.account.duration)
@@ -104,18 +113,52 @@ class ChatExchange:
         self.account.reason = "store_timeout" if isinstance(error, StoreTimeout) else "store_error"
 
     async def _fit(self) -> None:
-        """Fit memory to the model's context window, where that is known.
+        """Fit memory to the model's context window, where that is known."""
+        injected = self._prompt.injected.tokens if self._prompt else 0
+        room = await self._room(injected) if injected else None
+        if room is not None and injected > room:
+            self._narrow(room, hard=False)
+            self.account.reason = "context_trimmed"
+
+    async def _room(self, wanted: int) -> int | None:
+        """Tokens that may be injected, None if there is room enough for those that are wanted.
 
         A request has fewer tokens than bytes: only near the limit it is worth counting them.
         """
-        injected = self._prompt.injected.tokens if self._prompt else 0
-        window, room = context_window(self._request.model), self._request.max_output or ROOM
-        if injected and window is not None and injected + len(self._body) + room > window:
-            fit = max(0, window - room - await self._tokens_said())
-            if injected > fit:
-                self._narrow(fit, hard=False)
-                self.account.reason = "context_trimmed"
-        self._take_stock()
+        window, answer = context_window(self._request.model), self._request.max_output or ROOM
+        if window is None or wanted + len(self._body) + answer <= window:
+            return None
+        return max(0, window - answer - await self._tokens_said())
+
+    async def _remind(self) -> None:
+        """Ask recall for what the window does not show."""
+        prompt, prepared = self._prompt, self._prepared
+        if prompt is None or prepared is None or not self._recalls:
+            return
+        recall = self._situation.profile.recall
+        budget = await self._left(recall_tokens(self._situation.profile), prompt.injected.tokens)
+        messages = render(prompt, self._said, prepared.planned.bodies)
+        said = [message.digest for message in self._request.messages]
+        wanted = wanted_for(
+            self._situation, prepared, prompt, messages, said, budget, self._counter.count_text
+        )
+        if wanted is not None:
+            self._reminder = await self._reminding.remind(wanted, recall.timeout)
+            self.account.recall_duration = self._reminder.seconds
+            self.account.reason = self.account.reason or self._reminder.reason
+
+    @property
+    def _recalls(self) -> bool:
+        return self._situation.profile.recall.enabled and self._rules.inject and not self._side
+
+    async def _left(self, most: int, injected: int) -> int:
+        """What recall may take, beside what is injected already."""
+        bounds = [self._rules.cap, await self._room(injected + most)]
+        return min([most, *(bound - injected for bound in bounds if bound is not None)])
+
+    @property
+    def _said(self) -> list[bytes]:
+        return [message.raw for message in self._request.messages]
 
     async def _tokens_said(self) -> int:
         said = [x.raw for x in (*self._request.leading, *self._request.messages)]
@@ -124,18 +167,21 @@ class ChatExchange:
         return sum(map(self._count, said))
 
     def _narrow(self, cap: int, *, hard: bool) -> None:
-        if self._prepared is None:
+        if self._prepared is None or self._prompt is None:
             return
         snapshot, plan = self._prepared.snapshot, self._prepared.planned.plan
-        rules = replace(self._rules, cap=cap, hard=hard)
+        self._reminder = self._reminder.within(max(cap // 2, cap - self._prompt.injected.tokens))
+        rules = replace(self._rules, cap=cap - self._reminder.tokens, hard=hard)
         self._prompt = compose(snapshot, plan, self._request.messages, rules)
 
     def _take_stock(self) -> None:
         prompt, account = self._prompt, self.account
         if prompt is None:
             return
-        account.status = "empty" if prompt.empty else "applied"
-        account.messages, account.tokens = prompt.injected
+        account.status = "applied" if self.adds else "empty"
+        account.messages = prompt.injected.messages
+        account.tokens = prompt.injected.tokens + self._reminder.tokens
+        account.recalled, account.sources = self._reminder.recalled, self._reminder.sources()
         account.evicted_messages, account.evicted_tokens = prompt.evicted
 
     def give_up(self, reason: str) -> None:
@@ -153,14 +199,14 @@ class ChatExchange:
 
         False if nothing is injected that could be left out.
         """
-        prompt = self._prompt
-        if prompt is None or prompt.empty:
+        before = (self._prompt, self._reminder)
+        if not self.adds:
             return False
-        half = () if self._lessened else (prompt.injected.tokens // 2,)
+        half = () if self._lessened else (self.account.tokens // 2,)
         self._lessened = True
         for cap in (*half, 0):
             self._narrow(cap, hard=True)
-            if self._prompt != prompt:
+            if (self._prompt, self._reminder) != before:
                 self.account.reason = "context_trimmed"
                 self._take_stock()
                 return True
@@ -169,18 +215,22 @@ class ChatExchange:
     @property
     def adds(self) -> bool:
         """Is there anything to put into the request?"""
-        return self._prompt is not None and not self._prompt.empty
+        return self._prompt is not None and not (self._prompt.empty and not self._reminder)
 
     def upstream_body(self) -> bytes:
         """The request's body with memory in it; its own bytes where there is nothing to add."""
         prompt, prepared = self._prompt, self._prepared
-        if prompt is None or prepared is None or prompt.empty:
+        if prompt is None or prepared is None or not self.adds:
             return self._body
         system = (prompt.system[1:-1],) if prompt.system else self._request.system
-        said = [message.raw for message in self._request.messages]
-        return self._request.with_messages(
-            (*system, *render(prompt, said, prepared.planned.bodies))
-        )
+        messages = render(prompt, self._said, prepared.planned.bodies)
+        placement = self._situation.profile.block_placement
+        return self._request.with_messages((*system, *self._reminder.put_into(messages, placement)))
+
+    @property
+    def found(self) -> tuple[Found, ...]:
+        """What recall put into the prompt."""
+        return self._reminder.recollection.all
 
     def sent(self) -> Ledger | None:
         """The request is on its way: what will be recorded, if anything.
@@ -199,7 +249,7 @@ class ChatExchange:
         )
 
     def _heading(self) -> Heading:
-        leading, situation = self._request.system, self._situation
+        leading, situation = self._request.system_record, self._situation
         system = b"[" + b",".join(leading) + b"]" if leading else None
         known = self._prepared.snapshot.system if self._prepared else None
         return Heading(

@@ -17,10 +17,12 @@ from proxy.gateway.exchange import ChatExchange
 from proxy.gateway.identity import Identity
 from proxy.gateway.ledger import LARGE
 from proxy.gateway.profile import SideRequests
+from proxy.gateway.reminder import Reminding
 from proxy.gateway.situation import Situation
 from proxy.memory.model import SessionKey
 from proxy.memory.recorder import Recorder
 from proxy.memory.transcript import Count
+from proxy.recall.found import Found
 from proxy.settings import Settings
 from proxy.telemetry import Telemetry
 
@@ -30,12 +32,14 @@ class Previewed:
     """The messages as they would be sent, and how many tokens they are.
 
     ``injected`` and ``evicted``: messages and tokens, as the answer's headers would say them.
+    ``recalled``: what recall found, standing wishes first.
     """
 
     messages: tuple[bytes, ...]
     tokens: int
     injected: tuple[int, int]
     evicted: tuple[int, int]
+    recalled: tuple[Found, ...]
 
 
 class Preview:
@@ -45,24 +49,35 @@ class Preview:
         self,
         settings: Settings,
         recorder: Recorder,
+        reminding: Reminding,
         counter: Callable[[str | None], TokenCounter],
         telemetry: Telemetry,
     ) -> None:
-        self._settings, self._recorder = settings, recorder
+        self._settings, self._recorder, self._reminding = settings, recorder, reminding
         self._counter, self._telemetry = counter, telemetry
 
-    async def __call__(self, key: SessionKey, body: bytes, profile: str) -> Previewed | None:
+    async def __call__(
+        self, key: SessionKey, body: bytes, profile: str, user: str | None
+    ) -> Previewed | None:
         """Preview a request's body; None if it has no list of messages.
 
         ``profile``: "" is the default one.  Raises ProxyError 400 ``unknown_profile``, and 503
         ``memory_unavailable`` where a chat would go on without memory.
         """
-        situation = self._situation(key, profile)
+        situation = self._situation(key, profile, user)
         request = parse(body, situation.profile.max_inline_media_bytes)
         if request is None:
             return None
-        count = self._counter(request.model).count
-        exchange = ChatExchange(request, body, situation, self._recorder, count, self._telemetry)
+        counter = self._counter(request.model)
+        exchange = ChatExchange(
+            request,
+            body,
+            situation,
+            self._recorder,
+            self._reminding,
+            counter,
+            self._telemetry,
+        )
         await exchange.prepare()
         sent = parse(exchange.upstream_body(), situation.profile.max_inline_media_bytes)
         assert sent is not None  # it was made of one that could be read
@@ -70,18 +85,19 @@ class Preview:
         did = exchange.account
         return Previewed(
             messages=messages,
-            tokens=await _tokens(messages, count),
+            tokens=await _tokens(messages, counter.count),
             injected=(did.messages, did.tokens),
             evicted=(did.evicted_messages, did.evicted_tokens),
+            recalled=exchange.found,
         )
 
-    def _situation(self, key: SessionKey, profile: str) -> Situation:
+    def _situation(self, key: SessionKey, profile: str, user: str | None) -> Situation:
         chosen = self._settings.profile(profile or None)
         if chosen is None:
             raise unknown_profile()
         return Situation(
             key=key,
-            identity=Identity(session=key.session, mode="read", profile=profile),
+            identity=Identity(session=key.session, user=user, mode="read", profile=profile),
             profile=chosen,
             side=SideRequests(()),
             closed=True,

@@ -9,6 +9,9 @@ from proxy.memory.model import Ask
 from proxy.memory.window import Window
 from proxy.settings import ProfileSettings
 
+SHARE = 5
+"""The part of all injected tokens that recall has by default."""
+
 
 def window_of(profile: ProfileSettings) -> Window:
     """The window of a profile.
@@ -22,12 +25,25 @@ def window_of(profile: ProfileSettings) -> Window:
     elif profile.window == "message_window":
         max_messages = profile.max_messages
     elif profile.window == "token_window":
-        max_tokens = max(0, profile.max_tokens - _blocks(profile))
+        max_tokens = max(0, profile.max_tokens - reserved_tokens(profile))
     return Window(max_messages, max_tokens, profile.evict_to, profile.start_on_user)
 
 
-def _blocks(profile: ProfileSettings) -> int:
-    return sum(part.max_tokens for part in (profile.summary, profile.recall) if part.enabled)
+def reserved_tokens(profile: ProfileSettings) -> int:
+    """What the window leaves to summary and recall."""
+    summary = profile.summary.max_tokens if profile.summary.enabled else 0
+    return summary + (recall_tokens(profile) if profile.recall.enabled else 0)
+
+
+def recall_tokens(profile: ProfileSettings) -> int:
+    """What recall may take: its setting, and where that is not set at most a fifth of all.
+
+    A small ``max_tokens`` would otherwise be all recall's, by a default that nobody chose.
+    """
+    recall = profile.recall
+    if "max_tokens" in recall.model_fields_set:
+        return recall.max_tokens
+    return min(recall.max_tokens, profile.max_tokens // SHARE)
 
 
 def ask_of(name: str, window: Window, idempotency_key: str | None) -> Ask:

@@ -35,7 +35,10 @@ class Tally:
 
 
 class Backlog:
-    """A spool and the store that it is for.  ``on_quarantine`` is told of each entry set aside."""
+    """A spool and the store that it is for.
+
+    ``on_quarantine`` is told of each entry set aside, ``on_recorded`` of each session written to.
+    """
 
     def __init__(
         self,
@@ -44,9 +47,11 @@ class Backlog:
         planner: Planner,
         counter: Callable[[str | None], Count],
         on_quarantine: Callable[[], None],
+        on_recorded: Callable[[SessionKey], None],
     ) -> None:
         self._store, self._spool, self._planner = store, spool, planner
         self._counter, self._on_quarantine = counter, on_quarantine
+        self._on_recorded = on_recorded
         self.tally = Tally()
 
     async def put(
@@ -155,6 +160,7 @@ class Backlog:
         else:
             self.tally.replayed += 1
             await asyncio.to_thread(self._spool.done, entry)
+            self._on_recorded(entry.key)
         return True
 
     async def _carry_out(self, entry: SpoolEntry) -> str:

@@ -98,8 +98,30 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     state: State = "active"
 
 
+class Recalled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A message that recall put into a prompt: where it stands and why it was taken, not its text.
+
+    ``kind`` is "passage", "instruction" or "preference".  ``parts`` are what ``score`` is made of.
+    """
+
+    kind: str
+    message: str
+    session: str
+    seq: int
+    tokens: int
+    score: float = 0.0
+    parts: Mapping[str, float] = {}
+
+
+NOTHING_RECALLED = msgspec.Raw(b"[]")
+
+
 class Injection(msgspec.Struct, frozen=True, kw_only=True):
-    """What memory did for one exchange: counts and ids, never text."""
+    """What memory did for one exchange: counts and ids, never text.
+
+    ``recalled`` is a JSON list of ``Recalled``, read by those few who ask: every open stream keeps
+    one, and every load has one in it.
+    """
 
     status: str = "empty"
     reason: str | None = None
@@ -108,6 +130,10 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
     evicted_messages: int = 0
     evicted_tokens: int = 0
     duration_ms: float = 0.0
+    recalled: msgspec.Raw = NOTHING_RECALLED
+
+    def all_recalled(self) -> tuple[Recalled, ...]:
+        return msgspec.json.decode(self.recalled, type=tuple[Recalled, ...])
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,10 +65,12 @@ class Recorder:
         counter: Callable[[str | None], Count],
         load_timeout: float,
         on_quarantine: Callable[[], None],
+        on_recorded: Callable[[SessionKey], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store, self._spool, self._planner = store, spool, planner
-        self._backlog = Backlog(store, spool, planner, counter, on_quarantine)
+        self._backlog = Backlog(store, spool, planner, counter, on_quarantine, on_recorded)
+        self._on_recorded = on_recorded
         self._load_timeout, self._clock = load_timeout, clock
         self._no_loads_until = self._no_commits_until = 0.0
         self._failure: StoreError = StoreError()
@@ -175,6 +177,8 @@ class Recorder:
 
     async def _record(self, key: SessionKey, commit: Commit) -> Fate:
         outcome = await self._at_once(key, lambda: self._store.commit(key, commit))
+        if outcome == "recorded":
+            self._on_recorded(key)
         return outcome or await self._backlog.put(key, commit.exchange.id, "commit", commit)
 
     async def _amend(self, key: SessionKey, amendment: Amendment) -> Fate:

@@ -36,6 +36,8 @@ SAID_BY_USER = 1
 """Flag of a row: the user's own words."""
 STANDING = 2
 """Flag of a row: it holds a standing instruction or a preference."""
+ASKS = 4
+"""Flag of a row: it ends with a question, so what follows is an answer."""
 
 STEPS = 16
 """Coded lengths to a doubling of the length."""

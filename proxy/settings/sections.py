@@ -41,7 +41,7 @@ def _http_url(text: str) -> str:
     return text
 
 
-def _upstream_url(text: str) -> str:
+def upstream_url(text: str) -> str:
     url = urlsplit(_http_url(text))
     if url.username is not None or url.fragment:
         raise ValueError("must hold neither credentials nor a fragment; clients send their own key")
@@ -119,7 +119,7 @@ class ServerSettings(Section):
 class UpstreamSettings(Section):
     """[upstream]: where requests go."""
 
-    url: Annotated[str, AfterValidator(_upstream_url)] = "https://api.openai.com/v1"
+    url: Annotated[str, AfterValidator(upstream_url)] = "https://api.openai.com/v1"
     client: Literal["aiohttp", "httpx"] = "aiohttp"
     api_key: Secret | None = None
     connect_timeout: Seconds = 5.0

@@ -8,14 +8,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from proxy.memory.store import Store
 from proxy.settings import Settings
 from proxy.stores import open_store
+from proxy.stores.backend import Backend
 from tests.support.memory_api import ADMIN_KEY, Site, open_site
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
     url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/memory.db"
     store = open_store(url, timeout=5, commit_timeout=30)
     await store.open()
@@ -30,7 +30,7 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-async def site(settings: Settings, store: Store, tmp_path: Path) -> AsyncIterator[Site]:
+async def site(settings: Settings, store: Backend, tmp_path: Path) -> AsyncIterator[Site]:
     async with open_site(settings, store, tmp_path) as site:
         yield site
 

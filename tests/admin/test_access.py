@@ -10,8 +10,8 @@ import pytest
 
 from proxy.gateway.tenancy import digest_of
 from proxy.memory.model import SessionKey
-from proxy.memory.store import Store
 from proxy.settings import Settings
+from proxy.stores.backend import Backend
 from tests.support.commits import chat
 from tests.support.memory_api import ADMIN_KEY, SESSIONS, Site, error_of, open_site, seed, talk
 
@@ -35,7 +35,7 @@ async def ask(client: httpx.AsyncClient, method: str, path: str) -> httpx.Respon
 
 
 @pytest.fixture
-async def stored(store: Store) -> Store:
+async def stored(store: Backend) -> Backend:
     """One session of each of these tenants, all under the same name."""
     for tenant in (ALICE, "anonymous", "single", "shop"):
         await store.commit(SessionKey(tenant, "s"), chat("e"))
@@ -43,7 +43,7 @@ async def stored(store: Store) -> Store:
 
 
 @ROUTES
-async def test_a_tenant_sees_its_own(site: Site, stored: Store, method: str, path: str) -> None:
+async def test_a_tenant_sees_its_own(site: Site, stored: Backend, method: str, path: str) -> None:
     async with site.client("alice", peer="203.0.113.7", host="memory.example") as client:
         response = await ask(client, method, path)
     assert response.status_code == 200
@@ -52,7 +52,7 @@ async def test_a_tenant_sees_its_own(site: Site, stored: Store, method: str, pat
 @ROUTES
 @pytest.mark.parametrize("key", ["bob", ""], ids=["another key", "no key"])
 async def test_a_tenant_never_sees_anothers(
-    site: Site, store: Store, method: str, path: str, key: str
+    site: Site, store: Backend, method: str, path: str, key: str
 ) -> None:
     await store.commit(SessionKey(ALICE, "s"), chat("e", user="ann"))
 
@@ -73,7 +73,7 @@ async def test_a_tenant_never_sees_anothers(
 
 @ROUTES
 async def test_the_administrator_sees_the_tenant_that_is_named(
-    site: Site, stored: Store, method: str, path: str
+    site: Site, stored: Backend, method: str, path: str
 ) -> None:
     async with site.client(ADMIN_KEY, peer="203.0.113.7", host="memory.example") as client:
         response = await ask(client, method, f"{path}?tenant={ALICE}")
@@ -88,7 +88,7 @@ async def test_the_administrator_sees_the_tenant_that_is_named(
 
 @ROUTES
 async def test_the_administrator_must_say_whose(
-    site: Site, stored: Store, method: str, path: str
+    site: Site, stored: Backend, method: str, path: str
 ) -> None:
     async with site.client(ADMIN_KEY) as client:
         response = await ask(client, method, path)
@@ -98,7 +98,7 @@ async def test_the_administrator_must_say_whose(
 
 @ROUTES
 async def test_the_anonymous_need_the_administrators_key_from_elsewhere(
-    site: Site, stored: Store, method: str, path: str
+    site: Site, stored: Backend, method: str, path: str
 ) -> None:
     async with site.client(peer="203.0.113.7", host="memory.example") as client:
         refused = await ask(client, method, path)
@@ -111,7 +111,7 @@ async def test_the_anonymous_need_the_administrators_key_from_elsewhere(
 
 @ROUTES
 async def test_the_anonymous_see_their_own_on_this_machine(
-    site: Site, stored: Store, method: str, path: str
+    site: Site, stored: Backend, method: str, path: str
 ) -> None:
     async with site.client() as client:
         assert (await ask(client, method, path)).status_code == 200
@@ -176,14 +176,14 @@ async def test_two_different_keys_are_refused(site: Site) -> None:
 
 
 async def test_without_an_admin_key_nothing_is_the_administrators(
-    store: Store, tmp_path: Path
+    store: Backend, tmp_path: Path
 ) -> None:
     async with open_site(Settings(), store, tmp_path) as site, site.client() as client:
         response = await client.get(f"{SESSIONS}?tenant={ALICE}", headers={"authorization": ""})
     assert response.json()["data"] == []
 
 
-async def test_a_single_tenant_needs_no_name(store: Store, tmp_path: Path) -> None:
+async def test_a_single_tenant_needs_no_name(store: Backend, tmp_path: Path) -> None:
     settings = Settings.model_validate(
         {"tenancy": {"mode": "single"}, "server": {"admin_key": ADMIN_KEY}, "store": {"timeout": 5}}
     )
@@ -197,7 +197,7 @@ async def test_a_single_tenant_needs_no_name(store: Store, tmp_path: Path) -> No
     assert [session["id"] for session in listed] == ["s"]
 
 
-async def test_named_clients_need_a_key_that_is_known(store: Store, tmp_path: Path) -> None:
+async def test_named_clients_need_a_key_that_is_known(store: Backend, tmp_path: Path) -> None:
     digest = hashlib.sha256(b"shop-key").hexdigest()
     settings = Settings.model_validate(
         {

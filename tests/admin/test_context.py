@@ -12,8 +12,9 @@ import pytest
 from proxy.chat.request import parse
 from proxy.gateway.tenancy import digest_of
 from proxy.memory.model import Ask, SessionKey
-from proxy.memory.store import Store, StoreError
+from proxy.memory.store import StoreError
 from proxy.settings import Settings
+from proxy.stores.backend import Backend
 from tests.support.memory_api import (
     SESSIONS,
     TOKENIZERS,
@@ -147,7 +148,7 @@ async def test_memory_is_fitted_to_the_models_window(client: httpx.AsyncClient) 
     assert preview["injected"] == {"messages": 0, "tokens": 0, "recalled": 0}
 
 
-async def test_a_preview_changes_nothing(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_preview_changes_nothing(client: httpx.AsyncClient, store: Backend) -> None:
     await seed(client, "s", said("system", "Be brief."), *LONG)
     ask = Ask("short", whole=True)
     before, listed = await store.load(KEY, ask), await store.session(KEY)
@@ -185,7 +186,7 @@ async def test_a_preview_shows_what_still_waits_in_the_spool(
     site: Site,
     client: httpx.AsyncClient,
     upstream: ScriptedUpstream,
-    store: Store,
+    store: Backend,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A commit that the store refuses is spooled, and stays there while it does."""
@@ -213,7 +214,7 @@ class _Refusing:
 
 
 async def test_a_store_that_fails_is_said_and_not_hidden(
-    store: Store, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Backend, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A chat goes on without memory; a preview of that would be a lie."""
     async with open_site(settings, store, tmp_path) as site, site.client("alice") as client:

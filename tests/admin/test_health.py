@@ -11,8 +11,9 @@ import pytest
 
 from proxy.memory.model import SessionKey
 from proxy.memory.spool import Spool
-from proxy.memory.store import Store, StoreError, StoreTimeout
+from proxy.memory.store import StoreError, StoreTimeout
 from proxy.settings import Settings
+from proxy.stores.backend import Backend
 from tests.support.memory_api import SESSIONS, Site, open_site
 
 
@@ -22,7 +23,7 @@ async def test_a_process_that_is_up_says_so_to_everyone(site: Site) -> None:
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
 
-async def test_readiness_says_how_each_part_is(client: httpx.AsyncClient, store: Store) -> None:
+async def test_readiness_says_how_each_part_is(client: httpx.AsyncClient, store: Backend) -> None:
     response = await client.get("/readyz")
     assert response.status_code == 200
     assert response.json() == {
@@ -45,7 +46,7 @@ async def test_readiness_says_how_each_part_is(client: httpx.AsyncClient, store:
 )
 async def test_a_store_that_fails_is_not_ready_and_keeps_its_secrets(
     client: httpx.AsyncClient,
-    store: Store,
+    store: Backend,
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
     said: str,
@@ -64,7 +65,7 @@ async def test_a_store_that_fails_is_not_ready_and_keeps_its_secrets(
 
 
 async def test_a_store_that_hangs_is_waited_for_briefly(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ping(_: object) -> None:
         await asyncio.Event().wait()
@@ -78,7 +79,7 @@ async def test_a_store_that_hangs_is_waited_for_briefly(
     assert response.json()["store"]["error"] == "the store did not answer in time"
 
 
-async def test_a_spool_that_cannot_be_written_is_not_ready(store: Store, tmp_path: Path) -> None:
+async def test_a_spool_that_cannot_be_written_is_not_ready(store: Backend, tmp_path: Path) -> None:
     blocked = tmp_path / "a file"
     blocked.write_text("not a folder")
     settings = Settings.model_validate({"store": {"timeout": 5}})
@@ -90,7 +91,7 @@ async def test_a_spool_that_cannot_be_written_is_not_ready(store: Store, tmp_pat
 
 
 async def test_a_spool_that_hangs_takes_one_thread_however_often_one_asks(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release, looks = threading.Event(), []
 

@@ -10,7 +10,8 @@ import pytest
 
 from proxy.gateway.tenancy import digest_of
 from proxy.memory.model import Ask, Commit, Entry, Outcome, SessionKey
-from proxy.memory.store import Store, StoreTimeout
+from proxy.memory.store import StoreTimeout
+from proxy.stores.backend import Backend
 from tests.support.commits import chat
 from tests.support.memory_api import SESSIONS, error_of, said, seed, talk
 
@@ -19,7 +20,7 @@ URL = f"{SESSIONS}/s/messages"
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
-async def log_of(store: Store) -> tuple[Entry, ...]:
+async def log_of(store: Backend) -> tuple[Entry, ...]:
     return (await store.load(KEY, Ask("", whole=True))).log
 
 
@@ -69,7 +70,7 @@ async def test_imported_text_comes_back_byte_for_byte(client: httpx.AsyncClient)
 
 
 async def test_user_messages_open_turns_and_others_join_them(
-    client: httpx.AsyncClient, store: Store
+    client: httpx.AsyncClient, store: Backend
 ) -> None:
     calling = said("assistant", "", tool_calls=[CALL])
     result = said("tool", "42", tool_call_id="c1")
@@ -82,7 +83,7 @@ async def test_user_messages_open_turns_and_others_join_them(
 
 
 async def test_imported_answers_count_as_an_upstreams(
-    client: httpx.AsyncClient, store: Store
+    client: httpx.AsyncClient, store: Backend
 ) -> None:
     await seed(client, "s", *talk("q"), said("assistant", "", tool_calls=[CALL]))
     await seed(client, "s", said("tool", "42", tool_call_id="c1"), said("assistant", " "))
@@ -219,7 +220,7 @@ async def test_messages_come_page_by_page(client: httpx.AsyncClient) -> None:
     ],
 )
 async def test_the_list_shows_the_states_asked_for(
-    client: httpx.AsyncClient, store: Store, query: str, expected: list[str]
+    client: httpx.AsyncClient, store: Backend, query: str, expected: list[str]
 ) -> None:
     await store.commit(KEY, chat("old"))
     await store.commit(KEY, chat("new", superseded=("old.0", "old.1")))
@@ -255,7 +256,7 @@ async def test_an_import_behind_a_long_history_finds_its_own_place(
 
 
 async def test_a_store_that_is_only_slow_has_an_import_once(
-    client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit, late = store.commit, []
 

@@ -12,8 +12,9 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from proxy.memory.spool import Spool, SpoolError
-from proxy.memory.store import Store, StoreError, StoreTimeout
+from proxy.memory.store import StoreError, StoreTimeout
 from proxy.settings import Settings
+from proxy.stores.backend import Backend
 from proxy.wire.body import Message
 from tests.support.memory_api import SESSIONS, Site, error_of, open_site, seed, talk
 
@@ -78,7 +79,7 @@ async def test_answers_are_not_kept_by_caches(client: httpx.AsyncClient) -> None
 @pytest.mark.parametrize("path", ["messages", "context"])
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "streamed"])
 async def test_a_body_beyond_the_limit_is_refused(
-    store: Store, tmp_path: Path, path: str, declared: bool
+    store: Backend, tmp_path: Path, path: str, declared: bool
 ) -> None:
     body = b'{"messages": [{"role": "user", "content": "' + b"x" * 2000 + b'"}]}'
 
@@ -110,7 +111,7 @@ async def test_a_body_beyond_the_limit_is_refused(
 )
 async def test_a_store_that_fails_is_a_503_to_try_again(
     client: httpx.AsyncClient,
-    store: Store,
+    store: Backend,
     monkeypatch: pytest.MonkeyPatch,
     method: str,
     path: str,
@@ -142,7 +143,7 @@ async def test_a_spool_that_cannot_be_read_lets_nothing_be_overtaken(
 
 async def test_a_bug_is_a_500_that_says_nothing_of_it(
     client: httpx.AsyncClient,
-    store: Store,
+    store: Backend,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -159,7 +160,7 @@ async def test_a_bug_is_a_500_that_says_nothing_of_it(
 
 
 async def test_an_error_of_the_frameworks_has_our_shape(
-    client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*_: object) -> None:
         raise HTTPException(418, "short and stout")
@@ -184,7 +185,7 @@ def scope_of(path: str) -> dict[str, object]:
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for_long(
-    store: Store, tmp_path: Path
+    store: Backend, tmp_path: Path
 ) -> None:
     sent: list[Message] = []
 

@@ -11,7 +11,7 @@ import pytest
 from proxy.gateway.tenancy import digest_of
 from proxy.memory.model import Injection, SessionKey
 from proxy.memory.spool import Spool
-from proxy.memory.store import Store
+from proxy.stores.backend import Backend
 from tests.support.commits import chat, draft, record
 from tests.support.memory_api import SESSIONS, Site, error_of, said, seed, talk
 
@@ -128,7 +128,7 @@ async def test_what_waits_in_the_spool_cannot_bring_a_deleted_session_back(
 
 
 async def test_sessions_come_newest_first_and_page_by_page(
-    client: httpx.AsyncClient, store: Store
+    client: httpx.AsyncClient, store: Backend
 ) -> None:
     for n in range(5):
         await store.commit(SessionKey(ALICE, f"s&{n}+"), chat(f"e{n}", at=1000.0 + n))
@@ -188,7 +188,7 @@ async def test_a_wrong_query_is_refused_by_name(
     assert error_of(response)["param"] == param
 
 
-async def test_an_exchange_says_what_memory_did(client: httpx.AsyncClient, store: Store) -> None:
+async def test_an_exchange_says_what_memory_did(client: httpx.AsyncClient, store: Backend) -> None:
     did = Injection(
         status="applied",
         reason="spooled",

@@ -22,7 +22,7 @@ def profile(**settings: Any) -> ProfileSettings:
 @pytest.mark.parametrize(
     ("settings", "window"),
     [
-        pytest.param({}, Window(None, 8000, 0.7, True), id="default"),
+        pytest.param({}, Window(None, 6500, 0.7, True), id="default"),
         pytest.param({"window": "all"}, Window(None, None, 0.7, True), id="all"),
         pytest.param({"window": "none"}, Window(0, None, 0.7, True), id="none"),
         pytest.param({"window": "message_window"}, Window(40, None, 0.7, True), id="messages"),
@@ -32,10 +32,10 @@ def profile(**settings: Any) -> ProfileSettings:
             id="sliding",
         ),
         pytest.param(
-            {"max_tokens": 100, "start_on_user": False}, Window(None, 100, 0.7, False), id="tokens"
+            {"max_tokens": 100, "start_on_user": False}, Window(None, 80, 0.7, False), id="a-fifth"
         ),
         pytest.param(
-            {"recall": {"max_tokens": 500}}, Window(None, 8000, 0.7, True), id="recall-is-off"
+            {"recall": {"enabled": False}}, Window(None, 8000, 0.7, True), id="recall-is-off"
         ),
     ],
 )
@@ -46,7 +46,7 @@ def test_a_window_is_what_the_profile_says(settings: dict[str, Any], window: Win
 def test_enabled_blocks_have_their_place_in_the_budget_used_or_not() -> None:
     base = profile()
     summary = base.summary.model_copy(update={"enabled": True, "max_tokens": 1000})
-    recall = base.recall.model_copy(update={"enabled": True, "max_tokens": 1500})
+    recall = base.recall.model_copy(update={"max_tokens": 1500})
     both = base.model_copy(update={"summary": summary, "recall": recall})
     assert window_of(both).max_tokens == 8000 - 1000 - 1500
     assert window_of(both.model_copy(update={"max_tokens": 2000})).max_tokens == 0

@@ -39,6 +39,7 @@ async def bench(store: FaultyStore, path: Path) -> AsyncIterator[Workbench]:
         lambda model: len,
         LOAD_TIMEOUT,
         lambda: quarantined.append("one"),
+        lambda key: None,
         clock,
     )
     yield Workbench(store, spool, recorder, clock, quarantined)

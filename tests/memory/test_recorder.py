@@ -154,7 +154,9 @@ async def test_without_a_spool_a_store_that_works_is_enough(
     taken.mkdir()
     spool = Spool(taken, store.name, 1 << 20)
     planner = Planner(store, never_the_same)
-    recorder = Recorder(store, spool, planner, lambda model: len, 1.0, lambda: None)
+    recorder = Recorder(
+        store, spool, planner, lambda model: len, 1.0, lambda: None, lambda key: None
+    )
     await recorder.open()
     assert await recorder.record(KEY, chat("x1")) == "recorded"
     assert not recorder.spools(KEY)

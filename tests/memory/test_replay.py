@@ -64,7 +64,9 @@ async def test_two_workers_replay_in_order_and_each_exchange_once(
     other_spool = Spool(path, bench.store.name, 1 << 24)
     other_spool.open()
     planner = Planner(bench.store, never_the_same)
-    other = Recorder(bench.store, other_spool, planner, lambda model: len, 1.0, lambda: None)
+    other = Recorder(
+        bench.store, other_spool, planner, lambda model: len, 1.0, lambda: None, lambda key: None
+    )
     await asyncio.gather(bench.recorder.replay(), other.replay())
     assert await bench.history() == [f"x{number}" for number in range(20)]
     assert bench.spool.idle()

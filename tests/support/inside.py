@@ -16,6 +16,7 @@ from proxy.memory.model import SessionKey
 from proxy.memory.recorder import Recorder
 from proxy.memory.store import Store
 from proxy.stores import open_store
+from proxy.stores.backend import Backend
 from proxy.wire.upstream import Upstream
 from tests.support.running import Running
 
@@ -23,7 +24,7 @@ TOKEN = "sk-test"
 AUTHORIZATION = f"Bearer {TOKEN}"
 TENANT = digest_of(TOKEN.encode())
 SOURCES = Path(proxy.__file__).parent
-PERMANENT = {"spool replay"}
+PERMANENT = {"spool replay", "indexing", "embedding"}
 """Tasks of the proxy that live as long as it does."""
 
 
@@ -75,7 +76,7 @@ class Recorded:
 
 
 @asynccontextmanager
-async def store_at(url: str) -> AsyncIterator[Store]:
+async def store_at(url: str) -> AsyncIterator[Backend]:
     store = open_store(url, timeout=10, commit_timeout=10)
     await store.open()
     try:

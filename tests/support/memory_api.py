@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,21 +15,26 @@ from starlette.applications import Starlette
 from proxy.admin.parts import AdminParts
 from proxy.admin.routes import admin_routes
 from proxy.chat import jsontext
-from proxy.chat.message import read_message
+from proxy.chat.message import read_message, text_of
 from proxy.chat.tokens import Tokenizers
 from proxy.gateway.call import Scope
 from proxy.gateway.conversation import Conversations
 from proxy.gateway.gateway import Gateway
 from proxy.gateway.passage import Passage
 from proxy.gateway.preview import Preview
+from proxy.gateway.reminder import Reminding
 from proxy.gateway.rerender import rerender
 from proxy.gateway.routes import route
 from proxy.gateway.tenancy import Client, Tenancy
 from proxy.memory.planner import Planner
 from proxy.memory.recorder import Recorder
 from proxy.memory.spool import Spool
-from proxy.memory.store import Store
+from proxy.recall.follower import Follower
+from proxy.recall.indexer import Indexer
+from proxy.recall.recaller import Recaller
+from proxy.recall.remembrance import Remembrance
 from proxy.settings import Settings
+from proxy.stores.backend import Backend
 from proxy.telemetry import Telemetry
 from proxy.wire.body import Receive
 from proxy.wire.relay import Send
@@ -44,7 +50,7 @@ class Site:
     """One proxy.  ``client`` comes from this machine, unless it is told otherwise."""
 
     settings: Settings
-    store: Store
+    store: Backend
     spool: Spool
     recorder: Recorder
     gateway: Gateway
@@ -76,12 +82,16 @@ def _tenancy(settings: Settings) -> Tenancy:
 
 @asynccontextmanager
 async def open_site(
-    settings: Settings, store: Store, folder: Path, *, with_spool: bool = True
+    settings: Settings, store: Backend, folder: Path, *, with_spool: bool = True
 ) -> AsyncIterator[Site]:
     """A site over an open store.  Without its spool the recorder is not opened either."""
     telemetry, tenancy = Telemetry(), _tenancy(settings)
     spool = Spool(folder / "spool.db", store.name, settings.spool.max_bytes)
     counter = TOKENIZERS.counter_for
+    indexer = Indexer(store, store, text_of, time.time)
+    follower = Follower(indexer, time.monotonic, telemetry.indexed, delay=0)
+    recaller = Recaller(store, store, follower, text_of, time.time)
+    reminding = Reminding(recaller, telemetry)
     recorder = Recorder(
         store,
         spool,
@@ -89,17 +99,20 @@ async def open_site(
         lambda model: counter(model).count,
         settings.store.timeout,
         telemetry.quarantined,
+        follower.recorded,
     )
     upstream = open_upstream("aiohttp", UpstreamOptions(url=settings.upstream.url))
     passage = Passage(upstream, tenancy, telemetry)
-    chats = Conversations(settings, passage, recorder, counter, telemetry)
+    chats = Conversations(settings, passage, recorder, reminding, counter, telemetry)
     parts = AdminParts(
         settings=settings,
         telemetry=telemetry,
         store=store,
         spool=spool,
         tenants=tenancy,
-        preview=Preview(settings, recorder, counter, telemetry),
+        preview=Preview(settings, recorder, reminding, counter, telemetry),
+        remembrance=Remembrance(recaller, indexer),
+        on_recorded=follower.recorded,
         read_message=read_message,
         counter=lambda model: counter(model).count,
         counter_name=lambda: counter(None).name,
@@ -110,6 +123,7 @@ async def open_site(
     await upstream.open()
     if with_spool:
         await recorder.open()
+        follower.open()
     site = Site(
         settings, store, spool, recorder, gateway, Starlette(routes=list(admin_routes(parts)))
     )
@@ -117,6 +131,7 @@ async def open_site(
         yield site
     finally:
         await recorder.close(5)
+        await follower.close(5)
         await upstream.close()
 
 

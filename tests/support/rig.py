@@ -111,7 +111,9 @@ async def rig(folder: Path, **overrides: object) -> AsyncIterator[Rig]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("proxy.app.open_store", open_store)
         async with (up := Upstream()):
-            settings = settings_for(folder, up.url, **{"store__timeout": 5} | overrides)
+            settings = settings_for(
+                folder, up.url, **{"store__timeout": 5, "memory__recall__timeout": 5} | overrides
+            )
             async with (
                 running(settings) as proxy,
                 httpx.AsyncClient(base_url=proxy.url, timeout=10) as client,

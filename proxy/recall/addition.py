@@ -1,0 +1,80 @@
+"""From a session's new messages to what is added to an index.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from proxy.memory.model import Message, Session
+from proxy.recall.index import Batch, Look, Mark
+from proxy.recall.packing import SAID_BY_USER, STANDING, check_of
+from proxy.recall.standing import is_standing
+from proxy.recall.state import State, write_state
+from proxy.recall.terms import Entry, analyse, pack
+
+ROLES = ("user", "assistant")
+"""Whose messages are indexed: what tools and system messages say is nobody's memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """``found`` follow each other in history, behind the session's mark in ``look``."""
+
+    look: Look
+    state: State
+    session: Session
+    found: Sequence[Message]
+    text_of: Callable[[bytes], str]
+
+    def batch(self) -> Batch:
+        """The batch that indexes them; it moves the mark behind the last one."""
+        entries = self._entries()
+        first, number, last = self.state.passages, self._number, self.found[-1]
+        packed = pack(entries, first)
+        state = self.state.extended(
+            [entry.analysis.length for entry in entries],
+            [first + i for i, entry in enumerate(entries) if entry.flags & STANDING],
+            max(number, self.state.sessions),
+        )
+        return Batch(
+            revision=self.look.revision,
+            state=write_state(state),
+            session=self.session.id,
+            mark=Mark(number, last.seq, check_of(last.card.id)),
+            first=first,
+            rows=packed.rows,
+            postings=packed.postings,
+            ttl=self.session.ttl,
+        )
+
+    @property
+    def _number(self) -> int:
+        """Sessions are numbered from 1; 0 is the row of a passage that is not there."""
+        return self.look.mark.number if self.look.mark else self.state.sessions + 1
+
+    def _entries(self) -> list[Entry]:
+        entries: list[Entry] = []
+        language = ""
+        for message in self.found:
+            if message.card.role not in ROLES:
+                continue
+            text = self.text_of(message.wire)
+            if text.strip():  # a message may consist of calls alone
+                entries.append(self._entry(message, text, language))
+                language = entries[-1].analysis.language
+        return entries
+
+    def _entry(self, message: Message, text: str, language: str) -> Entry:
+        card = message.card
+        flags = SAID_BY_USER if card.role == "user" else 0
+        if flags and is_standing(text):
+            flags |= STANDING
+        return Entry(
+            session=self._number,
+            seq=message.seq,
+            check=check_of(card.id),
+            time=card.created_at,
+            tokens=card.tokens,
+            flags=flags,
+            analysis=analyse(text, card.created_at, language),
+        )

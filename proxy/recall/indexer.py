@@ -1,0 +1,171 @@
+"""Keeping an index level with history, in the background.
+
+After each commit the session's new messages are indexed.  What was missed (a process was killed, a
+spool was replayed by another host, recall was switched on later) is found when the owner is next
+heard of: nothing is recalled before somebody asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import msgspec
+
+from proxy.memory.model import Message, Session, SessionKey
+from proxy.memory.store import StoreError
+from proxy.recall.addition import Addition
+from proxy.recall.history import History, owner_of
+from proxy.recall.index import Batch, Index, Look, Mark, Owner
+from proxy.recall.packing import check_of
+from proxy.recall.state import State, read_state, write_state
+
+AT_ONCE = 100
+"""Messages that are read and written in one go."""
+
+IN_THE_LOOP = 16_000
+"""Bytes of messages up to which a thread would cost more than it saves."""
+
+TRIES = 8
+"""Attempts to write against other writers of the same index."""
+
+MARGIN = 300.0
+"""Seconds by which clocks and commits under way may lag behind what has been caught up with."""
+
+
+def nobody(owner: Owner) -> None:
+    """Whom to tell of an index that is level where nobody wants to know."""
+
+
+class Indexer:
+    """Reads history, writes the index.
+
+    ``text_of`` gives the text of a message's JSON.  ``on_level`` is told whose index has been made
+    level with history.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        history: History,
+        text_of: Callable[[bytes], str],
+        clock: Callable[[], float],
+        on_level: Callable[[Owner], None] = nobody,
+    ) -> None:
+        self._index, self._history = index, history
+        self._text_of, self._clock, self._on_level = text_of, clock, on_level
+
+    async def level(self, key: SessionKey) -> int:
+        """Index what a session has that its index lacks; the number of messages.
+
+        Raises StoreError.
+        """
+        session = await self._history.session(key)
+        return await self._level(key, session) if session else 0
+
+    async def catch_up(self, owner: Owner) -> int:
+        """Index what any session of an owner has that the index lacks.  Raises StoreError."""
+        if owner.session:
+            return await self.level(SessionKey(owner.tenant, owner.session))
+        state = await self._state(owner)
+        since, now, count = state.caught_up - MARGIN, self._clock(), 0
+        async for session in self.sessions(owner, since):
+            count += await self._level(SessionKey(owner.tenant, session.id), session)
+        await self.update(owner, lambda old: msgspec.structs.replace(old, caught_up=now))
+        self._on_level(owner)
+        return count
+
+    async def rebuild(self, owner: Owner) -> int:
+        """Make an index anew from history.  Raises StoreError."""
+        dismissed = (await self._state(owner)).dismissed
+        await self._index.drop(owner)
+        await self.update(owner, lambda old: msgspec.structs.replace(old, dismissed=dismissed))
+        return await self.catch_up(owner)
+
+    async def dismiss(self, owner: Owner, wish: str) -> None:
+        """Never pin a standing wish again.  Raises StoreError."""
+        await self.update(owner, lambda old: old.without(wish))
+
+    async def sessions(self, owner: Owner, since: float) -> AsyncIterator[Session]:
+        """A person's sessions active after ``since``, newest first.  Raises StoreError."""
+        after: str | None = None
+        while True:
+            page = await self._history.sessions(owner.tenant, owner.user, after, AT_ONCE)
+            for session in page.items:
+                if session.last_active_at < since:
+                    return
+                yield session
+            if (after := page.after) is None:
+                return
+
+    async def _level(self, key: SessionKey, session: Session) -> int:
+        owner, count = owner_of(key, session.user), 0
+        for _ in range(TRIES):
+            while (written := await self._step(owner, key, session)) > 0:
+                count += written
+            if written == 0:
+                self._on_level(owner)
+                return count
+        raise StoreError("too many write to an index at once")
+
+    async def _step(self, owner: Owner, key: SessionKey, session: Session) -> int:
+        """Index the next messages; how many, 0 at the end, -1 if it has to be tried again."""
+        look = await self._index.look(owner, (), 0, session=key.session)
+        state = read_state(look.state, self._clock())
+        if state is None:
+            await self._index.drop(owner)
+            return -1
+        found = await self._behind(key, look.mark)
+        if found is None:
+            await self._index.drop_session(owner, key.session)
+            return -1
+        if not found:
+            return 0
+        addition = Addition(look, state, session, found, self._text_of)
+        large = sum(len(message.wire) for message in found) > IN_THE_LOOP
+        batch = await asyncio.to_thread(addition.batch) if large else addition.batch()
+        return len(found) if await self._index.write(owner, batch) else -1
+
+    async def _behind(self, key: SessionKey, mark: Mark | None) -> Sequence[Message] | None:
+        """The next messages behind a mark, of any state: that is asked when they are recalled.
+
+        None if history does not bear the mark out: it is of an earlier session of this name.
+        """
+        after = mark.seq - 1 if mark else 0
+        page = await self._history.messages(key, ("active", "superseded"), after, AT_ONCE)
+        if mark is None:
+            return page.items
+        marked = page.items[0] if page.items else None
+        if marked is None or (marked.seq, check_of(marked.card.id)) != (mark.seq, mark.check):
+            return None
+        return page.items[1:]
+
+    async def _state(self, owner: Owner) -> State:
+        return read_state((await self._index.look(owner, (), 0)).state) or State()
+
+    async def update(self, owner: Owner, change: Callable[[State], State]) -> None:
+        """Change what an index knows of itself; the same object means no change.
+
+        Raises StoreError.
+        """
+        for _ in range(TRIES):
+            look = await self._index.look(owner, (), 0)
+            state = read_state(look.state, self._clock())
+            if state is None:
+                await self._index.drop(owner)
+                continue
+            changed = change(state)
+            if changed is state or await self._index.write(owner, _marked(look, changed)):
+                return
+        raise StoreError("too many write to an index at once")
+
+
+def _marked(look: Look, state: State) -> Batch:
+    """A batch that changes nothing but the state."""
+    return Batch(
+        revision=look.revision,
+        state=write_state(state),
+        session="",
+        mark=None,
+        first=state.passages,
+    )

@@ -1,0 +1,89 @@
+"""How much recall puts into a prompt: never more than every bound on it allows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from proxy.chat.tokens import Tokenizers
+from tests.support.answers import chat_completion, error_answer, json_answer
+from tests.support.recalling import PROFILES, user_said, with_memories
+from tests.support.rig import Rig, rig
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+COUNT = Tokenizers().counter_for("scripted-1").count
+TOO_LONG = error_answer(400, "maximum context length is 100 tokens", "context_length_exceeded")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def remembering(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
+    folder: Path = tmp_path_factory.mktemp("remembering")
+    async with rig(folder, profiles=PROFILES, memory__recall__timeout=5) as ready:
+        yield ready
+
+
+@pytest.fixture
+def one(remembering: Rig) -> Rig:
+    """A proxy on SQLite that knows these profiles, with nothing scripted."""
+    remembering.reset()
+    return remembering
+
+
+@pytest.mark.parametrize("profile", ["", "apart"])
+async def test_the_bound_of_a_request_holds_recall_and_window_together(
+    one: Rig, profile: str
+) -> None:
+    chosen = {"x-memory-profile": profile} if profile else {}
+    person, word = await with_memories(one, **chosen)
+    talk = await person.tells("I had soup.", "And bread.")
+    sizes = []
+    for bound in range(0, 400, 7):
+        asked = f"And {word}?"
+        response = await person.says(
+            talk, asked, x_memory_max_tokens=str(bound), x_memory_mode="read"
+        )
+        told = int(response.headers["x-memory-tokens"])
+        sent = one.up.requests[-1].messages
+        really = sum(map(COUNT, sent)) - COUNT(user_said(asked))
+        assert really <= told <= bound, (bound, told, really)
+        sizes.append(int(response.headers["x-memory-recalled"]))
+    assert sizes[0] == 0 and sizes[-1] > 2
+
+
+async def test_recall_keeps_to_its_own_budget(one: Rig) -> None:
+    person, word = await with_memories(one)
+    small = await person.says(person.talk(), f"And {word}?", x_memory_profile="little")
+    large = await person.says(person.talk(), f"And {word}?")
+    assert 0 < int(small.headers["x-memory-tokens"]) <= 120 < int(large.headers["x-memory-tokens"])
+
+
+async def test_recall_is_fitted_to_a_known_models_window(one: Rig) -> None:
+    """gpt-4 takes 8,192 tokens: prompt and answer together."""
+    person, word = await with_memories(one)
+    question = f"And {word}? " + "the " * 6000
+    free = await person.says(person.talk(), question, model="gpt-4", max_tokens=1000)
+    tight = await person.says(person.talk(), question, model="gpt-4", max_tokens=2030)
+    none = await person.says(person.talk(), question, model="gpt-4", max_tokens=2191)
+    counts = [int(x.headers["x-memory-tokens"]) for x in (free, tight, none)]
+    assert counts[0] > counts[1] > counts[2] == 0
+    assert counts[1] <= 8192 - 2030 - 6000
+
+
+async def test_a_prompt_that_is_too_long_is_sent_with_half_the_recall_then_with_none(
+    one: Rig,
+) -> None:
+    person, word = await with_memories(one)
+    one.up.reply(TOO_LONG, TOO_LONG)
+    asked = [user_said(f"And {word}?")]
+    response = await person.talk().ask(asked, json_answer(chat_completion("ok")))
+    whole, half, none = (request.messages for request in one.up.requests[-3:])
+    assert COUNT(whole[0]) > COUNT(half[0]) > COUNT(none[0])
+    assert COUNT(half[0]) - COUNT(none[0]) <= (COUNT(whole[0]) - COUNT(none[0])) // 2
+    assert none == asked
+    assert response.headers["x-memory-status"] == "empty"
+    assert response.headers["x-memory-recalled"] == response.headers["x-memory-tokens"] == "0"
+    assert response.headers["x-memory-reason"] == "context_trimmed"

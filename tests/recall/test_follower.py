@@ -1,0 +1,226 @@
+"""The background work of indexing: once for each need, again after failures, never for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError
+from proxy.recall import follower as following
+from proxy.recall.follower import AGAIN, KNOWN, SIDE_BY_SIDE, Follower
+from proxy.recall.index import Owner
+from tests.support.clock import Clock
+
+KEY = SessionKey("tenant", "session")
+KAI = Owner("tenant", user="kai")
+SECONDS = 5.0
+
+
+class Indexer:
+    """Notes what it is asked to do, and fails when it is told to."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, object]] = []
+        self.failures: list[BaseException] = []
+        self.gate: asyncio.Event | None = None
+        self.busy = self.most_busy = 0
+        self.changed = asyncio.Condition()
+
+    async def level(self, key: SessionKey) -> int:
+        return await self._do("level", key)
+
+    async def catch_up(self, owner: Owner) -> int:
+        return await self._do("catch up", owner)
+
+    async def rebuild(self, owner: Owner) -> int:
+        return await self._do("rebuild", owner)
+
+    async def _do(self, what: str, work: object) -> int:
+        self.busy += 1
+        self.most_busy = max(self.busy, self.most_busy)
+        try:
+            if self.gate is not None:
+                await self.gate.wait()
+            if self.failures:
+                raise self.failures.pop(0)
+            self.done.append((what, work))
+        finally:
+            self.busy -= 1
+            async with self.changed:
+                self.changed.notify_all()
+        return 2
+
+    async def until(self, count: int) -> list[tuple[str, object]]:
+        async with asyncio.timeout(SECONDS), self.changed:
+            await self.changed.wait_for(lambda: len(self.done) >= count)
+        return self.done
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.indexer, self.clock, self.indexed = Indexer(), Clock(), 0
+        self.follower = Follower(self.indexer, self.clock, self._count, delay=0)  # type: ignore[arg-type]
+
+    def _count(self, messages: int) -> None:
+        self.indexed += messages
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Follower]:
+        self.follower.open()
+        try:
+            yield self.follower
+        finally:
+            await self.follower.close(SECONDS)
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    return Bench()
+
+
+async def test_what_was_recorded_is_indexed_and_counted(bench: Bench) -> None:
+    async with bench.open() as follower:
+        follower.recorded(KEY)
+        assert await bench.indexer.until(1) == [("level", KEY)]
+    assert bench.indexed == 2
+
+
+async def test_the_same_work_waits_once(bench: Bench) -> None:
+    for _ in range(5):
+        bench.follower.recorded(KEY)
+        bench.follower.stale(KAI)
+    assert repr(bench.follower) == "<Follower [waiting: 2]>"
+    async with bench.open():
+        await bench.indexer.until(2)
+    assert bench.indexer.done == [("level", KEY), ("rebuild", KAI)]
+
+
+async def test_what_is_recorded_while_its_session_is_indexed_is_indexed_after(
+    bench: Bench,
+) -> None:
+    bench.indexer.gate = asyncio.Event()
+    async with bench.open() as follower:
+        follower.recorded(KEY)
+        async with asyncio.timeout(SECONDS):
+            while not bench.indexer.busy:
+                await asyncio.sleep(0)
+        follower.recorded(KEY)
+        bench.indexer.gate.set()
+        assert await bench.indexer.until(2) == [("level", KEY)] * 2
+
+
+async def test_an_owner_is_caught_up_with_when_heard_of_and_again_after_a_while(
+    bench: Bench,
+) -> None:
+    async with bench.open() as follower:
+        follower.heard_of(KAI)
+        await bench.indexer.until(1)
+        follower.heard_of(KAI)
+        assert repr(follower) == "<Follower [waiting: 0]>"
+        bench.clock.now += AGAIN
+        follower.heard_of(KAI)
+        assert await bench.indexer.until(2) == [("catch up", KAI)] * 2
+
+
+async def test_only_so_many_owners_are_kept_in_mind(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "KNOWN", 3)
+    owners = [Owner("tenant", user=f"{n}") for n in range(4)]
+    async with bench.open() as follower:
+        for owner in owners:
+            follower.heard_of(owner)
+        await bench.indexer.until(4)
+        follower.heard_of(owners[3])
+        assert repr(follower) == "<Follower [waiting: 0]>"
+        follower.heard_of(owners[0])
+        assert repr(follower) == "<Follower [waiting: 1]>"
+    assert KNOWN > 1000
+
+
+async def test_a_failure_of_the_store_is_tried_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "RETRY", 0.0)
+    bench.indexer.failures = [StoreError("down")] * 5
+    async with bench.open() as follower:
+        follower.recorded(KEY)
+        follower.stale(KAI)
+        done = await bench.indexer.until(2)
+    assert sorted(done, key=str) == [("level", KEY), ("rebuild", KAI)]
+
+
+async def test_a_stale_index_stays_so_until_it_was_made_anew(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "RETRY", 0.0)
+    bench.indexer.failures = [StoreError("down")]
+    async with bench.open() as follower:
+        follower.stale(KAI)
+        assert await bench.indexer.until(1) == [("rebuild", KAI)]
+        bench.clock.now += AGAIN
+        follower.heard_of(KAI)
+        assert (await bench.indexer.until(2))[1] == ("catch up", KAI)
+
+
+async def test_what_cannot_be_indexed_is_left_out_and_the_rest_goes_on(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.indexer.failures = [ValueError("secret words")]
+    async with bench.open() as follower:
+        follower.recorded(KEY)
+        follower.recorded(SessionKey("tenant", "other"))
+        done = await bench.indexer.until(1)
+    assert done == [("level", SessionKey("tenant", "other"))]
+    assert "could not be indexed" in caplog.text
+
+
+async def test_several_sessions_are_indexed_side_by_side_and_not_more(bench: Bench) -> None:
+    bench.indexer.gate = asyncio.Event()
+    async with bench.open() as follower:
+        for n in range(3 * SIDE_BY_SIDE):
+            follower.recorded(SessionKey("tenant", f"{n}"))
+        async with asyncio.timeout(SECONDS):
+            while bench.indexer.busy < SIDE_BY_SIDE:
+                await asyncio.sleep(0)
+        bench.indexer.gate.set()
+        await bench.indexer.until(3 * SIDE_BY_SIDE)
+    assert bench.indexer.most_busy == SIDE_BY_SIDE
+
+
+# The end
+
+
+async def test_at_the_end_what_waits_is_done(bench: Bench) -> None:
+    bench.follower.open()
+    for n in range(5):
+        bench.follower.recorded(SessionKey("tenant", f"{n}"))
+    await bench.follower.close(SECONDS)
+    assert len(bench.indexer.done) == 5
+
+
+async def test_at_the_end_a_store_that_hangs_is_not_waited_for(bench: Bench) -> None:
+    bench.indexer.gate = asyncio.Event()
+    bench.follower.open()
+    bench.follower.recorded(KEY)
+    async with asyncio.timeout(SECONDS):
+        await bench.follower.close(0.01)
+    assert bench.indexer.done == []
+
+
+async def test_at_the_end_a_store_that_fails_is_no_error(bench: Bench) -> None:
+    bench.indexer.failures = [StoreError("down")] * 10
+    bench.follower.recorded(KEY)
+    bench.follower.open()
+    await bench.follower.close(SECONDS)
+    assert bench.indexer.done == []
+
+
+async def test_a_follower_that_was_never_opened_can_be_closed(bench: Bench) -> None:
+    bench.follower.recorded(KEY)
+    await bench.follower.close(SECONDS)
+    assert bench.indexer.done == []

@@ -1,0 +1,191 @@
+"""The index is level with history, whatever happens to either."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError
+from proxy.recall import state as states
+from proxy.recall.index import Batch, Mark, Owner
+from proxy.recall.indexer import AT_ONCE, MARGIN, TRIES
+from tests.support.passages import KAI, TENANT, Memory, ids, said
+
+BOAT = "My boat is red."
+
+
+async def test_what_is_new_is_indexed_once(remembering: Memory) -> None:
+    key = await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"), indexed=False)
+    assert await remembering.indexer.level(key) == 2
+    assert await remembering.indexer.level(key) == 0
+    await remembering.commit("a", said("x2", "My cat is black."), indexed=False)
+    assert await remembering.indexer.level(key) == 1
+    assert await remembering.indexed(KAI) == [("a", 1), ("a", 2), ("a", 3)]
+
+
+async def test_a_session_that_is_not_there_is_no_work(remembering: Memory) -> None:
+    assert await remembering.indexer.level(SessionKey(TENANT, "nowhere")) == 0
+    assert (await remembering.store.look(KAI, (), 0)).revision == 0
+
+
+async def test_a_session_without_an_owner_has_an_index_of_its_own(remembering: Memory) -> None:
+    await remembering.commit("a", said("x1", BOAT))
+    assert await remembering.indexed(Owner(TENANT, session="a")) == [("a", 1)]
+    assert await remembering.indexed(KAI) == []
+
+
+async def test_a_session_that_gets_an_owner_is_in_the_owners_index_whole(
+    remembering: Memory,
+) -> None:
+    await remembering.commit("a", said("x1", BOAT))
+    await remembering.commit("a", said("x2", "It is me.", user="kai"))
+    assert await remembering.indexed(KAI) == [("a", 1), ("a", 2)]
+
+
+async def test_more_messages_than_are_read_at_once_are_all_indexed(remembering: Memory) -> None:
+    texts = [f"My boat {n} is red." for n in range(2 * AT_ONCE + 1)]
+    await remembering.commit("a", said("x1", *texts, user="kai"))
+    assert await remembering.indexed(KAI) == [("a", n) for n in range(1, 2 * AT_ONCE + 2)]
+
+
+async def test_large_messages_are_indexed_like_small_ones(remembering: Memory) -> None:
+    await remembering.commit("a", said("x1", f"{BOAT} " + "soup " * 10_000, "Fine.", user="kai"))
+    assert await remembering.indexed(KAI) == [("a", 1), ("a", 2)]
+    assert "x1.0" in ids(await remembering.recall("What colour has my boat?"))
+
+
+async def test_a_session_begun_anew_under_its_old_name_is_indexed_anew(
+    remembering: Memory,
+) -> None:
+    key = await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"))
+    await remembering.commit("b", said("x2", "I had soup.", user="kai"))
+    assert await remembering.store.delete(key)
+    await remembering.commit("a", said("x3", "My cat is black.", user="kai"))
+    assert (await remembering.indexed(KAI))[2:] == [("b", 1), ("a", 1)]
+    assert ids(await remembering.recall("What colour has my boat?")) == []
+    assert ids(await remembering.recall("What colour has my cat?")) == ["x3.0"]
+
+
+async def test_a_session_begun_anew_unnoticed_is_noticed_by_its_mark(remembering: Memory) -> None:
+    """The index kept its mark: it was written by somebody who had not heard of the deletion."""
+    key = await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"))
+    mark = (await remembering.store.look(KAI, (), 0, "a")).mark
+    assert mark is not None
+    await remembering.store.delete(key)
+    look = await remembering.store.look(KAI, (), 0)
+    state = (await remembering.state(KAI)).passages
+    stale = Batch(look.revision, look.state, "a", mark, first=state)
+    assert await remembering.store.write(KAI, stale)
+    await remembering.commit("a", said("x3", "My cat is black.", "Fine.", user="kai"))
+    assert ids(await remembering.recall("What colour has my cat?"))[0] == "x3.0"
+    after = (await remembering.store.look(KAI, (), 0, "a")).mark
+    assert after is not None and after != mark and after.seq == mark.seq
+
+
+async def test_writers_at_once_index_nothing_twice(remembering: Memory) -> None:
+    for n in range(5):
+        await remembering.commit(
+            f"s{n}", said(f"x{n}", BOAT, "Fine.", "More.", user="kai"), indexed=False
+        )
+    keys = [SessionKey(TENANT, f"s{n}") for n in range(5)]
+    outcomes = await asyncio.gather(
+        *(remembering.indexer.level(key) for key in [*keys, keys[0], keys[0], keys[1]]),
+        remembering.indexer.catch_up(KAI),
+        return_exceptions=True,
+    )
+    assert all(isinstance(each, int | StoreError) for each in outcomes), outcomes
+    for key in keys:
+        await remembering.indexer.level(key)
+    assert sorted(await remembering.indexed(KAI)) == [
+        (f"s{n}", seq) for n in range(5) for seq in (1, 2, 3)
+    ]
+
+
+async def test_writing_is_given_up_where_others_always_win(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await remembering.commit("a", said("x1", BOAT, user="kai"), indexed=False)
+    tries = 0
+
+    async def lose(owner: Owner, batch: Batch) -> bool:
+        nonlocal tries
+        tries += 1
+        return False
+
+    monkeypatch.setattr(remembering.store, "write", lose)
+    with pytest.raises(StoreError):
+        await remembering.indexer.level(key)
+    assert tries == TRIES
+
+
+# Catching up
+
+
+async def test_catching_up_indexes_all_that_was_missed(remembering: Memory) -> None:
+    for n in range(3):
+        await remembering.commit(f"s{n}", said(f"x{n}", BOAT, user="kai"), indexed=False)
+    await remembering.commit("eves", said("x9", BOAT, user="eve"), indexed=False)
+    assert await remembering.indexer.catch_up(KAI) == 3
+    assert sorted(await remembering.indexed(KAI)) == [("s0", 1), ("s1", 1), ("s2", 1)]
+    assert (await remembering.state(KAI)).caught_up == remembering.clock.now
+
+
+async def test_catching_up_again_looks_only_at_what_has_moved_since(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await remembering.commit("old", said("x1", BOAT, user="kai", at=1000), indexed=False)
+    await remembering.indexer.catch_up(KAI)
+    remembering.clock.now += 10 * MARGIN
+    await remembering.indexer.catch_up(KAI)
+    await remembering.commit("new", said("x2", BOAT, user="kai", at=7900), indexed=False)
+    seen: list[str] = []
+    real = remembering.store.messages
+
+    async def messages(key: SessionKey, *rest: object) -> object:
+        seen.append(key.session)
+        return await real(key, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(remembering.store, "messages", messages)
+    assert await remembering.indexer.catch_up(KAI) == 1
+    assert set(seen) == {"new"}
+
+
+async def test_catching_up_with_a_session_of_nobody_indexes_that(remembering: Memory) -> None:
+    await remembering.commit("a", said("x1", BOAT), indexed=False)
+    assert await remembering.indexer.catch_up(Owner(TENANT, session="a")) == 1
+
+
+# Making it anew
+
+
+async def test_an_index_made_anew_is_as_good_as_the_first(remembering: Memory) -> None:
+    await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"))
+    await remembering.commit("b", said("x2", "Always answer in French.", user="kai"))
+    before = ids(await remembering.recall("What colour has my boat?"))
+    assert await remembering.indexer.rebuild(KAI) == 3
+    assert ids(await remembering.recall("What colour has my boat?")) == before
+    assert sorted(await remembering.indexed(KAI)) == [("a", 1), ("a", 2), ("b", 1)]
+
+
+async def test_a_wish_that_was_removed_stays_so_in_an_index_made_anew(
+    remembering: Memory,
+) -> None:
+    await remembering.commit("a", said("x1", "Always answer in French.", user="kai"))
+    assert ids(await remembering.recall("Hi, what is new?")) == ["x1.0:0"]
+    await remembering.indexer.dismiss(KAI, "x1.0:0")
+    await remembering.indexer.rebuild(KAI)
+    assert ids(await remembering.recall("Hi, what is new?")) == []
+
+
+async def test_an_index_of_another_format_is_made_anew(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await remembering.commit("a", said("x1", BOAT, user="kai"))
+    look = await remembering.store.look(KAI, (), 0)
+    other = Batch(look.revision, b"[999]", "a", Mark(0, 1, 7), first=1)
+    assert await remembering.store.write(KAI, other)
+    assert states.read_state(b"[999]") is None
+    assert await remembering.indexer.level(key) == 1
+    assert await remembering.indexed(KAI) == [("a", 1)]

@@ -1,0 +1,241 @@
+"""Recall by meaning beside words: what it adds, and that it never takes anything away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+
+from proxy.chat.message import text_of
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError
+from proxy.recall import nearness
+from proxy.recall.embedding import EmbedderError
+from proxy.recall.filler import Filler
+from proxy.recall.found import Recollection
+from proxy.recall.nearness import Nearness, Shelf
+from proxy.recall.recaller import Recaller
+from proxy.recall.vectors import name_of
+from proxy.recall.wanted import Terms
+from tests.support.meanings import Meanings
+from tests.support.passages import KAI, TENANT, Memory, ids, said
+
+PATIENCE = 5.0
+"""Never used up in a test that passes, but where that is the point."""
+
+VESSEL = "My ship is scarlet."
+ASKED = "Which boat is red?"
+"""Means the same, in other words."""
+
+
+class Sense:
+    """Recall with a model; ``near`` finds, ``embedder`` is the model."""
+
+    def __init__(self, memory: Memory, embedder: Meanings, patience: float = PATIENCE) -> None:
+        self.memory, self.embedder = memory, embedder
+        self.near = Nearness(memory.store, embedder, patience)
+        self.memory.recaller = Recaller(
+            memory.store, memory.store, memory.follower, text_of, memory.clock, self.near
+        )
+
+    async def fill(self) -> None:
+        store = self.memory.store
+        await Filler(store, store, self.embedder, text_of, self.memory.clock).fill(KAI)
+        self.embedder.texts.clear()
+
+    async def recall(self, text: str = ASKED, **fields: object) -> Recollection:
+        return await self.memory.recall(text, **{"terms": Terms(), **fields})
+
+
+@pytest.fixture
+async def sense(remembering: Memory) -> AsyncIterator[Sense]:
+    """Someone with a scarlet ship, and soup; all of it has vectors."""
+    sense = Sense(remembering, Meanings())
+    await remembering.commit("a", said("x1", VESSEL, "Aha.", "I had soup.", user="kai"))
+    await sense.fill()
+    yield sense
+    await sense.near.close()
+
+
+async def test_what_says_it_in_other_words_is_recalled(sense: Sense) -> None:
+    found = await sense.recall()
+    assert found.passages[0].text == VESSEL
+    assert found.passages[0].parts["dense"] > 0
+
+
+async def test_without_a_model_it_is_not(sense: Sense) -> None:
+    memory = sense.memory
+    words = Recaller(memory.store, memory.store, memory.follower, text_of, memory.clock)
+    memory.recaller = words
+    assert not await sense.recall()
+
+
+async def test_where_nothing_is_on_the_subject_nothing_is_recalled(sense: Sense) -> None:
+    assert not await sense.recall("Which puppy is small?")
+
+
+@pytest.mark.parametrize("gone", ["deleted", "superseded"])
+async def test_what_is_gone_is_not_recalled_by_its_vector(sense: Sense, gone: str) -> None:
+    assert ids(await sense.recall())[0] == "x1.0"
+    if gone == "deleted":
+        await sense.memory.store.delete(SessionKey(TENANT, "a"))
+    else:
+        await sense.memory.commit("a", said("x2", "No.", superseded=("x1.0",)), indexed=False)
+    assert "x1.0" not in ids(await sense.recall())
+
+
+async def test_an_index_made_anew_is_not_searched_with_old_vectors(sense: Sense) -> None:
+    """The same numbers are other passages now."""
+    assert (await sense.recall()).passages[0].text == VESSEL
+    memory = sense.memory
+    await memory.store.delete(SessionKey(TENANT, "a"))
+    memory.clock.now += 1
+    await memory.commit("b", said("x2", "I had broth.", "Fine.", "Rain.", user="kai"))
+    await memory.indexer.rebuild(KAI)
+    await sense.fill()
+    assert not await sense.recall()
+    assert (await sense.recall("Was there soup?")).passages[0].text == "I had broth."
+
+
+async def test_another_persons_vectors_are_not_searched(sense: Sense) -> None:
+    assert not await sense.recall(user="mia")
+
+
+async def test_what_is_new_is_found_beside_what_was_known(sense: Sense) -> None:
+    await sense.recall()
+    await sense.memory.commit("b", said("x2", "A scarlet ship, I saw.", user="kai"))
+    await sense.fill()
+    assert {"x1.0", "x2.0"} <= set(ids(await sense.recall()))
+
+
+async def test_vectors_of_another_model_are_never_compared(sense: Sense) -> None:
+    for other in (Meanings("other"), Meanings(dimensions=9)):
+        changed = Sense(sense.memory, other)
+        assert not await changed.recall()
+        await changed.fill()
+        assert (await changed.recall()).passages[0].text == VESSEL
+        await changed.near.close()
+
+
+async def test_a_question_is_embedded_once(sense: Sense) -> None:
+    for _ in range(3):
+        await sense.recall()
+    assert sense.embedder.texts == [[ASKED]]
+
+
+@pytest.mark.parametrize("text", ["Thanks!", ""])
+async def test_small_talk_is_not_embedded(sense: Sense, text: str) -> None:
+    assert not await sense.recall(text)
+    assert sense.embedder.texts == []
+
+
+WORDS = "Tell me about the soup."
+
+
+@pytest.mark.parametrize("failure", [EmbedderError("away"), ValueError("a bug")])
+async def test_words_are_enough_while_the_model_does_not_work(
+    sense: Sense, failure: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    sense.embedder.failure = failure
+    with caplog.at_level(logging.CRITICAL):
+        assert "x1.2" in ids(await sense.recall(WORDS))
+
+
+async def test_a_model_that_fails_is_left_alone_for_a_while(
+    sense: Sense, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sense.embedder.failure = EmbedderError("away")
+    for n in range(3):
+        assert "x1.2" in ids(await sense.recall(f"{WORDS} {n}"))
+    assert len(sense.embedder.texts) == 1
+    sense.embedder.failure = None
+    monkeypatch.setattr(nearness, "REST", -1.0)
+    sense.near._rest("is asked again from now on")
+    assert (await sense.recall()).passages[0].text == VESSEL
+
+
+async def test_words_do_not_wait_for_a_slow_model_longer_than_its_patience(sense: Sense) -> None:
+    sense.embedder.gate = asyncio.Event()
+    hasty = Sense(sense.memory, sense.embedder, patience=0.01)
+    assert "x1.2" in ids(await hasty.recall(WORDS))
+    assert not await hasty.recall()
+    await hasty.near.close()
+
+
+async def test_what_came_late_is_at_hand_the_next_time(sense: Sense) -> None:
+    hasty = Sense(sense.memory, sense.embedder, patience=0.0)
+    sense.embedder.gate = asyncio.Event()
+    assert not await hasty.recall()
+    sense.embedder.gate.set()
+    await asyncio.gather(*hasty.near._running)
+    hasty.near._patience = PATIENCE
+    assert (await hasty.recall()).passages[0].text == VESSEL
+    assert sense.embedder.texts == [[ASKED]]
+
+
+async def test_a_model_that_is_always_late_is_left_alone_for_a_while(
+    sense: Sense, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearness, "MOST_LATE", 3)
+    sense.embedder.gate = asyncio.Event()
+    hasty = Sense(sense.memory, sense.embedder, patience=0.0)
+    for n in range(6):
+        assert "x1.2" in ids(await hasty.recall(f"{WORDS} {n}"))
+    assert len(sense.embedder.texts) == 3
+    await hasty.near.close()
+
+
+async def test_only_so_many_questions_wait_for_a_model(
+    sense: Sense, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearness, "MOST_RUNNING", 4)
+    sense.embedder.gate = asyncio.Event()
+    hasty = Sense(sense.memory, sense.embedder, patience=0.0)
+    for n in range(6):
+        await hasty.recall(f"{WORDS} {n}")
+    assert len(sense.embedder.texts) == 2
+    await hasty.near.close()
+
+
+async def test_a_store_that_cannot_read_vectors_leaves_the_words(
+    sense: Sense, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*arguments: object) -> bytes:
+        raise StoreError("no vectors")
+
+    monkeypatch.setattr(type(sense.memory.store), "vectors", broken)
+    assert "x1.2" in ids(await sense.recall(WORDS))
+
+
+async def test_vectors_are_read_once_and_then_only_the_new_ones(
+    sense: Sense, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, int]] = []
+    store = sense.memory.store
+    real = type(store).vectors
+
+    async def watched(self, owner, model, size, first, last):  # type: ignore[no-untyped-def]
+        asked.append((first, last))
+        return await real(self, owner, model, size, first, last)
+
+    monkeypatch.setattr(type(store), "vectors", watched)
+    for n in range(2):
+        await sense.recall()
+        await sense.recall(WORDS)
+        await sense.memory.commit("b", said(f"x{n + 2}", "My vessel, too.", user="kai"))
+        await sense.fill()
+    await sense.recall()
+    assert asked == [(0, 3), (3, 4), (4, 5)]
+
+
+async def test_vectors_at_hand_take_bounded_memory(sense: Sense) -> None:
+    size = sense.embedder.dimensions
+    name, state = name_of("meanings", size), await sense.memory.state(KAI)
+    one = (await Shelf(sense.memory.store).matrix(KAI, name, size, state)).bytes
+    shelf = Shelf(sense.memory.store, most=2 * one)
+    owners = [KAI._replace(user=f"{n}") for n in range(5)]
+    for owner in [*owners, *owners]:
+        assert (await shelf.matrix(owner, name, size, state)).bytes == one
+    assert [owner for owner, _ in shelf._kept] == owners[-2:]

@@ -1,0 +1,98 @@
+"""What a user message asks for, and when it asks for nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.recall.question import MOST_WORDS, read
+from tests.support.remembering import NOW, Said, person
+
+SMALL_TALK = (
+    "thanks!", "Thank you so much", "ok", "Great, that's perfect.", "hello", "yes please", "👍", "",
+    "Danke schön!", "Guten Morgen", "ja klar", "gracias", "¡Muchas gracias!", "merci", "شكرا",
+    "谢谢", "好的", "好的，谢谢你！", "你好", "嗯嗯", "继续", "ありがとうございます", "はい",
+    "안녕하세요", "спасибо", "...", "?!",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SMALL_TALK)
+def test_small_talk_asks_for_nothing(text: str) -> None:
+    assert read(text, (), NOW).empty
+
+
+@pytest.mark.parametrize("text", SMALL_TALK)
+def test_small_talk_asks_for_nothing_amid_a_conversation(text: str) -> None:
+    assert read(text, ("Which plants survive a dry balcony?", "Sedum and lavender."), NOW).empty
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["thanks, and the boiler?", "好的，锅炉呢", "ok, next: PostgreSQL", "Danke. Der Kessel?"],
+)
+def test_small_talk_with_a_topic_asks_for_the_topic(text: str) -> None:
+    assert not read(text, (), NOW).empty
+
+
+def test_function_words_alone_ask_for_nothing() -> None:
+    assert read("and what would he have been there for?", (), NOW).empty
+
+
+def test_a_follow_up_asks_for_what_was_spoken_of() -> None:
+    her = "My aunt Rosalind keeps bees near Exeter."
+    other = "My dentist moved to Bristol."
+    before = ("Tell me about aunt Rosalind.", "She is fond of her bees.")
+    assert (
+        person(Said(other), Said(her, session=2)).recall("and where does she live?", before)[0]
+        == her
+    )
+
+
+@pytest.mark.parametrize("text", ["Und woher kennt sie die Familie?", "And the neighbours?"])
+def test_a_short_message_that_goes_on_is_a_follow_up(text: str) -> None:
+    her = "Aunt Rosalind keeps bees near Exeter."
+    assert person(Said(her)).recall(text, ("Who is Rosalind?",)) == [her]
+
+
+def test_a_follow_up_does_not_drown_its_own_words() -> None:
+    own = Said("The red bicycle has a flat tyre.", session=1)
+    earlier = Said("The blue canoe needs new paint.", session=2)
+    before = ("What does the blue canoe need?", "The canoe needs paint.")
+    assert person(earlier, own).recall("and that bicycle?", before)[0] == own.text
+
+
+def test_a_message_of_its_own_is_not_a_follow_up() -> None:
+    before = ("What does the blue canoe need?",)
+    alone = read("Which flowers did Rosalind plant behind the old greenhouse?", (), NOW)
+    assert read("Which flowers did Rosalind plant behind the old greenhouse?", before, NOW) == alone
+
+
+@pytest.mark.parametrize(
+    ("text", "user", "assistant"),
+    [
+        ("What did I say about taxes?", True, False),
+        ("Which book did you recommend?", False, True),
+        ("你给我推荐了哪本书？", True, True),
+        ("我和你提到过哪本书？", True, False),
+        ("What did Rosalind plant?", False, False),
+    ],
+)
+def test_a_question_tells_whose_words_it_asks_for(text: str, user: bool, assistant: bool) -> None:
+    question = read(text, (), NOW)
+    assert (question.user, question.assistant) == (user, assistant)
+
+
+@given(st.text(), st.lists(st.text(), max_size=3))
+def test_any_text_is_read_and_asks_for_few_terms(text: str, before: list[str]) -> None:
+    question = read(text, before, NOW)
+    assert len(question.words) <= MOST_WORDS + 4 * 8 + 1
+    assert len(question.terms) == len(
+        [*(term for word in question.words for term in word.terms), *question.days, *question.names]
+    )
+
+
+@given(st.text(min_size=1))
+def test_a_word_is_asked_for_once(text: str) -> None:
+    firsts = [word.terms[0] for word in read(f"{text} {text}", (), NOW).words]
+    assert len(firsts) == len(set(firsts))

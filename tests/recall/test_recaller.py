@@ -1,0 +1,232 @@
+"""From a question to what is recalled, over history as it is at that moment."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.memory.model import Recalled, SessionKey
+from proxy.memory.store import StoreError
+from proxy.recall.index import Batch, Owner
+from proxy.recall.recaller import Recaller
+from proxy.recall.wanted import Terms
+from tests.support.passages import KAI, TENANT, Memory, ids, said
+
+BOAT = "My boat is red."
+ASKED = "Is my boat red?"
+
+
+async def test_a_passage_leads_back_to_its_message(remembering: Memory) -> None:
+    await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"))
+    found = await remembering.recall(ASKED)
+    (boat,) = [one for one in found.passages if one.message == "x1.0"]
+    assert (boat.kind, boat.text, boat.session, boat.seq) == ("passage", BOAT, "a", 1)
+    assert (boat.role, boat.created_at) == ("user", 1000.5)
+    assert boat.score > 0 and boat.parts["lexical"] != 0
+
+
+@pytest.mark.parametrize("state", ["superseded", "deleted", "expired"])
+async def test_what_is_gone_from_history_is_gone_at_once(remembering: Memory, state: str) -> None:
+    ttl = 60 if state == "expired" else None
+    key = await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai", ttl=ttl))
+    await remembering.commit("b", said("x9", "My boat has oars.", user="kai"))
+    assert "x1.0" in ids(await remembering.recall(ASKED))
+    if state == "superseded":
+        gone = ("x1.0", "x1.1")
+        await remembering.commit("a", said("x2", "No.", superseded=gone), indexed=False)
+    elif state == "deleted":
+        await remembering.store.delete(key)
+    else:
+        remembering.clock.now += 61
+    assert ids(await remembering.recall(ASKED)) in (["x9.0"], ["x2.0", "x9.0"])
+
+
+async def test_another_message_at_the_same_place_is_not_taken_for_it(remembering: Memory) -> None:
+    """A session begun anew, before the index has heard of it."""
+    key = await remembering.commit("a", said("x1", BOAT, user="kai"))
+    look = await remembering.store.look(KAI, (), 0, "a")
+    await remembering.store.delete(key)
+    back = await remembering.store.look(KAI, (), 0)
+    passages = (await remembering.state(KAI)).passages
+    assert await remembering.store.write(
+        KAI, Batch(back.revision, back.state, "a", look.mark, first=passages)
+    )
+    await remembering.commit("a", said("x2", "I had soup.", user="kai"), indexed=False)
+    assert ids(await remembering.recall(ASKED)) == []
+
+
+async def test_messages_shown_said_or_about_to_go_are_not_recalled(remembering: Memory) -> None:
+    await remembering.commit("a", said("x1", BOAT, "A boat!", "The boat has oars.", user="kai"))
+    key = SessionKey(TENANT, "a")
+    assert ids(await remembering.recall(ASKED, key=key)) == ["x1.0", "x1.1", "x1.2"]
+    assert ids(await remembering.recall(ASKED, key=key, shown={1})) == ["x1.1", "x1.2"]
+    assert ids(await remembering.recall(ASKED, shown={1})) == ["x1.0", "x1.1", "x1.2"]
+    assert ids(await remembering.recall(ASKED, said={"assistant-x1-1"})) == ["x1.0", "x1.2"]
+    assert ids(await remembering.recall(ASKED, gone={"x1.0", "x1.2"})) == ["x1.1"]
+
+
+@pytest.mark.parametrize("texts", [("My boat.", BOAT), (" ", BOAT)])
+async def test_tool_and_system_messages_are_nobodys_memory(
+    remembering: Memory, texts: tuple[str, str]
+) -> None:
+    await remembering.commit("a", said("x1", *texts, roles="st", user="kai"))
+    assert ids(await remembering.recall(ASKED)) == []
+
+
+async def test_only_the_wanted_roles_are_recalled(remembering: Memory) -> None:
+    await remembering.commit("a", said("x1", BOAT, "The boat is red?", user="kai"))
+    for roles, expected in [(("user",), ["x1.0"]), (("assistant",), ["x1.1"])]:
+        assert (
+            ids(await remembering.recall(ASKED, terms=Terms(roles=roles, min_score=0))) == expected
+        )
+
+
+async def test_whose_memory_it_is(remembering: Memory) -> None:
+    await remembering.commit("a", said("x1", BOAT, user="kai"))
+    await remembering.commit("b", said("x2", "My boat has oars.", user="eve"))
+    await remembering.commit("c", said("x3", "My boat has bells."))
+    assert ids(await remembering.recall(ASKED)) == ["x1.0"]
+    assert ids(await remembering.recall(ASKED, user="eve")) == ["x2.0"]
+    assert ids(await remembering.recall(ASKED, user="nobody")) == []
+    for session, owner, expected in [("a", "kai", ["x1.0"]), ("b", "eve", ["x2.0"])]:
+        key = SessionKey(TENANT, session)
+        mine = await remembering.recall(ASKED, user=None, session_owner=owner, key=key)
+        assert ids(mine) == expected
+    own = await remembering.recall(ASKED, user=None, key=SessionKey(TENANT, "c"))
+    assert ids(own) == ["x3.0"]
+    elsewhere = SessionKey("another", "a")
+    assert ids(await remembering.recall(ASKED, key=elsewhere)) == []
+
+
+async def test_a_session_alone_is_searched_where_that_is_wanted(remembering: Memory) -> None:
+    await remembering.commit("a", said("x1", BOAT, user="kai"))
+    await remembering.commit("b", said("x2", "My boat has oars.", user="kai"))
+    own, any_ = Terms(own_session_only=True, min_score=0), Terms(min_score=0)
+    for terms, user in [(own, "kai"), (any_, None)]:
+        found = await remembering.recall(
+            ASKED, terms=terms, user=user, session_owner="kai", key=SessionKey(TENANT, "a")
+        )
+        assert ids(found) == ["x1.0"]
+        none = await remembering.recall(ASKED, terms=terms, user=user, session_owner="kai")
+        assert ids(none) == []
+
+
+async def test_the_same_again_whatever_was_said_since(remembering: Memory) -> None:
+    await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"))
+    await remembering.commit("b", said("x2", "Always answer in French.", user="kai"))
+    first = await remembering.recall(ASKED)
+    refs = tuple(
+        Recalled(
+            kind=one.kind,
+            message=one.message,
+            session=one.session,
+            seq=one.seq,
+            tokens=one.tokens,
+            score=one.score,
+            parts=one.parts,
+        )
+        for one in first.all
+    )
+    for n in range(5):
+        more = said(f"y{n}", f"My boat {n} is red, a red boat! Never answer in {n}.", user="kai")
+        await remembering.commit("c", more)
+    assert ids(await remembering.recall(ASKED)) != ids(first)
+    assert await remembering.recall(ASKED, again=refs) == first
+    await remembering.store.delete(SessionKey(TENANT, "a"))
+    assert ids(await remembering.recall(ASKED, again=refs)) == ["x2.0:0"]
+    assert not await remembering.recall(ASKED, again=())
+
+
+async def test_the_budget_bounds_what_is_recalled(remembering: Memory) -> None:
+    for n, thing in enumerate(["oars", "bells", "flags", "lamps", "masts", "soup", "cats"]):
+        await remembering.commit("a", said(f"x{n}", f"My boat carries {thing}.", user="kai"))
+    sizes = [
+        len((await remembering.recall("What does my boat carry?", budget=budget)).passages)
+        for budget in (1, 40, 80, 120, 1000)
+    ]
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 0 < sizes[2] < sizes[-1] == 7
+
+
+@pytest.mark.parametrize("text", ["", "thanks!", "ok", "🙂", "谢谢"])
+async def test_what_asks_for_nothing_gets_nothing(remembering: Memory, text: str) -> None:
+    await remembering.commit("a", said("x1", BOAT, "Thanks, ok!", user="kai"))
+    assert not await remembering.recall(text)
+
+
+async def test_an_owner_that_asks_is_heard_of(remembering: Memory) -> None:
+    await remembering.commit("a", said("x1", BOAT, user="kai"), indexed=False)
+    assert not await remembering.recall(ASKED)
+    remembering.follower.open()
+    await remembering.follower.close(5)
+    assert ids(await remembering.recall(ASKED)) == ["x1.0"]
+
+
+async def test_an_index_that_was_dropped_is_made_anew_though_its_owner_was_heard_of(
+    remembering: Memory,
+) -> None:
+    """A tenant's move drops it; what is said next has begun another when somebody asks."""
+    await remembering.commit("a", said("x1", BOAT, user="kai"))
+    await remembering.recall(ASKED)
+    await remembering.follower._drain()
+    await remembering.store.drop(KAI)
+    await remembering.commit("b", said("x2", "I had soup.", user="kai"))
+    await remembering.recall(ASKED)
+    await remembering.follower._drain()
+    assert ids(await remembering.recall(ASKED)) == ["x1.0"]
+
+
+async def test_an_index_that_mostly_leads_nowhere_is_made_anew(remembering: Memory) -> None:
+    texts = [f"My boat carries {n} {n + 7} bells." for n in range(60)]
+    await remembering.commit("a", said("x1", *texts, roles="u", user="kai"))
+    await remembering.commit("b", said("x3", BOAT, user="kai"))
+    gone = tuple(f"x1.{n}" for n in range(60))
+    await remembering.commit("a", said("x2", "No.", superseded=gone), indexed=False)
+    assert ids(await remembering.recall("What does my boat carry?")) in ([], ["x3.0"])
+    assert Owner(TENANT, user="kai") in remembering.follower._stale
+
+
+async def test_an_index_of_another_format_recalls_nothing_and_is_made_anew(
+    remembering: Memory,
+) -> None:
+    await remembering.commit("a", said("x1", BOAT, user="kai"))
+    look = await remembering.store.look(KAI, (), 0)
+    assert await remembering.store.write(KAI, Batch(look.revision, b"[999]", "", None, first=1))
+    assert not await remembering.recall(ASKED)
+    remembering.follower.open()
+    await remembering.follower.close(5)
+    assert ids(await remembering.recall(ASKED)) == ["x1.0"]
+
+
+@pytest.mark.parametrize("call", ["look", "rows", "passages"])
+async def test_errors_of_the_store_are_the_callers(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    await remembering.commit("a", said("x1", BOAT, user="kai"))
+
+    async def fail(*arguments: object, **named: object) -> None:
+        raise StoreError("down")
+
+    monkeypatch.setattr(remembering.store, call, fail)
+    with pytest.raises(StoreError):
+        await remembering.recall(ASKED)
+
+
+async def test_a_question_costs_three_looks_at_the_store(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(30):
+        await remembering.commit(f"s{n}", said(f"x{n}", f"My boat {n} is red.", user="kai"))
+    asked: list[str] = []
+
+    class Watching:
+        def __getattr__(self, name: str) -> object:
+            asked.append(name)
+            return getattr(remembering.store, name)
+
+    store: object = Watching()
+    recaller = remembering.recaller
+    monkeypatch.setattr(recaller, "_index", store)
+    monkeypatch.setattr(recaller, "_history", store)
+    assert isinstance(recaller, Recaller)
+    assert await remembering.recall(ASKED)
+    assert sorted(asked) == ["look", "passages", "rows"]

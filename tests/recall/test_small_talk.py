@@ -1,0 +1,67 @@
+"""Thanks, greetings, assent and laughter ask for nothing; a question made of plain words does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.recall.question import read
+from proxy.recall.small_talk import POLITE, SMALL_TALK
+from tests.support.remembering import NOW
+
+BEFORE = ("Which plants survive a dry balcony?", "Sedum and lavender.")
+
+QUIET = (
+    "Thanks, Anna! 😊", "Good night, Peter 🌙", "Anna, thank you!", "Caroline: Thanks, Mel!",
+    "Thanks again, Dr. Smith!", "Thank you, Claude", "Hi Anna", "You're the best", "thaaanks!!!",
+    "hahahaha that's so funny", "lol 😂", "sooo good", "yesss", "10/10", "OK 👌", "How nice!",
+    "That's all for today, thanks!", "See you tomorrow!", "Have a nice weekend!", "got it, thanks",
+    "Hello, how are you?", "How are you today?", "How's it going?", "I really appreciate it",
+    "Vielen Dank, gute Nacht!", "Alles klar, super", "Gute Nacht, Reinhard!",
+    "Danke für die Hilfe",
+    "Gute Nacht und bis morgen", "Das war's für heute, danke!", "Wie geht's?",
+    "Schönes Wochenende!",
+    "Muchas gracias, Elena 🙏", "¡Buenas noches!", "hasta mañana", "jajaja", "¿Qué tal?",
+    "Merci beaucoup !", "Bonne nuit, à demain", "super, merci Paul", "Grazie mille!",
+    "Perfetto, grazie Luca", "muito obrigada pela ajuda", "kkkk", "Bedankt en welterusten",
+    "Tack så mycket!", "Dziękuję bardzo!", "iyi geceler", "Terima kasih banyak",
+    "Спокойной ночи, Аня!", "хахаха", "تصبح على خير", "مساء الخير يا أحمد", "ههههه",
+    "बहुत धन्यवाद",
+    "哈哈，谢谢你", "谢谢你，小明！", "非常感谢你的帮助", "晚安，明天见", "谢谢，王老师！",
+    "你好吗？",
+    "ありがとうございます", "ありがとう！助かりました", "田中さん、ありがとうございます",
+    "なるほど、そうなんですね", "おやすみなさい", "ㅋㅋㅋㅋ 감사합니다", "잘 자요", "ขอบคุณมากครับ",
+)  # fmt: skip
+
+ASKING = (
+    "When do I start work?", "What do I take at night?", "what do I love",
+    "Thanks. What about Anna?",
+    "and last week?", "what did I do yesterday?", "What did we plan for tomorrow?", "Anna?",
+    "Anna",
+    "Super, Berlin", "Good morning routine ideas", "continue with the budget",
+    "hello world in Rust",
+    "Danke, jetzt der Mietvertrag", "Wer ist Anna?", "Gracias, ¿y la caldera?",
+    "谢谢，那小明呢？", "小明", "我的狗叫什么", "昨天呢？", "田中さんの旦那さん",
+    "ありがとう、次は水族館", "안녕, 기타는?",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", QUIET)
+def test_small_talk_asks_for_nothing_in_any_language(text: str) -> None:
+    assert read(text, BEFORE, NOW).empty
+
+
+@pytest.mark.parametrize("text", ASKING)
+def test_what_asks_in_plain_words_asks(text: str) -> None:
+    assert not read(text, (), NOW).empty
+
+
+@given(st.lists(st.sampled_from(sorted(POLITE)), min_size=1, max_size=4).map(" ".join))
+def test_politeness_in_any_order_asks_for_nothing(text: str) -> None:
+    assert read(f"{text}!", BEFORE, NOW).empty
+
+
+@given(st.lists(st.sampled_from(sorted(SMALL_TALK)), max_size=6).map(" ".join))
+def test_one_word_of_substance_is_enough_to_ask(text: str) -> None:
+    assert not read(f"{text} kubernetes", (), NOW).empty

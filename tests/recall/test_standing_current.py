@@ -1,0 +1,168 @@
+"""Which standings hold, and which of them are pinned to a prompt."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.recall.standing import MOST, Standing, current, notice, pinned
+
+PLENTY = 10_000
+
+
+def said(*messages: str) -> list[Standing]:
+    """What messages, oldest first, leave standing: newest first."""
+    return [standing for message in reversed(messages) for standing in reversed(notice(message))]
+
+
+def holding(*messages: str) -> list[str]:
+    return [standing.text for standing in current(said(*messages))]
+
+
+def pins(question: str, budget: int, *messages: str) -> list[str]:
+    chosen = pinned(question, current(said(*messages)), budget, lambda text: len(text.split()))
+    return [standing.text for standing in chosen]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Always answer in French.", "From now on, answer in German."),
+        ("I prefer answers in French.", "Always answer in English."),
+        ("Always use bullet points.", "Never use bullet points."),
+        ("Always be concise.", "From now on, give detailed answers."),
+        ("Always use Celsius.", "Always use Fahrenheit."),
+        ("I prefer tea over coffee.", "I prefer coffee over tea."),
+        ("When I ask about hotels, list prices.", "When I ask about hotels, never list prices."),
+        ("请总是用中文回答。", "从现在起都用英文回答我"),
+        ("いつも日本語で答えてください。", "これからは英語で答えてください。"),
+        ("Antworte immer auf Deutsch.", "Antworte ab jetzt immer auf Englisch."),
+        ("Responde siempre en español.", "A partir de ahora, responde en inglés."),
+        ("Réponds toujours en français.", "Désormais, réponds en anglais."),
+        ("Всегда отвечай по-русски.", "Отвечай всегда на английском."),
+        ("항상 한국어로 대답해 주세요.", "앞으로는 영어로 대답해 주세요."),
+        ("أجب دائما بالعربية.", "من الآن فصاعدا، أجب بالإنجليزية."),
+        ("Always use emojis.", "Always use emojis."),
+    ],
+)
+def test_a_newer_one_on_the_same_matter_supersedes(old: str, new: str) -> None:
+    assert holding(old, new) == [new]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Always answer in French.", "Never use emojis."),
+        ("Always write emails in German.", "Always answer in French."),
+        ("I prefer French wine.", "I prefer German beer."),
+        ("I prefer short films.", "I prefer long walks."),
+        ("When I ask about hotels, list prices.", "When I ask about books, list prices."),
+        ("Always answer in French.", "Always answer in German when I ask about travel."),
+        ("When I ask about films, list ratings.", "When I ask about films, list subtitles."),
+        ("Prefiero los trenes a los aviones.", "Nunca uses emojis."),
+        ("以后请简短回答", "不要再用表格了"),
+        ("I prefer tea over coffee.", "I'd rather drink coffee than tea."),
+    ],
+)
+def test_ones_on_other_matters_hold_together(old: str, new: str) -> None:
+    assert holding(old, new) == [new, old]
+
+
+@pytest.mark.parametrize(
+    ("old", "withdrawal"),
+    [
+        ("Never use emojis.", "Forget what I said about emojis."),
+        ("Always answer in French.", "You don't need to answer in French any more."),
+        ("Always answer in French.", "Ignore all my instructions."),
+        ("从现在起都用英文回答我", "不用再用英文回答了"),
+        ("いつも英語で答えてください。", "もう英語で答えなくていいです。"),
+        ("Verwende niemals Emojis.", "Vergiss, was ich über Emojis gesagt habe."),
+        ("Nunca uses emojis.", "Olvida lo que dije sobre los emojis."),
+        ("N'utilise jamais d'émojis.", "Oublie ce que j'ai dit sur les émojis."),
+    ],
+)
+def test_what_is_withdrawn_holds_no_longer(old: str, withdrawal: str) -> None:
+    assert holding(old, withdrawal) == []
+
+
+def test_a_withdrawal_leaves_other_matters() -> None:
+    kept = "Always use metric units."
+    assert holding("Never use emojis.", kept, "Forget what I said about emojis.") == [kept]
+
+
+def test_a_withdrawal_without_a_matter_takes_nothing_back() -> None:
+    assert holding("Never use emojis.", "Forget what I said.") == ["Never use emojis."]
+
+
+def test_what_is_said_after_a_withdrawal_holds() -> None:
+    messages = ("Never use emojis.", "Forget what I said about emojis.", "Never use emojis.")
+    assert holding(*messages) == ["Never use emojis."]
+
+
+def test_only_so_many_of_the_newest_are_looked_at() -> None:
+    many = [Standing("instruction", str(i), frozenset({str(i)})) for i in range(MOST + 5)]
+    assert current(many) == tuple(many[:MOST])
+
+
+def test_all_are_pinned_if_all_fit_newest_first() -> None:
+    messages = ("Always answer in French.", "I prefer trains over planes.", "Never use emojis.")
+    assert pins("Hello", PLENTY, *messages) == [*reversed(messages)]
+
+
+def test_what_the_question_touches_goes_first_if_not_all_fit() -> None:
+    trains = "I prefer trains over planes."
+    later = ("Always answer in French.", "Never use emojis.")
+    assert pins("Is there a train to Rome?", 6, trains, *later) == [trains]
+
+
+def test_what_the_question_touches_most_goes_first() -> None:
+    most = "I prefer night trains."
+    assert pins("Any night train to Rome?", 4, most, "I prefer trains.") == [most]
+
+
+def test_what_holds_everywhere_goes_before_what_has_a_condition() -> None:
+    everywhere = "Never use emojis."
+    hotels = "Always include prices when I ask about hotels."
+    assert pins("Hello", 9, everywhere, hotels) == [everywhere]
+    assert pins("Any hotels nearby?", 9, everywhere, hotels) == [hotels]
+
+
+def test_a_leaning_is_pinned_only_where_the_question_touches_it() -> None:
+    leaning = "I want to avoid crowded places."
+    assert pins("What is the capital of Peru?", PLENTY, leaning) == []
+    assert pins("Which places shall we visit?", PLENTY, leaning) == [leaning]
+    assert pins("有什么徒步路线？", PLENTY, "我很喜欢徒步。") == ["我很喜欢徒步。"]
+
+
+def test_what_does_not_fit_is_passed_over_for_what_does() -> None:
+    long = "Never use emojis, smileys, jargon, slang or any other kind of filler words."
+    assert pins("Hello", 5, "Always answer in French.", long) == ["Always answer in French."]
+
+
+WORDS = st.frozensets(st.sampled_from("abcdef"), max_size=4)
+STANDINGS = st.lists(
+    st.builds(
+        Standing,
+        st.sampled_from(["instruction", "preference", "leaning", "withdrawal"]),
+        st.text("xy ", min_size=1, max_size=20),
+        WORDS,
+        WORDS,
+    ),
+    max_size=12,
+)
+
+
+@given(STANDINGS)
+def test_what_holds_goes_on_holding_and_the_newest_always_does(standings: list[Standing]) -> None:
+    held = current(standings)
+    assert current(held) == held
+    assert standings[:1] == [*held[:1]] or standings[0].kind == "withdrawal" or not standings
+
+
+@given(STANDINGS, st.integers(0, 60))
+def test_pins_keep_the_budget_and_the_order(standings: list[Standing], budget: int) -> None:
+    chosen = pinned("anything", standings, budget, len)
+    assert sum(len(standing.text) for standing in chosen) <= budget
+    rest = iter(standings)
+    assert all(any(standing is other for other in rest) for standing in chosen)

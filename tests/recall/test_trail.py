@@ -1,0 +1,140 @@
+"""The steps between the looks at the store: what leads somewhere is followed, nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from proxy.chat.message import text_of
+from proxy.memory.model import Message, SessionKey
+from proxy.recall.index import ROW_SIZE, Rows
+from proxy.recall.packing import check_of
+from proxy.recall.question import read
+from proxy.recall.state import read_state
+from proxy.recall.trail import FEW, Beginning, Messages, Shortlist, arrive, begin, follow
+from proxy.recall.wanted import Terms, Wanted
+from tests.support.passages import KAI, TENANT, Memory, said
+
+ASKED = "Is my boat red?"
+KEY = SessionKey(TENANT, "a")
+NOW = 5000.0
+
+
+def wanted(**fields: Any) -> Wanted:
+    known: dict[str, Any] = {"key": KEY, "user": "kai", "session_owner": None, "text": ASKED}
+    known |= {"budget": 500, "count": len, "terms": Terms(min_score=0)}
+    return Wanted(**(known | fields))
+
+
+@pytest.fixture
+async def told(remembering: Memory) -> Memory:
+    await remembering.commit("a", said("x1", "My boat is red.", "A red boat!", user="kai"))
+    await remembering.commit("b", said("x2", "The boat has red oars.", user="kai"))
+    return remembering
+
+
+async def begun(told: Memory, asks: Wanted) -> tuple[Beginning, Rows]:
+    question = read(asks.text, (), NOW)
+    look = await told.store.look(KAI, question.terms, 100, session=asks.key.session)
+    state = read_state(look.state)
+    assert state is not None
+    beginning = begin(asks, question, look, state, NOW)
+    return beginning, await told.store.rows(KAI, beginning.all)
+
+
+async def looked_up(told: Memory, asks: Wanted) -> Shortlist:
+    return follow(*await begun(told, asks))
+
+
+async def messages(told: Memory, shortlist: Shortlist) -> Messages:
+    return await told.store.passages(TENANT, "kai", shortlist.seqs())
+
+
+async def test_what_matched_is_looked_up_by_session_and_seq(told: Memory) -> None:
+    assert (await looked_up(told, wanted())).seqs() == {"a": {1, 2}, "b": {1}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "seqs"),
+    [
+        ({"shown": frozenset({1})}, {"a": {2}, "b": {1}}),
+        ({"shown": frozenset({1, 2})}, {"b": {1}}),
+        ({"user": None, "session_owner": "kai"}, {"a": {1, 2}}),
+        ({"terms": Terms(min_score=0, own_session_only=True)}, {"a": {1, 2}}),
+        ({"terms": Terms(min_score=0, roles=("user",))}, {"a": {1}, "b": {1}}),
+        ({"terms": Terms(min_score=0, roles=("assistant",))}, {"a": {2}}),
+        ({"text": "thanks!"}, {}),
+    ],
+)
+async def test_what_is_not_wanted_is_not_looked_up(
+    told: Memory, fields: dict[str, Any], seqs: dict[str, set[int]]
+) -> None:
+    assert (await looked_up(told, wanted(**fields))).seqs() == seqs
+
+
+async def test_rows_that_lead_nowhere_are_not_followed(told: Memory) -> None:
+    beginning, rows = await begun(told, wanted())
+    without_name = replace(rows, sessions={n: s for n, s in rows.sessions.items() if s != "a"})
+    assert follow(beginning, without_name).seqs() == {"b": {1}}
+    nothing = Rows(bytes(len(rows.data)), rows.sessions)
+    assert len(rows.data) % ROW_SIZE == 0 and follow(beginning, nothing).seqs() == {}
+
+
+async def test_a_message_is_taken_only_if_it_is_the_one_that_was_indexed(told: Memory) -> None:
+    shortlist = await looked_up(told, wanted())
+    there = dict(await messages(told, shortlist))
+    whole = arrive(shortlist, there, text_of)
+    assert {one.message for one in whole.passages} == {"x1.0", "x1.1", "x2.0"}
+    message = there["a", 1]
+    other = Message(1, replace_id(message, "x9.0"), "active", message.wire)
+    found = arrive(shortlist, {**there, ("a", 1): other}, text_of)
+    assert check_of("x9.0") != check_of("x1.0")
+    assert {one.message for one in found.passages} == {"x1.1", "x2.0"}
+    assert not arrive(shortlist, {}, text_of)
+
+
+def replace_id(message: Message, id: str) -> Any:
+    return type(message.card)(
+        id=id,
+        role=message.card.role,
+        tokens=message.card.tokens,
+        digest=message.card.digest,
+        created_at=message.card.created_at,
+    )
+
+
+async def test_what_history_says_now_is_what_is_recalled(told: Memory) -> None:
+    """A message that was edited in place keeps its id; its old text is nowhere any more."""
+    shortlist = await looked_up(told, wanted())
+    there = dict(await messages(told, shortlist))
+    edited = Message(1, there["a", 1].card, "active", b'{"role":"user","content":"A cat."}')
+    found = arrive(shortlist, {("a", 1): edited}, text_of)
+    assert [one.text for one in found.passages] == ["A cat."]
+
+
+async def test_what_is_pinned_is_not_recalled_a_second_time(remembering: Memory) -> None:
+    wish = "Always answer in French about boats."
+    await remembering.commit("b", said("x1", wish, user="kai"))
+    asks = wanted(text="What about boats, always in French?")
+    shortlist = await looked_up(remembering, asks)
+    found = arrive(shortlist, await messages(remembering, shortlist), text_of)
+    assert [one.text for one in found.wishes] == [wish]
+    assert found.passages == ()
+
+
+async def test_an_index_that_mostly_leads_nowhere_is_told_from_one_that_does_not(
+    remembering: Memory,
+) -> None:
+    texts = [f"My boat {n} is red, {n + 50} oars." for n in range(FEW + 10)]
+    await remembering.commit("b", said("x1", *texts, roles="u", user="kai"))
+    shortlist = await looked_up(remembering, wanted(budget=5000))
+    there = dict(await messages(remembering, shortlist))
+    assert len(there) >= FEW and not shortlist.mostly_gone(there)
+    few = dict(list(there.items())[: len(there) // 2 - 1])
+    assert shortlist.mostly_gone(few)
+
+
+async def test_of_a_small_index_nothing_is_concluded(told: Memory) -> None:
+    assert not (await looked_up(told, wanted())).mostly_gone({})

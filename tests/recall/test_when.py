@@ -1,0 +1,105 @@
+"""Times in questions against the times of messages."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.recall.times import date_of, days, tells_time
+from proxy.recall.when import MOST_DAYS, MOST_MONTHS, spans, terms
+from tests.support.remembering import NOW, Said, person
+
+TODAY = date(2027, 1, 15)
+
+
+def one(day: date) -> tuple[tuple[date, date], ...]:
+    return ((day, day),)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("what did we do yesterday?", one(date(2027, 1, 14))),
+        ("was habe ich gestern gesagt", one(date(2027, 1, 14))),
+        ("¿qué dije ayer?", one(date(2027, 1, 14))),
+        ("我昨天说了什么", one(date(2027, 1, 14))),
+        ("昨日の話", one(date(2027, 1, 14))),
+        ("ماذا قلت أمس", one(date(2027, 1, 14))),
+        ("what did i plan today", one(TODAY)),
+        ("前天我们聊了什么", one(date(2027, 1, 13))),
+        ("three days ago", one(date(2027, 1, 12))),
+        ("vor zwei tagen", one(date(2027, 1, 13))),
+        ("三天前", one(date(2027, 1, 12))),
+        ("last week", ((date(2027, 1, 4), date(2027, 1, 10)),)),
+        ("letzte woche", ((date(2027, 1, 4), date(2027, 1, 10)),)),
+        ("la semana pasada", ((date(2027, 1, 4), date(2027, 1, 10)),)),
+        ("上周", ((date(2027, 1, 4), date(2027, 1, 10)),)),
+        ("last month", ((date(2026, 12, 1), date(2026, 12, 31)),)),
+        ("last year", ((date(2026, 1, 1), date(2026, 12, 31)),)),
+        ("去年", ((date(2026, 1, 1), date(2026, 12, 31)),)),
+        ("last may", ((date(2026, 5, 1), date(2026, 5, 31)),)),
+        ("in may 2024", ((date(2024, 5, 1), date(2024, 5, 31)),)),
+        ("in 2022", ((date(2022, 1, 1), date(2022, 12, 31)),)),
+        ("what did i say on monday?", one(date(2027, 1, 11))),
+        ("last friday", one(date(2027, 1, 8))),
+        ("on 8 may, 2023", one(date(2023, 5, 8))),
+        ("march 15, 2024", one(date(2024, 3, 15))),
+        ("2024-03-15", one(date(2024, 3, 15))),
+        ("am 3. oktober", one(date(2026, 10, 3))),
+        ("在5月3号", one(date(2026, 5, 3))),
+        ("2025年5月3日", one(date(2025, 5, 3))),
+        ("february 30", ()),
+        ("999 years ago", ((date(1926, 8, 11), date(1927, 8, 10)),)),
+        ("you may say so", ()),
+        ("nothing about time", ()),
+    ],
+)
+def test_wording_points_at_days(text: str, expected: tuple[tuple[date, date], ...]) -> None:
+    assert spans(text, NOW) == expected
+
+
+def test_yesterday_finds_what_was_said_then() -> None:
+    then = Said("The plumber wants a deposit.", session=2, age=1)
+    others = [Said(f"Note {n}: rehearsal at noon.", session=3 + n, age=2 + n) for n in range(20)]
+    assert person(*others, then).recall("What did I tell you yesterday?")[0] == then.text
+
+
+def test_a_date_at_the_head_of_a_session_speaks_for_the_session() -> None:
+    stamped = [
+        Said("[2023-05-08] Hello there.", session=1),
+        Said("The hedgehog slept in the shed.", session=1),
+        Said("[2023-06-09] Hello there.", session=2),
+        Said("The hedgehog slept in the leaves.", session=2),
+    ]
+    top = person(*stamped).recall("Where was the hedgehog on 9 June 2023?")
+    assert top.index(stamped[3].text) < top.index(stamped[1].text)
+
+
+def test_when_prefers_messages_that_tell_a_time() -> None:
+    plain = Said("The choir sang in the old chapel.", session=1)
+    timed = Said("The choir sang in the old chapel last Sunday evening.", session=2)
+    filler = Said("A choir and a chapel are nice.", session=3)
+    assert person(plain, filler, timed).recall("When did the choir sing?")[0] == timed.text
+
+
+def test_only_texts_with_times_tell_a_time() -> None:
+    assert all(map(tells_time, ("since March", "two days ago", "去年搬家", "gestern", "in 1999")))
+    assert not any(map(tells_time, ("a red door", "我喜欢茶", "", "12 apples")))
+
+
+@given(st.text(), st.floats(0, 4e9))
+def test_any_text_and_time_gives_few_terms(text: str, now: float) -> None:
+    assert len(terms(spans(text, now))) <= MOST_DAYS + MOST_MONTHS
+
+
+@given(st.dates(date(1971, 1, 1), date(2026, 12, 31)))
+def test_a_written_date_is_read_back(day: date) -> None:
+    for text in (
+        f"{day:%Y-%m-%d}",
+        f"on {day.day} {day:%B}, {day.year}",
+        f"{day:%B} {day.day}, {day.year}",
+    ):
+        assert [date_of(seconds) for seconds in days(text, NOW)] == [day]

@@ -68,6 +68,7 @@ class Crowd:
     rng: random.Random
     sessions: Sessions = field(default_factory=lambda: defaultdict(Truth))
     refused: int = 0
+    recalled: int = 0
 
     async def one(self, number: int) -> None:
         """Somebody says something unique; the upstream is shown that conversation alone."""
@@ -86,8 +87,20 @@ class Crowd:
             return
         assert answer.status_code == 200
         truth.owner = truth.owner or user
+        *before, asked_last = seen_by(self.up)
+        recalled, _, said = asked_last.rpartition("</memory>\n\n")
+        assert [*before, said] == [*truth.said, text]
+        lines = [line for line in recalled.splitlines() if line.startswith("user: ")]
+        own = self.own(token, user) if lines else set()
+        foreign = [line for line in lines if line.removeprefix("user: ") not in own]
+        assert (foreign, user) == ([], user)
+        self.recalled += len(lines)
         truth.said.append(text)
-        assert seen_by(self.up) == truth.said
+
+    def own(self, token: str | None, user: str | None) -> set[str]:
+        """What was said in the sessions of a user."""
+        mine = [t for (who, _), t in self.sessions.items() if who == token and t.owner == user]
+        return {text for truth in mine if user for text in truth.said}
 
     # The memory API
 
@@ -134,7 +147,7 @@ async def test_nobody_is_shown_what_is_somebody_else_s(
     for number in range(REQUESTS):
         await crowd.one(number)
     talked = {key: truth for key, truth in crowd.sessions.items() if truth.said}
-    assert crowd.refused > REQUESTS / 20 and len(talked) > 200
+    assert crowd.refused > REQUESTS / 20 and len(talked) > 200 and crowd.recalled > 20
     for token in [*TOKENS, None]:
         mine = {session: truth for (who, session), truth in talked.items() if who == token}
         listed = await crowd.listed(token)
@@ -150,7 +163,8 @@ async def test_nobody_is_shown_what_is_somebody_else_s(
     with capsys.disabled():
         print(
             f"\n{REQUESTS} requests of {len(TOKENS) + 1} tenants in {len(talked)} sessions,"
-            f" {crowd.refused} refused: nothing foreign injected or listed"
+            f" {crowd.refused} refused, {crowd.recalled} passages recalled:"
+            " nothing foreign injected or listed"
         )
 
 

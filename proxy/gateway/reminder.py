@@ -21,7 +21,7 @@ from proxy.memory.compose import Prompt
 from proxy.memory.model import NOTHING_RECALLED, Recalled, Snapshot
 from proxy.memory.recorder import Prepared
 from proxy.memory.store import StoreError
-from proxy.recall.found import Found, Recollection, passage_lines, wish_lines
+from proxy.recall.found import Cost, Found, Recollection, passage_lines, wish_lines
 from proxy.recall.recaller import Recaller
 from proxy.recall.wanted import CountText, Terms, Wanted
 from proxy.settings import RecallSettings
@@ -62,16 +62,18 @@ class Reminder:
     @classmethod
     def of(cls, found: Recollection, session: str, count: CountText, budget: int) -> Reminder:
         """As much of what was found as fits."""
-        if not found:
-            return cls()
+        frame = max(count(block(kind, note, "")) for kind, note in NOTES.items()) if found else 0
+        estimated = cls._written(found.fitted(session, Cost(frame), budget - FRAME), session, count)
+        if estimated.tokens <= budget:
+            return estimated
+        exact = Cost(frame, lambda text: count(escaped(text)))
+        return cls._written(found.fitted(session, exact, budget - FRAME), session, count)
 
-        def cost(text: str) -> int:
-            return count(escaped(text))
-
-        frame = max(count(block(kind, note, "")) for kind, note in NOTES.items())
-        kept, tokens = found.fitted(session, cost, budget - FRAME, frame)
-        blocks = tuple(_blocks(kept, session))
-        return cls(kept, session, count, blocks, tokens + FRAME) if blocks else cls()
+    @classmethod
+    def _written(cls, found: Recollection, session: str, count: CountText) -> Reminder:
+        blocks = tuple(_blocks(found, session))
+        tokens = sum(map(count, blocks)) + FRAME if blocks else 0
+        return cls(found, session, count, blocks, tokens)
 
     def within(self, budget: int) -> Reminder:
         """The same with at most so many tokens."""

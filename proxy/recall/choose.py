@@ -29,6 +29,9 @@ DENSER = 1.1
 """What an excerpt may have in tokens by character, against the whole: it has more names and code.
 """
 
+MORE = 1.4
+"""So many times the budget is read: some passages are gone, say it twice or do not fit."""
+
 _READ = 4096
 _SPACED = 12
 """Characters to a word at most in a text that has spaces."""
@@ -59,11 +62,11 @@ def relevant(matches: Matches, min_score: float = MIN_SCORE) -> bool:
 
 
 def shortlist(ranked: Sequence[Ranked], budget: int) -> Sequence[Ranked]:
-    """The passages that are worth reading: some twice what the budget holds, best first."""
+    """The passages that are worth reading: more than the budget holds, best first."""
     tokens = 0
     for place, each in enumerate(ranked):
         tokens += min(each.tokens, LONG) + PASSAGE_TOKENS
-        if tokens > 2 * budget + 2 * LONG:
+        if tokens > MORE * budget + LONG:
             return ranked[: place + 1]
     return ranked
 
@@ -126,5 +129,9 @@ def _said(text: str) -> frozenset[str]:
 
 def _is_alike(said: frozenset[str], seen: Sequence[frozenset[str]]) -> bool:
     least, most = ALIKE * len(said), len(said) / ALIKE
-    same_size = [other for other in seen if least <= len(other) <= most]
-    return any(len(said & other) >= ALIKE * len(said | other) for other in same_size)
+    for other in seen:
+        if least <= len(other) <= most:
+            shared = len(said & other)
+            if shared >= ALIKE * (len(said) + len(other) - shared):
+                return True
+    return False

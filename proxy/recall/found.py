@@ -6,9 +6,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from proxy.recall.wanted import CountText
+
+LABEL = -1
+"""What a line costs more than its message would: the role is shorter than a message's frame."""
+
+HEADING = 1.4
+"""Characters to a token of the line with a day."""
 
 Kind = Literal["passage", "instruction", "preference"]
 
@@ -55,49 +61,52 @@ class Recollection:
     def all(self) -> tuple[Found, ...]:
         return (*self.wishes, *self.passages)
 
-    def fitted(self, own: str, count: CountText, budget: int, frame: int) -> Fitted:
-        """As much of it as fits into ``budget`` tokens, in this order, what does not is skipped.
-
-        ``frame`` is what a block costs beside its lines.
-        """
-        wishes, left = _wishes_within(self.wishes, count, budget, frame)
-        passages, left = _passages_within(self.passages, own, count, left, frame)
-        return Fitted(Recollection(tuple(passages), tuple(wishes)), budget - left)
+    def fitted(self, own: str, cost: Cost, budget: int) -> Recollection:
+        """As much of it as fits into ``budget`` tokens, in this order; what does not is skipped."""
+        wishes, left = _wishes_within(self.wishes, cost, budget)
+        return Recollection(_passages_within(self.passages, own, cost, left), wishes)
 
 
-class Fitted(NamedTuple):
-    """What fits, and the tokens of all its lines and frames."""
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the parts of a prompt cost in tokens.
 
-    recollection: Recollection
-    tokens: int
+    ``frame`` is a block beside its lines.  Without ``count`` the lines are estimated: counting
+    them one by one takes longer than to find them.
+    """
+
+    frame: int
+    count: CountText | None = None
+
+    def line(self, one: Found, text: str) -> int:
+        return one.tokens + LABEL if self.count is None else self.count(f"{text}\n")
+
+    def heading(self, text: str) -> int:
+        return int(len(text) / HEADING) if self.count is None else self.count(f"{text}\n")
 
 
-def _wishes_within(
-    found: Sequence[Found], count: CountText, left: int, frame: int
-) -> tuple[list[Found], int]:
+def _wishes_within(found: Sequence[Found], cost: Cost, left: int) -> tuple[tuple[Found, ...], int]:
     kept: list[Found] = []
     for wish in found:
-        cost = count(f"{_wish(wish)}\n") + (0 if kept else frame)
-        if cost <= left:
-            left -= cost
+        tokens = cost.line(wish, _wish(wish)) + (0 if kept else cost.frame)
+        if tokens <= left:
+            left -= tokens
             kept.append(wish)
-    return kept, left
+    return tuple(kept), left
 
 
-def _passages_within(
-    found: Sequence[Found], own: str, count: CountText, left: int, frame: int
-) -> tuple[list[Found], int]:
+def _passages_within(found: Sequence[Found], own: str, cost: Cost, left: int) -> tuple[Found, ...]:
     kept: list[Found] = []
     sessions: set[str] = set()
     for one in found:
-        cost = count(f"{_line(one)}\n") + (0 if kept else frame)
+        tokens = cost.line(one, _line(one)) + (0 if kept else cost.frame)
         if one.session not in sessions:
-            cost += count(f"{_heading(one.created_at, own=one.session == own)}\n")
-        if cost <= left:
-            left -= cost
+            tokens += cost.heading(_heading(one.created_at, own=one.session == own))
+        if tokens <= left:
+            left -= tokens
             kept.append(one)
             sessions.add(one.session)
-    return kept, left
+    return tuple(kept)
 
 
 def passage_lines(found: Sequence[Found], own: str) -> str:

@@ -36,7 +36,7 @@ IMAGINED = 40
 """Passages without any of the words, beside those there are: in a history of two messages a word
 that is in both still says something."""
 
-MOST_CANDIDATES = 400
+MOST_CANDIDATES = 200
 REACH = 2
 """Passages to either side that are considered with a candidate."""
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from proxy.recall.choose import (
     BLOCK_TOKENS,
     CUT,
+    MORE,
     PASSAGE_TOKENS,
     SESSION_TOKENS,
     Passage,
@@ -182,4 +183,4 @@ def test_the_shortlist_holds_all_that_can_be_chosen_in_order(
     short = shortlist(given, budget)
     assert list(short) == given[: len(short)]
     rest = sum(min(each.tokens, LONG) for each in short)
-    assert len(short) == len(given) or rest + PASSAGE_TOKENS * len(short) > 2 * budget
+    assert len(short) == len(given) or rest + PASSAGE_TOKENS * len(short) > MORE * budget

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.recall.found import Found, Recollection, passage_lines, wish_lines
+from proxy.recall.found import HEADING, LABEL, Cost, Found, Recollection, passage_lines, wish_lines
 
 DAY = 86_400.0
 
@@ -60,11 +60,23 @@ def words(text: str) -> int:
     return len(text.split())
 
 
+FRAME = 5
+
+
 def fitted(found: Recollection, budget: int) -> Recollection:
-    kept, tokens = found.fitted("s", words, budget, 5)
-    assert tokens <= budget
-    assert bool(tokens) == bool(kept)
+    kept = found.fitted("s", Cost(FRAME, words), budget)
+    blocks = [wish_lines(kept.wishes)] * bool(kept.wishes)
+    blocks += [passage_lines(kept.passages, "s")] * bool(kept.passages)
+    assert sum(words(lines) + FRAME for lines in blocks) <= budget
     return kept
+
+
+def test_without_counting_a_line_costs_about_what_its_message_did() -> None:
+    whole = Recollection(tuple(found(f"said {n}", n, session=f"{n}") for n in range(9)))
+    heading = int(len("[1970-01-01]") / HEADING)
+    for budget in range(200):
+        kept = whole.fitted("s", Cost(FRAME), budget).passages
+        assert len(kept) == min(9, max(0, budget - FRAME) // (10 + LABEL + heading))
 
 
 def test_as_much_is_kept_as_fits_wishes_first_then_the_best_passages() -> None:

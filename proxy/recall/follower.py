@@ -91,7 +91,7 @@ class Follower:
         self._add(owner)
 
     def stale(self, owner: Owner) -> None:
-        """Most of an index leads nowhere, or cannot be read: make it anew."""
+        """An index is of another format: make it anew."""
         self._stale.add(owner)
         self._add(owner)
 

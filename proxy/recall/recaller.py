@@ -95,7 +95,4 @@ class Recaller:
         if not seqs:
             return {}
         wanted = shortlist.wanted
-        messages = await self._history.passages(wanted.key.tenant, wanted.reader, seqs)
-        if shortlist.mostly_gone(messages):
-            self._follower.stale(wanted.owner)
-        return messages
+        return await self._history.passages(wanted.key.tenant, wanted.reader, seqs)

@@ -32,9 +32,6 @@ Messages = Mapping[tuple[str, int], Message]
 MOST_READ = 80
 """Passages that are looked up in history for one question."""
 
-FEW = 20
-"""Passages below which it says nothing that some of them are gone."""
-
 SPARE = 1.15
 """So much of the budget is chosen, in case that the estimates of tokens are too high."""
 
@@ -102,10 +99,6 @@ class Shortlist:
         for place in self.places.values():
             seqs.setdefault(place.session, set()).add(place.seq)
         return seqs
-
-    def mostly_gone(self, messages: Messages) -> bool:
-        """Does most of this lead nowhere?  Then the index should be made anew."""
-        return len(self.places) >= FEW and 2 * len(messages) < len(self.places)
 
 
 def begin(

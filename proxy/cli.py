@@ -21,9 +21,8 @@ from proxy import __version__, check, server
 from proxy.app import Factory
 from proxy.demo import run as play
 from proxy.memory.store import StoreError
-from proxy.reindex import reindex
 from proxy.settings import Settings, SettingsError, effective, load, without_credentials
-from proxy.stores import open_store
+from proxy.upkeep import move, reindex
 
 app = typer.Typer(
     name="memory-proxy",
@@ -133,7 +132,7 @@ def move_command(
     """
     settings = _settings(config, {"store.url": store})
     try:
-        moved = asyncio.run(_move(settings, old, new))
+        moved = asyncio.run(move(settings, old, new))
     except StoreError as error:
         _fail(f"the store does not work: {error}")
     typer.echo(f"{moved} session{'' if moved == 1 else 's'} moved")
@@ -169,19 +168,6 @@ def reindex_command(
 def _progress() -> Progress:
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
     return Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
-
-
-async def _move(settings: Settings, old: str, new: str) -> int:
-    limits = settings.store
-    # Nobody waits for an answer here: a large tenant may take its time.
-    store = open_store(
-        limits.url, timeout=60.0, commit_timeout=60.0, wait_replicas=limits.wait_replicas
-    )
-    try:
-        await store.open()
-        return await store.move(old, new)
-    finally:
-        await store.close()
 
 
 def _overrides(

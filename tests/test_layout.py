@@ -25,7 +25,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "server": None,
     "check": None,
     "demo": None,
-    "reindex": None,
+    "upkeep": None,
     "cors": frozenset({"wire", "gateway", "errors"}),
     "gateway": frozenset(
         {"wire", "chat", "memory", "recall", "errors", "telemetry", "logs", "settings"}

@@ -13,8 +13,8 @@ from proxy.cli import app
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
 from proxy.recall.indexer import Indexer
-from proxy.reindex import reindex
 from proxy.settings import Settings, load
+from proxy.upkeep import reindex
 from tests.support.commits import chat
 from tests.support.inside import store_at
 

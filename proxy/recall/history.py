@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Protocol
 
 from proxy.memory.model import Message, Page, Session, SessionKey, State
 from proxy.recall.index import Owner
+
+PAGE = 100
+"""Sessions that are asked for at once."""
 
 
 class History(Protocol):
@@ -25,6 +28,17 @@ class History(Protocol):
     async def passages(
         self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
     ) -> dict[tuple[str, int], Message]: ...
+
+
+async def sessions_of(history: History, tenant: str, user: str | None) -> AsyncIterator[Session]:
+    """All sessions of a tenant, or of one user of it, newest activity first.  Raises StoreError."""
+    after: str | None = None
+    while True:
+        page = await history.sessions(tenant, user, after, PAGE)
+        for session in page.items:
+            yield session
+        if (after := page.after) is None:
+            return
 
 
 def owner_of(key: SessionKey, user: str | None) -> Owner:

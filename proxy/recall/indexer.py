@@ -8,14 +8,14 @@ heard of: nothing is recalled before somebody asks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from proxy.memory.model import Message, Session, SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.addition import Addition
-from proxy.recall.history import History, owner_of
+from proxy.recall.history import History, owner_of, sessions_of
 from proxy.recall.index import Batch, Index, Look, Mark, Owner
 from proxy.recall.packing import check_of
 from proxy.recall.state import State, read_state, write_state
@@ -70,7 +70,9 @@ class Indexer:
         await self.update(owner, lambda old: old if old.passages else msgspec.structs.replace(old))
         state = await self._state(owner)
         since, now, count = state.caught_up - MARGIN, self._clock(), 0
-        async for session in self.sessions(owner, since):
+        async for session in sessions_of(self._history, owner.tenant, owner.user):
+            if session.last_active_at < since:
+                break
             count += await self._level(SessionKey(owner.tenant, session.id), session)
 
         def level(found: State) -> State:
@@ -92,18 +94,6 @@ class Indexer:
     async def dismiss(self, owner: Owner, wish: str) -> None:
         """Never pin a standing wish again.  Raises StoreError."""
         await self.update(owner, lambda old: old.without(wish))
-
-    async def sessions(self, owner: Owner, since: float) -> AsyncIterator[Session]:
-        """A person's sessions active after ``since``, newest first.  Raises StoreError."""
-        after: str | None = None
-        while True:
-            page = await self._history.sessions(owner.tenant, owner.user, after, AT_ONCE)
-            for session in page.items:
-                if session.last_active_at < since:
-                    return
-                yield session
-            if (after := page.after) is None:
-                return
 
     async def _level(self, key: SessionKey, session: Session) -> int:
         owner, count = owner_of(key, session.user), 0

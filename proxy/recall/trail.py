@@ -35,6 +35,9 @@ MOST_READ = 80
 SPARE = 1.15
 """So much of the budget is chosen, in case that the estimates of tokens are too high."""
 
+NOBODY = np.zeros(0, np.uint32)
+"""The numbers of no passages."""
+
 NO_SESSION = 2**32 - 1
 """The number of no session."""
 
@@ -51,7 +54,6 @@ class Beginning:
     ``standing`` those with standing wishes, newest first."""
 
     wanted: Wanted
-    question: Question
     matches: Matches
     numbers: Numbers
     near: Near
@@ -113,12 +115,10 @@ def begin(
     matches = match(question, look, Corpus(state.passages, state.length))
     there_is = near.related or relevant(matches, wanted.terms.min_score)
     worth_it = there_is and not question.empty
-    numbers = np.union1d(candidates(matches), near.nearest())
     return Beginning(
         wanted=wanted,
-        question=question,
         matches=matches,
-        numbers=numbers if worth_it else np.zeros(0, np.uint32),
+        numbers=np.union1d(candidates(matches), near.nearest()) if worth_it else NOBODY,
         near=near,
         standing=tuple(reversed(state.standing)),
         dismissed=frozenset(state.dismissed),

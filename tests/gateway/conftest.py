@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.support import servers
+from tests.support import recalling, servers
 from tests.support.rig import Rig, rig
 
 STORES = ("memory", "sqlite", "redis", "redis-cluster")
@@ -95,3 +95,11 @@ def relayed(relaying: Rig) -> Rig:
     relaying.reset()
     relaying.up.strict = False
     return relaying
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def remembering(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
+    """A proxy with the profiles of recall and time enough for it on a busy machine."""
+    folder: Path = tmp_path_factory.mktemp("remembering")
+    async with rig(folder, profiles=recalling.PROFILES, memory__recall__timeout=5) as ready:
+        yield ready

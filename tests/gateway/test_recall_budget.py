@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
-import pytest_asyncio
 
 from proxy.chat.tokens import Tokenizers
 from tests.support.answers import chat_completion, error_answer, json_answer
-from tests.support.recalling import PROFILES, user_said, with_memories
-from tests.support.rig import Rig, rig
+from tests.support.recalling import user_said, with_memories
+from tests.support.rig import Rig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 COUNT = Tokenizers().counter_for("scripted-1").count
 TOO_LONG = error_answer(400, "maximum context length is 100 tokens", "context_length_exceeded")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def remembering(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
-    folder: Path = tmp_path_factory.mktemp("remembering")
-    async with rig(folder, profiles=PROFILES, memory__recall__timeout=5) as ready:
-        yield ready
 
 
 @pytest.fixture

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from proxy.stores import Backend
 from tests.support.recalling import (
-    PROFILES,
     Json,
     blocks_in,
     index,
@@ -22,18 +18,11 @@ from tests.support.recalling import (
     user_said,
     with_memories,
 )
-from tests.support.rig import Rig, rig
+from tests.support.rig import Rig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def remembering(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
-    folder: Path = tmp_path_factory.mktemp("remembering")
-    async with rig(folder, profiles=PROFILES, memory__recall__timeout=5) as ready:
-        yield ready
 
 
 @pytest.fixture

@@ -1,13 +1,14 @@
-"""Making recall's indexes anew from history: after an upgrade, or for what was never indexed."""
+"""Work on a whole store, beside a proxy that may go on serving: moving tenants, new indexes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from proxy.chat.message import text_of
-from proxy.memory.model import Session, SessionKey
-from proxy.recall.history import owner_of
+from proxy.memory.model import SessionKey
+from proxy.recall.history import owner_of, sessions_of
 from proxy.recall.index import Owner
 from proxy.recall.indexer import Indexer
 from proxy.settings import Settings
@@ -16,8 +17,6 @@ from proxy.stores.backend import Backend
 
 PATIENCE = 60.0
 """Seconds for one look at the store: nobody waits for an answer here."""
-
-PAGE = 500
 
 
 async def reindex(
@@ -31,6 +30,19 @@ async def reindex(
     ``on_progress`` is told the sessions done and their number.  A running
     proxy may go on: what it indexes meanwhile is not lost.  Raises StoreError.
     """
+    async with _store(settings) as store:
+        owners = await _owners(store, tenant, user)
+        return await _rebuild(Indexer(store, store, text_of, time.time), owners, on_progress)
+
+
+async def move(settings: Settings, old: str, new: str) -> int:
+    """Hand all sessions of a tenant to another; the number moved.  Raises StoreError."""
+    async with _store(settings) as store:
+        return await store.move(old, new)
+
+
+@asynccontextmanager
+async def _store(settings: Settings) -> AsyncIterator[Backend]:
     limits = settings.store
     store = open_store(
         limits.url,
@@ -40,8 +52,7 @@ async def reindex(
     )
     try:
         await store.open()
-        owners = await _owners(store, tenant, user)
-        return await _rebuild(Indexer(store, store, text_of, time.time), owners, on_progress)
+        yield store
     finally:
         await store.close()
 
@@ -50,20 +61,10 @@ async def _owners(store: Backend, tenant: str | None, user: str | None) -> dict[
     """Every owner, and the number of their sessions."""
     found: dict[Owner, int] = {}
     for one in [tenant] if tenant is not None else await store.tenants():
-        async for session in _sessions(store, one, user):
+        async for session in sessions_of(store, one, user):
             owner = owner_of(SessionKey(one, session.id), session.user)
             found[owner] = found.get(owner, 0) + 1
     return found
-
-
-async def _sessions(store: Backend, tenant: str, user: str | None) -> AsyncIterator[Session]:
-    after: str | None = None
-    while True:
-        page = await store.sessions(tenant, user, after, PAGE)
-        for session in page.items:
-            yield session
-        if (after := page.after) is None:
-            return
 
 
 async def _rebuild(

@@ -15,6 +15,9 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from proxy.memory.summary import Summary
+from proxy.memory.work import Due
+
 State = Literal["active", "superseded"]
 Origin = Literal["request", "response", "import"]
 T = TypeVar("T")
@@ -189,6 +192,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     window: WindowMove | None = None
     idempotency_key: str | None = None
     ttl: int | None = None
+    due: tuple[Due, ...] = ()
+    """Background work that this exchange asks for."""
 
 
 class Amendment(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,6 +226,9 @@ class Ask:
     max_messages: int | None = None
     max_tokens: int | None = None
     idempotency_key: str | None = None
+    uncovered: int | None = None
+    """With summaries: the log begins earlier, at the first entry that no summary covers, but not
+    farther back than is needed to have more than so many tokens in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +239,8 @@ class Snapshot:
     the window only.  ``start`` is where the profile's window starts, None if never set.
     ``alternates`` are the inactive choices of replies, by exchange (whole log only).
     ``attempt`` is the exchange recorded under the asked idempotency key, ``last`` the newest one.
-    ``messages`` and ``tokens`` count the whole active log.
+    ``messages`` and ``tokens`` count the whole active log.  ``changes`` counts how often a message
+    was superseded, activated or edited.  ``stalled``: the last attempt to summarise has failed.
     """
 
     exists: bool = False
@@ -247,6 +256,9 @@ class Snapshot:
     attempt: Exchange | None = None
     messages: int = 0
     tokens: int = 0
+    summary: Summary | None = None
+    changes: int = 0
+    stalled: bool = False
 
     @property
     def end(self) -> Position:
@@ -266,6 +278,7 @@ class Session:
     ttl: int
     created_at: float
     last_active_at: float
+    summary: Summary | None = None
 
 
 @dataclass(frozen=True, slots=True)

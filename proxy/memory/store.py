@@ -23,6 +23,8 @@ from proxy.memory.model import (
     Snapshot,
     State,
 )
+from proxy.memory.summary import Summary
+from proxy.memory.work import Due, Work
 
 
 class StoreError(Exception):
@@ -116,7 +118,79 @@ class Archive(Protocol):
         ...
 
 
-class Store(Memory, Archive, Protocol):
+class Summaries(Protocol):
+    """Implemented by every store.  All methods raise StoreError.
+
+    A commit that supersedes or activates a message drops, in the same instant, every version that
+    covers its place: the newest of the others is the summary then.
+    """
+
+    async def summaries(self, key: SessionKey) -> Sequence[Summary]:
+        """The versions that are kept, newest first; the first is the one in force."""
+        ...
+
+    async def put_summary(
+        self, key: SessionKey, summary: Summary, after: int, changes: int | None
+    ) -> bool:
+        """Make this the session's summary, its version one above ``after``; False: not done.
+
+        Only if the version in force is ``after`` (0: there is none), the session exists, and, but
+        for None, its count of ``changes`` is still this one.  The session is not stalled any more.
+        """
+        ...
+
+    async def drop_summaries(self, key: SessionKey) -> bool:
+        """Forget all versions; False if there were none."""
+        ...
+
+    async def stall(self, key: SessionKey) -> None:
+        """Mark that the turns behind the window could not be summarised: see Snapshot.stalled."""
+        ...
+
+
+class Queue(Protocol):
+    """Implemented by every store.  All methods raise StoreError; ``now`` is in Unix seconds.
+
+    ``Commit.due`` enqueues with the commit itself, all or nothing (in a Redis Cluster, where the
+    queue lives in another slot: before it, so that nothing is forgotten).
+    """
+
+    async def enqueue(self, key: SessionKey, due: Due) -> None:
+        """Ask for work.
+
+        A new piece is due as ``due`` says, and one that waits as the latest ``due`` says; but one
+        that has failed keeps its time, and one that is held stays held: ``finish`` minds it.
+        """
+        ...
+
+    async def waiting(self, now: float, limit: int) -> Sequence[Work]:
+        """What is due and not held, the longest overdue first."""
+        ...
+
+    async def claim(self, work: Work, now: float, until: float) -> Work | None:
+        """Hold it ``until`` then; None if it is held, gone, or not due any more."""
+        ...
+
+    async def extend(self, work: Work, until: float) -> bool:
+        """Hold it longer; False if it is not held by this claim any more."""
+        ...
+
+    async def finish(self, work: Work, again: float) -> None:
+        """It is done: forget it; if it was asked for meanwhile, it is due ``again``.
+
+        Without effect if it is not held by this claim any more.
+        """
+        ...
+
+    async def put_off(self, work: Work, due: float, *, failed: bool) -> None:
+        """Let go of it until ``due``; ``failed`` counts as an attempt.
+
+        Without effect if it is not held by this claim any more.
+        """
+        ...
+
+
+class Store(Memory, Archive, Summaries, Queue, Protocol):
     """Everything, and its lifetime."""
 
     name: str

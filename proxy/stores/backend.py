@@ -1,12 +1,14 @@
-"""What every back end is: a store of history, and of the indexes over it."""
+"""What every back end is: a store of history, of what is made from it, and of the work on it."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from proxy.memory.items import Items
 from proxy.memory.store import Store
+from proxy.memory.usage import Meter
 from proxy.recall.index import Index
 
 
-class Backend(Store, Index, Protocol):
-    """A store and an index in one.  Errors of both are StoreError."""
+class Backend(Store, Index, Items, Meter, Protocol):
+    """All contracts in one.  Every method raises StoreError and nothing else."""

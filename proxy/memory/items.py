@@ -1,0 +1,96 @@
+"""Items: JSON values under a namespace and a key, and the contract of where they are kept.
+
+The model is that of LangGraph's store: a namespace is a tuple of labels.  What is learned of people
+is made of items too: facts, profiles, episodes, and the marks that say how far was read.  A *shelf*
+holds the items of one person, or those of a tenant that are nobody's in particular; changes to one
+shelf are atomic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from proxy.memory.model import Page
+
+Namespace = tuple[str, ...]
+
+PEOPLE = "users"
+"""The first label of what belongs to a person; the second is the person's id."""
+
+
+class Shelf(NamedTuple):
+    """Whose items: a person's, or with ``user`` "" the tenant's own."""
+
+    tenant: str
+    user: str = ""
+
+
+class Place(NamedTuple):
+    """Where an item is.  Labels and keys hold no control characters; labels are not empty."""
+
+    namespace: Namespace
+    key: str
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """A value (a JSON object) at its place.
+
+    ``version`` is 1 when it is put for the first time, and one more with each change.  Times are
+    Unix seconds; after ``expires_at`` (None: never) it is not there any more.
+    """
+
+    namespace: Namespace
+    key: str
+    value: msgspec.Raw
+    version: int
+    created_at: float
+    updated_at: float
+    expires_at: float | None = None
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """An item is put, or, with ``value`` None, deleted.
+
+    ``after`` is the version that it must have (0: it must not exist; None: whatever it has).
+    """
+
+    namespace: Namespace
+    key: str
+    value: bytes | None
+    after: int | None = None
+    expires_at: float | None = None
+
+
+class Items(Protocol):
+    """Implemented by every store.  All methods raise StoreError."""
+
+    async def items_at(self, shelf: Shelf, places: Collection[Place]) -> dict[Place, Item]:
+        """The items at these places, in one round trip; those that are not there are left out."""
+        ...
+
+    async def items(
+        self, shelf: Shelf, prefix: Namespace, after: Place | None, limit: int
+    ) -> Page[Item]:
+        """The items whose namespace begins with ``prefix``, by namespace and key, ascending.
+
+        They begin behind ``after``; the page's ``after`` is not None where there are more.
+        """
+        ...
+
+    async def namespaces(self, shelf: Shelf, prefix: Namespace) -> Sequence[Namespace]:
+        """The namespaces below a prefix that have items, ascending."""
+        ...
+
+    async def change_items(self, shelf: Shelf, changes: Sequence[Change]) -> bool:
+        """Make all changes, or, if one of them finds another version than it must, none: False.
+
+        No place is changed twice in one call.
+        """
+        ...
+
+    async def drop_items(self, shelf: Shelf, prefix: Namespace) -> int:
+        """Delete all items whose namespace begins with ``prefix``; how many there were."""
+        ...

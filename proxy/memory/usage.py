@@ -1,0 +1,48 @@
+"""What background work has cost a tenant, and the contract of where it is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests to a model, those of them that failed, and their tokens."""
+
+    calls: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            calls=self.calls + other.calls,
+            failed=self.failed + other.failed,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+        )
+
+
+class Account(NamedTuple):
+    """What for, and when: ``day`` is YYYY-MM-DD (UTC), ``feature`` is "summary", "facts", …"""
+
+    day: str
+    feature: str
+
+
+class Meter(Protocol):
+    """Implemented by every store.  All methods raise StoreError."""
+
+    async def spend(self, tenant: str, account: Account, spent: Spent) -> None:
+        """Add to what a tenant has spent."""
+        ...
+
+    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[Account, Spent]:
+        """What a tenant has spent on these days, by day and feature."""
+        ...

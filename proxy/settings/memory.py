@@ -8,7 +8,16 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from proxy.settings.sections import Seconds, Secret, Section, upstream_url
+from proxy.settings.sections import Seconds, Secret, Section
+from proxy.settings.written import (
+    EpisodesSettings,
+    FactsSettings,
+    InstructionsSettings,
+    ProfileMemorySettings,
+    SummarySettings,
+    ToolsSettings,
+    UrlOrNothing,
+)
 
 SectionT = TypeVar("SectionT", bound=Section)
 
@@ -19,27 +28,6 @@ def _pattern(text: str) -> str:
     except re.error as error:
         raise ValueError(f"must be a regular expression: {error}") from error
     return text
-
-
-def _url_or_nothing(text: str) -> str:
-    return text and upstream_url(text)
-
-
-class Later(Section):
-    """A part of memory that has its names already and cannot be switched on yet."""
-
-    enabled: bool = False
-
-    @field_validator("enabled", mode="after")
-    @classmethod
-    def _refuse(cls, value: bool) -> bool:
-        if value:
-            raise ValueError(f"memory.{cls.__name__.lower()} is not available in this version")
-        return value
-
-
-class Summary(Later):
-    max_tokens: int = Field(default=1000, ge=1)
 
 
 class Standing(Section):
@@ -56,7 +44,7 @@ class EmbeddingsSettings(Section):
     for_all: ClassVar[bool] = True
 
     model: str = ""
-    url: Annotated[str, AfterValidator(_url_or_nothing)] = ""
+    url: UrlOrNothing = ""
     api_key: Secret | None = None
     dimensions: int = Field(default=0, ge=0, le=8192)
     timeout: Seconds = 0.1
@@ -96,26 +84,6 @@ class RecallSettings(Section):
     embeddings: EmbeddingsSettings = EmbeddingsSettings()
 
 
-class Facts(Later):
-    pass
-
-
-class Profile(Later):
-    pass
-
-
-class Episodes(Later):
-    pass
-
-
-class Instructions(Later):
-    pass
-
-
-class Tools(Later):
-    pass
-
-
 class ProfileSettings(Section):
     """One profile: how memory is made from history.  [memory] is the default one."""
 
@@ -131,13 +99,13 @@ class ProfileSettings(Section):
     block_placement: Literal["merge", "separate"] = "merge"
     max_inline_media_bytes: int = Field(default=65536, ge=0)
     ttl: int = Field(default=0, ge=0)
-    summary: Summary = Summary()
+    summary: SummarySettings = SummarySettings()
     recall: RecallSettings = RecallSettings()
-    facts: Facts = Facts()
-    profile: Profile = Profile()
-    episodes: Episodes = Episodes()
-    instructions: Instructions = Instructions()
-    tools: Tools = Tools()
+    facts: FactsSettings = FactsSettings()
+    profile: ProfileMemorySettings = ProfileMemorySettings()
+    episodes: EpisodesSettings = EpisodesSettings()
+    instructions: InstructionsSettings = InstructionsSettings()
+    tools: ToolsSettings = ToolsSettings()
 
 
 def inherit(base: SectionT, over: SectionT) -> SectionT:

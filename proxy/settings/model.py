@@ -20,6 +20,7 @@ from proxy.settings.sections import (
     TenancySettings,
     UpstreamSettings,
 )
+from proxy.settings.written import BackgroundSettings
 
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
@@ -53,6 +54,7 @@ class Settings(BaseSettings):
     store: StoreSettings = StoreSettings()
     spool: SpoolSettings = SpoolSettings()
     tenancy: TenancySettings = TenancySettings()
+    background: BackgroundSettings = BackgroundSettings()
     memory: ProfileSettings = ProfileSettings()
     profiles: dict[ProfileName, ProfileSettings] = Field(default_factory=dict)
     clients: tuple[ClientSettings, ...] = ()

@@ -89,12 +89,16 @@ class Environment(EnvSettingsSource):
         return found
 
     def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
-        """Lists are JSON.  What is none stays text: that is told with all other mistakes."""
+        """Lists are JSON, and tables that are values, not sections.
+
+        What is neither stays text: that is told with all other mistakes.
+        """
         try:
             decoded = super().decode_complex_value(field_name, field, value)
         except ValueError:
             return value
-        return decoded if isinstance(decoded, list) else value
+        wanted = list if field_name != "parameters" else dict
+        return decoded if isinstance(decoded, wanted) else value
 
 
 class ConfigFile(TomlConfigSettingsSource):

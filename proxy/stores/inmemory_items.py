@@ -1,0 +1,105 @@
+"""Items and usage in memory: what the contracts mean, in the plainest words; the oracle of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import msgspec
+
+from proxy.memory.items import Change, Item, Namespace, Place, Shelf
+from proxy.memory.model import Page
+from proxy.memory.usage import Account, Spent
+from proxy.stores.shelf import page_of, within
+
+
+class InMemoryItems:
+    """See :class:`proxy.memory.items.Items`.  ``clock`` gives Unix seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._time = clock
+        self._items: dict[Shelf, dict[Place, Item]] = {}
+
+    async def items_at(self, shelf: Shelf, places: Collection[Place]) -> dict[Place, Item]:
+        held = self._held(shelf)
+        return {place: held[place] for place in places if place in held}
+
+    async def items(
+        self, shelf: Shelf, prefix: Namespace, after: Place | None, limit: int
+    ) -> Page[Item]:
+        held = self._held(shelf)
+        places = sorted(place for place in held if within(place.namespace, prefix))
+        behind = [place for place in places if after is None or place > after]
+        return page_of([held[place] for place in behind[: limit + 1]], limit)
+
+    async def namespaces(self, shelf: Shelf, prefix: Namespace) -> Sequence[Namespace]:
+        found = {place.namespace for place in self._held(shelf)}
+        return sorted(namespace for namespace in found if within(namespace, prefix))
+
+    async def change_items(self, shelf: Shelf, changes: Sequence[Change]) -> bool:
+        held = self._held(shelf)
+        before = [held.get(Place(change.namespace, change.key)) for change in changes]
+        for change, old in zip(changes, before, strict=True):
+            if change.after is not None and change.after != (old.version if old else 0):
+                return False
+        for change, old in zip(changes, before, strict=True):
+            place = Place(change.namespace, change.key)
+            if change.value is None:
+                held.pop(place, None)
+            else:
+                held[place] = _item(change, change.value, old, self._time())
+        return True
+
+    async def drop_items(self, shelf: Shelf, prefix: Namespace) -> int:
+        held = self._held(shelf)
+        gone = [place for place in held if within(place.namespace, prefix)]
+        for place in gone:
+            del held[place]
+        return len(gone)
+
+    def _held(self, shelf: Shelf) -> dict[Place, Item]:
+        """The shelf, without what has expired."""
+        now = self._time()
+        held = self._items.setdefault(shelf, {})
+        for place in [p for p, item in held.items() if (item.expires_at or now + 1) <= now]:
+            del held[place]
+        return held
+
+    def _move_items(self, old: str, new: str) -> None:
+        """Hand a tenant's items to another; what is at a place already stays, and so does ours."""
+        for shelf in [shelf for shelf in self._items if shelf.tenant == old != new]:
+            here, there = self._held(shelf), self._held(Shelf(new, shelf.user))
+            for place in [place for place in here if place not in there]:
+                there[place] = here.pop(place)
+
+
+class InMemoryMeter:
+    """See :class:`proxy.memory.usage.Meter`."""
+
+    def __init__(self) -> None:
+        self._spent: dict[str, dict[Account, Spent]] = {}
+
+    async def spend(self, tenant: str, account: Account, spent: Spent) -> None:
+        accounts = self._spent.setdefault(tenant, {})
+        accounts[account] = accounts.get(account, Spent()) + spent
+
+    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[Account, Spent]:
+        accounts = self._spent.get(tenant, {})
+        return {account: spent for account, spent in accounts.items() if account.day in days}
+
+    def _move_spent(self, old: str, new: str) -> None:
+        """Add what a tenant has spent to another's."""
+        accounts = self._spent.setdefault(new, {})
+        for account, spent in self._spent.pop(old, {}).items() if old != new else ():
+            accounts[account] = accounts.get(account, Spent()) + spent
+
+
+def _item(change: Change, value: bytes, old: Item | None, now: float) -> Item:
+    return Item(
+        namespace=change.namespace,
+        key=change.key,
+        value=msgspec.Raw(value),
+        version=old.version + 1 if old else 1,
+        created_at=old.created_at if old else now,
+        updated_at=now,
+        expires_at=change.expires_at,
+    )

@@ -18,17 +18,24 @@ from proxy.memory.model import (
     Snapshot,
     State,
 )
+from proxy.memory.summary import Summary
 from proxy.recall.index import Owner
 from proxy.stores.inmemory_index import InMemoryIndex
+from proxy.stores.inmemory_items import InMemoryItems
+from proxy.stores.inmemory_usage import InMemoryMeter
+from proxy.stores.inmemory_work import InMemoryQueue
 from proxy.stores.ledger import Ledger
 from proxy.stores.places import read_cursor, rehomed, sessions_cursor
 
 
-class InMemoryStore(InMemoryIndex):
+class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     """Everything in dicts.  ``clock`` gives Unix seconds, for expiry alone."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        super().__init__(clock)
+        InMemoryIndex.__init__(self, clock)
+        InMemoryItems.__init__(self, clock)
+        InMemoryMeter.__init__(self)
+        InMemoryQueue.__init__(self)
         self.name = "memory://"
         self._clock = clock
         self._ledgers: dict[SessionKey, Ledger] = {}
@@ -47,6 +54,9 @@ class InMemoryStore(InMemoryIndex):
         self._ledgers.clear()
         self._expiry.clear()
         self._shelves.clear()
+        self._items.clear()
+        self._spent.clear()
+        self._pieces.clear()
 
     # Memory
 
@@ -78,12 +88,35 @@ class InMemoryStore(InMemoryIndex):
         if outcome == "recorded":
             self._ledgers[key] = ledger
             self._slide(key, ledger)
+            for due in commit.due:
+                self._enqueue(key, due)
         return outcome
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> None:
         ledger = self._find(key)
         if ledger:
             ledger.amend(amendment)
+
+    # Summaries
+
+    async def summaries(self, key: SessionKey) -> Sequence[Summary]:
+        ledger = self._find(key)
+        return tuple(ledger.versions) if ledger else ()
+
+    async def put_summary(
+        self, key: SessionKey, summary: Summary, after: int, changes: int | None
+    ) -> bool:
+        ledger = self._find(key)
+        return ledger is not None and ledger.put_summary(summary, after, changes)
+
+    async def drop_summaries(self, key: SessionKey) -> bool:
+        ledger = self._find(key)
+        return ledger is not None and ledger.drop_summaries()
+
+    async def stall(self, key: SessionKey) -> None:
+        ledger = self._find(key)
+        if ledger:
+            ledger.stalled = True
 
     # Archive
 
@@ -131,6 +164,7 @@ class InMemoryStore(InMemoryIndex):
         if ledger and ledger.owner:
             await self.drop_session(Owner(key.tenant, user=ledger.owner), key.session)
         self._drop(key)
+        self._forget_work(*key)
         return ledger is not None
 
     async def move(self, old: str, new: str) -> int:
@@ -143,6 +177,9 @@ class InMemoryStore(InMemoryIndex):
             await self.drop(Owner(new, user=self._ledgers[rehomed(key, new)].owner or ""))
         if old != new:
             self._drop_tenant(old)
+            self._forget_work(old)
+            self._move_items(old, new)
+            self._move_spent(old, new)
         return len(free)
 
     # Expiry
@@ -171,4 +208,5 @@ def _describe(key: SessionKey, ledger: Ledger) -> Session:
         ttl=ledger.ttl,
         created_at=ledger.created_at,
         last_active_at=ledger.last_active_at,
+        summary=ledger.summary,
     )

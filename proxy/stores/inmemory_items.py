@@ -1,14 +1,13 @@
-"""Items and usage in memory: what the contracts mean, in the plainest words; the oracle of others."""
+"""Items in memory: what the contract means, in the plainest words; the oracle of the others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
 from proxy.memory.items import Change, Item, Namespace, Place, Shelf
 from proxy.memory.model import Page
-from proxy.memory.usage import Account, Spent
 from proxy.stores.shelf import page_of, within
 
 
@@ -60,37 +59,17 @@ class InMemoryItems:
         """The shelf, without what has expired."""
         now = self._time()
         held = self._items.setdefault(shelf, {})
-        for place in [p for p, item in held.items() if (item.expires_at or now + 1) <= now]:
-            del held[place]
+        for place, item in list(held.items()):
+            if item.expires_at is not None and item.expires_at <= now:
+                del held[place]
         return held
 
     def _move_items(self, old: str, new: str) -> None:
         """Hand a tenant's items to another; what is at a place already stays, and so does ours."""
-        for shelf in [shelf for shelf in self._items if shelf.tenant == old != new]:
+        for shelf in [shelf for shelf in self._items if shelf.tenant == old]:
             here, there = self._held(shelf), self._held(Shelf(new, shelf.user))
             for place in [place for place in here if place not in there]:
                 there[place] = here.pop(place)
-
-
-class InMemoryMeter:
-    """See :class:`proxy.memory.usage.Meter`."""
-
-    def __init__(self) -> None:
-        self._spent: dict[str, dict[Account, Spent]] = {}
-
-    async def spend(self, tenant: str, account: Account, spent: Spent) -> None:
-        accounts = self._spent.setdefault(tenant, {})
-        accounts[account] = accounts.get(account, Spent()) + spent
-
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[Account, Spent]:
-        accounts = self._spent.get(tenant, {})
-        return {account: spent for account, spent in accounts.items() if account.day in days}
-
-    def _move_spent(self, old: str, new: str) -> None:
-        """Add what a tenant has spent to another's."""
-        accounts = self._spent.setdefault(new, {})
-        for account, spent in self._spent.pop(old, {}).items() if old != new else ():
-            accounts[account] = accounts.get(account, Spent()) + spent
 
 
 def _item(change: Change, value: bytes, old: Item | None, now: float) -> Item:

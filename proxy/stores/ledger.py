@@ -26,6 +26,7 @@ from proxy.memory.model import (
     State,
     WindowMove,
 )
+from proxy.memory.summary import MOST_VERSIONS, Summary
 from proxy.stores.places import (
     FIRST_SEQ,
     Span,
@@ -78,6 +79,10 @@ class Ledger:
     records: dict[str, Record] = field(default_factory=dict)
     windows: dict[str, Position] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
+    versions: list[Summary] = field(default_factory=list)
+    """Of the summary, the newest first."""
+    changes: int = 0
+    stalled: bool = False
 
     # Reading
 
@@ -135,13 +140,16 @@ class Ledger:
             attempt=attempt.value if attempt else None,
             messages=len(log),
             tokens=self.tokens,
+            summary=self.summary,
+            changes=self.changes,
+            stalled=self.stalled,
         )
 
     def _window(self, log: list[Line], start: Position | None, ask: Ask) -> list[Line]:
         if not log:
             return []
-        backwards = ((x.entry.position.turn, x.entry.card.tokens) for x in reversed(log))
-        first = begins_at(backwards, start, log[-1].entry.position.turn, ask)
+        backwards = [(x.entry.position.turn, x.entry.card.tokens) for x in reversed(log)]
+        first = begins_at(lambda: backwards, start, backwards[0][0], ask, self.summary)
         last = self.lines_of(self.last) if self.last else []
         others = {line.entry.position.turn for line in last if line.active}
         return [line for line in log if shown(line.entry.position.turn, first, others)]
@@ -207,8 +215,11 @@ class Ledger:
     def _set(self, messages: tuple[str, ...], active: bool) -> None:
         for message in messages:
             line = self.find(message)
-            if line:
+            if line and line.active != active:
                 line.active = active
+                self.changes += 1
+                position = line.entry.position
+                self.versions = [x for x in self.versions if not x.covers(position)]
 
     def _append(self, exchange: Exchange, drafts: tuple[Draft, ...]) -> None:
         self.records[exchange.id] = Record(exchange, Span(self.next, exchange.size))
@@ -246,3 +257,23 @@ class Ledger:
 
     def ids(self, exchange: str) -> tuple[str, ...]:
         return tuple(line.entry.card.id for line in self.lines_of(exchange))
+
+    # Summaries
+
+    @property
+    def summary(self) -> Summary | None:
+        return self.versions[0] if self.versions else None
+
+    def put_summary(self, summary: Summary, after: int, changes: int | None) -> bool:
+        in_force = self.summary.version if self.summary else 0
+        if in_force != after or changes not in (None, self.changes):
+            return False
+        put = msgspec.structs.replace(summary, version=after + 1)
+        self.versions = [put, *self.versions][:MOST_VERSIONS]
+        self.stalled = False
+        return True
+
+    def drop_summaries(self) -> bool:
+        there = bool(self.versions)
+        self.versions, self.stalled = [], False
+        return there

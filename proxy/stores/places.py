@@ -5,12 +5,14 @@ Pure.  Knows the domain values and no back end.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from itertools import takewhile
 from typing import NamedTuple
 
 import msgspec
 
 from proxy.memory.model import Ask, Card, Commit, Exchange, Position, SessionKey
+from proxy.memory.summary import Summary
 
 FIRST_SEQ = 1
 """Sequence numbers start here, so that ``BEGINNING`` lies before every message."""
@@ -63,21 +65,38 @@ def is_choice(card: Card) -> bool:
 
 
 def begins_at(
-    active: Iterable[tuple[int, int]], start: Position | None, newest: int, ask: Ask
+    backwards: Callable[[], Iterable[tuple[int, int]]],
+    start: Position | None,
+    newest: int,
+    ask: Ask,
+    summary: Summary | None,
 ) -> int:
     """The turn that a bounded log begins with.
 
-    ``active`` yields (turn, tokens) of the active log from its end backwards, and is read no
-    further than needed.  ``newest`` is the last turn of the log.
+    ``backwards`` gives (turn, tokens) of the active log from its end, each time anew; it is read no
+    further than needed.  ``newest`` is the last turn of the log, ``summary`` the one in force.
     """
-    if start is not None:
-        return min(start.turn, newest)
-    if ask.max_messages is None and ask.max_tokens is None:
+    if start is None:
+        first = _reaching(backwards(), ask.max_messages, ask.max_tokens)
+    else:
+        first = min(start.turn, newest)
+    covered = summary.until[0] if summary else 0
+    if ask.uncovered is None or covered >= first:
+        return first
+    rest = takewhile(lambda entry: entry[0] > covered, backwards())
+    return min(first, max(covered, _reaching(rest, None, ask.uncovered)))
+
+
+def _reaching(
+    backwards: Iterable[tuple[int, int]], max_messages: int | None, max_tokens: int | None
+) -> int:
+    """The turn at which there are more than so many messages or tokens, 0 if there never are."""
+    if max_messages is None and max_tokens is None:
         return 0
     messages = tokens = 0
-    for turn, size in active:
+    for turn, size in backwards:
         messages, tokens = messages + 1, tokens + size
-        if _exceeds(messages, ask.max_messages) or _exceeds(tokens, ask.max_tokens):
+        if _exceeds(messages, max_messages) or _exceeds(tokens, max_tokens):
             return turn
     return 0
 

@@ -1,0 +1,74 @@
+"""What is known of a person, and of how to answer, as it goes into a prompt.
+
+``look`` is the only I/O, begun while the session is being loaded; what fits is chosen afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from proxy.memory.model import Recalled
+from proxy.settings import ProfileSettings
+
+CountText = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of memory: its kind, what it says of itself, its lines, and where they are from.
+
+    Kinds are "instructions" (for the system message), "profile", "facts", "episodes" (for the last
+    user message).  ``tokens`` is the cost of the whole block with its tags, as counted by the
+    ``count`` that chose it.
+    """
+
+    kind: str
+    note: str
+    lines: str
+    tokens: int
+    sources: tuple[Recalled, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What goes into one prompt.  ``tail`` in the order in which it is to stand there."""
+
+    instructions: Block | None = None
+    tail: tuple[Block, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.instructions is not None or bool(self.tail)
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """What a look has found: short extracts that are kept beside the items, as they are stored."""
+
+    settings: ProfileSettings
+    facts: bytes | None = None
+    profile: bytes | None = None
+    episodes: bytes | None = None
+    instructions: bytes | None = None
+    errors: tuple[str, ...] = field(default=())
+
+
+class Knowledge(Protocol):
+    """What the gateway asks."""
+
+    def wanted(self, settings: ProfileSettings) -> bool:
+        """Does the profile have anything that is learned?"""
+        ...
+
+    async def look(self, tenant: str, user: str | None, settings: ProfileSettings) -> Cards:
+        """One round trip to each shelf.  Raises StoreError."""
+        ...
+
+    def choose(self, cards: Cards, question: str, budget: int, count: CountText) -> Known:
+        """What fits into ``budget`` tokens and each feature's own ``max_tokens``; pure, fast.
+
+        Instructions first, then the profile, then the facts that fit the question best (all of
+        them, if all fit), then episodes like the question.
+        """
+        ...

@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 
 from proxy.admin.parts import AdminParts
 from proxy.admin.routes import admin_routes
+from proxy.assembly import embedder_of, filler_of, nearness_of, store_of, tenancy_of, upstream_of
 from proxy.chat import jsontext
 from proxy.chat.message import read_message, text_of
 from proxy.chat.tokens import Tokenizers
@@ -23,32 +24,27 @@ from proxy.cors import Application, Cors
 from proxy.errors import ProxyError, missing_v1, not_found
 from proxy.gateway.call import Scope
 from proxy.gateway.conversation import Conversations
-from proxy.gateway.embeddings import RemoteEmbedder
+from proxy.gateway.exchange import Means
 from proxy.gateway.gateway import Gateway
+from proxy.gateway.knowing import Knowing, NothingKnown
 from proxy.gateway.passage import Passage
 from proxy.gateway.preview import Preview
 from proxy.gateway.reminder import Reminding
 from proxy.gateway.rerender import rerender
 from proxy.gateway.routes import misses_v1, route
-from proxy.gateway.tenancy import Client, Tenancy
 from proxy.memory.planner import Planner
 from proxy.memory.recorder import Recorder
 from proxy.memory.spool import Spool
-from proxy.recall.embedding import Embedder
-from proxy.recall.filler import Filler
 from proxy.recall.follower import Follower
 from proxy.recall.indexer import Indexer, nobody
-from proxy.recall.nearness import Nearness
 from proxy.recall.recaller import Recaller
 from proxy.recall.remembrance import Remembrance
-from proxy.recall.universal import UniversalEmbedder
-from proxy.settings import ClientSettings, Settings
-from proxy.stores import open_store
+from proxy.settings import Settings
 from proxy.stores.backend import Backend
 from proxy.telemetry import Telemetry
 from proxy.wire.body import Receive
 from proxy.wire.relay import Delivery, Send
-from proxy.wire.upstream import Upstream, UpstreamOptions, open_upstream
+from proxy.wire.upstream import Upstream
 
 INDEXING = 5.0
 """Seconds that indexing may take at the end; what is left is done at the next start."""
@@ -95,7 +91,7 @@ class MemoryProxy:
         The recorder is closed before the store: what is still being written has to get there.
         """
         async with AsyncExitStack() as opened:
-            store, upstream = _store(self._settings), _upstream(self._settings)
+            store, upstream = store_of(self._settings), upstream_of(self._settings)
             await store.open()
             opened.push_async_callback(store.close)
             await upstream.open()
@@ -112,8 +108,8 @@ class MemoryProxy:
         settings, telemetry, tokenizers = self._settings, self._telemetry, Tokenizers()
         await asyncio.to_thread(tokenizers.warm)  # half a second that no request should wait for
         spool = Spool(Path(settings.spool.path), store.name, settings.spool.max_bytes)
-        embedder = await _embedder(settings, upstream, opened)
-        filler = _filler(store, embedder, opened)
+        embedder = await embedder_of(settings, upstream, opened)
+        filler = filler_of(store, embedder, opened)
         indexer = Indexer(store, store, text_of, time.time, filler.wanted if filler else nobody)
         follower = Follower(indexer, time.monotonic, telemetry.indexed)
         follower.open()
@@ -129,14 +125,18 @@ class MemoryProxy:
         )
         await recorder.open()
         opened.push_async_callback(recorder.close, settings.server.shutdown_timeout)
-        tenancy = _tenancy(settings)
+        tenancy = tenancy_of(settings)
         passage = Passage(upstream, tenancy, telemetry)
-        nearness = _nearness(settings, store, embedder, opened)
+        nearness = nearness_of(settings, store, embedder, opened)
         recaller = Recaller(store, store, follower, text_of, time.time, nearness)
-        reminding = Reminding(recaller, telemetry)
-        conversations = Conversations(
-            settings, passage, recorder, reminding, tokenizers.counter_for, telemetry
+        means = Means(
+            recorder=recorder,
+            reminding=Reminding(recaller, telemetry),
+            knowing=Knowing(NothingKnown()),
+            counter=tokenizers.counter_for,
+            telemetry=telemetry,
         )
+        conversations = Conversations(settings, passage, means)
         app.router.routes += admin_routes(
             AdminParts(
                 settings=settings,
@@ -144,7 +144,7 @@ class MemoryProxy:
                 store=store,
                 spool=spool,
                 tenants=tenancy,
-                preview=Preview(settings, recorder, reminding, tokenizers.counter_for, telemetry),
+                preview=Preview(settings, means),
                 remembrance=Remembrance(recaller, indexer),
                 on_recorded=follower.recorded,
                 read_message=read_message,
@@ -152,99 +152,12 @@ class MemoryProxy:
                 counter_name=lambda: tokenizers.counter_for(None).name,
                 fields=jsontext.fields,
                 items=jsontext.items,
+                decode=jsontext.shallow,
+                shelves=store,
+                meter=store,
             )
         )
         self._gateway = Gateway(settings, tenancy, passage, conversations, telemetry)
-
-
-def _store(settings: Settings) -> Backend:
-    return open_store(
-        settings.store.url,
-        timeout=settings.store.timeout,
-        commit_timeout=settings.store.commit_limit,
-        wait_replicas=settings.store.wait_replicas,
-    )
-
-
-def _upstream(settings: Settings, url: str = "") -> Upstream:
-    """A client of the upstream, or in the same way of another API."""
-    chosen = settings.upstream
-    options = UpstreamOptions(
-        url=url or chosen.url,
-        connect_timeout=chosen.connect_timeout,
-        read_timeout=chosen.read_timeout,
-        trust_env=chosen.trust_env,
-        ca_file=chosen.ca_file,
-        proxy=chosen.proxy,
-    )
-    return open_upstream(chosen.client, options)
-
-
-async def _embedder(
-    settings: Settings, upstream: Upstream, opened: AsyncExitStack
-) -> Embedder | None:
-    """What makes recall's vectors; None where words alone count."""
-    chosen = settings.memory.recall.embeddings
-    if not chosen.model:
-        return None
-    if chosen.local:
-        local = UniversalEmbedder()
-        await local.open()
-        opened.push_async_callback(local.close)
-        return local
-    key = chosen.api_key
-    if chosen.url:
-        upstream = _upstream(settings, chosen.url)
-        await upstream.open()
-        opened.push_async_callback(upstream.close)
-    else:
-        key = key or settings.upstream.api_key
-    secret = key.get_secret_value() if key else None
-    return RemoteEmbedder(upstream, chosen.model, chosen.dimensions, secret)
-
-
-def _filler(store: Backend, embedder: Embedder | None, opened: AsyncExitStack) -> Filler | None:
-    if embedder is None:
-        return None
-    filler = Filler(store, store, embedder, text_of, time.time)
-    filler.open()
-    opened.push_async_callback(filler.close)
-    return filler
-
-
-def _nearness(
-    settings: Settings, store: Backend, embedder: Embedder | None, opened: AsyncExitStack
-) -> Nearness | None:
-    if embedder is None:
-        return None
-    profiles = (settings.memory, *settings.profiles.values())
-    half = min(profile.recall.timeout for profile in profiles) / 2
-    patience = min(half, settings.memory.recall.embeddings.timeout)
-    nearness = Nearness(store, embedder, patience)
-    opened.push_async_callback(nearness.close)
-    return nearness
-
-
-def _tenancy(settings: Settings) -> Tenancy:
-    clients = [_client(chosen) for chosen in settings.clients]
-    upstream_key, admin_key = settings.upstream.api_key, settings.server.admin_key
-    return Tenancy(
-        settings.tenancy.mode,
-        clients,
-        upstream_key.get_secret_value() if upstream_key else None,
-        admin_key.get_secret_value() if admin_key else None,
-    )
-
-
-def _client(chosen: ClientSettings) -> Client:
-    secret = chosen.signing_secret
-    return Client(
-        chosen.name,
-        chosen.key_sha256,
-        chosen.profiles,
-        chosen.allowed_paths,
-        secret.get_secret_value().encode() if secret else None,
-    )
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:

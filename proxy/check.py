@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from proxy.assembly import store_of, upstream_of, upstream_options
 from proxy.gateway.profile import reserved_tokens
 from proxy.memory.store import StoreError
 from proxy.settings import ProfileSettings, Settings
-from proxy.stores import open_store
 from proxy.stores.address import read_address
-from proxy.wire.upstream import UpstreamError, UpstreamOptions, open_upstream
+from proxy.wire.upstream import UpstreamError
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -42,13 +42,7 @@ async def findings(settings: Settings) -> list[Finding]:
 
 
 async def store(settings: Settings) -> Finding:
-    limits = settings.store
-    memory = open_store(
-        limits.url,
-        timeout=limits.timeout,
-        commit_timeout=limits.commit_limit,
-        wait_replicas=limits.wait_replicas,
-    )
+    memory = store_of(settings)
     try:
         await memory.open()
         await memory.ping()
@@ -62,7 +56,7 @@ async def store(settings: Settings) -> Finding:
 async def upstream(settings: Settings) -> Finding:
     """Any answer will do: without the clients' keys a 401 is what a healthy upstream says."""
     try:
-        client = open_upstream(settings.upstream.client, upstream_options(settings))
+        client = upstream_of(settings)
     except (ValueError, OSError) as error:
         return Finding("problem", "upstream", f"cannot be set up: {error}")
     headers = [(b"Accept", b"application/json"), (b"User-Agent", b"memory-proxy")]
@@ -83,19 +77,6 @@ async def upstream(settings: Settings) -> Finding:
         return Finding("problem", "upstream", text)
     note = " (it wants a key, which clients send)" if reply.status in (401, 403) else ""
     return Finding("ok", "upstream", f"{where} answers with {reply.status}{note}")
-
-
-def upstream_options(settings: Settings) -> UpstreamOptions:
-    """Raises ValueError where no request could ever succeed."""
-    chosen = settings.upstream
-    return UpstreamOptions(
-        url=chosen.url,
-        connect_timeout=chosen.connect_timeout,
-        read_timeout=chosen.read_timeout,
-        trust_env=chosen.trust_env,
-        ca_file=chosen.ca_file,
-        proxy=chosen.proxy,
-    )
 
 
 def spool(settings: Settings) -> Finding:

@@ -43,6 +43,7 @@ class Telemetry:
         self._answers: dict[tuple[Route, int, str], Callable[[], None]] = {}
         self._outcomes: dict[str, Callable[[], None]] = {}
         self._make_counters()
+        self._make_counters_of_the_background()
         self._make_histograms()
         self._make_gauges()
 
@@ -69,6 +70,30 @@ class Telemetry:
             "memory_quarantined", "Spooled exchanges that cannot be replayed and are kept."
         )
 
+    def _make_counters_of_the_background(self) -> None:
+        self._calls = self._counter(
+            "memory_background_calls",
+            "Requests to models that write memory, by what came of them (done, refused, failed).",
+            "feature",
+            "outcome",
+        )
+        self._read = self._counter(
+            "memory_background_input_tokens", "Tokens that these models read.", "feature"
+        )
+        self._written = self._counter(
+            "memory_background_output_tokens", "Tokens that these models wrote.", "feature"
+        )
+        self._jobs = self._counter(
+            "memory_background_jobs",
+            "Work in the background, by what became of it (finished, refused, failed, put_off, "
+            "lost).",
+            "kind",
+            "outcome",
+        )
+        self._empty = self._counter(
+            "memory_extraction_empty", "Times that nothing was learned from what held something."
+        )
+
     def _make_histograms(self) -> None:
         self.loaded = self._histogram(
             "memory_load_seconds", "Time to load a session's snapshot.", _STORE_SECONDS
@@ -82,6 +107,11 @@ class Telemetry:
         self.first_byte = self._histogram(
             "memory_upstream_first_byte_seconds",
             "Time from calling the upstream to the first byte of its body.",
+            _UPSTREAM_SECONDS,
+        )
+        self._call_seconds = self._histogram(
+            "memory_background_call_seconds",
+            "Time of a request to a model that writes memory.",
             _UPSTREAM_SECONDS,
         )
 
@@ -130,6 +160,23 @@ class Telemetry:
 
     def cached(self, tokens: int) -> None:
         self._cached.inc(tokens)
+
+    def completed(
+        self, feature: str, outcome: str, seconds: float, input_tokens: int, output_tokens: int
+    ) -> None:
+        """A model was asked to write: ``outcome`` is "done", "refused" or "failed"."""
+        self._calls.labels(feature, outcome).inc()
+        self._call_seconds(seconds)
+        self._read.labels(feature).inc(input_tokens)
+        self._written.labels(feature).inc(output_tokens)
+
+    def worked(self, kind: str, outcome: str) -> None:
+        """What became of a piece of background work."""
+        self._jobs.labels(kind, outcome).inc()
+
+    def learned_nothing(self) -> None:
+        """A model found nothing where there was something to find."""
+        self._empty.inc()
 
     def lost(self) -> None:
         self._lost.inc()

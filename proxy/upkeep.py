@@ -6,13 +6,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from proxy.assembly import store_of
 from proxy.chat.message import text_of
 from proxy.memory.model import SessionKey
 from proxy.recall.history import owner_of, sessions_of
 from proxy.recall.index import Owner
 from proxy.recall.indexer import Indexer
 from proxy.settings import Settings
-from proxy.stores import open_store
 from proxy.stores.backend import Backend
 
 PATIENCE = 60.0
@@ -43,13 +43,7 @@ async def move(settings: Settings, old: str, new: str) -> int:
 
 @asynccontextmanager
 async def _store(settings: Settings) -> AsyncIterator[Backend]:
-    limits = settings.store
-    store = open_store(
-        limits.url,
-        timeout=PATIENCE,
-        commit_timeout=PATIENCE,
-        wait_replicas=limits.wait_replicas,
-    )
+    store = store_of(settings, PATIENCE)
     try:
         await store.open()
         yield store

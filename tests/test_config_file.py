@@ -18,7 +18,7 @@ OPTIONAL = re.compile(r"^#(?=\w+ = |\[)", re.MULTILINE)
 def written(tree: Mapping[str, object], above: str = "") -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in tree.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             found |= written(value, f"{above}{key}.")
         else:
             found[above + key] = tuple(value) if isinstance(value, list) else value

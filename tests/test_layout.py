@@ -21,6 +21,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "__init__": frozenset(),
     "__main__": frozenset({"cli"}),
     "app": None,
+    "assembly": None,
     "cli": None,
     "server": None,
     "check": None,
@@ -28,12 +29,27 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "upkeep": None,
     "cors": frozenset({"wire", "gateway", "errors"}),
     "gateway": frozenset(
-        {"wire", "chat", "memory", "recall", "errors", "telemetry", "logs", "settings"}
+        {"wire", "chat", "memory", "recall", "learning", "errors", "telemetry", "logs", "settings"}
     ),
     "admin": frozenset({"memory", "recall", "errors", "telemetry", "logs", "settings"}),
     "console": frozenset(),
-    "stores": frozenset({"memory.store", "memory.model", "recall.index"}),
+    "stores": frozenset(
+        {
+            "memory.store",
+            "memory.model",
+            "memory.summary",
+            "memory.work",
+            "memory.items",
+            "memory.usage",
+            "recall.index",
+        }
+    ),
     "recall": frozenset({"memory.store", "memory.model"}),
+    "background": frozenset({"wire", "chat", "memory", "errors", "telemetry"}),
+    "summary": frozenset({"background.completion", "background.job", "memory", "settings"}),
+    "learning": frozenset(
+        {"background.completion", "background.job", "memory", "recall", "settings"}
+    ),
     "memory": frozenset(),
     "chat": frozenset(),
     "wire": frozenset({"errors"}),

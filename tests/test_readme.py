@@ -30,7 +30,6 @@ from tests.support.upstream import ScriptedUpstream
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 ADDRESS = "http://127.0.0.1:8080"
-LATER = ("summary", "facts", "profile", "episodes", "instructions", "tools")
 
 
 def table(*head: str) -> list[list[str]]:
@@ -146,12 +145,6 @@ def test_store_urls_are_accepted(row: list[str]) -> None:
     url = code(row[1])[0]
     assert load(None, {"store.url": url}, {}).store.url == url
     assert read_address(url).name
-
-
-@pytest.mark.parametrize("part", LATER)
-def test_what_is_not_built_is_refused(part: str) -> None:
-    with pytest.raises(SettingsError, match="not available in this version"):
-        load(None, {f"memory.{part}.enabled": True}, {})
 
 
 @pytest.mark.parametrize("row", table("the client sends"), ids=lambda row: row[0])

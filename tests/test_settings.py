@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from proxy.settings import Settings, SettingsError, effective, load, without_credentials
 
 DIGEST = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
-LATER = ("summary", "facts", "profile", "episodes", "instructions", "tools")
+WRITTEN = ("summary", "facts", "profile", "episodes", "instructions", "tools")
 
 
 def write(folder: Path, text: str) -> Path:
@@ -147,8 +147,8 @@ def test_every_mistake_of_every_source_is_told_at_once_by_its_own_name(tmp_path:
         [memory]
         max_tokens = -4
         side_requests = ["(", "fine"]
-        [memory.facts]
-        enabled = true
+        [memory.summary]
+        prompt = "no variables"
         [profiles.fast]
         window = "round"
         [profiles.Fast]
@@ -170,7 +170,7 @@ def test_every_mistake_of_every_source_is_told_at_once_by_its_own_name(tmp_path:
         "server.prot",
         "memory.max_tokens",
         "memory.side_requests[0]",
-        "memory.facts.enabled",
+        "memory.summary.prompt",
         "profiles.fast.window",
         "profiles.Fast",
         "upstream.api_key",
@@ -186,12 +186,13 @@ def test_every_mistake_of_every_source_is_told_at_once_by_its_own_name(tmp_path:
     assert str(caught.value).count("\n") == len(told) - 1
 
 
-@pytest.mark.parametrize("part", LATER)
-def test_a_part_that_is_not_built_yet_refuses_only_to_be_enabled(part: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", WRITTEN)
+def test_what_a_model_writes_is_off_until_it_is_switched_on(part: str, tmp_path: Path) -> None:
+    assert not getattr(Settings().memory, part).enabled
     assert load(write(tmp_path, f"[memory.{part}]\nenabled = false\n")) == Settings()
-    assert problems(tmp_path, f"[memory.{part}]\nenabled = true\n") == (
-        f"memory.{part}.enabled: memory.{part} is not available in this version",
-    )
+    chosen = load(write(tmp_path, f"[memory.{part}]\nenabled = true\n[profiles.fast]\n"))
+    assert getattr(chosen.memory, part).enabled
+    assert getattr(chosen.profiles["fast"], part).enabled
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proxy.errors import RawHeaders
+from proxy.memory.items import Items
 from proxy.memory.model import SessionKey
 from proxy.memory.spool import Spool
 from proxy.memory.store import Store
 from proxy.memory.transcript import Count, Said
+from proxy.memory.usage import Meter
 from proxy.recall.found import Found
 from proxy.recall.remembrance import Remembrance
 from proxy.settings import Settings
@@ -90,7 +92,8 @@ class AdminParts:
     ``on_recorded`` is to be told of each session that was written to.
     ``counter`` gives the token count for a model, ``counter_name`` says which tables it uses.
     ``fields`` and ``items`` split a JSON object and list into pieces, bytes untouched, and raise
-    ValueError or RecursionError for anything else.
+    ValueError or RecursionError for anything else; so does ``decode``, which gives a JSON text's
+    value and refuses one that is nested so deeply that functions which recurse could fail.
     """
 
     settings: Settings
@@ -106,3 +109,6 @@ class AdminParts:
     counter_name: Callable[[], str]
     fields: Callable[[bytes], dict[str, bytes]]
     items: Callable[[bytes], list[bytes]]
+    decode: Callable[[bytes], object]
+    shelves: Items
+    meter: Meter

@@ -10,9 +10,11 @@ from proxy.admin.access import Access
 from proxy.admin.context import Context
 from proxy.admin.endpoint import Endpoint, Handler
 from proxy.admin.health import Health
+from proxy.admin.items import StoredItems
 from proxy.admin.messages import Messages
 from proxy.admin.parts import AdminParts
 from proxy.admin.sessions import Sessions
+from proxy.admin.usage import Usage
 from proxy.admin.users import Users
 
 __all__ = ["AdminParts", "admin_routes"]
@@ -23,6 +25,10 @@ EXCHANGE = f"{SESSION}/exchanges/(?P<exchange>[^/]+)"
 
 MEMORIES = "/memory/v1/users/(?P<user>[^/]+)/memories"
 MEMORY = f"{MEMORIES}/(?P<memory>[^/]+)"
+
+ITEMS = "/memory/v1/store/items"
+NAMESPACES = "/memory/v1/store/namespaces"
+USAGE = "/memory/v1/usage"
 
 Table = Mapping[str, Mapping[str, Handler]]
 
@@ -52,6 +58,7 @@ def _memory(parts: AdminParts) -> Table:
     access = Access(parts)
     sessions, messages = Sessions(parts, access), Messages(parts, access)
     context, users = Context(parts, access), Users(parts, access)
+    items, usage = StoredItems(parts, access), Usage(parts, access)
     return {
         SESSIONS: {"GET": sessions.listing},
         SESSION: {"GET": sessions.get, "DELETE": sessions.delete},
@@ -61,5 +68,9 @@ def _memory(parts: AdminParts) -> Table:
         MEMORIES: {"GET": users.listing},
         f"{MEMORIES}/search": {"POST": users.search},
         MEMORY: {"GET": users.get, "DELETE": users.delete},
+        ITEMS: {"PUT": items.put, "GET": items.get, "DELETE": items.delete},
+        f"{ITEMS}/search": {"POST": items.search},
+        NAMESPACES: {"POST": items.namespaces},
+        USAGE: {"GET": usage.report},
         "/memory(?:/.*)?": {},
     }

@@ -1,6 +1,6 @@
-"""The contract of asking a model in the background: what is asked, what comes back, what goes wrong.
+"""The contract of asking a model in the background: what is asked, what comes of it.
 
-Design: such a request never has memory itself, is bounded, counted, and never on the path of a chat.
+Design: such a request has no memory itself, is bounded and counted, and never holds up a chat.
 """
 
 from __future__ import annotations

@@ -22,17 +22,21 @@ class Calls:
         self._by_index: dict[int, Node] = {}
         self._by_id: dict[str, Node] = {}
 
-    def add(self, pieces: object) -> None:
-        for place, piece in enumerate(_objects(pieces)):
-            node = self._find(piece, place)
-            if node is None or _is_another(node, piece):
-                self.nodes.append(node := {})
-            index, id = piece.get("index"), piece.get("id")
-            if isinstance(index, int):
-                self._by_index[index] = node
-            if isinstance(id, str) and id:
-                self._by_id[id] = node
-            grow(node, piece)
+    def add(self, pieces: object) -> list[Node]:
+        """Take the pieces of a delta; the call that each of them went to."""
+        return [self._add(piece, place) for place, piece in enumerate(_objects(pieces))]
+
+    def _add(self, piece: Mapping[str, object], place: int) -> Node:
+        node = self._find(piece, place)
+        if node is None or _is_another(node, piece):
+            self.nodes.append(node := {})
+        index, id = piece.get("index"), piece.get("id")
+        if isinstance(index, int):
+            self._by_index[index] = node
+        if isinstance(id, str) and id:
+            self._by_id[id] = node
+        grow(node, piece)
+        return node
 
     def _find(self, piece: Mapping[str, object], place: int) -> Node | None:
         index, id = piece.get("index"), piece.get("id")

@@ -6,12 +6,9 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from genai_prices.data_snapshot import get_snapshot
-from genai_prices.types import Provider
-
 from proxy.chat import jsontext
+from proxy.chat.catalog import known
 
-_LONGEST_NAME = 200
 _LONGEST_ERROR = 64 * 1024
 
 _TOO_LONG = re.compile(
@@ -31,32 +28,8 @@ _TOO_LONG = re.compile(
 
 @lru_cache(maxsize=512)
 def context_window(model: str | None) -> int | None:
-    """Tokens that a model's prompt and answer may have together, None where it is not known.
-
-    From the price list that genai-prices brings along; the network is not asked.  Names with a
-    vendor before them (``openai/gpt-4o``) are looked up as OpenRouter's, then without the vendor.
-    """
-    if not model or len(model) > _LONGEST_NAME:
-        return None
-    name = model.lower()
-    found = _window(name)
-    if found is None and "/" in name:
-        found = _window(name, at="openrouter") or _window(name.rpartition("/")[2])
-    return found
-
-
-def _window(name: str, at: str | None = None) -> int | None:
-    # Not the snapshot's own lookup: it remembers every name for ever, and names come from clients.
-    providers = get_snapshot().providers
-    for provider in providers:
-        if (provider.id == at) if at else _serves(provider, name):
-            model = provider.find_model(name, all_providers=providers)
-            return model.context_window if model else None
-    return None
-
-
-def _serves(provider: Provider, name: str) -> bool:
-    return provider.model_match is not None and provider.model_match.is_match(name)
+    """Tokens that a model's prompt and answer may have together, None where it is not known."""
+    return next((entry.context_window for entry in known(model) if entry.context_window), None)
 
 
 def too_long(status: int, body: bytes) -> bool:

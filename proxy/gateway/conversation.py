@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from proxy.chat.limits import too_long
 from proxy.chat.request import ChatRequest, parse
-from proxy.chat.tokens import TokenCounter
 from proxy.errors import unknown_profile
 from proxy.gateway.account import Account
 from proxy.gateway.call import Call
-from proxy.gateway.exchange import ChatExchange
+from proxy.gateway.exchange import ChatExchange, Means
 from proxy.gateway.ledger import Ledger
 from proxy.gateway.passage import Outgoing, Passage, answer_headers
 from proxy.gateway.profile import SideRequests
-from proxy.gateway.reminder import Reminding
 from proxy.gateway.scribe import PlainScribe, Scribe, StreamScribe
 from proxy.gateway.situation import Situation
 from proxy.memory.model import SessionKey
-from proxy.memory.recorder import Recorder
 from proxy.settings import ProfileSettings, Settings
-from proxy.telemetry import Telemetry
 from proxy.wire import body as bodies
 from proxy.wire.headers import content_length, get
 from proxy.wire.relay import Presence, relay
@@ -35,17 +30,8 @@ MAX_ERROR = 64 * 1024
 class Conversations:
     """Knows the profiles; makes an exchange of each call."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        passage: Passage,
-        recorder: Recorder,
-        reminding: Reminding,
-        counter: Callable[[str | None], TokenCounter],
-        telemetry: Telemetry,
-    ) -> None:
-        self._settings, self._passage, self._recorder = settings, passage, recorder
-        self._reminding, self._counter, self._telemetry = reminding, counter, telemetry
+    def __init__(self, settings: Settings, passage: Passage, means: Means) -> None:
+        self._settings, self._passage, self._means = settings, passage, means
         self._sides = {
             name: SideRequests(profile.side_requests)
             for name, profile in [("", settings.memory), *settings.profiles.items()]
@@ -77,15 +63,7 @@ class Conversations:
             call.account = Account(situation.key.session, reason=reason)
             await self._passage.forward(call, body)
             return None
-        exchange = ChatExchange(
-            request,
-            body,
-            situation,
-            self._recorder,
-            self._reminding,
-            self._counter(request.model),
-            self._telemetry,
-        )
+        exchange = ChatExchange(request, body, situation, self._means)
         call.account = exchange.account
         await exchange.prepare()
         return exchange
@@ -139,7 +117,7 @@ class Conversations:
 
     def _sent(self, exchange: ChatExchange, reply: Reply, presence: Presence) -> Ledger | None:
         """What the reply is to be recorded in; None if it is not."""
-        self._telemetry.injected(exchange.account.tokens)
+        self._means.telemetry.injected(exchange.account.tokens)
         if encoding(reply.headers) != b"identity":
             exchange.give_up("encoded_body")
         if not 200 <= reply.status < 300:

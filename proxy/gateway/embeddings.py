@@ -10,7 +10,8 @@ import numpy as np
 
 from proxy.recall.embedding import EmbedderError, EmbedderRefused
 from proxy.recall.packing import Array
-from proxy.wire.upstream import RawHeaders, Upstream, UpstreamError
+from proxy.wire.api import bearer, json_headers, refuses
+from proxy.wire.upstream import Upstream, UpstreamError
 
 AT_ONCE = 32
 """Texts in a request of the background."""
@@ -23,9 +24,6 @@ TIMEOUT = 30.0
 
 LARGEST = 1e18
 """A component; the square of one has to be a number too."""
-
-_LATER = frozenset({408, 409, 425, 429})
-"""Statuses below 500 that are about the moment and not about the request."""
 
 
 class _Embedding(msgspec.Struct):
@@ -51,7 +49,7 @@ class RemoteEmbedder:
         timeout: float = TIMEOUT,
     ) -> None:
         self._upstream, self._model, self._dimensions = upstream, model, dimensions
-        self._headers = _headers(key)
+        self._headers = json_headers(bearer(key))
         self._timeout = timeout
 
     def __repr__(self) -> str:
@@ -78,7 +76,7 @@ class RemoteEmbedder:
         raw = msgspec.json.encode(body)
         reply = await self._upstream.send("POST", b"/embeddings", self._headers, raw)
         try:
-            if 400 <= reply.status < 500 and reply.status not in _LATER:
+            if refuses(reply.status):
                 raise EmbedderRefused(f"embeddings: refused with status {reply.status}")
             if reply.status != 200:
                 raise EmbedderError(f"embeddings: answered with status {reply.status}")
@@ -101,14 +99,3 @@ class RemoteEmbedder:
         if not np.abs(rows).max() <= LARGEST:
             raise EmbedderError("embeddings: numbers that no direction has")
         return rows.astype(np.float32)
-
-
-def _headers(key: str | None) -> RawHeaders:
-    headers = [
-        (b"Content-Type", b"application/json"),
-        (b"Accept", b"application/json"),
-        # What is not asked for in plain may come compressed.
-        (b"Accept-Encoding", b"identity"),
-        (b"User-Agent", b"memory-proxy"),
-    ]
-    return [*headers, (b"Authorization", f"Bearer {key}".encode())] if key else headers

@@ -5,21 +5,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from proxy.chat.limits import context_window
+from proxy.chat.message import read_stored
 from proxy.chat.request import ChatRequest
 from proxy.chat.tokens import TokenCounter
 from proxy.errors import memory_unavailable, session_owner_mismatch
 from proxy.gateway.account import Account
-from proxy.gateway.ledger import LARGE, Heading, Ledger, Unplanned
-from proxy.gateway.profile import ask_of, recall_tokens
-from proxy.gateway.reminder import NOTHING, Reminding, wanted_for
-from proxy.gateway.situation import Situation, intent_of, rules_of
-from proxy.memory.compose import Prompt, compose, render
+from proxy.gateway.additions import Additions
+from proxy.gateway.due import due_of
+from proxy.gateway.knowing import Knowing
+from proxy.gateway.ledger import Heading, Ledger, Unplanned
+from proxy.gateway.profile import known_tokens, recall_tokens
+from proxy.gateway.reminder import Reminding, last_user, wanted_for
+from proxy.gateway.room import Room
+from proxy.gateway.situation import Situation, ask_of, intent_of, rules_of
+from proxy.learning.known import Cards, Known
+from proxy.memory.compose import compose, render
 from proxy.memory.model import Snapshot
 from proxy.memory.recorder import Prepared, Recorder
 from proxy.memory.store import StoreError, StoreTimeout
@@ -27,12 +32,20 @@ from proxy.memory.transcript import Outline, outline
 from proxy.recall.found import Found
 from proxy.telemetry import Telemetry
 
-ROOM = 1024
-"""Tokens kept free for an answer whose request sets no limit."""
-
 
 def new_exchange_id() -> str:
     return f"ex_{secrets.token_urlsafe(15)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What every exchange works with.  ``counter`` gives the token counter for a model."""
+
+    recorder: Recorder
+    reminding: Reminding
+    knowing: Knowing
+    counter: Callable[[str | None], TokenCounter]
+    telemetry: Telemetry
 
 
 class ChatExchange:
@@ -42,25 +55,20 @@ class ChatExchange:
     """
 
     def __init__(
-        self,
-        request: ChatRequest,
-        body: bytes,
-        situation: Situation,
-        recorder: Recorder,
-        reminding: Reminding,
-        counter: TokenCounter,
-        telemetry: Telemetry,
+        self, request: ChatRequest, body: bytes, situation: Situation, means: Means
     ) -> None:
-        self._request, self._body, self._situation = request, body, situation
-        self._recorder, self._reminding, self._telemetry = recorder, reminding, telemetry
-        self._counter, self._count = counter, counter.count
+        self._request, self._body, self._situation, self._means = request, body, situation, means
+        self._counter = means.counter(request.model)
         self._began = time.time()
         self._intent = intent_of(situation, self._began)
-        self._rules = rules_of(request, situation)
+        self._rules = rules_of(request, situation, self._counter.count_text)
+        # Evicted turns that no summary covers yet may take the place of all that comes after them.
+        most = situation.profile.max_tokens if self._rules.summarised else None
+        self._room = Room(request, body, self._counter, situation.identity.max_tokens, most)
         self._records = situation.identity.mode in ("on", "write")
         self._prepared: Prepared | None = None
-        self._prompt: Prompt | None = None
-        self._reminder = NOTHING
+        self._adds: Additions | None = None
+        self._cards: Cards | None = None
         self._lessened = False
         self._side = situation.side.matches(request.last_user_text, request.system_text)
         self._id = new_exchange_id()
@@ -74,27 +82,29 @@ class ChatExchange:
         clock = time.perf_counter()
         if self._side:
             self.give_up("side_request")
+        looking = self._means.knowing.begin(self._situation) if self._recalls else None
         try:
             await self._load()
+            self._cards = await looking if looking else None
+            await self._enrich()
         except StoreError as error:
             self._degrade(error)
-        else:
-            await self._fit()
-            await self._remind()
+        finally:
+            if looking is not None:
+                looking.cancel()
         self._take_stock()
         self.account.exchange = self._id if self._records else None
         self.account.duration = time.perf_counter() - clock
-        self._telemetry.loaded(self.account.duration)
+        self._means.telemetry.loaded(self.account.duration)
 
     async def _load(self) -> None:
         situation = self._situation
-        key = situation.identity.idempotency_key
-        ask = ask_of(situation.identity.profile, self._rules.window, key)
-        prepared = await self._recorder.prepare(
+        ask = ask_of(situation, self._rules)
+        prepared = await self._means.recorder.prepare(
             situation.key, ask, self._request.messages, self._intent, self._rules
         )
         self._check(prepared.snapshot)
-        self._prepared, self._prompt = prepared, prepared.planned.prompt
+        self._prepared, self._adds = prepared, Additions(prepared.planned.prompt)
         if prepared.spools:
             self.account.reason = self.account.reason or "spooled"
 
@@ -112,77 +122,92 @@ class ChatExchange:
         self.account.status = "degraded"
         self.account.reason = "store_timeout" if isinstance(error, StoreTimeout) else "store_error"
 
-    async def _fit(self) -> None:
+    # What goes in beside the stored messages
+
+    async def _enrich(self) -> None:
+        adds, prepared = self._adds, self._prepared
+        if adds is None or prepared is None:
+            return
+        await self._fit(adds)
+        if self._recalls:
+            await self._know()
+            await self._remind(prepared)
+
+    async def _fit(self, adds: Additions) -> None:
         """Fit memory to the model's context window, where that is known."""
-        injected = self._prompt.injected.tokens if self._prompt else 0
-        room = await self._room(injected) if injected else None
-        if room is not None and injected > room:
+        room = await self._room.in_context(adds.tokens) if adds.tokens else None
+        if room is not None and adds.tokens > room:
             self._narrow(room, hard=False)
             self.account.reason = "context_trimmed"
 
-    async def _room(self, wanted: int) -> int | None:
-        """Tokens that may be injected, None if there is room enough for those that are wanted.
+    async def _know(self) -> None:
+        """Add what is known of the person and of how to answer."""
+        if self._cards is not None and self._adds is not None:
+            most = known_tokens(self._situation.profile)
+            known = self._chosen(await self._room.left(most, self._adds.tokens))
+            self._adds = replace(self._adds, known=known)
 
-        A request has fewer tokens than bytes: only near the limit it is worth counting them.
-        """
-        window, answer = context_window(self._request.model), self._request.max_output or ROOM
-        if window is None or wanted + len(self._body) + answer <= window:
-            return None
-        return max(0, window - answer - await self._tokens_said())
+    def _chosen(self, budget: int) -> Known:
+        if self._cards is None or budget <= 0 or self._adds is None:
+            return Known()
+        messages = self._messages(self._adds)
+        at = last_user(messages)
+        question = read_stored(messages[at]).text if at is not None else ""
+        count = self._counter.count_text
+        known = self._means.knowing.choose(self._cards, question, budget, count)
+        return known if at is not None else Known(known.instructions)
 
-    async def _remind(self) -> None:
+    async def _remind(self, prepared: Prepared) -> None:
         """Ask recall for what the window does not show."""
-        prompt, prepared = self._prompt, self._prepared
-        if prompt is None or prepared is None or not self._recalls:
+        adds, recall = self._adds, self._situation.profile.recall
+        if adds is None or not recall.enabled:
             return
-        recall = self._situation.profile.recall
-        budget = await self._left(recall_tokens(self._situation.profile), prompt.injected.tokens)
-        messages = render(prompt, self._said, prepared.planned.bodies)
+        budget = await self._room.left(recall_tokens(self._situation.profile), adds.tokens)
         said = [message.digest for message in self._request.messages]
         wanted = wanted_for(
-            self._situation, prepared, prompt, messages, said, budget, self._counter.count_text
+            self._situation,
+            prepared,
+            adds.prompt,
+            self._messages(adds),
+            said,
+            budget,
+            self._counter.count_text,
         )
         if wanted is not None:
-            self._reminder = await self._reminding.remind(wanted, recall.timeout)
-            self.account.recall_duration = self._reminder.seconds
-            self.account.reason = self.account.reason or self._reminder.reason
+            reminder = await self._means.reminding.remind(wanted, recall.timeout)
+            self._adds = replace(adds, reminder=reminder)
+            self.account.recall_duration = reminder.seconds
+            self.account.reason = self.account.reason or reminder.reason
 
     @property
     def _recalls(self) -> bool:
-        return self._situation.profile.recall.enabled and self._rules.inject and not self._side
+        return self._rules.inject and not self._side
 
-    async def _left(self, most: int, injected: int) -> int:
-        """What recall may take, beside what is injected already."""
-        bounds = [self._rules.cap, await self._room(injected + most)]
-        return min([most, *(bound - injected for bound in bounds if bound is not None)])
-
-    @property
-    def _said(self) -> list[bytes]:
-        return [message.raw for message in self._request.messages]
-
-    async def _tokens_said(self) -> int:
-        said = [x.raw for x in (*self._request.leading, *self._request.messages)]
-        if len(self._body) > LARGE:
-            return await asyncio.to_thread(lambda: sum(map(self._count, said)))
-        return sum(map(self._count, said))
+    def _messages(self, adds: Additions) -> list[bytes]:
+        bodies = self._prepared.planned.bodies if self._prepared else {}
+        return render(adds.prompt, [message.raw for message in self._request.messages], bodies)
 
     def _narrow(self, cap: int, *, hard: bool) -> None:
-        if self._prepared is None or self._prompt is None:
+        """Compose anew within ``cap`` tokens; what is beside the window gets half at least."""
+        adds, prepared = self._adds, self._prepared
+        if adds is None or prepared is None:
             return
-        snapshot, plan = self._prepared.snapshot, self._prepared.planned.plan
-        self._reminder = self._reminder.within(max(cap // 2, cap - self._prompt.injected.tokens))
-        rules = replace(self._rules, cap=cap - self._reminder.tokens, hard=hard)
-        self._prompt = compose(snapshot, plan, self._request.messages, rules)
+        most = max(cap // 2, cap - adds.prompt.injected.tokens)
+        known = adds.known if adds.known.tokens <= most else self._chosen(most)
+        reminder = adds.reminder.within(most - known.tokens)
+        rules = replace(self._rules, cap=cap - known.tokens - reminder.tokens, hard=hard)
+        messages = self._request.messages
+        prompt = compose(prepared.snapshot, prepared.planned.plan, messages, rules)
+        self._adds = Additions(prompt, known, reminder)
 
     def _take_stock(self) -> None:
-        prompt, account = self._prompt, self.account
-        if prompt is None:
+        adds, account = self._adds, self.account
+        if adds is None:
             return
-        account.status = "applied" if self.adds else "empty"
-        account.messages = prompt.injected.messages
-        account.tokens = prompt.injected.tokens + self._reminder.tokens
-        account.recalled, account.sources = self._reminder.recalled, self._reminder.sources()
-        account.evicted_messages, account.evicted_tokens = prompt.evicted
+        account.status = "applied" if adds else "empty"
+        account.messages, account.tokens = adds.prompt.injected.messages, adds.tokens
+        account.recalled, account.sources = adds.recalled, adds.sources()
+        account.evicted_messages, account.evicted_tokens = adds.prompt.evicted
 
     def give_up(self, reason: str) -> None:
         """Do not record this exchange."""
@@ -199,14 +224,14 @@ class ChatExchange:
 
         False if nothing is injected that could be left out.
         """
-        before = (self._prompt, self._reminder)
+        before = self._adds
         if not self.adds:
             return False
         half = () if self._lessened else (self.account.tokens // 2,)
         self._lessened = True
         for cap in (*half, 0):
             self._narrow(cap, hard=True)
-            if (self._prompt, self._reminder) != before:
+            if self._adds != before:
                 self.account.reason = "context_trimmed"
                 self._take_stock()
                 return True
@@ -215,22 +240,19 @@ class ChatExchange:
     @property
     def adds(self) -> bool:
         """Is there anything to put into the request?"""
-        return self._prompt is not None and not (self._prompt.empty and not self._reminder)
+        return bool(self._adds)
 
     def upstream_body(self) -> bytes:
         """The request's body with memory in it; its own bytes where there is nothing to add."""
-        prompt, prepared = self._prompt, self._prepared
-        if prompt is None or prepared is None or not self.adds:
+        if not self._adds or self._prepared is None:
             return self._body
-        system = (prompt.system[1:-1],) if prompt.system else self._request.system
-        messages = render(prompt, self._said, prepared.planned.bodies)
-        placement = self._situation.profile.block_placement
-        return self._request.with_messages((*system, *self._reminder.put_into(messages, placement)))
+        bodies = self._prepared.planned.bodies
+        return self._adds.body(self._request, bodies, self._situation.profile.block_placement)
 
     @property
     def found(self) -> tuple[Found, ...]:
         """What recall put into the prompt."""
-        return self._reminder.recollection.all
+        return self._adds.reminder.recollection.all if self._adds is not None else ()
 
     def sent(self) -> Ledger | None:
         """The request is on its way: what will be recorded, if anything.
@@ -243,9 +265,9 @@ class ChatExchange:
             self._situation.key,
             self._heading(),
             self._outline(),
-            self._recorder,
-            self._count,
-            self._telemetry,
+            self._means.recorder,
+            self._counter.count,
+            self._means.telemetry,
         )
 
     def _heading(self) -> Heading:
@@ -263,10 +285,11 @@ class ChatExchange:
             idempotency_key=situation.identity.idempotency_key,
             ttl=situation.profile.ttl,
             injection=self.account.injection(),
+            due=due_of(situation, self._adds.prompt if self._adds else None, self._began),
         )
 
     def _outline(self) -> Outline | Unplanned:
         said = self._request.messages
-        if self._prepared is None or self._prompt is None:
+        if self._prepared is None or self._adds is None:
             return Unplanned(said, self._intent, self._rules.window)
-        return outline(self._prepared.planned.plan, self._prompt, said)
+        return outline(self._prepared.planned.plan, self._adds.prompt, said)

@@ -17,6 +17,7 @@ from proxy.memory.recorder import Fate, Recorder
 from proxy.memory.request import Intent
 from proxy.memory.transcript import Count, Occasion, Outline, Said, amend, transcribe
 from proxy.memory.window import Window
+from proxy.memory.work import Due
 from proxy.telemetry import Telemetry
 
 LARGE = 50_000
@@ -37,6 +38,7 @@ class Heading:
     idempotency_key: str | None
     ttl: int
     injection: Injection
+    due: tuple[Due, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class Ledger:
             idempotency_key=heading.idempotency_key,
             ttl=heading.ttl,
             choices=heading.choices,
+            due=heading.due,
         )
 
     async def _tokens(self, messages: Sequence[bytes]) -> int:

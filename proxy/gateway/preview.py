@@ -7,24 +7,20 @@ have gone, because nothing here composes anything.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from proxy.chat.request import parse
-from proxy.chat.tokens import TokenCounter
 from proxy.errors import unknown_profile
-from proxy.gateway.exchange import ChatExchange
+from proxy.gateway.exchange import ChatExchange, Means
 from proxy.gateway.identity import Identity
 from proxy.gateway.ledger import LARGE
 from proxy.gateway.profile import SideRequests
-from proxy.gateway.reminder import Reminding
 from proxy.gateway.situation import Situation
 from proxy.memory.model import SessionKey
-from proxy.memory.recorder import Recorder
 from proxy.memory.transcript import Count
 from proxy.recall.found import Found
 from proxy.settings import Settings
-from proxy.telemetry import Telemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +41,8 @@ class Previewed:
 class Preview:
     """Prepares requests that are never sent; keeps and records nothing."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        recorder: Recorder,
-        reminding: Reminding,
-        counter: Callable[[str | None], TokenCounter],
-        telemetry: Telemetry,
-    ) -> None:
-        self._settings, self._recorder, self._reminding = settings, recorder, reminding
-        self._counter, self._telemetry = counter, telemetry
+    def __init__(self, settings: Settings, means: Means) -> None:
+        self._settings, self._means = settings, means
 
     async def __call__(
         self, key: SessionKey, body: bytes, profile: str, user: str | None
@@ -68,16 +56,7 @@ class Preview:
         request = parse(body, situation.profile.max_inline_media_bytes)
         if request is None:
             return None
-        counter = self._counter(request.model)
-        exchange = ChatExchange(
-            request,
-            body,
-            situation,
-            self._recorder,
-            self._reminding,
-            counter,
-            self._telemetry,
-        )
+        exchange = ChatExchange(request, body, situation, self._means)
         await exchange.prepare()
         sent = parse(exchange.upstream_body(), situation.profile.max_inline_media_bytes)
         assert sent is not None  # it was made of one that could be read
@@ -85,7 +64,7 @@ class Preview:
         did = exchange.account
         return Previewed(
             messages=messages,
-            tokens=await _tokens(messages, counter.count),
+            tokens=await _tokens(messages, self._means.counter(request.model).count),
             injected=(did.messages, did.tokens),
             evicted=(did.evicted_messages, did.evicted_tokens),
             recalled=exchange.found,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from proxy.memory.model import Ask
 from proxy.memory.window import Window
 from proxy.settings import ProfileSettings
 
@@ -20,7 +19,7 @@ def window_of(profile: ProfileSettings) -> Window:
     actual size must not move it.
     """
     max_messages = max_tokens = None
-    if profile.window == "none":
+    if profile.window == "none" or summarises_all(profile):
         max_messages = 0
     elif profile.window == "message_window":
         max_messages = profile.max_messages
@@ -30,9 +29,21 @@ def window_of(profile: ProfileSettings) -> Window:
 
 
 def reserved_tokens(profile: ProfileSettings) -> int:
-    """What the window leaves to summary and recall."""
+    """What the window leaves to the summary, to recall, and to what is known."""
     summary = profile.summary.max_tokens if profile.summary.enabled else 0
-    return summary + (recall_tokens(profile) if profile.recall.enabled else 0)
+    recall = recall_tokens(profile) if profile.recall.enabled else 0
+    return summary + recall + known_tokens(profile)
+
+
+def known_tokens(profile: ProfileSettings) -> int:
+    """The most that what is learned may take: facts, profile, examples, instructions."""
+    parts = (profile.facts, profile.profile, profile.episodes, profile.instructions)
+    return sum(part.max_tokens for part in parts if part.enabled)
+
+
+def summarises_all(profile: ProfileSettings) -> bool:
+    """Does a summary stand in for all that is older than the running turn?"""
+    return profile.summary.enabled and profile.summary.mode == "summary"
 
 
 def recall_tokens(profile: ProfileSettings) -> int:
@@ -44,16 +55,6 @@ def recall_tokens(profile: ProfileSettings) -> int:
     if "max_tokens" in recall.model_fields_set:
         return recall.max_tokens
     return min(recall.max_tokens, profile.max_tokens // SHARE)
-
-
-def ask_of(name: str, window: Window, idempotency_key: str | None) -> Ask:
-    """What a request needs to see of its session."""
-    return Ask(
-        profile=name,
-        max_messages=window.max_messages,
-        max_tokens=window.max_tokens,
-        idempotency_key=idempotency_key,
-    )
 
 
 class SideRequests:

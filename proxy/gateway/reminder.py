@@ -1,8 +1,4 @@
-"""What recall adds to a chat request: it is asked, and its blocks are put into the messages.
-
-The blocks go to the tail, before the last user message's own text, so that all before it stays as
-it was in the request before.
-"""
+"""What recall adds to a chat request: it is asked, and its blocks are written."""
 
 from __future__ import annotations
 
@@ -12,13 +8,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
-
-from proxy.chat.blocks import block, block_message, escaped, with_block
+from proxy.chat.blocks import block, escaped
 from proxy.chat.message import read_stored
 from proxy.gateway.situation import Situation
 from proxy.memory.compose import Prompt
-from proxy.memory.model import NOTHING_RECALLED, Recalled, Snapshot
+from proxy.memory.model import Recalled, Snapshot
 from proxy.memory.recorder import Prepared
 from proxy.memory.store import StoreError
 from proxy.recall.found import Cost, Found, Recollection, passage_lines, wish_lines
@@ -89,20 +83,9 @@ class Reminder:
         """How many passages and wishes."""
         return len(self.recollection.all)
 
-    def sources(self) -> msgspec.Raw:
+    def sources(self) -> tuple[Recalled, ...]:
         """For the exchange's record."""
-        sources = list(map(_recalled, self.recollection.all))
-        return msgspec.Raw(msgspec.json.encode(sources)) if sources else NOTHING_RECALLED
-
-    def put_into(self, messages: Sequence[bytes], placement: str) -> list[bytes]:
-        """The messages with the blocks at the last user message; without one there is no place."""
-        at = last_user(messages)
-        if at is None or not self.blocks:
-            return list(messages)
-        text = "\n".join(self.blocks)
-        if placement == "separate":
-            return [*messages[:at], block_message(text), *messages[at:]]
-        return [*messages[:at], with_block(messages[at], text), *messages[at + 1 :]]
+        return tuple(map(_recalled, self.recollection.all))
 
 
 NOTHING = Reminder()

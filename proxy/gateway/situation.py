@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from proxy.chat.blocks import summary_block
 from proxy.chat.request import ChatRequest
 from proxy.gateway.identity import Identity
-from proxy.gateway.profile import SideRequests, window_of
-from proxy.memory.compose import Rules
-from proxy.memory.model import SessionKey
+from proxy.gateway.profile import SideRequests, reserved_tokens, window_of
+from proxy.memory.compose import Rules, Summarised
+from proxy.memory.model import Ask, SessionKey
 from proxy.memory.request import Intent
 from proxy.settings import ProfileSettings
 
@@ -36,11 +38,28 @@ def intent_of(situation: Situation, now: float) -> Intent:
     )
 
 
-def rules_of(request: ChatRequest, situation: Situation) -> Rules:
-    """How the prompt is to be composed."""
+def rules_of(request: ChatRequest, situation: Situation, count: Callable[[str], int]) -> Rules:
+    """How the prompt is to be composed.  ``count`` counts the tokens of a text."""
+    profile = situation.profile
+    summarised = None
+    if profile.summary.enabled:
+        most = profile.max_tokens - reserved_tokens(profile) + profile.summary.max_tokens
+        summarised = Summarised(max(0, most), count(summary_block("")))
     return Rules(
-        window=window_of(situation.profile),
-        system=situation.profile.remember_system and not request.leading,
+        window=window_of(profile),
+        system=profile.remember_system and not request.leading,
         cap=situation.identity.max_tokens,
         inject=situation.identity.mode != "write",
+        summarised=summarised,
+    )
+
+
+def ask_of(situation: Situation, rules: Rules) -> Ask:
+    """What a request needs to see of its session."""
+    return Ask(
+        profile=situation.identity.profile,
+        max_messages=rules.window.max_messages,
+        max_tokens=rules.window.max_tokens,
+        idempotency_key=situation.identity.idempotency_key,
+        uncovered=rules.summarised.most if rules.summarised else None,
     )

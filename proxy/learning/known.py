@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -41,17 +41,18 @@ class Known:
     def __bool__(self) -> bool:
         return self.instructions is not None or bool(self.tail)
 
+    @property
+    def tokens(self) -> int:
+        first = self.instructions.tokens if self.instructions else 0
+        return first + sum(part.tokens for part in self.tail)
+
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """What a look has found: short extracts that are kept beside the items, as they are stored."""
+    """What a look has found, by kind: short extracts kept beside the items, as they are stored."""
 
     settings: ProfileSettings
-    facts: bytes | None = None
-    profile: bytes | None = None
-    episodes: bytes | None = None
-    instructions: bytes | None = None
-    errors: tuple[str, ...] = field(default=())
+    found: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Knowledge(Protocol):

@@ -1,7 +1,8 @@
-"""Composing the prompt: ``[system] [window] [the client's messages]``.  Pure.
+"""Composing the prompt: ``[system, summary] [window] [the client's messages]``.  Pure.
 
 The client's own messages keep their order and their bytes; stored messages are put between them
-where the plan says, as far as the window shows them and a strict upstream accepts them.
+where the plan says, as far as the window shows them and a strict upstream accepts them.  What a
+summary covers is not shown; what the window has evicted is, until a summary covers it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,20 @@ from dataclasses import dataclass, replace
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot
 from proxy.memory.reconcile import Plan
 from proxy.memory.request import Incoming
+from proxy.memory.summary import Summary
 from proxy.memory.validity import valid
-from proxy.memory.window import Size, Window, advance, view
+from proxy.memory.window import Size, Window, advance
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """With summaries: evicted turns stay until one covers them, within ``most`` injected tokens.
+
+    ``frame`` is what a block of memory costs beside the summary's own text.
+    """
+
+    most: int
+    frame: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +36,7 @@ class Rules:
     ``system`` says that the remembered system message goes in (the request has none of its own).
     ``cap`` is a bound on all injected tokens of this request alone; ``hard``: even the remembered
     system message is left out rather than pass it.  ``inject = False`` adds nothing at all.
+    ``summarised`` is None where the profile has no summaries.
     """
 
     window: Window
@@ -30,6 +44,7 @@ class Rules:
     cap: int | None = None
     hard: bool = True
     inject: bool = True
+    summarised: Summarised | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +53,23 @@ class Prompt:
 
     ``start`` is where the profile's window starts from now on; it ``moved``, or was found ``anew``
     because what it showed was superseded.  ``injected`` counts stored messages, and the tokens of
-    these and of the remembered system message; ``evicted`` what the window leaves out.
+    these, of the summary and of the remembered system message; ``evicted`` what is left out.
+    ``behind``: there are turns behind the window that no summary covers.
     """
 
     pieces: tuple[Entry | int, ...]
     system: bytes | None
+    summary: Summary | None
     start: Position
     moved: bool
     anew: bool
     injected: Size
     evicted: Size
+    behind: bool = False
 
     @property
     def empty(self) -> bool:
-        return self.system is None and self.injected.messages == 0
+        return self.system is None and self.summary is None and self.injected.messages == 0
 
     def missing(self, bodies: Mapping[str, bytes]) -> list[str]:
         """Ids of the stored messages whose JSON is still to be fetched."""
@@ -68,6 +86,22 @@ class _Sent:
     stored: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """Which stored entries are shown: those from ``start`` on that ``summary`` does not cover, and
+    all of the turn that is ``running``."""
+
+    start: Position
+    running: int | None
+    summary: Summary | None
+
+    def shows(self, entry: Entry) -> bool:
+        position = entry[0]
+        if position[0] == self.running:
+            return True
+        return position >= self.start and not (self.summary and self.summary.covers(position))
+
+
 def compose(snapshot: Snapshot, plan: Plan, m: Sequence[Incoming], rules: Rules) -> Prompt:
     """The prompt for a plan; an entry whose body the snapshot lacks may be in it."""
     system = snapshot.system if rules.system and rules.inject else None
@@ -75,21 +109,57 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[Incoming], rules: Rules)
     if system and rules.hard and rules.cap is not None and system_tokens > rules.cap:
         system, system_tokens = None, 0
     start, anew = _start(snapshot, plan, _beside(rules.window, system_tokens))
-    shown = start
-    if rules.cap is not None:
-        narrow = rules.window.at_most(rules.cap - system_tokens)
-        shown = advance(plan.log, start, narrow, plan.running)
-    pieces = _pieces(plan, m, shown, inject=rules.inject)
+    cover = snapshot.summary if rules.summarised else None
+    summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
+    beside = system_tokens + summary_tokens
+    sight = _Sight(_shown(snapshot, plan, rules, start, beside), plan.running, cover)
+    pieces = _pieces(plan, m, sight, inject=rules.inject)
     injected = _count(piece for piece in pieces if not isinstance(piece, int))
     return Prompt(
         pieces=pieces,
         system=system,
+        summary=summary,
         start=start,
         moved=start != (snapshot.start or BEGINNING),
         anew=anew,
-        injected=Size(injected.messages, injected.tokens + system_tokens),
-        evicted=_evicted(snapshot, plan, shown),
+        injected=Size(injected.messages, injected.tokens + beside),
+        evicted=_evicted(snapshot, plan, sight),
+        behind=rules.summarised is not None and _behind(plan, start, cover),
     )
+
+
+def _behind(plan: Plan, start: Position, cover: Summary | None) -> bool:
+    return any(e[0] < start and not (cover and cover.covers(e[0])) for e in plan.log)
+
+
+def _summary(
+    snapshot: Snapshot, plan: Plan, rules: Rules, system_tokens: int
+) -> tuple[Summary | None, int]:
+    """The summary to be sent and its tokens; none where it says what the client says itself."""
+    summary = snapshot.summary
+    if summary is None or not summary.text or rules.summarised is None or not rules.inject:
+        return None, 0
+    tokens = summary.tokens + rules.summarised.frame
+    if rules.cap is not None and system_tokens + tokens > rules.cap:
+        return None, 0
+    hidden = (e for e in plan.order if not isinstance(e, int) and summary.covers(e[0]))
+    if snapshot.whole and next(hidden, None) is None and summary.seen:
+        return None, 0
+    return summary, tokens
+
+
+def _shown(snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside: int) -> Position:
+    """Where the view of this request starts; ``beside`` tokens are injected besides."""
+    shown, log = start, plan.log
+    if rules.summarised is not None:
+        cover = snapshot.summary
+        log = tuple(e for e in log if not (cover and cover.covers(e[0])))
+        if not snapshot.stalled:
+            room = Window(max_tokens=max(0, rules.summarised.most - beside))
+            shown = min(start, advance(log, BEGINNING, room, plan.running))
+    if rules.cap is not None:
+        shown = advance(log, shown, rules.window.at_most(rules.cap - beside), plan.running)
+    return shown
 
 
 def render(prompt: Prompt, m: Sequence[bytes], bodies: Mapping[str, bytes]) -> list[bytes]:
@@ -116,15 +186,15 @@ def _start(snapshot: Snapshot, plan: Plan, window: Window) -> tuple[Position, bo
 
 
 def _pieces(
-    plan: Plan, m: Sequence[Incoming], start: Position, *, inject: bool
+    plan: Plan, m: Sequence[Incoming], sight: _Sight, *, inject: bool
 ) -> tuple[Entry | int, ...]:
     """What is sent, in order; one look at each entry, for this is done for every request."""
-    running, tools = plan.running, False
+    tools = False
     pieces: list[Entry | int] = []
     for piece in plan.order:
         if isinstance(piece, int):
             said: Incoming | Card = m[piece]
-        elif inject and (piece[0] >= start or piece[0][0] == running) and not piece[1].blank:
+        elif inject and not piece[1].blank and sight.shows(piece):
             said = piece[1]
         else:
             continue
@@ -148,10 +218,10 @@ def _count(entries: Iterable[Entry]) -> Size:
     return Size(len(tokens), sum(tokens))
 
 
-def _evicted(snapshot: Snapshot, plan: Plan, start: Position) -> Size:
+def _evicted(snapshot: Snapshot, plan: Plan, sight: _Sight) -> Size:
     gone = Size(0, 0)
     if plan.superseded:
         gone = _count(e for e in snapshot.log if e.card.id in plan.superseded)
-    shown = _count(view(plan.log, start, plan.running))
+    shown = _count(filter(sight.shows, plan.log))
     messages = snapshot.messages - gone.messages - shown.messages
     return Size(max(0, messages), max(0, snapshot.tokens - gone.tokens - shown.tokens))

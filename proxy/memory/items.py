@@ -20,6 +20,12 @@ Namespace = tuple[str, ...]
 PEOPLE = "users"
 """The first label of what belongs to a person; the second is the person's id."""
 
+RESERVED = frozenset({"facts", "profile", "profiles", "episodes", "learned", "card"})
+"""Third labels of people's namespaces that hold what the proxy itself has learned of them."""
+
+INSTRUCTIONS = "instructions"
+"""The first label of what the proxy itself has learned about how to answer."""
+
 
 class Shelf(NamedTuple):
     """Whose items: a person's, or with ``user`` "" the tenant's own."""
@@ -33,6 +39,20 @@ class Place(NamedTuple):
 
     namespace: Namespace
     key: str
+
+
+def shelf_of(tenant: str, namespace: Namespace) -> Shelf:
+    """Where the items of a namespace lie; one of people must name the person."""
+    if namespace[:1] != (PEOPLE,):
+        return Shelf(tenant)
+    return Shelf(tenant, namespace[1])
+
+
+def is_reserved(namespace: Namespace) -> bool:
+    """Whether only the proxy itself writes here."""
+    if namespace[:1] == (PEOPLE,):
+        return bool(RESERVED.intersection(namespace[2:3]))
+    return namespace[:1] == (INSTRUCTIONS,)
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from proxy.memory.model import BEGINNING, Ask, Commit, Draft, Entry, Exchange, Position, Snapshot
+from proxy.memory.summary import Summary
 
 
 def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
@@ -18,7 +19,9 @@ def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
     if _refused(snapshot, commit, attempt):
         return snapshot
     known = _known(snapshot, commit)
-    active = _active(snapshot, commit, attempt) & known.keys()
+    gone = _gone(snapshot, commit, attempt)
+    active = _active(snapshot, commit, gone) & known.keys()
+    switched = _switched(snapshot, commit, gone)
     log = tuple(sorted((known[id] for id in active), key=lambda entry: entry.position))
     same_key = commit.idempotency_key is not None and commit.idempotency_key == ask.idempotency_key
     return replace(
@@ -35,6 +38,8 @@ def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
         attempt=commit.exchange if same_key else snapshot.attempt,
         messages=snapshot.messages + len(log) - len(snapshot.log),
         tokens=snapshot.tokens + _tokens(log) - _tokens(snapshot.log),
+        summary=_summary(snapshot, switched),
+        changes=snapshot.changes + len(switched),
     )
 
 
@@ -62,7 +67,9 @@ def _known(snapshot: Snapshot, commit: Commit) -> dict[str, Entry]:
     idle = (entry for group in snapshot.alternates.values() for entry in group)
     known = {entry.card.id: entry for entry in (*snapshot.log, *idle)}
     seqs = [entry.position.seq for entry in known.values()]
-    last = max([*seqs, (snapshot.start or BEGINNING).seq])
+    # Behind all that the summary has seen: of what is new it covers nothing.
+    seen = snapshot.summary.seen if snapshot.summary else 0
+    last = max([*seqs, (snapshot.start or BEGINNING).seq, seen])
     for seq, draft in enumerate(commit.drafts, last + 1):
         known[draft.card.id] = Entry(Position(_turn(draft, known, seq), seq), draft.card)
     return known
@@ -72,13 +79,35 @@ def _turn(draft: Draft, known: Mapping[str, Entry], seq: int) -> int:
     return known[draft.turn].position.turn if draft.turn in known else seq
 
 
-def _active(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) -> set[str]:
-    """Ids of the log when the commit has been carried out."""
+def _gone(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) -> set[str]:
+    """Ids of what the commit takes out of the log."""
     gone = set(commit.superseded)
     if attempt is not None:
         gone |= {e.card.id for e in snapshot.log if e.card.exchange == attempt.id}
+    return gone & {entry.card.id for entry in snapshot.log}
+
+
+def _active(snapshot: Snapshot, commit: Commit, gone: set[str]) -> set[str]:
+    """Ids of the log when the commit has been carried out."""
     kept = {entry.card.id for entry in snapshot.log} - gone
     return kept.union(commit.activated, (d.card.id for d in commit.drafts if d.state == "active"))
+
+
+def _switched(snapshot: Snapshot, commit: Commit, gone: set[str]) -> list[Position]:
+    """Where messages stand that leave the log or come back; twice where one does both."""
+    left = [entry.position for entry in snapshot.log if entry.card.id in gone]
+    kept = {entry.card.id for entry in snapshot.log} - gone
+    idle = (entry for group in snapshot.alternates.values() for entry in group)
+    back = set(commit.activated) - kept
+    return left + [e.position for e in (*snapshot.log, *idle) if e.card.id in back]
+
+
+def _summary(snapshot: Snapshot, switched: Sequence[Position]) -> Summary | None:
+    """The summary, if it covers none of these places: of other versions nothing is known."""
+    summary = snapshot.summary
+    if summary is None or any(summary.covers(position) for position in switched):
+        return None
+    return summary
 
 
 def _alternates(

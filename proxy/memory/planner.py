@@ -1,22 +1,25 @@
 """From a request to a prompt: what memory does before the upstream is called.
 
 The decisions are pure (reconcile, compose); this is the little I/O between them: one load, and a
-second look only where a client shows or needs something that the window does not cover.
+second look only where a client shows or needs something that the window does not cover, or changes
+something that a summary tells of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from proxy.memory.compose import Prompt, Rules, compose
 from proxy.memory.log import open_calls
 from proxy.memory.match import wanted_bodies
-from proxy.memory.model import Ask, SessionKey, Snapshot
+from proxy.memory.model import Ask, Position, SessionKey, Snapshot
 from proxy.memory.reconcile import Plan, reconcile
 from proxy.memory.request import Intent, Rerendered
 from proxy.memory.retry import retried_exchange
-from proxy.memory.store import Memory
+from proxy.memory.store import Memory, Summaries
+from proxy.memory.summary import Summary
 from proxy.memory.transcript import Said
 
 Rerender = Callable[[Mapping[str, bytes]], Rerendered]
@@ -25,18 +28,26 @@ Rerender = Callable[[Mapping[str, bytes]], Rerendered]
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, its prompt, and the JSON of the stored messages in it."""
+    """A plan, its prompt, and the JSON of the stored messages in it.
 
+    ``snapshot`` is what they were made from: with the summary that the plan leaves standing.
+    """
+
+    snapshot: Snapshot
     plan: Plan
     prompt: Prompt
     bodies: Mapping[str, bytes]
+
+
+class Remembering(Memory, Summaries, Protocol):
+    """A store, as far as planning needs it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planner:
     """Plans requests over a store; raises what the store raises."""
 
-    store: Memory
+    store: Remembering
     rerender: Rerender
 
     async def plan(
@@ -47,10 +58,29 @@ class Planner:
         if wanted := wanted_bodies(snapshot, m):
             bodies |= await self.store.bodies(key, wanted)
         plan = reconcile(snapshot, m, intent, self.rerender(bodies))
+        if rules.summarised is not None and (changed := _told_of(snapshot, plan)):
+            summary = _untouched(await self.store.summaries(key), changed)
+            snapshot = replace(snapshot, summary=summary)
         prompt = compose(snapshot, plan, m, rules)
         if missing := prompt.missing(bodies):
             bodies |= await self.store.bodies(key, missing)
-        return Planned(plan, prompt, bodies)
+        return Planned(snapshot, plan, prompt, bodies)
+
+
+def _told_of(snapshot: Snapshot, plan: Plan) -> list[Position]:
+    """Where the plan changes what the summary tells of."""
+    summary = snapshot.summary
+    if summary is None or not (plan.superseded or plan.activated):
+        return []
+    changed = plan.superseded.union(plan.activated)
+    idle = (entry for group in snapshot.alternates.values() for entry in group)
+    entries = [e for e in (*snapshot.log, *idle) if e.card.id in changed]
+    return [e.position for e in entries if summary.covers(e.position)]
+
+
+def _untouched(versions: Sequence[Summary], changed: Sequence[Position]) -> Summary | None:
+    """The newest version that tells of none of these places: the one that the commit leaves."""
+    return next((v for v in versions if not any(map(v.covers, changed))), None)
 
 
 def asks_for_whole(m: Sequence[Said], intent: Intent) -> bool:

@@ -27,6 +27,7 @@ from proxy.memory.request import Intent
 from proxy.memory.spool import Spool, SpoolError
 from proxy.memory.store import Store, StoreError, StoreTimeout
 from proxy.memory.transcript import Count, Said
+from proxy.memory.work import Due
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,10 @@ class Prepared:
     spools: bool = False
 
 
+def nobody(due: Sequence[Due]) -> None:
+    """Whom to tell of work that is due where nobody waits for it."""
+
+
 class Recorder:
     """The one place that knows what to do when the store fails; see the module."""
 
@@ -67,10 +72,11 @@ class Recorder:
         on_quarantine: Callable[[], None],
         on_recorded: Callable[[SessionKey], None],
         clock: Callable[[], float] = time.monotonic,
+        on_due: Callable[[Sequence[Due]], None] = nobody,
     ) -> None:
         self._store, self._spool, self._planner = store, spool, planner
         self._backlog = Backlog(store, spool, planner, counter, on_quarantine, on_recorded)
-        self._on_recorded = on_recorded
+        self._on_recorded, self._on_due = on_recorded, on_due
         self._load_timeout, self._clock = load_timeout, clock
         self._no_loads_until = self._no_commits_until = 0.0
         self._failure: StoreError = StoreError()
@@ -135,7 +141,8 @@ class Recorder:
             raise self._pause_all(StoreTimeout("the store did not answer in time")) from error
         except StoreError as error:
             raise self._pause_all(error) from None
-        return Prepared(snapshot, planned, waiting or self._clock() < self._no_commits_until)
+        spools = waiting or self._clock() < self._no_commits_until
+        return Prepared(planned.snapshot, planned, spools)
 
     async def _look(
         self, key: SessionKey, ask: Ask, m: Sequence[Said], intent: Intent, waiting: bool
@@ -179,6 +186,7 @@ class Recorder:
         outcome = await self._at_once(key, lambda: self._store.commit(key, commit))
         if outcome == "recorded":
             self._on_recorded(key)
+            self._on_due(commit.due)
         return outcome or await self._backlog.put(key, commit.exchange.id, "commit", commit)
 
     async def _amend(self, key: SessionKey, amendment: Amendment) -> Fate:

@@ -22,6 +22,7 @@ from proxy.memory.model import (
 from proxy.memory.reconcile import Fresh, Plan
 from proxy.memory.request import Incoming
 from proxy.memory.window import NOWHERE
+from proxy.memory.work import Due
 
 Count = Callable[[bytes], int]
 """Tokens of a message's JSON."""
@@ -65,6 +66,7 @@ class Occasion:
     ttl: int | None = None
     choices: int = 1
     """Choices that the request asked for (``n``)."""
+    due: tuple[Due, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ def transcribe(
         window=_window(outlined, exchange, drafts),
         idempotency_key=occasion.idempotency_key,
         ttl=occasion.ttl,
+        due=occasion.due,
     )
 
 

@@ -11,13 +11,16 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from proxy.memory.model import Card, Entry, Exchange, Message
+from proxy.memory.summary import Summary
 from proxy.stores.places import is_choice
 
 _encoder = msgspec.json.Encoder()
 _entries = msgspec.json.Decoder(tuple[Entry, ...])
 _exchange = msgspec.json.Decoder(Exchange)
+_summary = msgspec.json.Decoder(Summary)
 
 encode = _encoder.encode
+decode_summary = _summary.decode
 
 
 def encode_entry(turn: int, seq: int, card: Card) -> bytes:

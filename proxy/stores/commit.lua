@@ -1,20 +1,21 @@
 -- Put an exchange into history.  Lua, because the decisions (seen before? whose? outrun?) and the
 -- writes must be one: a client could not do them in a transaction without reading first.
 --
--- Keys 8 to 11, where given, are the lists that follow (see touch.lua); in a cluster they live
--- elsewhere and are written afterwards.
+-- The keys behind the session's, where given, are the lists that follow (see touch.lua), then, with
+-- work to ask for, the queue (see work_prelude.lua); in a cluster they live elsewhere: the queue is
+-- written before, the lists are written afterwards.
 -- ARGV: id, user, idempotency key, started_at, created_at, record, reserved, system, system_tokens,
 -- the profile, the window's start (exchange, index; '' for none), the window's profile, anew, ttl
 -- ('' leaves it), the time since when keys count, now, the session's id, number of drafts, number of
--- superseded, number of activated; then the drafts, then places (exchange, index) of the superseded
--- and the activated.
+-- superseded, number of activated, number of pieces of work; then the drafts, then places (exchange,
+-- index) of the superseded and the activated, then the pieces of work.
 -- Returns { outcome, owner, last active, ttl }.
 
 local id, user, key, started, created = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local record, reserved = ARGV[6], tonumber(ARGV[7])
 local drafts, gone, back = tonumber(ARGV[19]), tonumber(ARGV[20]), tonumber(ARGV[21])
-local oldest, now = tonumber(ARGV[16]), ARGV[17]
-local HEAD = 22
+local oldest, now, work = tonumber(ARGV[16]), ARGV[17], tonumber(ARGV[22])
+local HEAD = 23
 
 local meta = redis.call('HMGET', META, 'next', 'owner', 'last', 'ttl', 'active_at')
 local owner, last, old_ttl = meta[2], meta[3], tonumber(meta[4] or 0)
@@ -34,6 +35,22 @@ local function attempt()
   return since and tonumber(since) > oldest and redis.call('HGET', EXCHANGES, 'k' .. key) or nil
 end
 
+local switched = {} -- { turn, seq } of the messages that come or go
+
+local function switch_off(id, index)
+  local tokens, turn, seq = message_at(id, index)
+  if tokens and supersede(tokens, seq) then
+    switched[#switched + 1] = { tonumber(turn), tonumber(seq) }
+  end
+end
+
+local function switch_on(id, index)
+  local tokens, turn, seq = message_at(id, index)
+  if tokens and activate(tokens, turn, seq) then
+    switched[#switched + 1] = { tonumber(turn), tonumber(seq) }
+  end
+end
+
 -- Refuse.
 if redis.call('HEXISTS', EXCHANGES, 'x' .. id) == 1 then return refused('duplicate') end
 if user ~= '' and owner and owner ~= user then return refused('foreign') end
@@ -42,23 +59,22 @@ if earlier then
   local _, size, its_start = exchange_of(earlier)
   if earlier ~= last then return refused('stale') end
   if its_start > tonumber(started) then return refused('outrun') end
-  for index = 0, size - 1 do
-    local tokens, _, seq = message_at(earlier, index)
-    if tokens then supersede(tokens, seq) end
-  end
+  for index = 0, size - 1 do switch_off(earlier, index) end
 end
 
 -- Supersede, activate.
 local at = HEAD + drafts * DRAFT_SIZE
 for i = 1, gone do
-  local tokens, _, seq = message_at(ARGV[at], ARGV[at + 1])
-  if tokens then supersede(tokens, seq) end
+  switch_off(ARGV[at], ARGV[at + 1])
   at = at + 2
 end
 for i = 1, back do
-  local tokens, turn, seq = message_at(ARGV[at], ARGV[at + 1])
-  if tokens then activate(tokens, turn, seq) end
+  switch_on(ARGV[at], ARGV[at + 1])
   at = at + 2
+end
+if #switched > 0 then
+  redis.call('HINCRBY', META, 'changes', #switched)
+  drop_covering(switched)
 end
 
 -- Append.  The exchange first, so that drafts find the turn of those before them.
@@ -105,5 +121,10 @@ if key ~= '' then
 end
 
 if ttl > 0 or old_ttl > 0 then expire(ttl) end
-for i = SESSION_KEYS + 1, #KEYS, 2 do touch(KEYS[i], KEYS[i + 1], ARGV[18], active_at, ttl, now) end
+local lists = #KEYS
+if work > 0 then
+  lists = #KEYS - 2
+  for i = 0, work - 1 do enqueue(KEYS[#KEYS - 1], KEYS[#KEYS], at + i * DUE_SIZE) end
+end
+for i = SESSION_KEYS + 1, lists, 2 do touch(KEYS[i], KEYS[i + 1], ARGV[18], active_at, ttl, now) end
 return { 'recorded', owner or '', active_at, string.format('%d', ttl) }

@@ -2,33 +2,36 @@
 -- would take three round trips, and commits could come in between.
 --
 -- ARGV: profile, whole (0/1), max_messages, max_tokens ('' for none), idempotency key, the time
--- since when keys count.
+-- since when keys count, tokens of what no summary covers ('' where it is not asked for).
 -- Returns {} for an unknown session, else { owner, system, system_tokens, messages, tokens, start,
 -- last, last's usage, attempt, attempt's usage, entries joined by commas, first turn shown,
--- other turns shown, bodies of the shown entries, inactive choices joined by commas }.
+-- other turns shown, bodies of the shown entries, inactive choices joined by commas, summary,
+-- changes, stalled }.
 
 local profile, whole, key, oldest = ARGV[1], ARGV[2] == '1', ARGV[5], tonumber(ARGV[6])
-local max_messages, max_tokens = tonumber(ARGV[3]), tonumber(ARGV[4])
+local max_messages, max_tokens, uncovered = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[7])
 
 local meta = redis.call('HMGET', META, 'next', 'owner', 'system', 'system_tokens', 'messages',
-  'tokens', 'last', 'window:' .. profile)
+  'tokens', 'last', 'window:' .. profile, 'summary', 'changes', 'stalled')
 if not meta[1] then return {} end
-local start, last = meta[8], meta[7]
+local start, last, summary = meta[8], meta[7], meta[9]
 
-local function exceeded(messages, tokens)
-  return (max_messages and messages > max_messages) or (max_tokens and tokens > max_tokens)
-end
-
--- The turn at which a log of just more than the bounds begins.
-local function begins_at()
-  if not exceeded(tonumber(meta[5]), tonumber(meta[6])) then return 0 end
+-- The turn at which a log of just more than these bounds (nil for none) begins; `least` where there
+-- is not so much behind that turn.
+local function reaching(most_messages, most_tokens, least)
+  local function exceeded(messages, tokens)
+    return (most_messages and messages > most_messages) or (most_tokens and tokens > most_tokens)
+  end
+  if not exceeded(tonumber(meta[5]), tonumber(meta[6])) then return least end
   local messages, tokens, offset = 0, 0, 0
   while true do
     local rows = redis.call('ZREVRANGE', ACTIVE, offset, offset + 49, 'WITHSCORES')
-    if #rows == 0 then return 0 end
+    if #rows == 0 then return least end
     for i = 1, #rows, 2 do
+      local turn = tonumber(rows[i + 1])
+      if turn <= least then return least end
       messages, tokens = messages + 1, tokens + tonumber(string.sub(rows[i], 12))
-      if exceeded(messages, tokens) then return tonumber(rows[i + 1]) end
+      if exceeded(messages, tokens) then return turn end
     end
     offset = offset + 50
   end
@@ -84,7 +87,12 @@ local begin = 0
 if start and newest then
   begin = math.min(tonumber(string.match(start, '^%d+')), tonumber(newest))
 elseif not start then
-  begin = begins_at()
+  begin = reaching(max_messages, max_tokens, 0)
+end
+-- The turn that the summary reaches to; what it does not cover is shown too, within bounds.
+local covered = summary and tonumber(string.match(summary, '^%d+ (%d+)')) or 0
+if uncovered and covered < begin then
+  begin = math.min(begin, reaching(nil, uncovered, covered))
 end
 local others = begin > 0 and older_turns(begin) or {}
 local shown = {}
@@ -106,4 +114,5 @@ return {
   redis.call('HGET', EXCHANGES, 'u' .. last), attempt, attempt_usage,
   entries(whole and places('-inf', '+inf') or shown), string.format('%d', begin),
   table.concat(others, ','), fetch(LOG, shown), whole and inactive_choices() or '',
+  summary, meta[10], meta[11],
 }

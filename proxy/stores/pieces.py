@@ -1,6 +1,6 @@
 """What becomes of a piece of work, for the stores that say it in Python.  Pure.
 
-A piece that is held is due when its lease runs out, so that ``due`` alone tells what can be claimed.
+A piece that is held is due when its lease runs out: ``due`` alone tells what can be claimed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ def asked_for(piece: Work | None, key: SessionKey, due: Due) -> Work:
             tenant=key.tenant, session=key.session, kind=due.kind, profile=due.profile, due=at
         )
     keeps_its_time = piece.lease or piece.attempts
-    return replace(
-        piece, profile=due.profile, asked=asked, due=piece.due if keeps_its_time else at
-    )
+    return replace(piece, profile=due.profile, asked=asked, due=piece.due if keeps_its_time else at)
 
 
 def claimed(piece: Work | None, now: float, until: float, lease: str) -> Work | None:

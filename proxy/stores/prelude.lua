@@ -1,20 +1,21 @@
 -- What several scripts share: it is put in front of each of them when it is loaded.
 --
--- Every script gets the keys of one session, all under one hash tag, as its first seven:
+-- Every script gets the keys of one session, all under one hash tag, as its first eight:
 --   meta       hash: owner, system, system_tokens, next, messages, tokens, last, profile, ttl, created,
---              active_at, revision, window:PROFILE -> "turn seq"
+--              active_at, revision, changes, summary, stalled, window:PROFILE -> "turn seq"
 --   cards      hash: seq -> tokens SPACE [[turn,seq],card]   every message, written once
 --   log        hash: seq -> body, w<seq> -> wire where it differs
 --   active     zset: "seq tokens", score turn                the log: sorted by (turn, seq)
 --   exchanges  hash: x<id> -> first SP size SP started SP record, u<id> -> usage, k<key> -> id
 --   keys       zset: idempotency key, score its time
 --   choices    set: exchanges whose reply has several choices
+--   summaries  hash: version of the summary -> see summary_prelude.lua
 -- A seq is ten digits wide, so that members of one turn sort by it.  Messages are opaque strings.
 -- Time comes in arguments; nothing here depends on anything but keys and arguments.
 
 local META, CARDS, LOG, ACTIVE = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local EXCHANGES, IDEMPOTENCY, CHOICES = KEYS[5], KEYS[6], KEYS[7]
-local SESSION_KEYS = 7
+local EXCHANGES, IDEMPOTENCY, CHOICES, SUMMARIES = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local SESSION_KEYS = 8
 local BATCH = 1000 -- unpack fails near 8,000 items
 
 local function padded(seq)
@@ -46,12 +47,18 @@ local function count(messages, tokens)
   redis.call('HINCRBY', META, 'tokens', tokens)
 end
 
+-- Put a message into the log; whether it was not there.
 local function activate(tokens, turn, seq)
-  if redis.call('ZADD', ACTIVE, turn, seq .. ' ' .. tokens) == 1 then count(1, tokens) end
+  local new = redis.call('ZADD', ACTIVE, turn, seq .. ' ' .. tokens) == 1
+  if new then count(1, tokens) end
+  return new
 end
 
+-- Take a message out of the log; whether it was there.
 local function supersede(tokens, seq)
-  if redis.call('ZREM', ACTIVE, seq .. ' ' .. tokens) == 1 then count(-1, -tokens) end
+  local there = redis.call('ZREM', ACTIVE, seq .. ' ' .. tokens) == 1
+  if there then count(-1, -tokens) end
+  return there
 end
 
 -- Write the draft that begins at ARGV[at]: card, tokens, active, choice, the place that its turn

@@ -26,8 +26,13 @@ from proxy.stores import redis_codec as codec
 from proxy.stores.places import locate_all
 from proxy.stores.redis_archive import Archive
 from proxy.stores.redis_index import RedisIndex
+from proxy.stores.redis_items import RedisItems
 from proxy.stores.redis_link import Link, bounded
 from proxy.stores.redis_scripts import Scripts
+from proxy.stores.redis_summaries import RedisSummaries
+from proxy.stores.redis_usage import RedisMeter
+from proxy.stores.redis_work import RedisQueue
+from proxy.stores.redis_work_codec import QUEUE_KEYS
 
 ANSWER_SECONDS = 0.15
 """What is kept of the commit's time for WAIT's answer, which says more than a timeout: the server
@@ -37,7 +42,7 @@ MOVE_SECONDS = 3600.0
 """Moving a tenant, or finding them all, takes as long as it takes; it must end even so."""
 
 
-class RedisStore(RedisIndex):
+class RedisStore(RedisIndex, RedisItems, RedisMeter, RedisSummaries, RedisQueue):
     """``timeout`` bounds each read, ``commit_timeout`` each write, in seconds.
 
     ``one_slot`` says that all keys are on one server, so that a commit can write the lists too.
@@ -55,10 +60,9 @@ class RedisStore(RedisIndex):
         clock: Callable[[], float] = time.time,
     ) -> None:
         scripts = Scripts(link, wait_replicas, commit_timeout - ANSWER_SECONDS)
-        super().__init__(link, scripts, timeout, commit_timeout)
+        super().__init__(link, scripts, timeout, commit_timeout, clock)
         self.name = name
         self._one_slot = one_slot
-        self._clock = clock
         self._archive = Archive(link, scripts, clock)
 
     def __repr__(self) -> str:
@@ -95,7 +99,7 @@ class RedisStore(RedisIndex):
         places = locate_all(ids)
         if not places:
             return {}
-        _, _, log, _, exchanges, _, _ = codec.session_keys(key)
+        _, _, log, _, exchanges, *_ = codec.session_keys(key)
         fields = [f"x{place.exchange}" for place in places]
         values = await self._ask(exchanges, "HMGET", exchanges, *fields)
         seqs: dict[str, int] = {}
@@ -128,6 +132,9 @@ class RedisStore(RedisIndex):
         if self._one_slot:
             keys += codec.list_keys(key.tenant)
             keys += codec.list_keys(key.tenant, commit.user) if commit.user else []
+            keys += QUEUE_KEYS if commit.due else []
+        elif commit.due:
+            await self._enqueue(key, commit.due)
         arguments = codec.commit_arguments(key, commit, now)
         reply = await self._scripts.write(self._scripts.commit, keys, arguments)
         outcome, owner, at, ttl = reply
@@ -169,16 +176,26 @@ class RedisStore(RedisIndex):
 
     async def delete(self, key: SessionKey) -> bool:
         status, owner = await bounded(self._archive.delete(key), self._commit_timeout)
+        await self._forget_work(key)
         await self.drop(Owner(key.tenant, session=key.session))
         if owner:
             await self.drop_session(Owner(key.tenant, user=owner), key.session)
         return status == 1
 
     async def move(self, old: str, new: str) -> int:
-        return await bounded(self._archive.move(old, new, self._drop_moved), MOVE_SECONDS)
+        return await bounded(self._move(old, new), MOVE_SECONDS)
+
+    async def _move(self, old: str, new: str) -> int:
+        if old == new:
+            return 0
+        moved = await self._archive.move(old, new, self._drop_moved)
+        await self._move_items(old, new)
+        await self._move_spent(old, new)
+        return moved
 
     async def _drop_moved(self, key: SessionKey, user: str, new: str) -> None:
-        """Drop the indexes that know of a session that moves to tenant ``new``, or should."""
+        """Drop the work on a session that moves to tenant ``new``, or should, and its indexes."""
+        await self._forget_work(key)
         await self.drop(Owner(key.tenant, session=key.session))
         for tenant in (key.tenant, new) if user else ():
             await self.drop(Owner(tenant, user=user))

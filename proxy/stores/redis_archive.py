@@ -107,7 +107,7 @@ class Archive:
     async def exchange(
         self, key: SessionKey, exchange: str
     ) -> tuple[Exchange, Sequence[str]] | None:
-        _, cards, _, _, exchanges, _, _ = session_keys(key)
+        _, cards, _, _, exchanges, *_ = session_keys(key)
         fields = (f"x{exchange}", f"u{exchange}")
         ((value, usage),) = checked(await self._link.run(exchanges, ("HMGET", exchanges, *fields)))
         if value is None:
@@ -136,8 +136,6 @@ class Archive:
 
     async def move(self, old: str, new: str, drop: DropIndexes) -> int:
         """Session by session: copied, then deleted, so that a move cut short can be done again."""
-        if old == new:
-            return 0
         listed = list_keys(old)[0]
         (names,) = checked(await self._link.run(listed, ("ZRANGE", listed, 0, -1)))
         moved = 0

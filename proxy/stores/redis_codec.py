@@ -22,10 +22,12 @@ from proxy.memory.model import (
     SessionKey,
     Snapshot,
 )
+from proxy.memory.summary import Summary
 from proxy.stores import codec
 from proxy.stores.places import Place, Span, is_choice, locate, locate_all, shown, sized
+from proxy.stores.redis_work_codec import due_arguments
 
-PARTS = (b"meta", b"cards", b"log", b"active", b"exchanges", b"keys", b"choices")
+PARTS = (b"meta", b"cards", b"log", b"active", b"exchanges", b"keys", b"choices", b"summaries")
 """The keys of a session, in the order in which every script gets them."""
 
 ANY_LIST = b"mp:{*}:sessions"
@@ -74,6 +76,7 @@ def load_arguments(ask: Ask, now: float) -> list[Argument]:
         "" if ask.max_tokens is None else ask.max_tokens,
         ask.idempotency_key or "",
         repr(now - IDEMPOTENCY_SECONDS),
+        "" if ask.uncovered is None else ask.uncovered,
     ]
 
 
@@ -81,7 +84,8 @@ def read_snapshot(reply: Sequence[Any], ask: Ask) -> Snapshot:
     if not reply:
         return Snapshot()
     owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
-    attempt, attempt_usage, joined, begin, others, bodies, choices = reply[8:]
+    attempt, attempt_usage, joined, begin, others, bodies, choices = reply[8:15]
+    summary, changes, stalled = reply[15:]
     log = codec.decode_log(joined)
     window = _window(log, int(begin), others) if ask.whole else log
     return Snapshot(
@@ -98,6 +102,9 @@ def read_snapshot(reply: Sequence[Any], ask: Ask) -> Snapshot:
         attempt=codec.decode_exchange(attempt, attempt_usage) if attempt else None,
         messages=int(messages),
         tokens=int(tokens),
+        summary=read_version(summary) if summary else None,
+        changes=int(changes or 0),
+        stalled=bool(stalled),
     )
 
 
@@ -141,10 +148,11 @@ def commit_arguments(key: SessionKey, commit: Commit, now: float) -> list[Argume
         len(commit.drafts),
         len(superseded) // 2,
         len(activated) // 2,
+        len(commit.due),
     ]
     for draft in commit.drafts:
         arguments += _draft_arguments(draft)
-    return arguments + superseded + activated
+    return arguments + superseded + activated + due_arguments(key, commit.due)
 
 
 def amend_arguments(amendment: Amendment) -> list[Argument]:
@@ -200,6 +208,16 @@ def read_exchange(value: bytes, usage: bytes | None) -> Exchange:
     return codec.decode_exchange(read_stored(value).record, usage)
 
 
+def pack_version(summary: Summary) -> bytes:
+    """A version of a summary, and in front of it what the scripts want to know."""
+    facts = (summary.version, *summary.until, summary.seen)
+    return b"%d %d %d %d %b" % (*facts, codec.encode(summary))
+
+
+def read_version(packed: bytes) -> Summary:
+    return codec.decode_summary(packed.split(b" ", 4)[4])
+
+
 def field_of(seq: int) -> bytes:
     """The hash field of a message."""
     return b"%010d" % seq
@@ -222,4 +240,5 @@ def read_session(name: str, fields: Sequence[bytes]) -> Session | None:
         ttl=int(meta[b"ttl"]),
         created_at=float(meta[b"created"]),
         last_active_at=float(meta[b"active_at"]),
+        summary=read_version(meta[b"summary"]) if b"summary" in meta else None,
     )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from struct import pack
-from typing import Any
 
 from proxy.recall.index import TERM_SIZE, Batch, Look, Owner, Rows
+from proxy.stores.redis_base import RedisBase
 from proxy.stores.redis_index_codec import (
     index_keys,
     read_look,
@@ -19,24 +19,14 @@ from proxy.stores.redis_index_codec import (
     vectors_key,
     write_arguments,
 )
-from proxy.stores.redis_link import Link, bounded
-from proxy.stores.redis_scripts import Script, Scripts
+from proxy.stores.redis_link import bounded
 
 AT_ONCE = 1000
 """Keys that one script renews or removes, so that it never blocks the server for long."""
 
 
-class RedisIndex:
-    """See :class:`proxy.recall.index.Index`.
-
-    ``timeout`` bounds each read, ``commit_timeout`` each step of a write, in seconds.
-    """
-
-    def __init__(self, link: Link, scripts: Scripts, timeout: float, commit_timeout: float) -> None:
-        self._link = link
-        self._scripts = scripts
-        self._timeout = timeout
-        self._commit_timeout = commit_timeout
+class RedisIndex(RedisBase):
+    """See :class:`proxy.recall.index.Index`."""
 
     async def look(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
@@ -114,14 +104,6 @@ class RedisIndex:
         models = index_keys(owner)[4]
         names = [name.split(b" ", 1) for name in await self._ask(models, "SMEMBERS", models)]
         return [vectors_key(owner, model.decode(), int(size)) for size, model in names]
-
-    async def _step(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> int:
-        work = self._scripts.read(script, keys, arguments)
-        return int(await bounded(work, self._commit_timeout))
-
-    async def _ask(self, key: bytes, *command: Any) -> Any:
-        (reply,) = await bounded(self._link.many([(key, command)]), self._commit_timeout)
-        return reply
 
 
 def cut(terms: bytes) -> list[bytes]:

@@ -17,11 +17,22 @@ from proxy.memory.model import (
     Snapshot,
     State,
 )
-from proxy.stores import sqlite_erase, sqlite_list, sqlite_read, sqlite_write
+from proxy.memory.summary import Summary
+from proxy.memory.work import Due, Work
+from proxy.stores import (
+    sqlite_erase,
+    sqlite_list,
+    sqlite_read,
+    sqlite_summaries,
+    sqlite_work,
+    sqlite_write,
+)
+from proxy.stores.sqlite_items import SQLiteItems
 from proxy.stores.sqlite_recall import SQLiteIndex
+from proxy.stores.sqlite_usage import SQLiteMeter
 
 
-class SQLiteStore(SQLiteIndex):
+class SQLiteStore(SQLiteIndex, SQLiteItems, SQLiteMeter):
     """See :class:`proxy.memory.store.Store`."""
 
     # Memory
@@ -47,6 +58,48 @@ class SQLiteStore(SQLiteIndex):
     async def amend(self, key: SessionKey, amendment: Amendment) -> None:
         now = self._clock()
         await self._write(lambda c: sqlite_write.amend(c, key, amendment, now))
+
+    # Summaries
+
+    async def summaries(self, key: SessionKey) -> Sequence[Summary]:
+        now = self._clock()
+        return await self._read(lambda c: sqlite_summaries.versions(c, key, now))
+
+    async def put_summary(
+        self, key: SessionKey, summary: Summary, after: int, changes: int | None
+    ) -> bool:
+        now = self._clock()
+        return await self._write(
+            lambda c: sqlite_summaries.put(c, key, summary, after, changes, now)
+        )
+
+    async def drop_summaries(self, key: SessionKey) -> bool:
+        now = self._clock()
+        return await self._erase(lambda c: sqlite_summaries.drop(c, key, now))
+
+    async def stall(self, key: SessionKey) -> None:
+        now = self._clock()
+        await self._write(lambda c: sqlite_summaries.stall(c, key, now))
+
+    # Queue
+
+    async def enqueue(self, key: SessionKey, due: Due) -> None:
+        await self._write(lambda c: sqlite_work.enqueue(c, key, due))
+
+    async def waiting(self, now: float, limit: int) -> Sequence[Work]:
+        return await self._read(lambda c: sqlite_work.waiting(c, now, limit))
+
+    async def claim(self, work: Work, now: float, until: float) -> Work | None:
+        return await self._write(lambda c: sqlite_work.claim(c, work, now, until))
+
+    async def extend(self, work: Work, until: float) -> bool:
+        return await self._write(lambda c: sqlite_work.extend(c, work, until))
+
+    async def finish(self, work: Work, again: float) -> None:
+        await self._write(lambda c: sqlite_work.finish(c, work, again))
+
+    async def put_off(self, work: Work, due: float, *, failed: bool) -> None:
+        await self._write(lambda c: sqlite_work.put_off(c, work, due, failed=failed))
 
     # Archive
 

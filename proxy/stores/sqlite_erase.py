@@ -6,13 +6,13 @@ import sqlite3
 
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
-from proxy.stores import sqlite_index
+from proxy.stores import sqlite_index, sqlite_items, sqlite_usage
 from proxy.stores.sqlite_waste import SWEPT_AT_ONCE, discard_expired, sweep
 
 PURGED_AT_ONCE = 2
 """Expired sessions, and indexes, that a commit removes at most, so that it does not wait long."""
 
-_TABLES = ("messages", "exchanges", "windows", "keys")
+_TABLES = ("messages", "exchanges", "windows", "keys", "summaries")
 
 # A session id that the new tenant has stays where it is.
 _FREE = """
@@ -29,6 +29,7 @@ def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONC
     for (session,) in expired:
         remove(connection, session)
     discard_expired(connection, now, limit)
+    sqlite_items.discard_expired(connection, now, limit)
     sweep(connection, SWEPT_AT_ONCE)
 
 
@@ -45,6 +46,7 @@ def delete(connection: sqlite3.Connection, key: SessionKey, now: float) -> bool:
         (now, *key),
     ).fetchone()
     sqlite_index.drop(connection, Owner(key.tenant, session=key.session))
+    connection.execute("DELETE FROM work WHERE tenant = ? AND session = ?", key)
     if row is None:
         return False
     if row[1]:
@@ -65,4 +67,7 @@ def move(connection: sqlite3.Connection, old: str, new: str, now: float) -> int:
     for (user,) in users:
         sqlite_index.drop(connection, Owner(new, user=user))
     sqlite_index.drop_tenant(connection, old)
+    connection.execute("DELETE FROM work WHERE tenant = ?", (old,))
+    sqlite_items.move(connection, old, new)
+    sqlite_usage.move(connection, old, new)
     return connection.execute(f"UPDATE sessions SET tenant = :new WHERE {_FREE}", tenants).rowcount

@@ -10,7 +10,7 @@ from proxy.stores.places import FIRST_SEQ
 from proxy.stores.sqlite_erase import remove
 
 _HEAD = """
-SELECT id, owner, next, messages, tokens, last, ttl, expires_at, last_active_at
+SELECT id, owner, next, messages, tokens, last, ttl, expires_at, last_active_at, changes
 FROM sessions WHERE tenant = ? AND session = ?
 """
 
@@ -22,7 +22,7 @@ VALUES (?, ?, 0, ?, 0, 0, 0, ?, ?)
 
 _SAVE_HEAD = """
 UPDATE sessions SET owner = ?, next = ?, messages = ?, tokens = ?, last = ?, ttl = ?,
-                    expires_at = ?, last_active_at = ?
+                    expires_at = ?, last_active_at = ?, changes = ?
 WHERE id = ?
 """
 
@@ -40,6 +40,7 @@ class Head:
     ttl: int
     expires_at: float | None
     last_active_at: float
+    changes: int = 0
 
 
 def find_head(connection: sqlite3.Connection, key: SessionKey, now: float) -> Head | None:
@@ -69,6 +70,7 @@ def save_head(connection: sqlite3.Connection, head: Head) -> None:
             head.ttl,
             head.expires_at,
             head.last_active_at,
+            head.changes,
             head.id,
         ),
     )

@@ -35,9 +35,10 @@ DELETE FROM items WHERE (tenant, user, place) IN
     (SELECT tenant, user, place FROM items WHERE expires_at <= ? LIMIT ?)
 """
 
-_DROP = f"""
+_DROP = """
 DELETE FROM items WHERE tenant = ?1 AND user = ?2 AND place IN
-    (SELECT place FROM items WHERE {_AMONG} LIMIT ?5)
+    (SELECT place FROM items
+     WHERE tenant = ?1 AND user = ?2 AND place > ?3 AND place < ?4 LIMIT ?5)
 """
 
 _MOVE = """

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from proxy.memory.model import Exchange, Message, Page, Session, SessionKey, State
 from proxy.stores import codec
 from proxy.stores.places import read_cursor, sessions_cursor
-from proxy.stores.sqlite_read import LIVE
+from proxy.stores.sqlite_read import LIVE, SUMMARY
 
 _SESSION = f"""
 SELECT s.session, s.owner, s.messages, s.tokens, s.system, coalesce(w.seq, 0), s.ttl,
-       s.created_at, s.last_active_at
+       s.created_at, s.last_active_at, {SUMMARY}
 FROM sessions s
 LEFT JOIN exchanges x ON x.session = s.id AND x.id = s.last
 LEFT JOIN windows w ON w.session = s.id AND w.profile = x.profile
@@ -34,7 +35,7 @@ def session(connection: sqlite3.Connection, key: SessionKey, now: float) -> Sess
         f"{_SESSION} AND s.session = :session",
         {"tenant": key.tenant, "session": key.session, "now": now},
     ).fetchone()
-    return Session(*row) if row else None
+    return _session(row) if row else None
 
 
 def tenants(connection: sqlite3.Connection, now: float) -> list[str]:
@@ -68,7 +69,7 @@ def sessions(
         "limit": limit + 1,
         "now": now,
     }
-    rows = [Session(*row) for row in connection.execute(statement, arguments)]
+    rows = [_session(row) for row in connection.execute(statement, arguments)]
     page = tuple(rows[:limit])
     more = len(rows) > limit
     return Page(page, sessions_cursor(page[-1].last_active_at, page[-1].id) if more else None)
@@ -113,6 +114,11 @@ def exchange(
     )
     ids = tuple(f"{id}.{seq - first}" for (seq,) in places)
     return codec.decode_exchange(record, usage), ids
+
+
+def _session(row: Sequence[Any]) -> Session:
+    values = (*row[:-1], codec.decode_summary(row[-1]) if row[-1] else None)
+    return Session(*values)
 
 
 def find(connection: sqlite3.Connection, key: SessionKey, now: float) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from proxy.memory.model import (
@@ -15,15 +15,19 @@ from proxy.memory.model import (
     SessionKey,
     Snapshot,
 )
+from proxy.memory.summary import Summary
 from proxy.stores import codec
 from proxy.stores.places import Place, Span, begins_at, fits, locate_all
 
 LIVE = "(s.expires_at IS NULL OR s.expires_at > :now)"
 
+SUMMARY = "(SELECT data FROM summaries WHERE session = s.id ORDER BY version DESC LIMIT 1)"
+"""The version in force."""
+
 # One statement for all that is not a message; each join finds at most one row.
 _HEAD = f"""
 SELECT s.id, s.owner, s.system, s.system_tokens, s.messages, s.tokens, w.turn, w.seq,
-       x.first, x.size, x.record, x.usage, a.record, a.usage
+       x.first, x.size, x.record, x.usage, a.record, a.usage, s.changes, s.stalled, {SUMMARY}
 FROM sessions s
 LEFT JOIN windows w ON w.session = s.id AND w.profile = :profile
 LEFT JOIN exchanges x ON x.session = s.id AND x.id = s.last
@@ -92,10 +96,11 @@ def load(connection: sqlite3.Connection, key: SessionKey, ask: Ask, now: float) 
     if head is None:
         return Snapshot()
     id, owner, system, system_tokens, messages, tokens, turn, seq = head[:8]
-    first, size, last, last_usage, attempt, attempt_usage = head[8:]
+    first, size, last, last_usage, attempt, attempt_usage, changes, stalled, made = head[8:]
+    summary = codec.decode_summary(made) if made else None
     start = None if turn is None else Position(turn, seq)
     unbounded = start is None and fits(messages, tokens, ask)
-    begin = 0 if unbounded else _first_turn(connection, id, start, ask)
+    begin = 0 if unbounded else _first_turn(connection, id, start, ask, summary)
     rows = connection.execute(_LOG_FROM, (id, begin)).fetchall()
     if begin:
         rows = _rows_before(connection, id, begin, Span(first, size)) + rows
@@ -114,6 +119,9 @@ def load(connection: sqlite3.Connection, key: SessionKey, ask: Ask, now: float) 
         attempt=codec.decode_exchange(attempt, attempt_usage) if attempt else None,
         messages=messages,
         tokens=tokens,
+        summary=summary,
+        changes=changes,
+        stalled=bool(stalled),
     )
 
 
@@ -177,12 +185,20 @@ def _head(connection: sqlite3.Connection, key: SessionKey, ask: Ask, now: float)
 
 
 def _first_turn(
-    connection: sqlite3.Connection, session: int, start: Position | None, ask: Ask
+    connection: sqlite3.Connection,
+    session: int,
+    start: Position | None,
+    ask: Ask,
+    summary: Summary | None,
 ) -> int:
-    if start is None:
-        return begins_at(connection.execute(_BACKWARDS, (session,)), None, 0, ask)
     newest = connection.execute(_NEWEST, (session,)).fetchone()
-    return begins_at((), start, newest[0], ask) if newest else 0
+    if newest is None:
+        return 0
+
+    def backwards() -> Iterable[tuple[int, int]]:
+        return connection.execute(_BACKWARDS, (session,))
+
+    return begins_at(backwards, start, newest[0], ask, summary)
 
 
 def _rows_before(

@@ -133,7 +133,58 @@ CREATE TABLE vectors (
 CREATE TABLE waste (owner INTEGER PRIMARY KEY)
 """
 
-MIGRATIONS = (_VERSION_1, _VERSION_2)
+# A piece of work is found by its due time too; one that is held is due when its lease runs out.
+_VERSION_3 = """
+ALTER TABLE sessions ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN stalled INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE summaries (
+    session INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (session, version)
+) WITHOUT ROWID;
+CREATE TABLE work (
+    tenant TEXT NOT NULL,
+    session TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    due REAL NOT NULL,
+    asked INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    lease TEXT NOT NULL,
+    PRIMARY KEY (tenant, session, kind)
+) WITHOUT ROWID;
+CREATE INDEX work_due ON work (due)
+"""
+
+# Places are packed so that they sort by namespace and key; value stands last, so that looking at
+# places does not read the pages of long ones.
+_VERSION_4 = """
+CREATE TABLE items (
+    tenant TEXT NOT NULL,
+    user TEXT NOT NULL,
+    place BLOB NOT NULL,
+    version INTEGER NOT NULL,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    expires_at REAL,
+    value BLOB NOT NULL,
+    PRIMARY KEY (tenant, user, place)
+) WITHOUT ROWID;
+CREATE INDEX item_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE usage (
+    tenant TEXT NOT NULL,
+    day TEXT NOT NULL,
+    feature TEXT NOT NULL,
+    calls INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    PRIMARY KEY (tenant, day, feature)
+) WITHOUT ROWID
+"""
+
+MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
 """The script at index N leads from version N to N + 1.  What has been released is never edited."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from proxy.memory.model import (
@@ -13,10 +13,11 @@ from proxy.memory.model import (
     Draft,
     Exchange,
     Outcome,
+    Position,
     SessionKey,
     WindowMove,
 )
-from proxy.stores import codec
+from proxy.stores import codec, sqlite_summaries, sqlite_work
 from proxy.stores.places import (
     Place,
     Span,
@@ -81,6 +82,8 @@ def commit(connection: sqlite3.Connection, key: SessionKey, commit: Commit, now:
     head.expires_at = now + head.ttl if head.ttl else None
     head.last_active_at = max(head.last_active_at, exchange.created_at)
     save_head(connection, head)
+    for due in commit.due:
+        sqlite_work.enqueue(connection, key, due)
     return "recorded"
 
 
@@ -141,16 +144,21 @@ def _refusal(
 def _switch(
     connection: sqlite3.Connection, head: Head, commit: Commit, attempt: Attempt | None
 ) -> None:
+    gone: list[Place] = []
     if attempt is not None:
-        earlier = (Place(attempt.id, index) for index in range(attempt.size))
-        _set(connection, head, earlier, active=False)
-    _set(connection, head, locate_all(commit.superseded), active=False)
-    _set(connection, head, locate_all(commit.activated), active=True)
+        gone += (Place(attempt.id, index) for index in range(attempt.size))
+    gone += locate_all(commit.superseded)
+    switched = {
+        *_set(connection, head, gone, active=False),
+        *_set(connection, head, locate_all(commit.activated), active=True),
+    }
+    sqlite_summaries.drop_covering(connection, head.id, switched)
 
 
 def _set(
     connection: sqlite3.Connection, head: Head, places: Iterable[Place], *, active: bool
-) -> None:
+) -> Iterator[Position]:
+    """Yields where the messages stand whose state has changed."""
     for place in places:
         row = look_up(connection, head.id, place)
         if row is None or bool(row[3]) == active:
@@ -161,6 +169,8 @@ def _set(
         )
         head.messages += 1 if active else -1
         head.tokens += row[2] if active else -row[2]
+        head.changes += 1
+        yield Position(row[0], row[1])
 
 
 # Appending

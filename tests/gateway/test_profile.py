@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from proxy.chat.request import parse
+from proxy.chat.request import ChatRequest, parse
 from proxy.gateway.identity import Identity
-from proxy.gateway.profile import SideRequests, ask_of, window_of
-from proxy.gateway.situation import Situation, intent_of, rules_of
+from proxy.gateway.profile import SideRequests, known_tokens, reserved_tokens, window_of
+from proxy.gateway.situation import Situation, ask_of, intent_of, rules_of
+from proxy.memory.compose import Rules
 from proxy.memory.model import Ask, SessionKey
 from proxy.memory.window import Window
 from proxy.settings import ProfileSettings
@@ -53,7 +54,28 @@ def test_enabled_blocks_have_their_place_in_the_budget_used_or_not() -> None:
 
 
 def test_a_request_asks_for_what_its_window_can_show() -> None:
-    assert ask_of("p", Window(3, 100), "k") == Ask("p", False, 3, 100, "k")
+    where = situation(Identity(session="s", profile="p", idempotency_key="k"))
+    assert ask_of(where, Rules(Window(3, 100))) == Ask("p", False, 3, 100, "k")
+
+
+def test_with_summaries_it_asks_for_what_none_covers_within_what_all_of_memory_may_take() -> None:
+    where = situation(Identity(session="s"), max_tokens=4000, summary={"enabled": True})
+    rules = rules_of(request_of(b"[]"), where, len)
+    assert rules.window.max_tokens == 4000 - 500 - 800
+    assert ask_of(where, rules).uncovered == 4000 - 800
+
+
+def test_what_is_learned_has_its_room_reserved_once_it_is_switched_on() -> None:
+    on = {"enabled": True, "max_tokens": 100}
+    learned = {name: on for name in ("facts", "profile", "episodes", "instructions")}
+    assert known_tokens(profile()) == 0
+    assert known_tokens(profile(**learned)) == 400
+    assert reserved_tokens(profile(**learned, recall={"enabled": False})) == 400
+
+
+def test_a_summary_of_everything_leaves_nothing_to_the_window() -> None:
+    everything = profile(window="all", summary={"enabled": True, "mode": "summary"})
+    assert window_of(everything).max_messages == 0
 
 
 @pytest.mark.parametrize(
@@ -79,6 +101,12 @@ def test_without_patterns_nothing_is_a_side_request() -> None:
 
 def test_a_pattern_that_matches_nothing_matches_no_empty_text() -> None:
     assert not SideRequests(("x*",)).matches("", "")
+
+
+def request_of(messages: bytes) -> ChatRequest:
+    request = parse(b'{"model":"m","messages":' + messages + b"}")
+    assert request is not None
+    return request
 
 
 def situation(identity: Identity, **settings: Any) -> Situation:
@@ -113,15 +141,12 @@ def test_rewind_retry_and_time_come_from_the_request() -> None:
 def test_the_remembered_system_message_is_for_requests_without_one(
     messages: bytes, remember: bool, system: bool
 ) -> None:
-    request = parse(b'{"model":"m","messages":' + messages + b"}")
-    assert request is not None
     where = situation(Identity(session="s"), remember_system=remember)
-    assert rules_of(request, where).system is system
+    assert rules_of(request_of(messages), where, len).system is system
 
 
 @pytest.mark.parametrize(("mode", "inject"), [("on", True), ("read", True), ("write", False)])
 def test_mode_and_bound_of_a_request_rule_its_prompt(mode: Any, inject: bool) -> None:
-    request = parse(b'{"messages":[]}')
-    assert request is not None
-    rules = rules_of(request, situation(Identity(session="s", mode=mode, max_tokens=5)))
+    where = situation(Identity(session="s", mode=mode, max_tokens=5))
+    rules = rules_of(request_of(b"[]"), where, len)
     assert (rules.inject, rules.cap) == (inject, 5)

@@ -22,6 +22,7 @@ from proxy.memory.model import (
     message_id,
 )
 from proxy.memory.overlay import overlay
+from proxy.memory.summary import Summary
 from proxy.memory.window import view
 from proxy.stores.inmemory import InMemoryStore
 from tests.support.commits import chat, draft, record
@@ -47,6 +48,7 @@ def seen(snapshot: Snapshot) -> View:
         (snapshot.exists, snapshot.owner, snapshot.system, snapshot.system_tokens)
         + (snapshot.last, snapshot.attempt)
         + (snapshot.messages, snapshot.tokens)
+        + (snapshot.summary, snapshot.changes)
     )
     firsts = list(dict.fromkeys(entry.position.turn for entry in snapshot.log))
     shown = view(snapshot.log, snapshot.start) if snapshot.start else ()
@@ -63,14 +65,16 @@ def ids(entries: Any) -> list[str]:
     return [entry.card.id for entry in entries]
 
 
-def loaded(*commits: Commit, ask: Ask = ALL) -> Snapshot:
-    """What the store shows after these commits."""
+def loaded(*commits: Commit, summary: Summary | None = None, after: int = 0) -> Snapshot:
+    """What the store shows after these commits, of which the first ``after`` are summarised."""
 
     async def run() -> Snapshot:
         store = InMemoryStore(lambda: 1000.0)
-        for commit in commits:
+        for number, commit in enumerate(commits, 1):
             await store.commit(KEY, commit)
-        return await store.load(KEY, ask)
+            if summary is not None and number == after:
+                await store.put_summary(KEY, summary, 0, None)
+        return await store.load(KEY, ALL)
 
     return asyncio.run(run())
 
@@ -148,16 +152,27 @@ def histories(draw: Draw) -> list[Commit]:
     return commits
 
 
+@st.composite
+def summaries(draw: Draw, now: Snapshot) -> Summary:
+    """A summary as far as some message that is seen, or beyond all of them."""
+    places = [tuple(entry.position) for entry in now.log]
+    until = draw(st.sampled_from([*places, (now.end.turn, now.end.seq + 1)]))
+    seen = draw(st.sampled_from([*(seq for _, seq in places), now.end.seq, 40]))
+    return Summary(text="short", version=1, until=until, seen=seen)
+
+
 @settings(max_examples=150, deadline=None)
 @given(commits=histories(), data=st.data())
 def test_an_overlay_shows_what_the_store_will_show(commits: list[Commit], data: Any) -> None:
     already = data.draw(st.integers(0, len(commits)), label="carried out")
-    overlaid = laid_over(*commits[already:], on=loaded(*commits[:already]))
-    truth = loaded(*commits)
+    summary = data.draw(st.none() | summaries(loaded(*commits[:already])), label="summary")
+    stored = loaded(*commits[:already], summary=summary, after=already)
+    overlaid = laid_over(*commits[already:], on=stored)
+    truth = loaded(*commits, summary=summary, after=already)
     assert seen(overlaid) == seen(truth)
-    stored = {draft.card.id for commit in commits[:already] for draft in commit.drafts}
+    there = {draft.card.id for commit in commits[:already] for draft in commit.drafts}
     for id, body in truth.bodies.items():  # what was idle can be fetched, what is spooled cannot
-        assert overlaid.bodies.get(id, body if id in stored else b"") == body
+        assert overlaid.bodies.get(id, body if id in there else b"") == body
 
 
 @settings(max_examples=60, deadline=None)
@@ -176,6 +191,29 @@ def test_new_messages_come_behind_all_that_is_seen_idle_ones_included() -> None:
     idle = [e.position.seq for group in later.alternates.values() for e in group]
     assert len({*places, *idle}) == len(places) + len(idle)
     assert max(idle) < places[-2]
+
+
+def three_turns(until: int, seen: int) -> Snapshot:
+    """Three turns of two messages; what begins before seq ``until`` is summarised."""
+    summary = Summary(text="short", version=1, until=(until, until), seen=seen)
+    return loaded(chat("x1"), chat("x2"), chat("x3"), summary=summary, after=3)
+
+
+def test_a_summary_goes_with_what_it_covers() -> None:
+    stored = three_turns(until=3, seen=6)
+    kept = laid_over(chat("x4", superseded=("x2.0", "x2.1")), on=stored)
+    assert kept.summary == stored.summary is not None and kept.changes == 2
+    gone = laid_over(chat("x5", superseded=("x1.1", "x2.0")), on=kept)
+    assert gone.summary is None and gone.changes == 3
+
+
+def test_what_joins_a_summarised_turn_is_not_covered() -> None:
+    """Not even where the summary has seen more messages than are in sight."""
+    late = record("x4", draft("x4", 0, "tool", turn="x1.0"), superseded=("x3.0", "x3.1"))
+    overlaid = laid_over(late, on=three_turns(until=3, seen=6))
+    assert overlaid.summary is not None
+    joined = next(entry for entry in overlaid.log if entry.card.id == "x4.0")
+    assert joined.position.turn == 1 and not overlaid.summary.covers(joined.position)
 
 
 def draft_idle(given: Draft) -> Draft:

@@ -13,6 +13,7 @@ from redis.crc import key_slot
 
 from proxy.memory.model import Ask, SessionKey
 from proxy.memory.store import Store, StoreError
+from proxy.memory.summary import Summary
 from proxy.stores import open_store
 from proxy.stores.redis_codec import list_keys, session_keys
 from tests.support.commits import chat, draft, record
@@ -94,6 +95,7 @@ async def test_a_slot_on_its_way_is_asked_for_where_it_goes(masters: Cluster, te
     # With every key of a session there: a command on several, some missing, must wait.
     choice = draft("x1", 1, "assistant", choice=1)
     await store.commit(key, record("x1", draft("x1", 0), choice, idempotency_key="k"))
+    await store.put_summary(key, Summary(text="short", version=1), 0, None)
     before = await store.load(key, ALL)
     new.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", identity(old))
     old.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", identity(new))

@@ -19,7 +19,9 @@ from proxy.chat.message import read_message, text_of
 from proxy.chat.tokens import Tokenizers
 from proxy.gateway.call import Scope
 from proxy.gateway.conversation import Conversations
+from proxy.gateway.exchange import Means
 from proxy.gateway.gateway import Gateway
+from proxy.gateway.knowing import Knowing, NothingKnown
 from proxy.gateway.passage import Passage
 from proxy.gateway.preview import Preview
 from proxy.gateway.reminder import Reminding
@@ -103,14 +105,15 @@ async def open_site(
     )
     upstream = open_upstream("aiohttp", UpstreamOptions(url=settings.upstream.url))
     passage = Passage(upstream, tenancy, telemetry)
-    chats = Conversations(settings, passage, recorder, reminding, counter, telemetry)
+    means = Means(recorder, reminding, Knowing(NothingKnown()), counter, telemetry)
+    chats = Conversations(settings, passage, means)
     parts = AdminParts(
         settings=settings,
         telemetry=telemetry,
         store=store,
         spool=spool,
         tenants=tenancy,
-        preview=Preview(settings, recorder, reminding, counter, telemetry),
+        preview=Preview(settings, means),
         remembrance=Remembrance(recaller, indexer),
         on_recorded=follower.recorded,
         read_message=read_message,
@@ -118,6 +121,9 @@ async def open_site(
         counter_name=lambda: counter(None).name,
         fields=jsontext.fields,
         items=jsontext.items,
+        decode=jsontext.shallow,
+        shelves=store,
+        meter=store,
     )
     gateway = Gateway(settings, tenancy, passage, chats, telemetry)
     await upstream.open()

@@ -109,7 +109,7 @@ async def rig(folder: Path, **overrides: object) -> AsyncIterator[Rig]:
         return opened[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("proxy.app.open_store", open_store)
+        patch.setattr("proxy.assembly.open_store", open_store)
         async with (up := Upstream()):
             settings = settings_for(
                 folder, up.url, **{"store__timeout": 5, "memory__recall__timeout": 5} | overrides

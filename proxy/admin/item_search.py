@@ -1,0 +1,99 @@
+"""Searching among items: by place, or for a query the best first.
+
+Values may be large and many: they are read page by page, on a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from proxy.memory.item_filter import fits
+from proxy.memory.items import Item, Items, Namespace, Place, Shelf
+from proxy.recall import question
+from proxy.recall.question import Question
+from proxy.recall.rank_items import rank, sought_in
+from proxy.recall.terms import Analysis
+
+MOST_RANKED = 5000
+"""Items that are looked at for a query: the first ones of the prefix."""
+
+AT_ONCE = 100
+"""Items that are read together."""
+
+Scored = tuple[Item, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a search asks for.  ``query`` is "" for none."""
+
+    shelf: Shelf
+    prefix: Namespace
+    filter: Mapping[str, object] = field(default_factory=dict)
+    query: str = ""
+    offset: int = 0
+    limit: int = 10
+
+
+class ItemSearch:
+    """``decode`` gives a value of its JSON."""
+
+    def __init__(self, items: Items, decode: Callable[[bytes], object]) -> None:
+        self._items, self._decode = items, decode
+
+    async def find(self, wanted: Wanted) -> list[Scored]:
+        """Those from ``offset`` on, with a score if there is a query; one more than ``limit`` tells
+        that there are more.  Raises StoreError.
+        """
+        return await (self._best(wanted) if wanted.query else self._first(wanted))
+
+    async def _first(self, wanted: Wanted) -> list[Scored]:
+        found: list[Scored] = []
+        passed = 0
+        async for page in self._pages(wanted):
+            fitting = await asyncio.to_thread(self._fitting, page, wanted.filter)
+            found += [(item, None) for item in fitting[max(0, wanted.offset - passed) :]]
+            passed += len(fitting)
+            if len(found) > wanted.limit:
+                break
+        return found[: wanted.limit + 1]
+
+    async def _best(self, wanted: Wanted) -> list[Scored]:
+        asked = question.read(wanted.query, (), time.time())
+        places: list[Place] = []
+        read: list[Analysis] = []
+        looked = 0
+        async for page in self._pages(wanted):
+            fitting = await asyncio.to_thread(self._fitting, page, wanted.filter)
+            places += [Place(item.namespace, item.key) for item in fitting]
+            read += await asyncio.to_thread(self._read, fitting, asked)
+            looked += len(page)
+            if looked >= MOST_RANKED:
+                break
+        ranked = await asyncio.to_thread(rank, asked, read)
+        best = ranked[wanted.offset : wanted.offset + wanted.limit + 1]
+        items = await self._items.items_at(wanted.shelf, [places[n] for n, _ in best])
+        return [(items[places[n]], score) for n, score in best if places[n] in items]
+
+    async def _pages(self, wanted: Wanted) -> AsyncIterator[Sequence[Item]]:
+        after = None
+        while True:
+            page = await self._items.items(wanted.shelf, wanted.prefix, after, AT_ONCE)
+            yield page.items
+            if page.after is None:
+                return
+            after = Place(page.items[-1].namespace, page.items[-1].key)
+
+    def _fitting(self, items: Sequence[Item], wanted: Mapping[str, object]) -> list[Item]:
+        """The items that a filter lets through."""
+        return [
+            item for item in items if not wanted or fits(self._decode(bytes(item.value)), wanted)
+        ]
+
+    def _read(self, items: Sequence[Item], asked: Question) -> list[Analysis]:
+        return [
+            sought_in(asked, self._decode(bytes(item.value)), item.updated_at) for item in items
+        ]

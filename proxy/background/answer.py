@@ -1,0 +1,95 @@
+"""What is asked of a model and what its answer says: OpenAI's format.  Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from proxy.background.completion import Assignment, Failed, Refused
+from proxy.chat import jsontext
+from proxy.chat.limits import too_long
+from proxy.wire.api import refuses
+
+FORMAT = "response_format"
+
+_LONGEST_NAME = 200
+_REASONING = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+"""What local models put before their answer, for want of a field of its own."""
+
+
+class SchemaRefused(Refused):
+    """Refused, and perhaps only because of the schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An answer.  Tokens are None where it does not say; ``model`` is "" then."""
+
+    text: str
+    model: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+def wants_schema(assignment: Assignment) -> bool:
+    """Is a format to be asked for that the operator has not chosen otherwise?"""
+    return assignment.schema is not None and FORMAT not in assignment.parameters
+
+
+def request_body(assignment: Assignment, model: str, *, with_schema: bool) -> bytes:
+    """The least that can be asked: some models refuse what others need."""
+    body: dict[str, object] = {
+        "model": model,
+        "messages": [{"role": "user", "content": assignment.text}],
+        **assignment.parameters,
+    }
+    if with_schema:
+        form = {"name": assignment.feature, "schema": assignment.schema, "strict": True}
+        body[FORMAT] = {"type": "json_schema", "json_schema": form}
+    return jsontext.encode(body)
+
+
+def failure(status: int, said: bytes, wait: float | None, *, with_schema: bool) -> Refused | Failed:
+    """What an answer that is no good one comes to; ``wait`` are the seconds it asks for."""
+    if with_schema and status in (400, 422) and not too_long(status, said):
+        return SchemaRefused(f"refused with status {status}")
+    if refuses(status):
+        return Refused(f"refused with status {status}")
+    return Failed(f"answered with status {status}", wait)
+
+
+def read_answer(body: bytes) -> Written:
+    """The first choice of a ``chat.completion``.  Raises Failed where there is none."""
+    try:
+        answer = jsontext.decode(body)
+    except jsontext.UNREADABLE as error:
+        raise Failed("the answer is not JSON") from error
+    fields = answer if isinstance(answer, dict) else {}
+    match fields.get("choices"):
+        case [{"message": dict(message)}, *_]:
+            text = jsontext.well_formed(_text(message.get("content")))
+        case _:
+            raise Failed("the answer is not a completion")
+    model, used = fields.get("model"), fields.get("usage")
+    return Written(
+        text=_REASONING.sub("", text, count=1) if _REASONING.match(text) else text,
+        model=model if isinstance(model, str) and len(model) <= _LONGEST_NAME else "",
+        input_tokens=_tokens(used, "prompt_tokens"),
+        output_tokens=_tokens(used, "completion_tokens"),
+    )
+
+
+def _text(content: object) -> str:
+    """Content as text; a refusal, or nothing, is none."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = (part.get("text") for part in parts if isinstance(part, Mapping))
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _tokens(used: object, name: str) -> int | None:
+    """What the usage says; some servers say 0 for want of counting."""
+    count = used.get(name) if isinstance(used, dict) else None
+    return count if isinstance(count, int) and count > 0 else None

@@ -1,0 +1,109 @@
+"""What background requests have cost, and how much they may cost in a day."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from proxy.background.completion import Spent
+from proxy.memory import usage
+from proxy.memory.store import StoreError
+from proxy.memory.usage import Account, Meter
+
+logger = logging.getLogger(__name__)
+
+FRESH = 3.0
+"""Seconds for which a tenant's sum in the store is believed."""
+
+MOST = 10_000
+"""Tenants whose sums a process remembers."""
+
+DAY = 86_400
+
+
+@dataclass(slots=True)
+class _Today:
+    """Tokens of a tenant on a day: the store's sum at ``read_at``, and our own since."""
+
+    day: str
+    read_at: float
+    tokens: int
+
+
+class Budget:
+    """Counts in the store; refuses a tenant that has used up the tokens of the day.
+
+    ``tokens_per_day`` 0 is no bound.  Days are UTC's, ``clock`` is in Unix seconds.  Requests
+    under way are not counted yet: the bound can be passed by as many as run at a time.
+    """
+
+    def __init__(self, meter: Meter, tokens_per_day: int, clock: Callable[[], float]) -> None:
+        self._meter, self._most, self._clock = meter, tokens_per_day, clock
+        self._today: OrderedDict[str, _Today] = OrderedDict()
+        self._owed: dict[tuple[str, Account], usage.Spent] = {}
+
+    def __repr__(self) -> str:
+        return f"<Budget of {self._most} tokens a day>"
+
+    async def check(self, tenant: str) -> None:
+        """Raises Spent where nothing is left for today, StoreError where that cannot be known."""
+        if not self._most:
+            return
+        now = self._clock()
+        if await self._tokens(tenant, now) >= self._most:
+            raise Spent((now // DAY + 1) * DAY)
+
+    async def _tokens(self, tenant: str, now: float) -> int:
+        today, day = self._today.get(tenant), day_of(now)
+        if today is None or today.day != day or not 0 <= now - today.read_at < FRESH:
+            counted = sum(
+                spent.tokens for spent in (await self._meter.spent(tenant, [day])).values()
+            )
+            today = _Today(day, now, counted + self._tokens_owed(tenant, day))
+            self._today[tenant] = today
+            self._today.move_to_end(tenant)
+            if len(self._today) > MOST:
+                self._today.popitem(last=False)
+        return today.tokens
+
+    def _tokens_owed(self, tenant: str, day: str) -> int:
+        return sum(
+            spent.tokens
+            for (whose, account), spent in self._owed.items()
+            if whose == tenant and account.day == day
+        )
+
+    def note(self, tenant: str, feature: str, spent: usage.Spent) -> None:
+        """A request has cost this; ``settle`` writes it down."""
+        day = day_of(self._clock())
+        self._owe(tenant, Account(day, feature), spent)
+        today = self._today.get(tenant)
+        if today is not None and today.day == day:
+            today.tokens += spent.tokens
+
+    def _owe(self, tenant: str, account: Account, spent: usage.Spent) -> None:
+        key = tenant, account
+        self._owed[key] = self._owed.get(key, usage.Spent()) + spent
+
+    async def settle(self) -> None:
+        """Write down what was noted; what the store does not take now waits for the next time."""
+        while self._owed:
+            (tenant, account), spent = self._owed.popitem()
+            written = False
+            try:
+                await self._meter.spend(tenant, account, spent)
+                written = True
+            except StoreError as failure:
+                logger.warning("what background work has cost is counted later: %s", failure)
+                return
+            finally:
+                if not written:
+                    self._owe(tenant, account, spent)
+
+
+def day_of(now: float) -> str:
+    """The UTC day of a moment, YYYY-MM-DD."""
+    return time.strftime("%Y-%m-%d", time.gmtime(now))

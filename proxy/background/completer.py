@@ -1,0 +1,188 @@
+"""Asking an OpenAI-compatible API in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from proxy.background.answer import (
+    SchemaRefused,
+    Written,
+    failure,
+    read_answer,
+    request_body,
+    wants_schema,
+)
+from proxy.background.budget import Budget
+from proxy.background.completion import Assignment, Completed, Failed, NoCredential, Refused
+from proxy.background.credentials import Credentials
+from proxy.errors import RawHeaders
+from proxy.memory.usage import Spent
+from proxy.telemetry import Telemetry
+from proxy.wire.api import bearer, json_headers, retry_after
+from proxy.wire.upstream import (
+    Reply,
+    Upstream,
+    UpstreamError,
+    UpstreamSaturated,
+    UpstreamUnreachable,
+)
+
+LIMIT = 4 * 1024 * 1024
+"""Bytes of an answer: a thousand times what is asked for."""
+
+LIMIT_OF_ERRORS = 64 * 1024
+
+MODELS = 1_000
+"""Models that a process remembers to know no schemas; their names come from clients."""
+
+TARGET = b"/chat/completions"
+
+
+@dataclass(slots=True)
+class _Request:
+    """One request, and what is known of its cost.  ``billed``: it may have been worked on."""
+
+    assignment: Assignment
+    model: str
+    credential: RawHeaders = field(repr=False)
+    with_schema: bool
+    billed: bool = True
+    refused: bool = False
+    written: Written | None = None
+
+
+class UpstreamCompleter:
+    """See :class:`proxy.background.completion.Completer`.
+
+    ``upstreams`` are by their URL, "" the one that chats go to.  ``counter`` gives what counts a
+    text's tokens for a model, where an answer does not say what it has used.  ``clock`` is in Unix
+    seconds.
+    """
+
+    def __init__(
+        self,
+        upstreams: Mapping[str, Upstream],
+        credentials: Credentials,
+        budget: Budget,
+        counter: Callable[[str | None], Callable[[str], int]],
+        telemetry: Telemetry,
+        clock: Callable[[], float],
+    ) -> None:
+        self._upstreams, self._credentials, self._budget = upstreams, credentials, budget
+        self._counter, self._telemetry, self._clock = counter, telemetry, clock
+        self._without_schema: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<UpstreamCompleter of {len(self._upstreams)} APIs>"
+
+    def ready(self, assignment: Assignment) -> bool:
+        return self._credential(assignment) is not None
+
+    def _credential(self, assignment: Assignment) -> RawHeaders | None:
+        """A key of its own, else the tenant's; the tenant's goes to no other API."""
+        if assignment.key:
+            return bearer(assignment.key)
+        if self._upstreams[assignment.url] is not self._upstreams[""]:
+            return []
+        return self._credentials.of(assignment.tenant)
+
+    async def complete(self, assignment: Assignment) -> Completed:
+        credential = self._credential(assignment)
+        if credential is None:
+            raise NoCredential("the tenant's key is not known here")
+        model = assignment.model or assignment.default_model
+        if not model:
+            raise Refused("there is no model to ask")
+        await self._budget.check(assignment.tenant)
+        knows = (assignment.url, model) not in self._without_schema
+        request = _Request(assignment, model, credential, wants_schema(assignment) and knows)
+        try:
+            async with asyncio.timeout(assignment.timeout):
+                written = await self._with_or_without(request)
+        except TimeoutError as error:
+            raise Failed("no answer in time") from error
+        finally:
+            await self._budget.settle()
+        return Completed(written.text, written.model or model)
+
+    async def _with_or_without(self, request: _Request) -> Written:
+        try:
+            return await self._ask(request)
+        except SchemaRefused:
+            plain = _Request(request.assignment, request.model, request.credential, False)
+            written = await self._ask(plain)
+            self._remember(request.assignment.url, request.model)
+            return written
+
+    def _remember(self, url: str, model: str) -> None:
+        self._without_schema[url, model] = None
+        if len(self._without_schema) > MODELS:
+            self._without_schema.popitem(last=False)
+
+    async def _ask(self, request: _Request) -> Written:
+        """Ask once and count it, whatever comes of it.  Raises Refused, Failed."""
+        began = time.perf_counter()
+        try:
+            request.written = read_answer(await self._send(request))
+            return request.written
+        except Refused:
+            request.refused = True
+            raise
+        except UpstreamError as error:
+            request.billed = not isinstance(error, UpstreamUnreachable | UpstreamSaturated)
+            raise Failed(f"the API failed: {error}") from error
+        finally:
+            self._count(request, time.perf_counter() - began)
+
+    async def _send(self, request: _Request) -> bytes:
+        """The body of a good answer."""
+        assignment, with_schema = request.assignment, request.with_schema
+        body = request_body(assignment, request.model, with_schema=with_schema)
+        headers = json_headers(request.credential)
+        reply = await self._upstreams[assignment.url].send("POST", TARGET, headers, body)
+        try:
+            request.billed = reply.status == 200
+            if request.billed:
+                return await reply.read(LIMIT)
+            said = await _complaint(reply) if with_schema else b""
+            wait = retry_after(reply.headers, self._clock())
+            raise failure(reply.status, said, wait, with_schema=with_schema)
+        finally:
+            await reply.close()
+
+    def _count(self, request: _Request, seconds: float) -> None:
+        feature, spent = request.assignment.feature, self._spent(request)
+        outcome = "failed" if request.written is None else "done"
+        self._budget.note(request.assignment.tenant, feature, spent)
+        self._telemetry.completed(
+            feature,
+            "refused" if request.refused else outcome,
+            seconds,
+            spent.input_tokens,
+            spent.output_tokens,
+        )
+
+    def _spent(self, request: _Request) -> Spent:
+        """Tokens as the answer says, else counted; the prompt's where no answer has come."""
+        if not request.billed:
+            return Spent(calls=1, failed=1)
+        written, count = request.written or Written(""), self._counter(request.model)
+        failed = request.written is None
+        return Spent(
+            calls=1,
+            failed=int(failed),
+            input_tokens=written.input_tokens or count(request.assignment.text),
+            output_tokens=written.output_tokens or count(written.text),
+        )
+
+
+async def _complaint(reply: Reply) -> bytes:
+    """What an error says; nothing where that is too long or cut off."""
+    try:
+        return await reply.read(LIMIT_OF_ERRORS)
+    except UpstreamError:
+        return b""

@@ -1,0 +1,218 @@
+"""Runs what the queue holds, in every process that serves chats.
+
+The queue is shared: whoever claims a piece of work runs it, so that a session has one runner for
+each kind of work at a time, whatever the number of processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from proxy.background.completion import CompletionError
+from proxy.background.ending import NOT_HERE, Backoff, Ending, Outcome, ending_of
+from proxy.background.job import Job
+from proxy.background.lease import LEASE, LeaseLost, held
+from proxy.memory.store import Queue, StoreError
+from proxy.memory.work import Kind, Work
+
+logger = logging.getLogger(__name__)
+
+POLL = 1.0
+"""Seconds between looks at the queue, more or less a fifth: processes must not keep step."""
+
+PATIENCE = 5.0
+"""Seconds for which work that cannot be done here is left to other processes."""
+
+AT_ONCE = 64
+MOST = 4096
+"""Pieces of work in a look: the first look and the widest, where a tenant has many that wait."""
+
+STORE = Backoff(first=2 * POLL, most=30.0)
+"""Between looks while the store is down."""
+
+
+class Runner:
+    """Runs at most ``concurrency`` jobs, and of one tenant at most half of them, at least one.
+
+    ``clock`` is in Unix seconds, ``chance`` gives numbers from 0 to 1; ``on_ended`` is told what
+    became of each job.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        jobs: Mapping[Kind, Job],
+        concurrency: int,
+        backoff: Backoff,
+        clock: Callable[[], float],
+        on_ended: Callable[[Kind, Outcome], None],
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._queue, self._jobs, self._backoff = queue, jobs, backoff
+        self._most, self._most_of_one = concurrency, max(1, concurrency // 2)
+        self._clock, self._on_ended, self._chance = clock, on_ended, chance
+        self._running: set[asyncio.Task[None]] = set()
+        self._busy: Counter[str] = Counter()
+        self._looking: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._look_at = self._not_before = 0.0
+        self._failures = 0
+        self._closing = False
+
+    def __repr__(self) -> str:
+        return f"<Runner [running: {len(self._running)}]>"
+
+    def open(self) -> None:
+        self._looking = asyncio.create_task(self._run(), name="background")
+
+    async def close(self, seconds: float) -> None:
+        """Begin nothing more; what does not end within ``seconds`` is cancelled, to be done later
+        or elsewhere."""
+        self._closing = True
+        self._changed.set()
+        if self._looking is None:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.wait({self._looking})
+                if self._running:
+                    await asyncio.wait(self._running)
+        left = [self._looking, *self._running]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def awake(self, at: float) -> None:
+        """Something is due ``at`` (Unix seconds): look then, not when the next look would be."""
+        self._look_at = min(self._look_at, at)
+        self._changed.set()
+
+    # Looking
+
+    async def _run(self) -> None:
+        while not self._closing:
+            # Set before the look, so that who calls during the look is heard.
+            self._look_at = self._clock() + POLL * (0.8 + 0.4 * self._chance())
+            try:
+                await self._look()
+                self._go_on()
+            except StoreError as failure:
+                self._pause(failure)
+            except Exception:  # a background task has no caller: what failed is looked for again
+                logger.exception("work in the background was not found")
+                self._pause(None)
+            await self._rest()
+
+    def _go_on(self) -> None:
+        if self._failures:
+            logger.info("work in the background goes on")
+        self._failures, self._not_before = 0, 0.0
+
+    def _pause(self, failure: StoreError | None) -> None:
+        if failure is not None and not self._failures:
+            logger.warning("work in the background waits for the store: %s", failure)
+        wait = STORE.seconds(self._failures, self._chance())
+        self._failures, self._not_before = self._failures + 1, self._clock() + wait
+
+    async def _rest(self) -> None:
+        """Wait until it is time to look."""
+        while not self._closing:
+            self._changed.clear()
+            seconds = max(self._look_at, self._not_before) - self._clock()
+            if seconds <= 0:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._changed.wait()
+
+    async def _look(self) -> None:
+        """Begin what there are places for.  Raises StoreError.
+
+        The look is widened while others' work may lie behind that of a tenant with many pieces.
+        """
+        limit = AT_ONCE
+        while len(self._running) < self._most:
+            found = await self._queue.waiting(self._clock(), limit)
+            for work in found:
+                await self._consider(work)
+            if len(found) < limit or limit >= MOST:
+                return
+            limit *= 4
+
+    async def _consider(self, work: Work) -> None:
+        if len(self._running) >= self._most or self._busy[work.tenant] >= self._most_of_one:
+            return
+        now, here = self._clock(), self._can(work)
+        if self._closing or not (here or now - work.due >= PATIENCE):
+            return
+        claimed = await self._queue.claim(work, now, now + LEASE)
+        if claimed is None:
+            return
+        if here:
+            self._begin(claimed)
+        else:
+            await self._queue.put_off(claimed, now + NOT_HERE, failed=False)
+
+    def _can(self, work: Work) -> bool:
+        job = self._jobs.get(work.kind)
+        try:
+            return job is not None and job.ready(work)
+        except Exception:  # one bad piece must not stop the others: it fails by itself
+            logger.exception("a job does not know whether it can run")
+            return True
+
+    # Running
+
+    def _begin(self, work: Work) -> None:
+        self._busy[work.tenant] += 1
+        task = asyncio.create_task(self._carry_out(work), name="background job")
+        self._running.add(task)
+        task.add_done_callback(lambda task: self._ended(task, work.tenant))
+
+    def _ended(self, task: asyncio.Task[None], tenant: str) -> None:
+        self._running.discard(task)
+        self._busy[tenant] -= 1
+        if not self._busy[tenant]:
+            del self._busy[tenant]
+        self.awake(self._clock())
+
+    async def _carry_out(self, work: Work) -> None:
+        ending = await self._run_job(work)
+        self._on_ended(work.kind, ending.outcome)
+        try:
+            if ending.outcome == "lost":
+                return
+            if ending.due is None:
+                await self._queue.finish(work, self._clock())
+            else:
+                await self._queue.put_off(work, ending.due, failed=ending.outcome == "failed")
+        except StoreError as failure:  # the lease runs out, and somebody looks again
+            logger.warning("work in the background is left as it is: %s", failure)
+
+    async def _run_job(self, work: Work) -> Ending:
+        """What came of a job.  Raises nothing: the work is never left as it is but by the store."""
+        try:
+            async with held(self._queue, work, self._clock):
+                return Ending("finished", await self._jobs[work.kind].run(work))
+        except LeaseLost:
+            logger.warning("a job was stopped: its lease was lost")
+            return Ending("lost")
+        except asyncio.CancelledError as error:
+            if self._closing:
+                return Ending("put_off", self._clock())
+            return self._after(error, work)
+        except (CompletionError, StoreError, TimeoutError) as error:
+            logger.warning("a job was not done: %s", str(error) or "no answer in time")
+            return self._after(error, work)
+        except Exception as error:  # a background task has no caller: it is tried again later
+            logger.exception("a job failed")
+            return self._after(error, work)
+
+    def _after(self, error: BaseException, work: Work) -> Ending:
+        wait = self._backoff.seconds(work.attempts, self._chance())
+        return ending_of(error, self._clock(), wait)

@@ -1,0 +1,159 @@
+"""The functions of memory, offered to the model beside the client's own tools.  Pure.
+
+Knows OpenAI's format of tools, and which requests can take more of them without losing anything of
+what their client was promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from proxy.chat import jsontext
+from proxy.chat.request import ChatRequest
+
+SAVE = "memory_save"
+SEARCH = "memory_search"
+NAMES = (SAVE, SEARCH)
+
+MAX_TOOLS = 128
+"""OpenAI takes no more in a request."""
+
+_ALONE = ("functions", "function_call", "audio", "prediction", "grammar")
+"""Fields that stand for the tools of old, or that upstreams refuse beside tools, or whose answers
+cannot be joined with those of further rounds."""
+
+_WITH_TOOLS = ("tool_choice", "parallel_tool_calls")
+"""Fields that OpenAI refuses without tools: with ours, a wrong request would be a right one."""
+
+
+def _function(name: str, about: str, parameter: str, what: str) -> bytes:
+    schema = {
+        "type": "object",
+        "properties": {parameter: {"type": "string", "description": what}},
+        "required": [parameter],
+        "additionalProperties": False,
+    }
+    function = {"name": name, "description": about, "parameters": schema}
+    return jsontext.encode({"type": "function", "function": function})
+
+
+_FUNCTIONS = {
+    SAVE: _function(
+        SAVE,
+        "Keep something lasting about the user for later conversations. Call it when the user asks "
+        "you to remember something, or tells something about themselves that will still matter "
+        "later. Not for passing things, secrets, or what tools or documents say.",
+        "text",
+        "One fact in one self-contained sentence, in the user's language.",
+    ),
+    SEARCH: _function(
+        SEARCH,
+        "Search what is remembered of the user: saved facts, and what was said in earlier "
+        "conversations. Call it when the answer may depend on something that is not in this "
+        "conversation.",
+        "query",
+        "What to look for, in the words in which it may have been said.",
+    ),
+}
+
+PARAMETERS = {SAVE: "text", SEARCH: "query"}
+"""The only argument of each."""
+
+
+def may_offer(request: ChatRequest) -> bool:
+    """Can the request take our tools: would all that its client asked for still hold?
+
+    A client that forbids or demands calls gets what it says, from its own tools.
+    """
+    fields = request.fields
+    if request.n != 1 or any(_said(fields.get(name)) for name in _ALONE):
+        return False
+    choice = fields.get("tool_choice")
+    if _said(choice) and choice != b'"auto"':
+        return False
+    own = own_tools(request)
+    if own is None or len(own) + len(NAMES) > MAX_TOOLS:
+        return False
+    return bool(own) or not any(_said(fields.get(name)) for name in _WITH_TOOLS)
+
+
+def own_tools(request: ChatRequest) -> list[bytes] | None:
+    """The client's tools; None where they are no list."""
+    raw = request.fields.get("tools", b"null")
+    try:
+        return jsontext.items(raw) if _said(raw) else []
+    except jsontext.UNREADABLE:
+        return None
+
+
+def name_taken(request: ChatRequest) -> bool:
+    """Has the client a tool with one of our names, or one whose name begins with it?
+
+    Names may come in pieces: ours must be known as soon as it is there.
+    """
+    return any(_name(tool).startswith(NAMES) for tool in own_tools(request) or ())
+
+
+def with_tools(request: ChatRequest, names: Iterable[str]) -> ChatRequest:
+    """The request with our tools behind the client's own; all else keeps its bytes."""
+    tools = [*(own_tools(request) or ()), *(_FUNCTIONS[name] for name in names)]
+    fields = {**request.fields, "tools": jsontext.join_items(tools)}
+    return msgspec.structs.replace(request, fields=fields)
+
+
+class Dialogue:
+    """The requests of the further rounds: the first one as it was sent, with what came of it.
+
+    ``own`` is the JSON of the client's own tools, None if it has none.
+    """
+
+    def __init__(self, sent: bytes, own: bytes | None) -> None:
+        self._sent, self._own = sent, own
+        self._said: list[bytes] = []
+
+    def add(self, message: bytes, results: Sequence[tuple[str, str]]) -> None:
+        """An assistant's message (JSON) and the results of its calls: id and text of each."""
+        self._said.append(message)
+        self._said += (
+            jsontext.encode({"role": "tool", "tool_call_id": id, "content": text})
+            for id, text in results
+        )
+
+    def body(self, *, offers: bool) -> bytes:
+        """The next request, with our tools or without."""
+        fields = jsontext.fields(self._sent)
+        messages = [*jsontext.items(fields["messages"]), *self._said]
+        fields["messages"] = jsontext.join_items(messages)
+        return jsontext.join_fields(fields if offers else self._without(fields))
+
+    def _without(self, fields: dict[str, bytes]) -> dict[str, bytes]:
+        if self._own is not None:
+            return {**fields, "tools": self._own}
+        return {name: raw for name, raw in fields.items() if name != "tools"}
+
+
+def _said(raw: bytes | None) -> bool:
+    return raw is not None and raw != b"null"
+
+
+class _Function(msgspec.Struct):
+    name: str = ""
+
+
+class _Tool(msgspec.Struct):
+    function: _Function | None = None
+    custom: _Function | None = None
+
+
+_tool = msgspec.json.Decoder(_Tool)
+
+
+def _name(raw: bytes) -> str:
+    try:
+        tool = _tool.decode(raw)
+    except jsontext.UNREADABLE:  # no tool that could be called
+        return ""
+    called = tool.function or tool.custom
+    return called.name if called else ""

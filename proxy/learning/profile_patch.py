@@ -1,0 +1,125 @@
+"""Changes of a profile's document: JSON Patch and JSON Merge Patch, both bounded.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jsonpatch
+import msgspec
+
+Document = dict[str, Any]
+"""A JSON object."""
+
+Operation = dict[str, Any]
+"""An operation of a JSON Patch (RFC 6902)."""
+
+MOST_BYTES = 8192
+"""Of a document as compact JSON, and of a patch."""
+
+MOST_OPERATIONS = 100
+
+DEEPEST = 16
+"""Objects and lists within each other."""
+
+_TOLD = 160
+"""Characters of what a library says is wrong."""
+
+
+class PatchError(ValueError):
+    """A patch that cannot be applied; the sentence says which of its operations and why."""
+
+
+def applied(document: Document, patch: Sequence[object]) -> Document:
+    """The document after a patch, which is applied as a whole or not at all; raises PatchError.
+
+    The size is checked after each operation: copies of copies grow without bounds.
+    """
+    if len(patch) > MOST_OPERATIONS:
+        raise PatchError(f"more than {MOST_OPERATIONS} operations")
+    for number, operation in enumerate(patch):
+        try:
+            document = after(document, operation)
+        except PatchError as error:
+            raise PatchError(f"operation {number}{_named(operation)}: {error}") from None
+    return document
+
+
+def after(document: Document, operation: object) -> Document:
+    """The document after one operation.  Raises PatchError."""
+    if not isinstance(operation, dict):
+        raise PatchError("it must be an object")
+    try:
+        changed = jsonpatch.apply_patch(document, [operation])
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
+        raise PatchError(str(error)[:_TOLD]) from None
+    except RecursionError:
+        raise PatchError("its value is nested too deeply") from None
+    return bounded(changed)
+
+
+def bounded(document: object) -> Document:
+    """The same, if it is a document of a size that is kept.  Raises PatchError."""
+    if not isinstance(document, dict):
+        raise PatchError("the document must stay an object")
+    if _deeper(document, DEEPEST):
+        raise PatchError(f"the document would be nested more than {DEEPEST} times")
+    if len(msgspec.json.encode(document)) > MOST_BYTES:
+        raise PatchError(f"the document would have more than {MOST_BYTES} bytes")
+    return document
+
+
+def merging(document: object, merge: Mapping[str, object], path: str = "") -> list[Operation]:
+    """A JSON Merge Patch (RFC 7396) as the JSON Patch that does the same to this document."""
+    return list(_merging(document, merge, path))
+
+
+def _merging(document: object, merge: Mapping[str, object], path: str) -> Iterator[Operation]:
+    held = document if isinstance(document, dict) else {}
+    for name, value in merge.items():
+        where = f"{path}/{escaped(name)}"
+        if value is None:
+            if name in held:
+                yield {"op": "remove", "path": where}
+        elif isinstance(value, dict):
+            if not isinstance(held.get(name), dict):
+                yield {"op": "add", "path": where, "value": {}}
+            yield from _merging(held.get(name), value, where)
+        elif name not in held or not same(held[name], value):
+            yield {"op": "add", "path": where, "value": value}
+
+
+def same(one: object, other: object) -> bool:
+    """Are these equal as JSON?  To Python, ``True`` is 1 as well."""
+    return msgspec.json.encode(one, order="deterministic") == msgspec.json.encode(
+        other, order="deterministic"
+    )
+
+
+def escaped(name: str) -> str:
+    """A member's name as a token of a JSON Pointer (RFC 6901)."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def tokens(pointer: str) -> list[str]:
+    """The names and indexes that a JSON Pointer consists of."""
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+
+
+def pointer(names: Sequence[str]) -> str:
+    """The opposite of ``tokens``."""
+    return "".join(f"/{escaped(name)}" for name in names)
+
+
+def _named(operation: object) -> str:
+    if not isinstance(operation, dict):
+        return ""
+    op, path = operation.get("op"), operation.get("path")
+    return f" ({op} {path})"[:_TOLD] if isinstance(op, str) and isinstance(path, str) else ""
+
+
+def _deeper(value: object, than: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return than < 1 or any(_deeper(each, than - 1) for each in inner)

@@ -1,0 +1,22 @@
+-- The namespaces that have items: from the first place of one to the first behind it.  Lua, because
+-- each step depends on the one before.
+--
+-- ARGV: where to begin behind, the end of the range, most steps, now.
+-- Returns { where to go on behind, or '' at the end; then a place in each namespace }.
+
+local at, now = ARGV[1], ARGV[4]
+local found = { '' }
+for _ = 1, tonumber(ARGV[3]) do
+  local place = redis.call('ZRANGEBYLEX', PLACES, '(' .. at, ARGV[2], 'LIMIT', 0, 1)[1]
+  if not place then return found end
+  local ending = redis.call('ZSCORE', ENDS, place)
+  if ending and tonumber(ending) <= tonumber(now) then
+    at = place
+  else
+    found[#found + 1] = place
+    -- A key begins with 1; 2 stands behind all keys and before the labels below.
+    at = string.match(place, '^(.*)\1') .. '\2'
+  end
+end
+found[1] = at
+return found

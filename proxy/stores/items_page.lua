@@ -1,0 +1,21 @@
+-- Items in the order of their places.  Lua, because what is over is known only here, and another
+-- round trip would cost more than all else.
+--
+-- ARGV: the lexical range (from, to), most items, most places to look at, now.
+-- Returns { the last place looked at, or '' at the end; then place and record of each }.
+
+local limit, places, now = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local rows = { '' }
+local looked = redis.call('ZRANGEBYLEX', PLACES, ARGV[1], ARGV[2], 'LIMIT', 0, places)
+for i, place in ipairs(looked) do
+  local record = alive(place, now)
+  if record then
+    rows[#rows + 1] = place
+    rows[#rows + 1] = record
+  end
+  if i == places or #rows > 2 * limit then
+    rows[1] = place
+    break
+  end
+end
+return rows

@@ -1,0 +1,165 @@
+"""Items in Redis: a hash and a sorted list of places, all of a shelf under one hash tag."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from proxy.memory.items import Change, Item, Namespace, Place, Shelf
+from proxy.memory.model import Page
+from proxy.stores.redis_base import RedisBase
+from proxy.stores.redis_link import bounded
+from proxy.stores.shelf import begins, ends, pack, page_of, unpack
+
+PARTS = (b"items", b"item-places", b"item-ends")
+"""The keys of a shelf, in the order in which every script gets them."""
+
+AT_ONCE = 500
+"""Places that one script looks at or removes, so that it never blocks the server for long."""
+
+Row = tuple[bytes, bytes]
+"""A packed place and the record there; see items_prelude.lua."""
+
+
+class RedisItems(RedisBase):
+    """See :class:`proxy.memory.items.Items`."""
+
+    async def items_at(self, shelf: Shelf, places: Collection[Place]) -> dict[Place, Item]:
+        if not places:
+            return {}
+        key = shelf_keys(shelf)[0]
+        read = self._link.many([(key, ("HMGET", key, *map(pack, places)))])
+        (records,) = await bounded(read, self._timeout)
+        now = self._clock()
+        found = [_item(row) for row in zip(map(pack, places), records, strict=True) if row[1]]
+        alive = (item for item in found if item.expires_at is None or item.expires_at > now)
+        return {Place(item.namespace, item.key): item for item in alive}
+
+    async def items(
+        self, shelf: Shelf, prefix: Namespace, after: Place | None, limit: int
+    ) -> Page[Item]:
+        begin = max(begins(prefix), pack(after) if after is not None else b"")
+        work = self._rows(shelf, begin, ends(begins(prefix)), limit + 1)
+        return page_of([_item(row) for row in await bounded(work, self._timeout)], limit)
+
+    async def _rows(self, shelf: Shelf, at: bytes, end: bytes, limit: int) -> list[Row]:
+        """The first rows behind a place."""
+        rows: list[Row] = []
+        script, keys = self._scripts.items_page, shelf_keys(shelf)
+        while len(rows) < limit:
+            arguments = (b"(" + at, b"(" + end, limit - len(rows), AT_ONCE, repr(self._clock()))
+            at, *flat = await self._scripts.read(script, keys, arguments)
+            rows += _pairs(flat)
+            if not at:
+                break
+        return rows
+
+    async def namespaces(self, shelf: Shelf, prefix: Namespace) -> Sequence[Namespace]:
+        return await bounded(self._namespaces(shelf, prefix), self._timeout)
+
+    async def _namespaces(self, shelf: Shelf, prefix: Namespace) -> list[Namespace]:
+        at, end = begins(prefix), b"(" + ends(begins(prefix))
+        script, keys = self._scripts.items_namespaces, shelf_keys(shelf)
+        found: list[Namespace] = []
+        while True:
+            arguments = (at, end, AT_ONCE, repr(self._clock()))
+            at, *places = await self._scripts.read(script, keys, arguments)
+            found += [unpack(place).namespace for place in places]
+            if not at:
+                return found
+
+    async def change_items(self, shelf: Shelf, changes: Sequence[Change]) -> bool:
+        arguments: list[Any] = [repr(self._clock())]
+        for change in changes:
+            arguments += _arguments(change)
+        script = self._scripts.items_change
+        work = self._scripts.write(script, shelf_keys(shelf), arguments)
+        return bool(await bounded(work, self._commit_timeout))
+
+    async def drop_items(self, shelf: Shelf, prefix: Namespace) -> int:
+        begin = begins(prefix)
+        arguments = (b"(" + begin, b"(" + ends(begin), AT_ONCE, repr(self._clock()))
+        script, keys = self._scripts.items_drop, shelf_keys(shelf)
+        gone, removed = 0, AT_ONCE
+        while removed == AT_ONCE:
+            work = self._scripts.write(script, keys, arguments)
+            removed, there = await bounded(work, self._commit_timeout)
+            gone += there
+        return gone
+
+    async def _move_items(self, old: str, new: str) -> None:
+        """Hand a tenant's items to another; what is at a place already stays, and so does ours.
+
+        Copied, then removed, so that a move cut short can be done again.  Raises errors of Redis.
+        """
+        of_people = f"mp:{{{quote(old, safe='')}:*}}:{PARTS[1].decode()}".encode()
+        keys = await self._link.scan(of_people)
+        for user in ("", *map(_user_of, keys)):
+            await self._move_shelf(Shelf(old, user), Shelf(new, user))
+
+    async def _move_shelf(self, here: Shelf, there: Shelf) -> None:
+        end, rows = ends(b""), await self._rows(here, b"", ends(b""), AT_ONCE)
+        while rows:
+            await self._hand_over(here, there, rows)
+            rows = await self._rows(here, rows[-1][0], end, AT_ONCE)
+
+    async def _hand_over(self, here: Shelf, there: Shelf, rows: Sequence[Row]) -> None:
+        """Copy and remove these rows; those that change meanwhile are copied once more."""
+        copied: dict[bytes, bytes] = {}
+        while rows:
+            flat = [(place, record, copied.get(place, b"")) for place, record in rows]
+            arguments = (repr(self._clock()), *_flat(flat))
+            adopt, leave = self._scripts.items_adopt, self._scripts.items_leave
+            taken = await self._scripts.write(adopt, shelf_keys(there), arguments)
+            copied = dict(row for row, ours in zip(rows, taken, strict=True) if ours)
+            left = await self._scripts.write(leave, shelf_keys(here), _flat(copied.items()))
+            rows = _pairs(left)
+
+
+def shelf_keys(shelf: Shelf) -> list[bytes]:
+    """All keys of a shelf, in one slot: that of the lists of the person's or tenant's sessions."""
+    who = quote(shelf.tenant, safe="")
+    if shelf.user:
+        who = f"{who}:{quote(shelf.user, safe='')}"
+    tag = f"mp:{{{who}}}:".encode()
+    return [tag + part for part in PARTS]
+
+
+def _user_of(key: bytes) -> str:
+    """Whose a key is that only people's shelves have."""
+    return unquote(key.decode().partition(":{")[2].partition("}")[0].partition(":")[2])
+
+
+def _arguments(change: Change) -> tuple[Any, ...]:
+    return (
+        pack(Place(change.namespace, change.key)),
+        "" if change.after is None else change.after,
+        int(change.value is not None),
+        "-" if change.expires_at is None else repr(change.expires_at),
+        change.value or b"",
+    )
+
+
+def _item(row: Row) -> Item:
+    place = unpack(row[0])
+    version, created, updated, end, value = row[1].split(b" ", 4)
+    return Item(
+        namespace=place.namespace,
+        key=place.key,
+        value=msgspec.Raw(value),
+        version=int(version),
+        created_at=float(created),
+        updated_at=float(updated),
+        expires_at=None if end == b"-" else float(end),
+    )
+
+
+def _pairs(flat: Sequence[bytes]) -> list[Row]:
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _flat(rows: Iterable[tuple[bytes, ...]]) -> list[bytes]:
+    return [part for row in rows for part in row]

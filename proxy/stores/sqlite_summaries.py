@@ -1,0 +1,82 @@
+"""The versions of a session's summary in the SQLite file: functions of a connection."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Sequence
+
+from msgspec.structs import replace
+
+from proxy.memory.model import Position, SessionKey
+from proxy.memory.summary import MOST_VERSIONS, Summary
+from proxy.stores import codec
+from proxy.stores.sqlite_head import Head, find_head
+from proxy.stores.sqlite_list import find
+
+_VERSIONS = "SELECT data FROM summaries WHERE session = ? ORDER BY version DESC"
+
+_STALL = "UPDATE sessions SET stalled = ? WHERE id = ?"
+
+
+def versions(connection: sqlite3.Connection, key: SessionKey, now: float) -> Sequence[Summary]:
+    """Those that are kept, newest first."""
+    return _versions(connection, find(connection, key, now))
+
+
+def put(
+    connection: sqlite3.Connection,
+    key: SessionKey,
+    summary: Summary,
+    after: int,
+    changes: int | None,
+    now: float,
+) -> bool:
+    head = find_head(connection, key, now)
+    if head is None or changes not in (None, head.changes) or _in_force(connection, head) != after:
+        return False
+    connection.execute(
+        "INSERT INTO summaries (session, version, data) VALUES (?, ?, ?)",
+        (head.id, after + 1, codec.encode(replace(summary, version=after + 1))),
+    )
+    for old in _versions(connection, head.id)[MOST_VERSIONS:]:
+        _remove(connection, head.id, old)
+    connection.execute(_STALL, (False, head.id))
+    return True
+
+
+def drop(connection: sqlite3.Connection, key: SessionKey, now: float) -> bool:
+    head = find_head(connection, key, now)
+    if head is None:
+        return False
+    connection.execute(_STALL, (False, head.id))
+    return connection.execute("DELETE FROM summaries WHERE session = ?", (head.id,)).rowcount > 0
+
+
+def stall(connection: sqlite3.Connection, key: SessionKey, now: float) -> None:
+    head = find_head(connection, key, now)
+    if head is not None:
+        connection.execute(_STALL, (True, head.id))
+
+
+def drop_covering(
+    connection: sqlite3.Connection, session: int, positions: Collection[Position]
+) -> None:
+    """Remove the versions that cover one of these places."""
+    for version in _versions(connection, session) if positions else ():
+        if any(version.covers(position) for position in positions):
+            _remove(connection, session, version)
+
+
+def _versions(connection: sqlite3.Connection, session: int | None) -> Sequence[Summary]:
+    return [codec.decode_summary(data) for (data,) in connection.execute(_VERSIONS, (session,))]
+
+
+def _in_force(connection: sqlite3.Connection, head: Head) -> int:
+    row = connection.execute("SELECT max(version) FROM summaries WHERE session = ?", (head.id,))
+    return row.fetchone()[0] or 0
+
+
+def _remove(connection: sqlite3.Connection, session: int, summary: Summary) -> None:
+    connection.execute(
+        "DELETE FROM summaries WHERE session = ? AND version = ?", (session, summary.version)
+    )

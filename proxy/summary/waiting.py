@@ -1,0 +1,131 @@
+"""What of a session is still to be summarised, and how far a summary reaches then.  Pure.
+
+A summary covers whole turns, oldest first.  Answers that have joined a turn after it was covered
+come next, in the order in which they came, for a summary says only up to which seq it has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+
+from msgspec.structs import replace
+
+from proxy.memory.log import open_calls
+from proxy.memory.model import BEGINNING, Entry, Position, Snapshot
+from proxy.memory.summary import Summary
+from proxy.settings.written import SummarySettings
+
+NOTHING = Summary(text="", version=0)
+"""Stands for the summary of a session that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Neighbouring messages of one turn, none of them covered.  ``late``: others of it are."""
+
+    entries: tuple[Entry, ...]
+    late: bool
+
+    @property
+    def number(self) -> int:
+        return self.entries[0].position.turn
+
+    @property
+    def tokens(self) -> int:
+        return sum(entry.card.tokens for entry in self.entries)
+
+
+def waiting_turns(snapshot: Snapshot, settings: SummarySettings) -> list[Turn]:
+    """What is to be covered, in the order in which it has to be.
+
+    With ``summary_buffer`` that is what the window has evicted, with ``summary`` everything that
+    was said; in both without a turn that still goes on.
+    """
+    base = snapshot.summary or NOTHING
+    bound = _bound(snapshot, settings)
+    open = [entry for entry in snapshot.log if not base.covers(entry.position)]
+    late = sorted((e for e in open if e.position < base.until), key=lambda e: e.position.seq)
+    due = takewhile(lambda e: e.position.turn < bound, late)  # seen in this order or not at all
+    fresh = (e for e in open if base.until <= e.position and e.position.turn < bound)
+    return [*_turns(due, late=True), *_turns(fresh, late=False)]
+
+
+def is_due(turns: Sequence[Turn], settings: SummarySettings) -> bool:
+    """Are there enough of them to ask the model, however long the session has been quiet?"""
+    if len({turn.number for turn in turns}) >= settings.after_turns:
+        return True
+    return 0 < settings.after_tokens <= sum(turn.tokens for turn in turns)
+
+
+def within(turns: Sequence[Turn], max_tokens: int) -> list[Turn]:
+    """The first of the turns, as many as are about so large together, at least one with text."""
+    taken: list[Turn] = []
+    tokens = 0
+    for turn in turns:
+        if tokens and tokens + turn.tokens > max_tokens:
+            break
+        taken.append(turn)
+        tokens += turn.tokens
+    return taken
+
+
+def reach(snapshot: Snapshot, taken: Sequence[Turn]) -> Summary:
+    """The summary in force as it reaches with the turns ``taken``, the first of those waiting.
+
+    Its text is as it was.
+    """
+    base, last, known = snapshot.summary or NOTHING, taken[-1], _ids(taken)
+    until = base.until if last.late else _behind(snapshot, last.number)
+    left = any(
+        entry.position < until and not base.covers(entry.position) and entry.card.id not in known
+        for entry in snapshot.log
+    )
+    newest = last.entries[-1] if left else max(snapshot.log, key=lambda e: e.position.seq)
+    reaching = replace(base, until=until, seen=newest.position.seq)
+    covered = (entry.position.seq for entry in covered_by(reaching, snapshot))
+    return replace(reaching, covers_until=max(covered))
+
+
+def covered_by(summary: Summary, snapshot: Snapshot) -> list[Entry]:
+    return [entry for entry in snapshot.log if summary.covers(entry.position)]
+
+
+def _bound(snapshot: Snapshot, settings: SummarySettings) -> int:
+    """The first turn that must not be covered."""
+    if not snapshot.log:
+        return 0
+    unanswered = {entry.position.turn for entry in open_calls(snapshot.log).values()}
+    if settings.mode == "summary":
+        return _unfinished(snapshot.log, unanswered)
+    newest = snapshot.end.turn
+    start = (snapshot.start or BEGINNING).turn
+    return min(start, newest) if newest in unanswered else start
+
+
+def _unfinished(log: Sequence[Entry], unanswered: Collection[int]) -> int:
+    """The first turn behind the last one that is complete: that ends in an answer, its calls
+    answered.
+    """
+    bound = log[-1].position.turn + 1
+    for turn, entries in groupby(reversed(log), key=lambda entry: entry.position.turn):
+        if next(entries).card.role == "assistant" and turn not in unanswered:
+            break
+        bound = turn
+    return bound
+
+
+def _behind(snapshot: Snapshot, number: int) -> Position:
+    """Before the first turn behind this one; behind the whole log where there is none."""
+    later = (e.position.turn for e in snapshot.log if e.position.turn > number)
+    return Position(next(later, number + 1), 0)
+
+
+def _ids(turns: Iterable[Turn]) -> set[str]:
+    return {entry.card.id for turn in turns for entry in turn.entries}
+
+
+def _turns(entries: Iterable[Entry], *, late: bool) -> list[Turn]:
+    groups = groupby(entries, key=lambda entry: entry.position.turn)
+    return [Turn(tuple(group), late) for _, group in groups]

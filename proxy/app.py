@@ -26,14 +26,14 @@ from proxy.gateway.call import Scope
 from proxy.gateway.conversation import Conversations
 from proxy.gateway.exchange import Means
 from proxy.gateway.gateway import Gateway
-from proxy.gateway.knowing import Knowing, NothingKnown
+from proxy.gateway.informing import Informing, NothingKnown
 from proxy.gateway.passage import Passage
 from proxy.gateway.preview import Preview
 from proxy.gateway.reminder import Reminding
 from proxy.gateway.rerender import rerender
 from proxy.gateway.routes import misses_v1, route
 from proxy.memory.planner import Planner
-from proxy.memory.recorder import Recorder
+from proxy.memory.recorder import Recorder, unattended
 from proxy.memory.spool import Spool
 from proxy.recall.follower import Follower
 from proxy.recall.indexer import Indexer, nobody
@@ -45,6 +45,7 @@ from proxy.telemetry import Telemetry
 from proxy.wire.body import Receive
 from proxy.wire.relay import Delivery, Send
 from proxy.wire.upstream import Upstream
+from proxy.writing import ENDING, writing_of
 
 INDEXING = 5.0
 """Seconds that indexing may take at the end; what is left is done at the next start."""
@@ -114,6 +115,7 @@ class MemoryProxy:
         follower = Follower(indexer, time.monotonic, telemetry.indexed)
         follower.open()
         opened.push_async_callback(follower.close, INDEXING)
+        writing = await writing_of(settings, store, upstream, tokenizers, telemetry, opened)
         recorder = Recorder(
             store,
             spool,
@@ -122,9 +124,13 @@ class MemoryProxy:
             settings.store.timeout,
             telemetry.quarantined,
             follower.recorded,
+            on_due=writing.due if writing else unattended,
         )
         await recorder.open()
         opened.push_async_callback(recorder.close, settings.server.shutdown_timeout)
+        if writing is not None:
+            writing.runner.open()
+            opened.push_async_callback(writing.runner.close, ENDING)
         tenancy = tenancy_of(settings)
         passage = Passage(upstream, tenancy, telemetry)
         nearness = nearness_of(settings, store, embedder, opened)
@@ -132,11 +138,12 @@ class MemoryProxy:
         means = Means(
             recorder=recorder,
             reminding=Reminding(recaller, telemetry),
-            knowing=Knowing(NothingKnown()),
+            informing=Informing(NothingKnown()),
             counter=tokenizers.counter_for,
             telemetry=telemetry,
         )
-        conversations = Conversations(settings, passage, means)
+        on_answered = writing.heard if writing else None
+        conversations = Conversations(settings, passage, means, on_answered=on_answered)
         app.router.routes += admin_routes(
             AdminParts(
                 settings=settings,

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from proxy.assembly import store_of, upstream_of, upstream_options
 from proxy.gateway.profile import reserved_tokens
 from proxy.memory.store import StoreError
-from proxy.settings import ProfileSettings, Settings
+from proxy.settings import ProfileSettings, Settings, WriterSettings
 from proxy.stores.address import read_address
 from proxy.wire.upstream import UpstreamError
 
@@ -142,9 +142,10 @@ def doubts(settings: Settings) -> Iterator[tuple[str, str]]:
     if _in_the_clear(settings.upstream.url):
         yield "upstream.url", "is plain http to another host: keys and messages travel in the clear"
     yield from _embeddings(settings)
-    yield from _cramped("memory", settings.memory)
-    for name, profile in settings.profiles.items():
-        yield from _cramped(f"profiles.{name}", profile)
+    profiles = {f"profiles.{name}": profile for name, profile in settings.profiles.items()}
+    for name, profile in {"memory": settings.memory, **profiles}.items():
+        yield from _cramped(name, profile)
+        yield from _written(name, profile)
 
 
 def _embeddings(settings: Settings) -> Iterator[tuple[str, str]]:
@@ -158,6 +159,20 @@ def _embeddings(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "memory.recall.embeddings.url", text
 
 
+def _written(name: str, profile: ProfileSettings) -> Iterator[tuple[str, str]]:
+    """About the parts that a model writes."""
+    summary = profile.summary
+    if summary.enabled and summary.mode == "summary_buffer" and profile.window == "all":
+        yield f"{name}.summary.enabled", 'with window = "all" nothing is evicted: none is written'
+    for part in ("summary", "facts", "profile", "episodes", "instructions"):
+        chosen: WriterSettings = getattr(profile, part)
+        if chosen.enabled and chosen.url and chosen.api_key is None:
+            yield f"{name}.{part}.api_key", "is not set: its url is asked without a key"
+        if chosen.enabled and chosen.url and _in_the_clear(chosen.url):
+            text = "is plain http to another host: messages travel in the clear"
+            yield f"{name}.{part}.url", text
+
+
 def _in_the_clear(url: str) -> bool:
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -168,5 +183,5 @@ def _in_the_clear(url: str) -> bool:
 def _cramped(name: str, profile: ProfileSettings) -> Iterator[tuple[str, str]]:
     reserved = reserved_tokens(profile)
     if profile.window == "token_window" and reserved >= profile.max_tokens:
-        text = f"all {profile.max_tokens} are reserved for summary and recall ({reserved})"
+        text = f"all {profile.max_tokens} are reserved for what else is injected ({reserved})"
         yield f"{name}.max_tokens", f"{text}: the window gets none"

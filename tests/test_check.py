@@ -120,6 +120,19 @@ def test_a_server_that_is_away_does_not_stop_serve(tmp_path: Path) -> None:
         ),
         pytest.param({"upstream.url": "http://a.example/v1"}, ["upstream.url"], id="in-the-clear"),
         pytest.param({"upstream.url": "http://ollama:11434/v1"}, [], id="own-network"),
+        pytest.param(
+            {"memory.summary.enabled": True, "memory.window": "all"},
+            ["memory.summary.enabled"],
+            id="nothing-to-summarise",
+        ),
+        pytest.param(
+            {"memory.facts.enabled": True, "memory.facts.url": "http://a.example/v1"},
+            ["memory.facts.api_key", "memory.facts.url"],
+            id="another-api",
+        ),
+        pytest.param(
+            {"memory.facts.url": "http://a.example/v1"}, [], id="another-api-that-is-not-asked"
+        ),
     ],
 )
 def test_what_is_valid_and_probably_not_meant_is_said(

@@ -22,6 +22,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "__main__": frozenset({"cli"}),
     "app": None,
     "assembly": None,
+    "writing": None,
     "cli": None,
     "server": None,
     "check": None,

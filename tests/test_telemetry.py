@@ -34,6 +34,8 @@ def test_all_that_has_no_labels_is_there_from_the_start() -> None:
         "memory_load_seconds_count",
         "memory_commit_seconds_count",
         "memory_upstream_first_byte_seconds_count",
+        "memory_background_call_seconds_count",
+        "memory_extraction_empty_total",
     ):
         assert found[name] == 0
 
@@ -81,6 +83,23 @@ def test_amounts_and_durations_add_up() -> None:
     assert found["memory_upstream_first_byte_seconds_bucket{le=2.5}"] == 1
 
 
+def test_the_work_of_the_background_is_counted_by_what_it_is_for() -> None:
+    telemetry = Telemetry()
+    telemetry.completed("summary", "done", 0.7, 1200, 90)
+    telemetry.completed("summary", "done", 0.2, 300, 10)
+    telemetry.completed("facts", "failed", 20, 0, 0)
+    telemetry.worked("learning", "put_off")
+    telemetry.learned_nothing()
+    found = samples(telemetry)
+    assert found["memory_background_calls_total{feature=summary,outcome=done}"] == 2
+    assert found["memory_background_calls_total{feature=facts,outcome=failed}"] == 1
+    assert found["memory_background_input_tokens_total{feature=summary}"] == 1500
+    assert found["memory_background_output_tokens_total{feature=summary}"] == 100
+    assert found["memory_background_call_seconds_count"] == 3
+    assert found["memory_background_jobs_total{kind=learning,outcome=put_off}"] == 1
+    assert found["memory_extraction_empty_total"] == 1
+
+
 def test_streams_and_the_spool_are_as_deep_as_they_are_now() -> None:
     telemetry = Telemetry()
     telemetry.stream_opened()
@@ -103,8 +122,10 @@ def test_no_label_can_hold_a_tenant_a_user_or_a_session() -> None:
     telemetry = Telemetry()
     telemetry.answered("chat", 200, "applied")
     telemetry.outcome("recorded")
+    telemetry.completed("summary", "done", 0.7, 1200, 90)
+    telemetry.worked("summary", "finished")
     labels = set(re.findall(r'(\w+)="', telemetry.render().decode()))
-    assert labels == {"route", "status", "memory", "outcome", "le"}
+    assert labels == {"route", "status", "memory", "outcome", "feature", "kind", "le"}
 
 
 def test_the_open_streams_of_a_killed_worker_are_forgotten(

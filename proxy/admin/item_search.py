@@ -94,6 +94,4 @@ class ItemSearch:
         ]
 
     def _read(self, items: Sequence[Item], asked: Question) -> list[Analysis]:
-        return [
-            sought_in(asked, self._decode(bytes(item.value)), item.updated_at) for item in items
-        ]
+        return [sought_in(asked, self._decode(bytes(item.value))) for item in items]

@@ -89,6 +89,7 @@ def exchange_object(exchange: Exchange, messages: Sequence[str]) -> Object:
             "messages": did.messages,
             "tokens": did.tokens,
             "recalled": [recalled_object(one) for one in did.all_recalled()],
+            "tools": did.tools,
             "evicted": {"messages": did.evicted_messages, "tokens": did.evicted_tokens},
             "duration_ms": did.duration_ms,
         },

@@ -41,7 +41,7 @@ def _days(request: Request, today: date) -> list[str]:
     first = _day(request, "from") or last - timedelta(days=min(DEFAULT_DAYS, last.toordinal()) - 1)
     count = (last - first).days + 1
     if not 1 <= count <= MOST_DAYS:
-        raise invalid(f"from must be a day at most {MOST_DAYS} days before that of to.", "from")
+        raise invalid(f"from to to must be 1 to {MOST_DAYS} days.", "from")
     return [(first + timedelta(days=n)).isoformat() for n in range(count)]
 
 
@@ -72,4 +72,5 @@ def _figures(spent: Spent) -> Object:
         "failed": spent.failed,
         "input_tokens": spent.input_tokens,
         "output_tokens": spent.output_tokens,
+        "cost_usd": spent.micro_usd / 1_000_000,
     }

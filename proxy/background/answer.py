@@ -14,7 +14,7 @@ from proxy.wire.api import refuses
 FORMAT = "response_format"
 
 _LONGEST_NAME = 200
-_REASONING = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+_REASONING = re.compile(r"\s*<think>.*?(</think>\s*|\Z)", re.DOTALL)
 """What local models put before their answer, for want of a field of its own."""
 
 
@@ -73,7 +73,7 @@ def read_answer(body: bytes) -> Written:
             raise Failed("the answer is not a completion")
     model, used = fields.get("model"), fields.get("usage")
     return Written(
-        text=_REASONING.sub("", text, count=1) if _REASONING.match(text) else text,
+        text=text[reasoning.end() :] if (reasoning := _REASONING.match(text)) else text,
         model=model if isinstance(model, str) and len(model) <= _LONGEST_NAME else "",
         input_tokens=_tokens(used, "prompt_tokens"),
         output_tokens=_tokens(used, "completion_tokens"),

@@ -19,6 +19,7 @@ from proxy.background.answer import (
 from proxy.background.budget import Budget
 from proxy.background.completion import Assignment, Completed, Failed, NoCredential, Refused
 from proxy.background.credentials import Credentials
+from proxy.background.prices import micro_usd
 from proxy.errors import RawHeaders
 from proxy.memory.usage import Spent
 from proxy.telemetry import Telemetry
@@ -171,12 +172,14 @@ class UpstreamCompleter:
         if not request.billed:
             return Spent(calls=1, failed=1)
         written, count = request.written or Written(""), self._counter(request.model)
-        failed = request.written is None
+        tokens_in = written.input_tokens or count(request.assignment.text)
+        tokens_out = written.output_tokens or count(written.text)
         return Spent(
             calls=1,
-            failed=int(failed),
-            input_tokens=written.input_tokens or count(request.assignment.text),
-            output_tokens=written.output_tokens or count(written.text),
+            failed=int(request.written is None),
+            input_tokens=tokens_in,
+            output_tokens=tokens_out,
+            micro_usd=micro_usd(request.model, tokens_in, tokens_out, self._clock()),
         )
 
 

@@ -32,6 +32,9 @@ AT_ONCE = 64
 MOST = 4096
 """Pieces of work in a look: the first look and the widest, where a tenant has many that wait."""
 
+TIDYING = 1.0
+"""Seconds that a cancelled job has to put its work off."""
+
 STORE = Backoff(first=2 * POLL, most=30.0)
 """Between looks while the store is down."""
 
@@ -83,9 +86,10 @@ class Runner:
                 if self._running:
                     await asyncio.wait(self._running)
         left = [self._looking, *self._running]
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        for _ in range(2):  # the second time ends what waits for the store to put its work off
+            for task in left:
+                task.cancel()
+            await asyncio.wait(left, timeout=TIDYING)
 
     def awake(self, at: float) -> None:
         """Something is due ``at`` (Unix seconds): look then, not when the next look would be."""

@@ -1,20 +1,23 @@
-"""One chunk of a streamed answer with one choice, taken apart: what is not touched keeps its bytes.
+"""An answer with one choice, or a chunk of one, taken apart: what is not touched keeps its bytes.
 
-Pure; knows OpenAI's chunks.
+Pure; knows OpenAI's format.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from proxy.chat import jsontext
 
-IDENTITY = ("id", "created", "model")
-"""Fields that are the same in all chunks of an answer."""
-
+_IDENTITY = ("id", "created", "model")
 _NOTHING = (b"null", b'""', b"[]", b"{}")
 
 
 class Chunk:
-    """``fields`` of the chunk, of its ``choice``, and of the delta; change them and ``write``."""
+    """``fields`` of all, of the ``choice``, and of its ``delta``; change them and ``write``.
+
+    The delta is the message where there is one instead, as in a plain answer.
+    """
 
     __slots__ = ("_place", "_rest", "choice", "delta", "fields")
 
@@ -38,11 +41,13 @@ class Chunk:
             return None
 
     @property
-    def finish(self) -> str | None:
-        """Why the answer is finished."""
-        raw = self.choice.get("finish_reason")
-        reason = jsontext.decode(raw) if raw is not None and says(raw) else None
-        return reason if isinstance(reason, str) else None
+    def finished(self) -> bool:
+        return says(self.choice.get("finish_reason"))
+
+    def stop(self) -> None:
+        """Nothing is called any more: an answer that ended with calls has just ended."""
+        if self.choice.get("finish_reason") == b'"tool_calls"':
+            self.choice["finish_reason"] = b'"stop"'
 
     @property
     def empty(self) -> bool:
@@ -56,12 +61,24 @@ class Chunk:
         )
 
     def pieces(self) -> list[bytes]:
-        """The pieces of tool calls in it, each as JSON.  Raises jsontext.UNREADABLE."""
-        raw = self.delta.get("tool_calls")
-        return jsontext.items(raw) if says(raw) and raw is not None else []
+        """The tool calls in it, or pieces of them, each as JSON."""
+        raw = self.delta.get("tool_calls", b"null")
+        try:
+            return jsontext.items(raw) if says(raw) else []
+        except jsontext.UNREADABLE:  # no list
+            return []
+
+    def take_identity(self, identity: Mapping[str, bytes]) -> None:
+        """Be a part of the answer with this identity, where it says which it is."""
+        self.fields |= {key: raw for key, raw in identity.items() if key in self.fields}
+
+    @property
+    def identity(self) -> dict[str, bytes]:
+        """What is the same in all chunks of an answer."""
+        return {key: self.fields[key] for key in _IDENTITY if key in self.fields}
 
     def put_pieces(self, pieces: list[bytes]) -> None:
-        """These pieces of tool calls instead."""
+        """These instead."""
         if pieces:
             self.delta["tool_calls"] = jsontext.join_items(pieces)
         else:

@@ -6,11 +6,13 @@ what their client was promised.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from proxy.chat import jsontext
+from proxy.chat.jsontext import Pieces
 from proxy.chat.request import ChatRequest
 
 SAVE = "memory_save"
@@ -23,6 +25,9 @@ MAX_TOOLS = 128
 _ALONE = ("functions", "function_call", "audio", "prediction", "grammar")
 """Fields that stand for the tools of old, or that upstreams refuse beside tools, or whose answers
 cannot be joined with those of further rounds."""
+
+_REFUSALS = (400, 404, 405, 422, 500, 501)
+_ABOUT_TOOLS = re.compile(rb"(?i)\btool|\bfunction[ _-]?call")
 
 _WITH_TOOLS = ("tool_choice", "parallel_tool_calls")
 """Fields that OpenAI refuses without tools: with ours, a wrong request would be a right one."""
@@ -73,15 +78,20 @@ def may_offer(request: ChatRequest) -> bool:
     choice = fields.get("tool_choice")
     if _said(choice) and choice != b'"auto"':
         return False
-    own = own_tools(request)
+    own = own_tools(fields)
     if own is None or len(own) + len(NAMES) > MAX_TOOLS:
         return False
     return bool(own) or not any(_said(fields.get(name)) for name in _WITH_TOOLS)
 
 
-def own_tools(request: ChatRequest) -> list[bytes] | None:
-    """The client's tools; None where they are no list."""
-    raw = request.fields.get("tools", b"null")
+def refuses_tools(status: int, body: bytes) -> bool:
+    """Does an error say that the model, or its server, takes no tools?  Most say so in words."""
+    return status in _REFUSALS and _ABOUT_TOOLS.search(body) is not None
+
+
+def own_tools(fields: Pieces) -> list[bytes] | None:
+    """The client's tools in a request's fields; None where they are no list."""
+    raw = fields.get("tools", b"null")
     try:
         return jsontext.items(raw) if _said(raw) else []
     except jsontext.UNREADABLE:
@@ -93,14 +103,13 @@ def name_taken(request: ChatRequest) -> bool:
 
     Names may come in pieces: ours must be known as soon as it is there.
     """
-    return any(_name(tool).startswith(NAMES) for tool in own_tools(request) or ())
+    return any(_name(tool).startswith(NAMES) for tool in own_tools(request.fields) or ())
 
 
-def with_tools(request: ChatRequest, names: Iterable[str]) -> ChatRequest:
-    """The request with our tools behind the client's own; all else keeps its bytes."""
-    tools = [*(own_tools(request) or ()), *(_FUNCTIONS[name] for name in names)]
-    fields = {**request.fields, "tools": jsontext.join_items(tools)}
-    return msgspec.structs.replace(request, fields=fields)
+def with_tools(fields: Pieces, names: Iterable[str]) -> dict[str, bytes]:
+    """A request's fields with our tools behind the client's own."""
+    ours = [_FUNCTIONS[name] for name in names]
+    return {**fields, "tools": jsontext.join_items([*(own_tools(fields) or ()), *ours])}
 
 
 class Dialogue:
@@ -127,6 +136,10 @@ class Dialogue:
         messages = [*jsontext.items(fields["messages"]), *self._said]
         fields["messages"] = jsontext.join_items(messages)
         return jsontext.join_fields(fields if offers else self._without(fields))
+
+    def as_asked(self) -> bytes:
+        """The first request as it would have been without us."""
+        return jsontext.join_fields(self._without(jsontext.fields(self._sent)))
 
     def _without(self, fields: dict[str, bytes]) -> dict[str, bytes]:
         if self._own is not None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 
 from proxy.chat.limits import too_long
 from proxy.chat.request import ChatRequest, parse
-from proxy.errors import unknown_profile
+from proxy.chat.tool_offer import refuses_tools
+from proxy.errors import RawHeaders, unknown_profile
 from proxy.gateway.account import Account
 from proxy.gateway.call import Call
 from proxy.gateway.exchange import ChatExchange, Means
@@ -15,6 +18,9 @@ from proxy.gateway.passage import Outgoing, Passage, answer_headers
 from proxy.gateway.profile import SideRequests
 from proxy.gateway.scribe import PlainScribe, Scribe, StreamScribe
 from proxy.gateway.situation import Situation
+from proxy.gateway.tool_rounds import Rounds, followed
+from proxy.gateway.tool_runs import MemoryTools
+from proxy.gateway.tool_use import tool_use
 from proxy.memory.model import SessionKey
 from proxy.settings import ProfileSettings, Settings
 from proxy.wire import body as bodies
@@ -28,10 +34,22 @@ MAX_ERROR = 64 * 1024
 
 
 class Conversations:
-    """Knows the profiles; makes an exchange of each call."""
+    """Knows the profiles; makes an exchange of each call.
 
-    def __init__(self, settings: Settings, passage: Passage, means: Means) -> None:
+    ``on_answered`` is told the tenant and the headers of each call that the upstream answers well.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        passage: Passage,
+        means: Means,
+        tools: MemoryTools | None = None,
+        on_answered: Callable[[str, RawHeaders], None] | None = None,
+    ) -> None:
         self._settings, self._passage, self._means = settings, passage, means
+        self._on_answered = on_answered
+        self._tools = tools
         self._sides = {
             name: SideRequests(profile.side_requests)
             for name, profile in [("", settings.memory), *settings.profiles.items()]
@@ -45,6 +63,8 @@ class Conversations:
         with Presence(call.receive) as presence:
             call.delivery.presence = presence
             reply = await self._ask(call, exchange)
+            if self._on_answered is not None and reply.status < 400:
+                self._on_answered(call.caller.tenant, call.headers)
             try:
                 ledger = self._sent(exchange, reply, presence)
                 del exchange  # and all that was injected: a stream may last for minutes
@@ -66,6 +86,9 @@ class Conversations:
         exchange = ChatExchange(request, body, situation, self._means)
         call.account = exchange.account
         await exchange.prepare()
+        if self._tools is not None:
+            count = self._means.counter(request.model).count_text
+            exchange.tools = tool_use(request, situation, exchange.account, count)
         return exchange
 
     def _situation(self, call: Call) -> Situation:
@@ -90,30 +113,64 @@ class Conversations:
         return parse(body, profile.max_inline_media_bytes), "invalid_body"
 
     async def _ask(self, call: Call, exchange: ChatExchange) -> Reply:
-        """Ask the upstream; where the context was too long, again with less memory."""
+        """Ask the upstream; where it refuses what memory added, again with less of it."""
         while True:
-            out = Outgoing(exchange.upstream_body())
-            reply = await self._passage.ask(call, out, rewritten=exchange.adds)
-            if DecodedReply.knows(encoding(reply.headers)):
-                reply = DecodedReply(reply)
-            if not self._may_be_too_long(exchange, reply):
-                return reply
+            body = exchange.upstream_body()
+            if exchange.tools is not None:
+                body = exchange.tools.put_into(body)
+            rewritten = exchange.adds or exchange.tools is not None
+            reply = await self._send(call, body, rewritten=rewritten)
+            if not self._may_be_for_memory(exchange, reply):
+                return await self._followed(call, exchange, body, reply)
             reply = PeekedReply(reply)
-            if not await self._is_too_long(reply) or not exchange.lessen():
+            if not await self._asks_less(exchange, reply):
                 return reply
             await reply.close()
 
-    async def _is_too_long(self, reply: PeekedReply) -> bool:
+    async def _send(self, call: Call, body: bytes, *, rewritten: bool) -> Reply:
+        reply = await self._passage.ask(call, Outgoing(body), rewritten=rewritten)
+        return DecodedReply(reply) if DecodedReply.knows(encoding(reply.headers)) else reply
+
+    async def _followed(
+        self, call: Call, exchange: ChatExchange, body: bytes, reply: Reply
+    ) -> Reply:
+        """The reply, with the rounds of what the model asks of memory."""
+        if exchange.tools is None or self._tools is None:
+            return reply
+        # The client's key is for one request to the upstream, and that has been sent.
+        kept = [field for field in call.headers if field[0].lower() != b"idempotency-key"]
+        again = replace(call, headers=kept)
+
+        async def ask(further: bytes) -> Reply:
+            return await self._send(again, further, rewritten=True)
+
+        return await followed(reply, Rounds(body, exchange.tools, self._tools, ask))
+
+    async def _asks_less(self, exchange: ChatExchange, reply: PeekedReply) -> bool:
+        """Is an error for what memory added, and is there something to leave out?"""
         try:
-            return too_long(reply.status, await reply.peek(MAX_ERROR))
+            error = await reply.peek(MAX_ERROR)
         except BaseException:  # the client has left: nobody else would close it
             await reply.close()
             raise
-
-    def _may_be_too_long(self, exchange: ChatExchange, reply: Reply) -> bool:
-        if not self._settings.upstream.retry_too_long or exchange.account.status != "applied":
+        long = self._settings.upstream.retry_too_long and too_long(reply.status, error)
+        if long and exchange.lessen():
+            return True
+        if exchange.tools is None or not (long or refuses_tools(reply.status, error)):
             return False
-        return 400 <= reply.status < 500 and (content_length(reply.headers) or 0) <= MAX_ERROR
+        exchange.tools, exchange.account.reason = None, "tools_refused"
+        return True
+
+    def _may_be_for_memory(self, exchange: ChatExchange, reply: Reply) -> bool:
+        if reply.status < 400 or (content_length(reply.headers) or 0) > MAX_ERROR:
+            return False
+        if exchange.tools is not None:
+            return True
+        return (
+            self._settings.upstream.retry_too_long
+            and exchange.account.status == "applied"
+            and reply.status < 500
+        )
 
     def _sent(self, exchange: ChatExchange, reply: Reply, presence: Presence) -> Ledger | None:
         """What the reply is to be recorded in; None if it is not."""

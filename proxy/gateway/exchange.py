@@ -17,12 +17,13 @@ from proxy.errors import memory_unavailable, session_owner_mismatch
 from proxy.gateway.account import Account
 from proxy.gateway.additions import Additions
 from proxy.gateway.due import due_of
-from proxy.gateway.knowing import Knowing
+from proxy.gateway.informing import Informing
 from proxy.gateway.ledger import Heading, Ledger, Unplanned
 from proxy.gateway.profile import known_tokens, recall_tokens
 from proxy.gateway.reminder import Reminding, last_user, wanted_for
 from proxy.gateway.room import Room
 from proxy.gateway.situation import Situation, ask_of, intent_of, rules_of
+from proxy.gateway.tool_use import ToolUse
 from proxy.learning.known import Cards, Known
 from proxy.memory.compose import compose, render
 from proxy.memory.model import Snapshot
@@ -43,7 +44,7 @@ class Means:
 
     recorder: Recorder
     reminding: Reminding
-    knowing: Knowing
+    informing: Informing
     counter: Callable[[str | None], TokenCounter]
     telemetry: Telemetry
 
@@ -73,6 +74,7 @@ class ChatExchange:
         self._side = situation.side.matches(request.last_user_text, request.system_text)
         self._id = new_exchange_id()
         self.account = Account(situation.key.session)
+        self.tools: ToolUse | None = None
 
     async def prepare(self) -> None:
         """Load and compose.
@@ -82,7 +84,7 @@ class ChatExchange:
         clock = time.perf_counter()
         if self._side:
             self.give_up("side_request")
-        looking = self._means.knowing.begin(self._situation) if self._recalls else None
+        looking = self._means.informing.begin(self._situation) if self._recalls else None
         try:
             await self._load()
             self._cards = await looking if looking else None
@@ -154,7 +156,7 @@ class ChatExchange:
         at = last_user(messages)
         question = read_stored(messages[at]).text if at is not None else ""
         count = self._counter.count_text
-        known = self._means.knowing.choose(self._cards, question, budget, count)
+        known = self._means.informing.choose(self._cards, question, budget, count)
         return known if at is not None else Known(known.instructions)
 
     async def _remind(self, prepared: Prepared) -> None:
@@ -268,6 +270,7 @@ class ChatExchange:
             self._means.recorder,
             self._counter.count,
             self._means.telemetry,
+            self.tools.log if self.tools else None,
         )
 
     def _heading(self) -> Heading:

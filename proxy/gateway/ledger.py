@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proxy.chat.reply import Reply
+from proxy.gateway.tool_runs import ToolLog
 from proxy.memory.deferred import Deferred
 from proxy.memory.model import Amendment, Commit, Exchange, Injection, SessionKey
 from proxy.memory.recorder import Fate, Recorder
@@ -61,9 +62,11 @@ class Ledger:
         recorder: Recorder,
         count: Count,
         telemetry: Telemetry,
+        tools: ToolLog | None = None,
     ) -> None:
         self._key, self._heading, self._outlined = key, heading, outlined
         self._recorder, self._count, self._telemetry = recorder, count, telemetry
+        self._tools = tools
         self._commit: Commit | None = None
         self._told_usage = False
 
@@ -136,5 +139,5 @@ class Ledger:
             incomplete=incomplete,
             finish_reason=first.finish_reason if first else None,
             usage=reply.usage if reply else None,
-            memory=heading.injection,
+            memory=self._tools.into(heading.injection) if self._tools else heading.injection,
         )

@@ -47,6 +47,7 @@ def json_in(answer: str, wanted: Callable[[object], bool]) -> object | None:
         if found.start() < at:
             continue  # within a value that is not wanted
         try:
+            value: object
             value, at = decoder.raw_decode(answer, found.start())
         except (ValueError, RecursionError):
             continue

@@ -9,6 +9,9 @@ from proxy.learning.lesson import Said, Span
 CHARACTERS = 4
 """Characters of a token, at most, in nearly all texts."""
 
+LONGEST = 60_000
+"""Characters of a piece, at most, however few tokens they are."""
+
 _ENDS = ("\n\n", "\n", "。", ". ", "! ", "? ", " ")
 """Where a text is cut, best first: after a paragraph, a line, a sentence, a word."""
 
@@ -43,7 +46,7 @@ def piece(said: Said, start: int, end: int) -> Said:
 
 
 def _end(text: str, start: int, room: int, count: Callable[[str], int]) -> tuple[int, int]:
-    end = min(len(text), start + CHARACTERS * room)
+    end = min(len(text), start + min(LONGEST, CHARACTERS * room))
     tokens = count(text[start:end])
     while tokens > room and end - start > 1:
         end = start + max(1, int((end - start) * 0.95 * room / tokens))

@@ -15,6 +15,11 @@ from proxy.settings import ProfileSettings
 CountText = Callable[[str], int]
 
 
+def framed(kind: str, note: str, lines: str) -> str:
+    """What a block is written as, or as good as: to count its tokens before it is."""
+    return f'<memory version="1" kind="{kind}">\n{note}\n{lines}\n</memory>\n\n'
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A block of memory: its kind, what it says of itself, its lines, and where they are from.

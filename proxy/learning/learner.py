@@ -63,7 +63,7 @@ class Learner:
 
     def ready(self, work: Work) -> bool:
         settings = self.profile_of(work.profile)
-        parts = (*self.students, *self.reflectors)
+        parts: tuple[Student | Reflector, ...] = (*self.students, *self.reflectors)
         return settings is None or all(
             part.ready(work.tenant, settings) for part in parts if part.wants(settings)
         )
@@ -114,10 +114,26 @@ class Learner:
         refused = 0
         async with aclosing(self.reader.lessons(occasion, mark, version, room)) as lessons:
             async for lesson in lessons:
-                failure = await self._learn(student, lesson, attempts)
-                if failure is ALREADY:
+                learned, refusal = await self._learn(student, lesson, attempts)
+                refused = refused + 1 if refusal else 0
+                if refusal and refused >= REFUSED:
+                    raise refusal
+                if not learned:
                     return False
         return True
+
+    async def _learn(
+        self, student: Student, lesson: Lesson, attempts: int
+    ) -> tuple[bool, CompletionError | None]:
+        """Learn a lesson, or skip it: whether that is stored, and why it was skipped."""
+        try:
+            return await student.learn(lesson), None
+        except Refused as refusal:
+            return await self._skip(student, lesson, refusal), refusal
+        except Unreadable as failure:
+            if attempts < UNREADABLE_ATTEMPTS:
+                raise
+            return await self._skip(student, lesson, failure), None
 
     async def _skip(self, student: Student, lesson: Lesson, failure: CompletionError) -> bool:
         """One lesson that cannot be learned must not be in the way of all that follow."""

@@ -60,7 +60,3 @@ def profile_place(user: str) -> Place:
 def version_place(user: str, version: int) -> Place:
     """Where a version is kept: in the order of their numbers."""
     return Place((PEOPLE, user, "profiles"), f"{version:08}")
-
-
-def card_place(user: str) -> Place:
-    return Place((PEOPLE, user, "card"), FEATURE)

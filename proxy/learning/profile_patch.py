@@ -89,6 +89,16 @@ def _merging(document: object, merge: Mapping[str, object], path: str) -> Iterat
             yield {"op": "add", "path": where, "value": value}
 
 
+def differences(document: Document, wanted: Document) -> list[Operation]:
+    """A patch that makes one document into another, member by member."""
+    gone = [name for name in document if name not in wanted]
+    new = [n for n, value in wanted.items() if n not in document or not same(document[n], value)]
+    return [
+        *({"op": "remove", "path": pointer([name])} for name in gone),
+        *({"op": "add", "path": pointer([name]), "value": wanted[name]} for name in new),
+    ]
+
+
 def same(one: object, other: object) -> bool:
     """Are these equal as JSON?  To Python, ``True`` is 1 as well."""
     return msgspec.json.encode(one, order="deterministic") == msgspec.json.encode(

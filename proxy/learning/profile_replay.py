@@ -18,6 +18,7 @@ from proxy.learning.profile_patch import (
     Operation,
     after,
     applied,
+    differences,
     pointer,
     same,
     tokens,
@@ -88,7 +89,7 @@ def _again(
     if version.before is not None:
         return _of_what_is_left(version, gone)
     if version.rolled_back_to in documents:
-        return replace(version, document=documents[version.rolled_back_to])
+        return _repeated(version, now, documents[version.rolled_back_to], gone)
     if any(map(gone, version.sources)):
         return None
     patch, document = _carried_out(version.patch, was, now)
@@ -97,10 +98,19 @@ def _again(
     return replace(version, patch=tuple(patch), document=document)
 
 
+def _repeated(version: Version, now: Document, document: Document, gone: Gone) -> Version:
+    return replace(
+        version,
+        document=document,
+        patch=tuple(differences(now, document)),
+        sources=tuple(source for source in version.sources if not gone(source)),
+    )
+
+
 def _of_what_is_left(version: Version, gone: Gone) -> Version:
     origins = version.before or {}
     lost = {name for name, sources in origins.items() if any(map(gone, sources))}
-    if not lost:
+    if not lost and not any(map(gone, version.sources)):
         return version
     return replace(
         version,

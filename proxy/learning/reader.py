@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -15,6 +15,8 @@ from proxy.memory.model import Ask, Message, Page, Session, SessionKey, Snapshot
 
 PAGE = 20
 """Messages that are read at once."""
+
+SAID: tuple[State, ...] = ("active",)
 
 
 class Piece(NamedTuple):
@@ -50,7 +52,7 @@ class Reader:
 
     async def lessons(
         self, occasion: Occasion, mark: Mark, version: int, room: int
-    ) -> AsyncIterator[Lesson]:
+    ) -> AsyncGenerator[Lesson, None]:
         """What the user said behind a mark, which has this version, oldest first.
 
         Each lesson takes for granted that the one before has been learned.
@@ -64,10 +66,10 @@ class Reader:
         if taken:
             yield _lesson(occasion, taken, version)
 
-    async def _behind(self, key: SessionKey, mark: Mark, room: int) -> AsyncIterator[Piece]:
+    async def _behind(self, key: SessionKey, mark: Mark, room: int) -> AsyncGenerator[Piece, None]:
         after: int | None = mark.seq
         while after is not None:
-            page = await self.history.messages(key, ("active",), after, PAGE)
+            page = await self.history.messages(key, SAID, after, PAGE)
             for message in page.items:
                 if _is_said(message, mark):
                     for part in await asyncio.to_thread(self._pieces, message, mark, room):

@@ -20,7 +20,7 @@ Namespace = tuple[str, ...]
 PEOPLE = "users"
 """The first label of what belongs to a person; the second is the person's id."""
 
-RESERVED = frozenset({"facts", "profile", "profiles", "episodes", "learned", "card"})
+RESERVED = frozenset({"facts", "profile", "profiles", "episodes", "learned", "card", "feedback"})
 """Third labels of people's namespaces that hold what the proxy itself has learned of them."""
 
 INSTRUCTIONS = "instructions"

@@ -122,8 +122,8 @@ NOTHING_RECALLED = msgspec.Raw(b"[]")
 class Injection(msgspec.Struct, frozen=True, kw_only=True):
     """What memory did for one exchange: counts and ids, never text.
 
-    ``recalled`` is a JSON list of ``Recalled``, read by those few who ask: every open stream keeps
-    one, and every load has one in it.
+    ``recalled`` is a JSON list of ``Recalled``, ``tools`` one of the calls of memory that the model
+    made.  They are read by those few who ask: every open stream and every load has them.
     """
 
     status: str = "empty"
@@ -134,6 +134,7 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
     evicted_tokens: int = 0
     duration_ms: float = 0.0
     recalled: msgspec.Raw = NOTHING_RECALLED
+    tools: msgspec.Raw = NOTHING_RECALLED
 
     def all_recalled(self) -> tuple[Recalled, ...]:
         return msgspec.json.decode(self.recalled, type=tuple[Recalled, ...])

@@ -55,7 +55,7 @@ class Prepared:
     spools: bool = False
 
 
-def nobody(due: Sequence[Due]) -> None:
+def unattended(due: Sequence[Due]) -> None:
     """Whom to tell of work that is due where nobody waits for it."""
 
 
@@ -72,7 +72,7 @@ class Recorder:
         on_quarantine: Callable[[], None],
         on_recorded: Callable[[SessionKey], None],
         clock: Callable[[], float] = time.monotonic,
-        on_due: Callable[[Sequence[Due]], None] = nobody,
+        on_due: Callable[[Sequence[Due]], None] = unattended,
     ) -> None:
         self._store, self._spool, self._planner = store, spool, planner
         self._backlog = Backlog(store, spool, planner, counter, on_quarantine, on_recorded)

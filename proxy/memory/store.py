@@ -183,7 +183,7 @@ class Queue(Protocol):
         ...
 
     async def put_off(self, work: Work, due: float, *, failed: bool) -> None:
-        """Let go of it until ``due``; ``failed`` counts as an attempt.
+        """Let go of it until ``due``; ``failed`` counts as an attempt, else none have failed.
 
         Without effect if it is not held by this claim any more.
         """

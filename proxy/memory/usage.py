@@ -9,12 +9,16 @@ import msgspec
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests to a model, those of them that failed, and their tokens."""
+    """Requests to a model, those of them that failed, their tokens, and what they cost by list price.
+
+    ``micro_usd``: millionths of a US dollar, 0 where the price is not known.
+    """
 
     calls: int = 0
     failed: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    micro_usd: int = 0
 
     @property
     def tokens(self) -> int:
@@ -26,6 +30,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
             failed=self.failed + other.failed,
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
+            micro_usd=self.micro_usd + other.micro_usd,
         )
 
 

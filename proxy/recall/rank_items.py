@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from proxy.recall.index import POSTING_SIZE, Look, Postings
+from proxy.recall.language import guess
 from proxy.recall.match import match
 from proxy.recall.question import Question
-from proxy.recall.terms import Analysis, Corpus, Entry, analyse, pack
+from proxy.recall.stems import beginning
+from proxy.recall.terms import Analysis, Corpus, Entry, pack, terms_of
+from proxy.recall.words import words
 
 
 def texts_of(value: object) -> Iterator[str]:
@@ -19,11 +23,18 @@ def texts_of(value: object) -> Iterator[str]:
             yield from texts_of(each)
 
 
-def sought_in(question: Question, value: object, time: float) -> Analysis:
-    """What a value, of ``time`` (Unix seconds), has of what is looked for, and how long it is."""
-    found = analyse("\n".join(texts_of(value)), time)
-    wanted = found.terms.keys() & set(question.terms)
-    return found._replace(terms={term: found.terms[term] for term in wanted})
+def sought_in(question: Question, value: object) -> Analysis:
+    """What a value has of the words that are looked for, and how long it is.
+
+    No days and speakers, which passages of a conversation have: they cost more than the words.
+    """
+    found = words("\n".join(texts_of(value)))
+    language = guess([word.text for word in found])
+    counts = Counter(terms_of(found, language))
+    length = counts.total()
+    counts.update(filter(None, (beginning(word.text) for word in found if not word.unspaced)))
+    wanted = counts.keys() & set(question.terms)
+    return Analysis({term: counts[term] for term in wanted}, length, language)
 
 
 def rank(question: Question, read: Sequence[Analysis]) -> list[tuple[int, float]]:

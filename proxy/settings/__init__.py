@@ -5,6 +5,7 @@ nothing outside the process but the configuration file.
 
 ``sections``  [server] [upstream] [store] [spool] [tenancy] [[clients]]
 ``memory``    [memory], its parts, and the inheritance of [profiles.NAME]
+``written``   the parts of it that a model writes, and [background]
 ``model``     all of them together, and the rules between them
 ``sources``   command line, environment and file as sources of pydantic-settings
 ``load``      the settings of a start, or every problem told at once
@@ -25,6 +26,7 @@ from proxy.settings.sections import (
     TenancySettings,
     UpstreamSettings,
 )
+from proxy.settings.written import SummarySettings, WriterSettings
 
 __all__ = [
     "ClientSettings",
@@ -35,8 +37,10 @@ __all__ = [
     "SettingsError",
     "SpoolSettings",
     "StoreSettings",
+    "SummarySettings",
     "TenancySettings",
     "UpstreamSettings",
+    "WriterSettings",
     "effective",
     "load",
     "without_credentials",

@@ -120,3 +120,12 @@ def inherit(base: SectionT, over: SectionT) -> SectionT:
             raise ValueError(f"{name} are the same for all profiles: set them in [memory]")
         update[name] = inherit(ours, theirs) if isinstance(theirs, Section) else theirs
     return base.model_copy(update=update)
+
+
+def named(profile: ProfileSettings, name: str) -> ProfileSettings:
+    """The profile; its instructions are of an application of its name, if they name none."""
+    chosen = profile.instructions
+    if chosen.application:
+        return profile
+    named = chosen.model_copy(update={"application": name})
+    return profile.model_copy(update={"instructions": named})

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from proxy.settings.memory import ProfileSettings, inherit
+from proxy.settings.memory import ProfileSettings, inherit, named
 from proxy.settings.sections import (
     ClientSettings,
     ServerSettings,
@@ -84,7 +84,7 @@ class Settings(BaseSettings):
         memory = info.data.get("memory")
         if memory is None:
             return profiles  # [memory] itself is wrong, and that has been said
-        return {name: inherit(memory, profile) for name, profile in profiles.items()}
+        return {name: named(inherit(memory, profile), name) for name, profile in profiles.items()}
 
     @field_validator("clients", "upstream")
     @classmethod

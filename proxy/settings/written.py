@@ -124,6 +124,11 @@ class InstructionsSettings(WriterSettings):
     after_feedback: int = Field(default=3, ge=1)
     auto_apply: bool = False
 
+    @property
+    def name(self) -> str:
+        """The application's name; [memory] without one has this."""
+        return self.application or "default"
+
 
 class ToolsSettings(Section):
     """[memory.tools]: the model saves and searches memory itself, in the middle of an answer."""

@@ -44,4 +44,4 @@ def finished(piece: Work, work: Work, again: float) -> Work | None:
 
 
 def put_off(piece: Work, due: float, *, failed: bool) -> Work:
-    return replace(piece, attempts=piece.attempts + failed, due=due, lease="")
+    return replace(piece, attempts=piece.attempts + 1 if failed else 0, due=due, lease="")

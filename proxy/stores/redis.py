@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from proxy.memory.model import (
     Amendment,
     Ask,
@@ -135,6 +137,7 @@ class RedisStore(RedisIndex, RedisItems, RedisMeter, RedisSummaries, RedisQueue)
             keys += QUEUE_KEYS if commit.due else []
         elif commit.due:
             await self._enqueue(key, commit.due)
+            commit = replace(commit, due=())
         arguments = codec.commit_arguments(key, commit, now)
         reply = await self._scripts.write(self._scripts.commit, keys, arguments)
         outcome, owner, at, ttl = reply

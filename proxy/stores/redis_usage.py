@@ -13,7 +13,7 @@ from proxy.stores.redis_link import bounded, checked
 KEPT = 400 * 86_400
 """Seconds that a day is kept after something was spent on it."""
 
-FIGURES = ("calls", "failed", "input_tokens", "output_tokens")
+FIGURES = Spent.__struct_fields__
 """The fields of Spent; a hash has them for each feature as "calls facts"."""
 
 _LEAVING = b"leaving-"
@@ -28,8 +28,8 @@ class RedisMeter(RedisBase):
             ("HINCRBY", key, f"{figure} {account.feature}", getattr(spent, figure))
             for figure in FIGURES
         ]
-        work = self._link.run(key, *counts, ("EXPIRE", key, KEPT))
-        checked(await bounded(work, self._commit_timeout))
+        commands = [(key, command) for command in (*counts, ("EXPIRE", key, KEPT))]
+        await bounded(self._link.many(commands), self._commit_timeout)
 
     async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[Account, Spent]:
         keys = [_key(tenant, day) for day in days]

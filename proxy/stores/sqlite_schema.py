@@ -180,6 +180,7 @@ CREATE TABLE usage (
     failed INTEGER NOT NULL,
     input_tokens INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL,
+    micro_usd INTEGER NOT NULL,
     PRIMARY KEY (tenant, day, feature)
 ) WITHOUT ROWID
 """

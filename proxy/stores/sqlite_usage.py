@@ -6,6 +6,8 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from proxy.memory.usage import Account, Spent
 from proxy.stores.sqlite_file import SQLiteFile
 
@@ -14,12 +16,13 @@ ON CONFLICT (tenant, day, feature) DO UPDATE SET
     calls = calls + excluded.calls,
     failed = failed + excluded.failed,
     input_tokens = input_tokens + excluded.input_tokens,
-    output_tokens = output_tokens + excluded.output_tokens
+    output_tokens = output_tokens + excluded.output_tokens,
+    micro_usd = micro_usd + excluded.micro_usd
 """
 
-_COLUMNS = "day, feature, calls, failed, input_tokens, output_tokens"
+_COLUMNS = "day, feature, calls, failed, input_tokens, output_tokens, micro_usd"
 
-_SPEND = f"INSERT INTO usage (tenant, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) {_ADDED}"
+_SPEND = f"INSERT INTO usage (tenant, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) {_ADDED}"
 
 _SPENT = f"""
 SELECT {_COLUMNS} FROM usage
@@ -42,8 +45,7 @@ class SQLiteMeter(SQLiteFile):
 
 
 def spend(connection: sqlite3.Connection, tenant: str, account: Account, spent: Spent) -> None:
-    figures = (spent.calls, spent.failed, spent.input_tokens, spent.output_tokens)
-    connection.execute(_SPEND, (tenant, *account, *figures))
+    connection.execute(_SPEND, (tenant, *account, *msgspec.structs.astuple(spent)))
 
 
 def read_spent(
@@ -51,10 +53,8 @@ def read_spent(
 ) -> dict[Account, Spent]:
     rows = connection.execute(_SPENT, (tenant, json.dumps(list(days))))
     return {
-        Account(day, feature): Spent(
-            calls=calls, failed=failed, input_tokens=input_tokens, output_tokens=output_tokens
-        )
-        for day, feature, calls, failed, input_tokens, output_tokens in rows
+        Account(day, feature): Spent(**dict(zip(Spent.__struct_fields__, figures, strict=True)))
+        for day, feature, *figures in rows
     }
 
 

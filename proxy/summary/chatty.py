@@ -1,4 +1,4 @@
-"""How models chat where they should write: openings, closings and questions back.  Pure.
+"""How models chat where they should write: openings, and questions back.  Pure.
 
 Openings are matched at the very beginning only, and so that a summary about the same is none: "I'm
 sorry" opens a refusal, "Anna is sorry" a summary.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 
-_APOSTROPHE = "['’]"
-
 _ENGLISH = (
     r"(?:i(?:'m| am) )?(?:(?:so|very|really|truly) )?sorry(?:[,.!;:]| but\b| for\b| i\b| to\b)",
-    r"i(?:'m| am) (?:\w+ )?(?:sorry|afraid|unable|not able|here to|happy to|glad to|ready to|an? ai)",
+    r"i(?:'m| am) (?:\w+ )?"
+    r"(?:sorry|afraid|unable|not able|here to|happy to|glad to|ready to|an? ai)\b",
     r"(?:i|my|please accept my) (?:\w+ )?(?:apologi[sz]e|apologies)\b",
     r"apologies(?:[,.!]| but\b)",
     r"unfortunately,? i\b",
@@ -20,8 +19,8 @@ _ENGLISH = (
     r"i(?:'d| would)(?: be)? (?:happy|glad|love|like|need)\b",
     r"i(?:'ll| will| can) (?:help|summari|be happy|do my best|now|try)",
     r"i (?:need|see|understand|notice)(?: that)? (?:more|the|you|no)\b",
-    r"as an? (?:\w+ )?(?:ai|artificial intelligence|assistant)(?: (?:language )?model| assistant)?,?"
-    r" (?:i|my|it is)\b",
+    r"as an? (?:\w+ )?(?:ai|artificial intelligence|assistant)"
+    r"(?: (?:language )?model| assistant)?,? (?:i|my|it is)\b",
     r"as an? (?:ai |large )?language model\b",
     r"(?:hello|hi|hey|good (?:morning|evening|afternoon))(?: there| again)?[!.](?:\s|$)",
     r"(?:hello|hi|hey)(?: there| again)?,? (?:how|i|what can|welcome|thanks?|nice)\b",
@@ -34,11 +33,11 @@ _ENGLISH = (
     r"it (?:sounds|looks|seems|appears) like you\b",
     r"(?:please|kindly) (?:provide|share|paste|send|let me|tell me|give me|specify|clarify)\b",
     r"(?:could|can|would|will) you (?:please|kindly|provide|share|tell|clarify|like)\b",
-    r"(?:what|which|how|when|where|is|are|do|would|did) [^.!\n]{0,80}\b(?:you|your)\b[^.!\n]{0,80}\?",
+    r"(?:what|which|how|when|where|is|are|do|would|did) "
+    r"[^.!:\n\"“„«]{0,80}\b(?:you|your)\b[^.!:\n\"“„«]{0,80}\?",
     r"let me (?:know|help|summari|see|think)\b",
     r"(?:feel free|if you have|if you need|if you'd like|is there anything)\b",
-    r"there (?:is|are) no(?:t any)? (?:\w+ ){0,3}"
-    r"(?:conversation|lines|messages|text|content|information)\b",
+    r"there (?:is|are) no(?:t any)? (?:\w+ ){0,3}(?:conversation|lines|messages)\b",
     r"no (?:new )?(?:conversation|lines|messages|text)(?: of conversation)? "
     r"(?:was|were|is|are|to|has|have)\b",
     r"(?:ok(?:ay)?|yes|no|understood|got it|noted|done|alright)[.!]?\s*\Z",
@@ -121,40 +120,28 @@ _OPENING = re.compile(
     "|".join(opening for language in _LANGUAGES for opening in language), re.IGNORECASE
 )
 
-_CLOSING = re.compile(
-    r"(?:please )?(?:let me know|feel free|i hope (?:this|that)|is there anything|"
-    r"(?:would|do) you (?:like|want|need)|if you (?:have|need|want|would|'d)|"
-    r"(?:lass|lassen sie) (?:es )?mich wissen|ich hoffe,? |möchte(?:st|n) (?:du|sie)|"
-    r"n'hésite|j'espère|souhaitez-vous|espero que|házmelo saber|no dudes en|¿(?:te|le|hay) |"
-    r"如果(?:您|你)|希望(?:这|這)|如需|何か(?:他|ほか)|ご質問|お役に立て)",
-    re.IGNORECASE,
-)
-
 _SECOND_PERSON = re.compile(
-    r"\b(?:you|your|du|dir|dich|dein\w*|sie|ihnen|ihr\w*|vous|votre|vos|tu|toi|te|tú|usted|su)\b"
+    r"\b(?:you|your|du|dir|dich|dein\w*|(?-i:Sie|Ihnen|Ihr\w*)|vous|votre|vos|tu|toi|te|tú|usted)\b"
     r"|[您你]|あなた|でしょうか|ますか|당신",
     re.IGNORECASE,
 )
 _LAST_SENTENCE = re.compile(r"[^.!?。！？\n]*[?？]\Z")
-_QUOTED = re.compile(r"[:：\"“”„«»「」『』]")
+_REPORTED = re.compile(r"[:：\"“”„«»「」『』]")
+
+_LONGEST_QUESTION = 300
+"""Characters."""
 
 
 def opens_like_chat(text: str) -> bool:
-    """Does it begin as an answer to somebody begins: an apology, a greeting, an offer, a question?"""
+    """Does it begin as answers to people begin: an apology, a greeting, an offer, a question?"""
     return _OPENING.match(text.lstrip("*_# ").replace("’", "'")) is not None
 
 
 def asks_back(text: str) -> bool:
     """Does it end with a question to the reader, one that it does not report?"""
-    last = _LAST_SENTENCE.search(text.rstrip("*_ \n"))
+    last = _LAST_SENTENCE.search(text.rstrip("*_ \n")[-_LONGEST_QUESTION:])
     return (
         last is not None
-        and _QUOTED.search(last[0]) is None
+        and _REPORTED.search(last[0]) is None
         and _SECOND_PERSON.search(last[0]) is not None
     )
-
-
-def without_closing(text: str) -> str:
-    """The text without a last paragraph of one line that offers more: that is no part of it."""
-    body, gap, last = text.rpartition("\n\n")
-    return body if gap and "\n" not in last and _CLOSING.match(last.lstrip("*_-( ")) else text

@@ -59,6 +59,11 @@ def is_due(turns: Sequence[Turn], settings: SummarySettings) -> bool:
     return 0 < settings.after_tokens <= sum(turn.tokens for turn in turns)
 
 
+def up_to(goal: int, turns: Sequence[Turn]) -> list[Turn]:
+    """The first of the turns, as long as none has a number above ``goal``."""
+    return list(takewhile(lambda turn: turn.number <= goal, turns))
+
+
 def within(turns: Sequence[Turn], max_tokens: int) -> list[Turn]:
     """The first of the turns, as many as are about so large together, at least one with text."""
     taken: list[Turn] = []

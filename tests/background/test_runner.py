@@ -1,4 +1,4 @@
-"""The runner: what is due is run, once for each need, and what fails is run again, but not at once."""
+"""The runner: what is due is run once for each need, and what fails again, but not at once."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_refusal_is_never_tried_again() -> None:
 def test_failures_are_tried_again_after_ever_longer_waits(
     error: BaseException, chance: float
 ) -> None:
-    job, ended, waiting = run_for(ScriptedJob(*[error] * 12), HOUR, chance)
+    job, ended, waiting = run_for(ScriptedJob(*[error] * 99), HOUR, chance)
     assert len(job.ran) > 9
     waits = job.waits
     assert all(before < after + 1.2 for before, after in zip(waits, waits[1:], strict=False))
@@ -159,7 +159,8 @@ def test_work_without_a_credential_here_is_left_to_others_for_a_moment() -> None
             assert work.due == BEGAN
             await asyncio.sleep(4)
             (work,) = await left(store)
-            assert (work.due, work.attempts) == (pytest.approx(BEGAN + 65, abs=1.2), 0)
+            assert work.due == pytest.approx(BEGAN + 65, abs=1.2)
+            assert work.attempts == 0
             job.known = {KEY.tenant}
             await asyncio.sleep(70)
         assert job.times == [pytest.approx(BEGAN + 65, abs=2.4)]

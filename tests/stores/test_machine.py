@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -22,7 +23,9 @@ from proxy.memory.model import (
     State,
     WindowMove,
 )
-from proxy.stores import open_store
+from proxy.memory.summary import Summary
+from proxy.memory.work import Due, Kind, Work
+from proxy.stores import Backend, open_store
 from proxy.stores.inmemory import InMemoryStore
 from tests.support.clock import Clock
 from tests.support.commits import draft, record
@@ -40,6 +43,19 @@ KEYS = st.sampled_from([None, None, "k1", "k2"])
 TIMES = st.sampled_from([1000.0, 1000.5, 1001.0, 1000.0 + IDEMPOTENCY_SECONDS])
 TTLS = st.sampled_from([None, None, 0, 10**8])
 STATES: tuple[State, ...] = ("active", "superseded")
+KINDS: st.SearchStrategy[Kind] = st.sampled_from(["summary", "learning"])
+MOMENTS = st.integers(0, 6).map(float)
+DUES = st.builds(
+    Due, kind=KINDS, profile=PROFILES, at=MOMENTS, after=st.integers(0, 3), later=MOMENTS
+)
+SUMMARIES = st.builds(
+    Summary,
+    text=st.sampled_from(["short", "shorter"]),
+    version=st.just(0),
+    until=st.tuples(st.integers(0, 12), st.integers(0, 12)),
+    seen=st.integers(0, 30),
+)
+LATE = 1e9
 
 
 @st.composite
@@ -79,6 +95,7 @@ def commits(draw: st.DrawFn) -> Commit:
         window=draw(st.none() | move),
         idempotency_key=draw(KEYS),
         ttl=draw(TTLS),
+        due=draw(st.lists(DUES, max_size=2).map(tuple)),
     )
 
 
@@ -97,6 +114,7 @@ ASKS = st.builds(
     max_messages=st.none() | st.integers(0, 6),
     max_tokens=st.none() | st.integers(0, 20),
     idempotency_key=KEYS,
+    uncovered=st.none() | st.integers(0, 30),
 )
 
 
@@ -111,6 +129,9 @@ class Comparison(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.store = open_store(url, timeout=5, commit_timeout=5, clock=self.clock)
         self.oracle = InMemoryStore(self.clock)
+        self.asks_first = url.startswith("redis+cluster")
+        self.claims: list[tuple[Work, Work]] = []
+        """The oracle's and the store's."""
         self.wait(self.store.open())
 
     def wait(self, work: Awaitable[T]) -> T:
@@ -130,7 +151,11 @@ class Comparison(RuleBasedStateMachine):
         key = self.keys[n]
         expected = self.wait(self.oracle.commit(key, commit))
         assert self.wait(self.store.commit(key, commit)) == expected
+        # In a cluster work is asked for before it is known what becomes of the commit.
+        for due in commit.due if self.asks_first and expected != "recorded" else ():
+            self.wait(self.oracle.enqueue(key, due))
         self.compare(key)
+        self.compare_work()
 
     @rule(n=st.integers(0, 1), amendment=amendments())
     def amend(self, n: int, amendment: Amendment) -> None:
@@ -176,11 +201,86 @@ class Comparison(RuleBasedStateMachine):
         expected = self.wait(self.oracle.passages(self.tenant, user, seqs))
         assert self.wait(self.store.passages(self.tenant, user, seqs)) == expected
 
+    @rule(
+        n=st.integers(0, 1),
+        summary=SUMMARIES,
+        after=st.none() | st.integers(0, 3),
+        changes=st.none() | st.integers(0, 2),
+    )
+    def summarise(self, n: int, summary: Summary, after: int | None, changes: int | None) -> None:
+        key = self.keys[n]
+        known = self.wait(self.oracle.summaries(key))
+        if after is None:
+            after = known[0].version if known else 0
+        expected = self.wait(self.oracle.put_summary(key, summary, after, changes))
+        assert self.wait(self.store.put_summary(key, summary, after, changes)) == expected
+        self.compare(key)
+
+    @rule(n=st.integers(0, 1), stall=st.booleans())
+    def unsummarise(self, n: int, stall: bool) -> None:
+        key = self.keys[n]
+        if stall:
+            self.wait(self.oracle.stall(key))
+            self.wait(self.store.stall(key))
+        else:
+            expected = self.wait(self.oracle.drop_summaries(key))
+            assert self.wait(self.store.drop_summaries(key)) == expected
+        self.compare(key)
+
+    @rule(n=st.integers(0, 1), due=DUES)
+    def ask_for_work(self, n: int, due: Due) -> None:
+        self.wait(self.oracle.enqueue(self.keys[n], due))
+        self.wait(self.store.enqueue(self.keys[n], due))
+        self.compare_work()
+
+    @rule(n=st.integers(0, 1), kind=KINDS, now=MOMENTS, until=MOMENTS)
+    def claim(self, n: int, kind: Kind, now: float, until: float) -> None:
+        key = self.keys[n]
+        work = Work(tenant=key.tenant, session=key.session, kind=kind, profile="", due=0.0)
+        expected = self.wait(self.oracle.claim(work, now, now + until))
+        seen = self.wait(self.store.claim(work, now, now + until))
+        assert (seen is None) == (expected is None)
+        if seen is not None and expected is not None:
+            assert seen.lease and msgspec.structs.replace(seen, lease=expected.lease) == expected
+            self.claims.append((expected, seen))
+        self.compare_work()
+
+    @rule(at=MOMENTS, nth=st.integers(0, 5), what=st.sampled_from(["extend", "finish", "put off"]))
+    def settle(self, at: float, nth: int, what: str) -> None:
+        for store, work in self.claim_of_each(nth):
+            if what == "finish":
+                self.wait(store.finish(work, at))
+            elif what == "put off":
+                self.wait(store.put_off(work, at, failed=nth % 2 == 0))
+        if what == "extend":
+            extended = [self.wait(s.extend(work, at)) for s, work in self.claim_of_each(nth)]
+            assert len(set(extended)) < 2
+        self.compare_work()
+
+    def claim_of_each(self, nth: int) -> Sequence[tuple[Backend, Work]]:
+        """The nth last claim, if there is one."""
+        if nth >= len(self.claims):
+            return ()
+        return tuple(zip((self.oracle, self.store), self.claims[-1 - nth], strict=True))
+
+    def compare_work(self) -> None:
+        seen, expected = (
+            {
+                (work.session, work.kind): work
+                for work in self.wait(store.waiting(LATE, 100_000))
+                if work.tenant == self.tenant
+            }
+            for store in (self.store, self.oracle)
+        )
+        assert seen == expected
+
     def compare(self, key: SessionKey) -> None:
         self.look_at(key, Ask(profile="default", whole=True))
         expected = self.wait(self.oracle.messages(key, STATES, 0, 100))
         assert self.wait(self.store.messages(key, STATES, 0, 100)) == expected
         assert self.wait(self.store.session(key)) == self.wait(self.oracle.session(key))
+        kept = self.wait(self.oracle.summaries(key))
+        assert list(self.wait(self.store.summaries(key))) == list(kept)
 
     def look_at(self, key: SessionKey, ask: Ask) -> None:
         assert self.wait(self.store.load(key, ask)) == self.wait(self.oracle.load(key, ask))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proxy.memory.model import Card, Commit, Draft, Exchange, Origin, State, message_id
+from proxy.memory.summary import Summary
 
 TOKENS = 10
 """What every message of these tests weighs unless told otherwise."""
@@ -58,3 +59,8 @@ def chat(id: str, at: float = 1000.0, tokens: int = TOKENS, **fields: Any) -> Co
     question = draft(id, 0, tokens=tokens)
     answer = draft(id, 1, "assistant", tokens=tokens)
     return record(id, question, answer, at=at, **fields)
+
+
+def summary(until: int, text: str = "in short", seen: int = 100) -> Summary:
+    """A summary of all turns before the one that begins at seq ``until``."""
+    return Summary(text=text, version=0, until=(until, until), seen=seen, covers_until=until - 1)

@@ -24,7 +24,7 @@ TOKEN = "sk-test"
 AUTHORIZATION = f"Bearer {TOKEN}"
 TENANT = digest_of(TOKEN.encode())
 SOURCES = Path(proxy.__file__).parent
-PERMANENT = {"spool replay", "indexing", "embedding"}
+PERMANENT = {"spool replay", "indexing", "embedding", "background"}
 """Tasks of the proxy that live as long as it does."""
 
 
@@ -37,7 +37,7 @@ def upstream_of(running: Running) -> Upstream:
 def recorder_of(running: Running) -> Recorder:
     gateway = running.application._gateway
     assert gateway is not None
-    return gateway._conversations._recorder
+    return gateway._conversations._means.recorder
 
 
 def left_behind(running: Running) -> list[str]:

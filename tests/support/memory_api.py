@@ -21,7 +21,7 @@ from proxy.gateway.call import Scope
 from proxy.gateway.conversation import Conversations
 from proxy.gateway.exchange import Means
 from proxy.gateway.gateway import Gateway
-from proxy.gateway.knowing import Knowing, NothingKnown
+from proxy.gateway.informing import Informing, NothingKnown
 from proxy.gateway.passage import Passage
 from proxy.gateway.preview import Preview
 from proxy.gateway.reminder import Reminding
@@ -105,7 +105,7 @@ async def open_site(
     )
     upstream = open_upstream("aiohttp", UpstreamOptions(url=settings.upstream.url))
     passage = Passage(upstream, tenancy, telemetry)
-    means = Means(recorder, reminding, Knowing(NothingKnown()), counter, telemetry)
+    means = Means(recorder, reminding, Informing(NothingKnown()), counter, telemetry)
     chats = Conversations(settings, passage, means)
     parts = AdminParts(
         settings=settings,

@@ -26,7 +26,7 @@ class NothingKnown:
         return Known()
 
 
-class Knowing:
+class Informing:
     """Looks while the session is being loaded; chooses once it is known how much room is left."""
 
     def __init__(self, knowledge: Knowledge) -> None:

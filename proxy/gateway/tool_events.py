@@ -1,0 +1,115 @@
+"""The events of a stream as bytes that can be passed on, left out, or given another payload.
+
+Sans I/O.  Where nothing is changed, the bytes that come out are those that went in.  An event is
+kept until it has ended: before that no client can act on it.  The format: see ``proxy.wire.sse``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from proxy.wire.sse import MAX_EVENT_BYTES
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """Bytes between events: comments, and what cannot be read."""
+
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """An event's bytes and the data in it."""
+
+    raw: bytes
+    payload: bytes
+
+    def replaced(self, payload: bytes) -> StreamEvent:
+        """The same event with other data (JSON)."""
+        found = self.raw.removeprefix(_BOM).splitlines()
+        lines = [line for line in found if line and line.partition(b":")[0] != b"data"]
+        lines.append(b"data: " + payload.replace(b"\n", b" ").replace(b"\r", b" "))
+        return StreamEvent(b"\n".join(lines) + b"\n\n", payload)
+
+
+class Events:
+    """Cuts a stream into its events.  One beyond ``max_event_bytes`` is passed on unread."""
+
+    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max = max_event_bytes
+        self._begun = self._after_cr = False
+        self._raw, self._line = bytearray(), bytearray()
+        self._data: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[Bytes | StreamEvent]:
+        """The next bytes of the stream; what has ended with them."""
+        if self._is_one_event(chunk):
+            return [StreamEvent(chunk, chunk[6:-2])]
+        found: list[Bytes | StreamEvent] = []
+        start = self._end_of_crlf(chunk, found)
+        for end in _LINE_END.finditer(chunk, start):
+            self._line += chunk[start : end.start()]
+            self._raw += chunk[start : end.end()]
+            self._end_line(found)
+            start = end.end()
+        self._line += chunk[start:]
+        self._raw += chunk[start:]
+        if len(self._raw) > self._max:
+            found.append(self._all())
+        return found
+
+    def close(self) -> list[Bytes | StreamEvent]:
+        """The stream has ended, and with it an unfinished event."""
+        found: list[Bytes | StreamEvent] = []
+        if self._line:
+            self._end_line(found)
+        return [*found, self._all()] if self._raw else found
+
+    def _is_one_event(self, chunk: bytes) -> bool:
+        """Whether this is ``data: X LF LF`` and nothing else, as nearly every chunk is."""
+        return (
+            chunk[:6] == b"data: "
+            and chunk[-2:] == b"\n\n"
+            and chunk.count(b"\n") == 2
+            and not (self._raw or self._after_cr)
+            and b"\r" not in chunk
+        )
+
+    def _end_of_crlf(self, chunk: bytes, found: list[Bytes | StreamEvent]) -> int:
+        """Where in the chunk the next line begins: an LF may belong to the CR before it."""
+        begins = chunk[:1] == b"\n" and self._after_cr
+        self._after_cr = chunk[-1:] == b"\r"
+        if not begins:
+            return 0
+        if self._raw:
+            self._raw += b"\n"
+        else:
+            found.append(Bytes(b"\n"))
+        return 1
+
+    def _end_line(self, found: list[Bytes | StreamEvent]) -> None:
+        line = bytes(self._line)
+        self._line.clear()
+        if not self._begun:
+            self._begun, line = True, line.removeprefix(_BOM)
+        if line.startswith(b"data:"):
+            self._data.append(line[5:].removeprefix(b" "))
+        elif line == b"data":
+            self._data.append(b"")
+        elif not line or (line.startswith(b":") and len(self._raw) <= len(line) + 2):
+            found.append(self._all())
+
+    def _all(self) -> Bytes | StreamEvent:
+        """All bytes since the last event, as an event if there are data in them."""
+        raw, data = bytes(self._raw), self._data
+        self._raw.clear()
+        self._line.clear()
+        self._data = []
+        if not data or len(raw) > self._max:
+            return Bytes(raw)
+        return StreamEvent(raw, b"\n".join(data))

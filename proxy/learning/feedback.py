@@ -1,0 +1,64 @@
+"""What people say of answers: good, bad, and why.
+
+It is kept with the person whose session it is about, or with the tenant where there is nobody:
+under ("users", U, "feedback", SESSION) or ("instructions", "/feedback", SESSION), by message.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from proxy.memory.items import INSTRUCTIONS, PEOPLE, Items, Namespace, Place, Shelf
+from proxy.memory.model import SessionKey
+
+FEEDBACK = "feedback"
+NOBODYS = "/feedback"
+"""No application is called so."""
+
+Score = Literal[-1, 0, 1]
+
+LONGEST_COMMENT = 2000
+"""Characters."""
+
+
+class Feedback(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The last word about one message.  ``profile`` is the name of its exchange's, "" the default.
+
+    ``created_at`` in Unix seconds.
+    """
+
+    session: str
+    message: str
+    exchange: str
+    score: Score
+    comment: str = ""
+    profile: str = ""
+    created_at: float = 0.0
+
+
+def namespace(user: str, session: str) -> Namespace:
+    """Where the feedback about a session is; ``user`` "" is nobody."""
+    return (PEOPLE, user, FEEDBACK, session) if user else (INSTRUCTIONS, NOBODYS, session)
+
+
+def feedback_place(user: str, session: str, message: str) -> Place:
+    return Place(namespace(user, session), message)
+
+
+async def feedback_on(
+    items: Items, tenant: str, user: str, session: str, messages: list[str]
+) -> dict[str, Feedback]:
+    """What was said of messages, by message.  Raises StoreError."""
+    places = [feedback_place(user, session, message) for message in messages]
+    found = await items.items_at(Shelf(tenant, user), places) if places else {}
+    return {
+        place.key: msgspec.json.decode(item.value, type=Feedback) for place, item in found.items()
+    }
+
+
+async def forget_feedback(items: Items, key: SessionKey, user: str | None) -> int:
+    """Drop all feedback about a session that is deleted; how many it was.  Raises StoreError."""
+    owner = user or ""
+    return await items.drop_items(Shelf(key.tenant, owner), namespace(owner, key.session))

@@ -1,0 +1,121 @@
+"""Takes what people say of answers: keeps it, and lets examples and instructions follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from proxy.learning.episode import episode_id, episode_of
+from proxy.learning.episode_shelf import EpisodeShelf
+from proxy.learning.exchanges import Exchanges
+from proxy.learning.feedback import Feedback, Score, feedback_on, feedback_place
+from proxy.learning.instructions_pending import PendingFeedback
+from proxy.memory.items import Change, Items, Shelf
+from proxy.memory.model import Exchange, Session, SessionKey, exchange_of
+from proxy.memory.work import Due
+from proxy.settings import ProfileSettings
+
+
+class Queue(Protocol):
+    async def enqueue(self, key: SessionKey, due: Due) -> None: ...
+
+
+class NoMessage(LookupError):
+    """There is no such message in this session."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackDesk:
+    """``profile_of`` gives a profile by its name, "" the default one.
+
+    ``count`` gives the tokens of a text, ``clock`` Unix seconds.  All methods raise StoreError.
+    """
+
+    items: Items
+    exchanges: Exchanges
+    episodes: EpisodeShelf
+    pending: PendingFeedback
+    queue: Queue
+    profile_of: Callable[[str], ProfileSettings | None]
+    count: Callable[[str], int]
+    clock: Callable[[], float]
+
+    async def given(self, session: Session, key: SessionKey, message: str) -> Feedback | None:
+        """What was last said of a message.  Raises NoMessage."""
+        await self._exchange(key, message)
+        user = session.user or ""
+        found = await feedback_on(self.items, key.tenant, user, key.session, [message])
+        return found.get(message)
+
+    async def take(
+        self, session: Session, key: SessionKey, message: str, score: Score, comment: str
+    ) -> Feedback:
+        """Keep what is said of a message, in place of what was.  Raises NoMessage, and Busy."""
+        exchange = await self._exchange(key, message)
+        feedback = Feedback(
+            session=key.session,
+            message=message,
+            exchange=exchange.id,
+            score=score,
+            comment=comment,
+            profile=exchange.profile,
+            created_at=self.clock(),
+        )
+        await self._keep(session, key, feedback)
+        settings = self.profile_of(exchange.profile)
+        if session.user:
+            await self._exemplify(session, key, feedback, settings)
+        if settings is not None and settings.instructions.enabled:
+            await self._instruct(session, key, feedback, settings)
+        return feedback
+
+    async def _exchange(self, key: SessionKey, message: str) -> Exchange:
+        found = await self.exchanges.history.exchange(key, exchange_of(message))
+        if found is None or message not in found[1]:
+            raise NoMessage
+        return found[0]
+
+    async def _keep(self, session: Session, key: SessionKey, feedback: Feedback) -> None:
+        user = session.user or ""
+        place = feedback_place(user, feedback.session, feedback.message)
+        change = Change(
+            namespace=place.namespace,
+            key=place.key,
+            value=msgspec.json.encode(feedback),
+            expires_at=feedback.created_at + session.ttl if session.ttl else None,
+        )
+        await self.items.change_items(Shelf(key.tenant, user), [change])
+
+    async def _exemplify(
+        self,
+        session: Session,
+        key: SessionKey,
+        feedback: Feedback,
+        settings: ProfileSettings | None,
+    ) -> None:
+        """A good answer becomes an example, and one that is not found good any more is none."""
+        shelf = Shelf(key.tenant, session.user or "")
+        if feedback.score < 1:
+            await self.episodes.drop(shelf, episode_id(key.session, feedback.message))
+        elif settings is not None and settings.episodes.enabled:
+            found = await self.exchanges.answered(key, feedback.message)
+            if found is not None:
+                ttl, now = session.ttl, feedback.created_at
+                episode = episode_of(found, "feedback", self.count, now, ttl)
+                await self.episodes.keep(shelf, episode)
+
+    async def _instruct(
+        self, session: Session, key: SessionKey, feedback: Feedback, settings: ProfileSettings
+    ) -> None:
+        """A judgement or a comment waits for the next reflection, which is due if it is enough."""
+        if not feedback.score and not feedback.comment:
+            return
+        shelf, chosen = Shelf(key.tenant), settings.instructions
+        await self.pending.note(shelf, chosen.name, session.user or "", feedback)
+        waiting = await self.pending.waiting(shelf, chosen.name)
+        if waiting.reflection.due(chosen.after_feedback):
+            due = Due(kind="learning", profile=feedback.profile, at=feedback.created_at)
+            await self.queue.enqueue(key, due)

@@ -1,0 +1,127 @@
+"""Feedback that waits for a proposal: only where it is, as what it says belongs to the person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
+
+from proxy.learning.feedback import Feedback
+from proxy.learning.forgetting import ATTEMPTS, Busy
+from proxy.learning.instructions import (
+    MOST_PENDING,
+    Pending,
+    Reflection,
+    namespace,
+    pending_place,
+    reflection_place,
+)
+from proxy.learning.instructions_shelf import putting
+from proxy.memory.items import INSTRUCTIONS, Change, Item, Items, Place, Shelf
+
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """When there is to be a proposal, and the version of the item that says so."""
+
+    reflection: Reflection = Reflection()
+    stored: int = 0
+
+
+class PendingFeedback:
+    """All methods raise StoreError; those that change something raise Busy as well.
+
+    A shelf is a tenant's own.
+    """
+
+    def __init__(self, items: Items) -> None:
+        self._items = items
+
+    async def waiting(self, shelf: Shelf, application: str) -> Waiting:
+        return _waiting(await self._at(shelf, reflection_place(application)))
+
+    async def pending(self, shelf: Shelf, application: str) -> Sequence[tuple[Item, Pending]]:
+        """All that waits, the newest first."""
+        where = namespace(application, "feedback")
+        page = await self._items.items(shelf, where, None, MOST_PENDING)
+        found = [(item, msgspec.json.decode(item.value, type=Pending)) for item in page.items]
+        return sorted(found, key=lambda pair: pair[1].at, reverse=True)
+
+    async def note(self, shelf: Shelf, application: str, user: str, feedback: Feedback) -> None:
+        """Let a piece of feedback wait; of the same message it waits once."""
+        place = pending_place(application, feedback.session, feedback.message)
+        pending = Pending(
+            user=user,
+            session=feedback.session,
+            message=feedback.message,
+            at=feedback.created_at,
+        )
+        for _ in range(ATTEMPTS):
+            found = await self._items.items_at(shelf, [place, reflection_place(application)])
+            held, old = _waiting(found.get(reflection_place(application))), found.get(place)
+            if old is None and held.reflection.waiting >= MOST_PENDING:
+                return
+            waits = held.reflection.waiting + (old is None)
+            then = replace(held.reflection, waiting=waits)
+            changes = [
+                putting(place, pending, old.version if old else 0),
+                reflecting(application, then, held.stored),
+            ]
+            if await self._items.change_items(shelf, changes):
+                return
+        raise Busy
+
+    async def ask(self, shelf: Shelf, application: str) -> Pending | None:
+        """Want a proposal now: the newest feedback there is for it, None if there is none."""
+        for _ in range(ATTEMPTS):
+            held = await self.waiting(shelf, application)
+            pending = await self.pending(shelf, application)
+            if not pending:
+                return None
+            then = replace(held.reflection, asked=True)
+            if await self._items.change_items(shelf, [reflecting(application, then, held.stored)]):
+                return pending[0][1]
+        raise Busy
+
+    async def drop_person(self, tenant: str, user: str) -> int:
+        """Let nothing wait any more that a person said; how many pieces it was."""
+        shelf, dropped = Shelf(tenant), 0
+        for where in await self._items.namespaces(shelf, (INSTRUCTIONS,)):
+            if len(where) == 3 and where[2] == "feedback":
+                dropped += await self._drop(shelf, where[1], user)
+        return dropped
+
+    async def _drop(self, shelf: Shelf, application: str, user: str) -> int:
+        for _ in range(ATTEMPTS):
+            held = await self.waiting(shelf, application)
+            pending = await self.pending(shelf, application)
+            theirs = [item for item, each in pending if each.user == user]
+            if not theirs:
+                return 0
+            then = replace(held.reflection, waiting=len(pending) - len(theirs))
+            changes = [*map(dropping, theirs), reflecting(application, then, held.stored)]
+            if await self._items.change_items(shelf, changes):
+                return len(theirs)
+        raise Busy
+
+    async def _at(self, shelf: Shelf, place: Place) -> Item | None:
+        return (await self._items.items_at(shelf, [place])).get(place)
+
+
+def reflecting(application: str, reflection: Reflection, stored: int) -> Change:
+    return putting(reflection_place(application), reflection, stored)
+
+
+def dropping(item: Item) -> Change:
+    """What drops an item, if it is still this one."""
+    return Change(namespace=item.namespace, key=item.key, value=None, after=item.version)
+
+
+def _waiting(item: Item | None) -> Waiting:
+    if item is None:
+        return Waiting()
+    return Waiting(msgspec.json.decode(item.value, type=Reflection), item.version)

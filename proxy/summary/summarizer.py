@@ -1,0 +1,213 @@
+"""The job of keeping a session's summary: what waits is folded in, batch after batch.
+
+Each batch is stored at once, so that nothing is lost when the process ends, and only if nothing
+that it covers has changed meanwhile; otherwise it is begun anew from what is there then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from msgspec.structs import replace
+
+from proxy.background.completion import Completer, CompletionError, Refused
+from proxy.memory.model import Ask, SessionKey, Snapshot
+from proxy.memory.store import Memory, Summaries
+from proxy.memory.summary import Summary
+from proxy.memory.work import Work
+from proxy.settings import ProfileSettings
+from proxy.settings.written import SummarySettings
+from proxy.summary.batches import Batch, first_batch
+from proxy.summary.given_up import GivenUp
+from proxy.summary.lines import Count, Decode, Line, lines_of
+from proxy.summary.waiting import (
+    Turn,
+    covered_by,
+    is_due,
+    reach,
+    up_to,
+    waiting_turns,
+    within,
+)
+from proxy.summary.writer import Commission, Writer, Written
+
+CONFLICTS = 3
+"""How often a session is begun anew because it has changed while the model wrote."""
+
+SOON = 10.0
+"""Seconds after which a session is looked at again that kept changing."""
+
+Step = Literal["done", "conflict", "nothing"]
+
+
+class Sessions(Memory, Summaries, Protocol):
+    """A store, as far as summaries need it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """A session as it was seen, and what waits in it."""
+
+    key: SessionKey
+    ask: Ask
+    snapshot: Snapshot
+    waiting: Sequence[Turn]
+
+    @property
+    def base(self) -> Summary | None:
+        return self.snapshot.summary
+
+    @property
+    def version(self) -> int:
+        return self.base.version if self.base else 0
+
+
+class Summarizer:
+    """See :class:`proxy.background.job.Job`; the kind is "summary".
+
+    ``profile_of`` gives a profile by its name, "" the default one.  ``decode`` gives the value of a
+    message's JSON, ``count`` the tokens of a text; both are called on other threads too.  ``clock``
+    gives Unix seconds.
+    """
+
+    def __init__(
+        self,
+        store: Sessions,
+        completer: Completer,
+        profile_of: Callable[[str], ProfileSettings | None],
+        decode: Decode,
+        count: Count,
+        clock: Callable[[], float],
+    ) -> None:
+        self._store, self._writer, self._profile_of = store, Writer(completer, count), profile_of
+        self._decode, self._count, self._clock = decode, count, clock
+        self._given_up = GivenUp()
+
+    def __repr__(self) -> str:
+        return f"<Summarizer {self._given_up!r}>"
+
+    def ready(self, work: Work) -> bool:
+        settings = self._settings(work)
+        return settings is None or self._writer.ready(Commission(work.tenant, settings))
+
+    async def run(self, work: Work) -> float | None:
+        """See Job.
+
+        Turns of which nothing comes leave the session stalled, and are tried again with the next.
+        """
+        settings = self._settings(work)
+        if settings is None:
+            return None
+        key = SessionKey(work.tenant, work.session)
+        ask = Ask(profile=work.profile, whole=True, max_messages=0)  # no bodies but the window's
+        conflicts = goal = 0
+        while conflicts < CONFLICTS:
+            snapshot = await self._store.load(key, ask)
+            waiting = waiting_turns(snapshot, settings)
+            when = self._when(snapshot, waiting, settings)
+            if when is not None and when <= self._clock():
+                goal = max(turn.number for turn in waiting)
+            now = up_to(goal, waiting)
+            if not now:
+                return when
+            step = await self._step(_Sight(key, ask, snapshot, now), settings)
+            if step == "nothing":
+                return None
+            conflicts += step == "conflict"
+        return self._clock() + SOON
+
+    def _settings(self, work: Work) -> SummarySettings | None:
+        """None where nothing is to be summarised any more."""
+        profile = self._profile_of(work.profile)
+        return profile.summary if profile is not None and profile.summary.enabled else None
+
+    def _when(
+        self, snapshot: Snapshot, waiting: Sequence[Turn], settings: SummarySettings
+    ) -> float | None:
+        """The time (Unix seconds) for what waits; None: not before there is more."""
+        if not waiting:
+            return None
+        if is_due(waiting, settings):
+            return self._clock()
+        active = snapshot.last.created_at if snapshot.last else 0.0
+        return active + settings.after_seconds if settings.after_seconds else None
+
+    async def _step(self, sight: _Sight, settings: SummarySettings) -> Step:
+        """Fold the first batch of what waits into the summary.  Raises CompletionError, StoreError.
+
+        "nothing" came of it, now or the last time.
+        """
+        given_up = self._given_up.knows(sight.key, sight.version, sight.waiting)
+        if given_up and sight.snapshot.stalled:
+            return "nothing"
+        turns = within(sight.waiting, settings.max_input_tokens)
+        batch = await self._batch(sight.key, turns, settings.max_input_tokens)
+        if not batch.parts:
+            return "nothing"
+        written = await self._write(sight, batch.parts, settings)
+        if written is None:
+            return "nothing"
+        reaching = reach(sight.snapshot, turns[: batch.turns])
+        summary = replace(
+            reaching,
+            text=written.text,
+            tokens=written.tokens,
+            edited=False,
+            model=written.model,
+            created_at=self._clock(),
+        )
+        return "done" if await self._put(sight, summary) else "conflict"
+
+    async def _batch(self, key: SessionKey, turns: Sequence[Turn], max_tokens: int) -> Batch:
+        """The first of these turns as lines; a message that is gone meanwhile has none."""
+        ids = [entry.card.id for turn in turns for entry in turn.entries]
+        bodies = await self._store.bodies(key, ids)
+
+        def read() -> Batch:
+            lines = [self._lines(turn, bodies) for turn in turns]
+            return first_batch(lines, max_tokens, self._count)
+
+        return await asyncio.to_thread(read)
+
+    def _lines(self, turn: Turn, bodies: Mapping[str, bytes]) -> list[Line]:
+        found = [card for _, card in turn.entries if card.id in bodies]
+        return [line for card in found for line in lines_of(card, bodies[card.id], self._decode)]
+
+    async def _write(
+        self, sight: _Sight, parts: Sequence[str], settings: SummarySettings
+    ) -> Written | None:
+        """The next summary; None, and the session stalled, where the model does not write one.
+
+        Raises CompletionError, with the session stalled too: its window goes on without.
+        """
+        last, base = sight.snapshot.last, sight.base
+        commission = Commission(sight.key.tenant, settings, last.model if last else None)
+        try:
+            written = await self._writer.write(commission, base.text if base else "", parts)
+        except CompletionError as error:
+            await self._stall(sight, given_up=isinstance(error, Refused))
+            raise
+        if written is None:
+            await self._stall(sight, given_up=True)
+        return written
+
+    async def _stall(self, sight: _Sight, *, given_up: bool) -> None:
+        if given_up:
+            self._given_up.note(sight.key, sight.version, sight.waiting)
+        await self._store.stall(sight.key)
+
+    async def _put(self, sight: _Sight, summary: Summary) -> bool:
+        """Store it; False if what it was made from has changed."""
+        changes = sight.snapshot.changes
+        for _ in range(CONFLICTS):
+            if await self._store.put_summary(sight.key, summary, sight.version, changes):
+                return True
+            fresh = await self._store.load(sight.key, sight.ask)
+            same = covered_by(summary, fresh) == covered_by(summary, sight.snapshot)
+            if not same or fresh.summary != sight.base:
+                return False
+            changes = fresh.changes
+        return False

@@ -1,0 +1,43 @@
+"""How long failures are waited for, and what exceptions mean."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.background.completion import Failed, NoCredential, Refused, Spent
+from proxy.background.ending import NOT_HERE, Backoff, Ending, ending_of
+
+chances = st.floats(0, 1)
+
+
+@given(
+    first=st.floats(0.01, 100),
+    most=st.floats(0.01, 10_000),
+    attempts=st.integers(0, 10**9),
+    chance=chances,
+)
+def test_a_wait_is_bounded_and_never_nothing(
+    first: float, most: float, attempts: int, chance: float
+) -> None:
+    wait = Backoff(first, most).seconds(attempts, chance)
+    assert 0.75 * min(first, most) <= wait <= most
+
+
+@given(attempts=st.integers(0, 8), chance=chances, other=chances)
+def test_each_wait_is_longer_than_the_one_before_whatever_the_chances(
+    attempts: int, chance: float, other: float
+) -> None:
+    backoff = Backoff(1.0, 2.0**9)
+    assert backoff.seconds(attempts, chance) < backoff.seconds(attempts + 1, other)
+
+
+def test_what_exceptions_mean() -> None:
+    now, wait = 1000.0, 8.0
+    assert ending_of(Refused("400"), now, wait) == Ending("refused")
+    assert ending_of(Spent(5000.0), now, wait) == Ending("put_off", 5000.0)
+    assert ending_of(NoCredential(), now, wait) == Ending("put_off", now + NOT_HERE)
+    assert ending_of(Failed("500"), now, wait) == Ending("failed", 1008.0)
+    assert ending_of(Failed("429", 30), now, wait) == Ending("failed", 1030.0)
+    assert ending_of(Failed("429", 1.0), now, wait) == Ending("failed", 1008.0)
+    assert ending_of(ValueError(), now, wait) == Ending("failed", 1008.0)

@@ -1,0 +1,296 @@
+"""The queue of work, on every back end.
+
+It is one for all tenants, and servers are shared by tests: each looks at its tenant's work alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from proxy.memory.model import SessionKey
+from proxy.memory.store import Store
+from proxy.memory.work import Due, Work
+from tests.support.commits import chat
+
+LEASE = 60.0
+EVERYTHING = 100_000
+"""More pieces of work than all tests leave behind."""
+
+
+def due(at: float = 100.0, **fields: Any) -> Due:
+    known: dict[str, Any] = {"kind": "summary", "profile": "default"}
+    return Due(at=at, **(known | fields))
+
+
+async def waiting(store: Store, tenant: str, now: float) -> Sequence[Work]:
+    return [work for work in await store.waiting(now, EVERYTHING) if work.tenant == tenant]
+
+
+async def claimed(store: Store, key: SessionKey, now: float = 100.0) -> Work:
+    """The only piece of the tenant that is due, once it is held."""
+    (work,) = await waiting(store, key.tenant, now)
+    held = await store.claim(work, now, now + LEASE)
+    assert held is not None
+    return held
+
+
+async def test_work_waits_until_it_is_due(store: Store, key: SessionKey) -> None:
+    await store.enqueue(key, due(100.5, profile="p"))
+    assert await waiting(store, key.tenant, 100.25) == []
+    expected = Work(tenant=key.tenant, session=key.session, kind="summary", profile="p", due=100.5)
+    assert await waiting(store, key.tenant, 100.5) == [expected]
+    assert await waiting(store, key.tenant, 1000.0) == [expected]
+
+
+async def test_the_longest_overdue_comes_first(store: Store, tenant: str) -> None:
+    names = ["c", "a", "d", "b"]
+    for at, name in enumerate(names):
+        await store.enqueue(SessionKey(tenant, name), due(-1e9 - at))
+    assert [work.session for work in await waiting(store, tenant, 0.0)] == names[::-1]
+    first = await store.waiting(0.0, 2)
+    assert [work.session for work in first] == ["b", "d"]
+    for name in names:
+        await store.delete(SessionKey(tenant, name))
+
+
+async def test_nothing_waits_where_nothing_was_asked_for(store: Store, tenant: str) -> None:
+    assert await waiting(store, tenant, 1e12) == []
+    assert list(await store.waiting(-1e12, 10)) == []
+
+
+async def test_a_session_has_one_piece_of_each_kind(store: Store, key: SessionKey) -> None:
+    other = SessionKey(key.tenant, "other")
+    for _ in range(3):
+        await store.enqueue(key, due(1.0))
+    await store.enqueue(key, due(2.0, kind="learning"))
+    await store.enqueue(other, due(3.0))
+    found = [(w.session, w.kind, w.asked) for w in await waiting(store, key.tenant, 100.0)]
+    assert found == [("session", "summary", 3), ("session", "learning", 1), ("other", "summary", 1)]
+
+
+async def test_work_is_due_later_until_it_was_asked_for_often(
+    store: Store, key: SessionKey
+) -> None:
+    async def when() -> float:
+        (work,) = await waiting(store, key.tenant, 1e6)
+        return work.due
+
+    await store.enqueue(key, due(10.0, after=3, later=500.0))
+    assert await when() == 500.0
+    await store.enqueue(key, due(11.0, after=3, later=501.0, profile="q"))
+    assert await when() == 501.0
+    await store.enqueue(key, due(12.0, after=3, later=502.0, profile="p"))
+    (work,) = await waiting(store, key.tenant, 12.0)
+    assert (work.due, work.asked, work.profile) == (12.0, 3, "p")
+
+
+async def test_who_claims_work_holds_it(store: Store, key: SessionKey) -> None:
+    await store.enqueue(key, due(100.0))
+    (work,) = await waiting(store, key.tenant, 100.0)
+    held = await store.claim(work, 100.0, 160.0)
+    assert held is not None and held.lease != "" == work.lease
+    assert held == replace(work, due=160.0, lease=held.lease)
+    assert await waiting(store, key.tenant, 159.0) == []
+    assert await store.claim(work, 159.0, 200.0) is None
+
+
+async def test_of_those_who_claim_at_once_one_holds_it(store: Store, key: SessionKey) -> None:
+    await store.enqueue(key, due(100.0))
+    (work,) = await waiting(store, key.tenant, 100.0)
+    claims = await asyncio.gather(*(store.claim(work, 100.0, 160.0) for _ in range(16)))
+    held = [claim for claim in claims if claim is not None]
+    assert len(held) == 1
+    assert await store.extend(held[0], 200.0)
+
+
+async def test_what_is_gone_or_not_due_cannot_be_claimed(store: Store, key: SessionKey) -> None:
+    await store.enqueue(key, due(100.0))
+    (work,) = await waiting(store, key.tenant, 100.0)
+    assert await store.claim(work, 99.0, 160.0) is None
+    assert await store.claim(replace(work, session="unknown"), 100.0, 160.0) is None
+    assert await store.claim(replace(work, kind="learning"), 100.0, 160.0) is None
+    await store.enqueue(key, due(101.0))
+    assert await store.claim(work, 100.0, 160.0) is None
+
+
+async def test_a_claim_knows_what_has_become_of_the_work(store: Store, key: SessionKey) -> None:
+    await store.enqueue(key, due(100.0))
+    (work,) = await waiting(store, key.tenant, 100.0)
+    await store.enqueue(key, due(101.0, profile="newer"))
+    held = await store.claim(work, 101.0, 160.0)
+    assert held is not None and (held.asked, held.profile) == (2, "newer")
+
+
+async def test_a_lease_that_has_run_out_can_be_claimed(store: Store, key: SessionKey) -> None:
+    await store.enqueue(key, due(100.0))
+    killed = await claimed(store, key)
+    (work,) = await waiting(store, key.tenant, 160.0)
+    assert (work.lease, work.due) == ("", 160.0)
+    held = await store.claim(work, 160.0, 220.0)
+    assert held is not None and held.lease != killed.lease
+    assert not await store.extend(killed, 500.0)
+    await store.put_off(killed, 500.0, failed=True)
+    await store.finish(killed, 500.0)
+    assert await store.extend(held, 230.0)
+    await store.finish(held, 500.0)
+    assert await waiting(store, key.tenant, 1e6) == []
+
+
+async def test_who_holds_work_can_hold_it_longer(store: Store, key: SessionKey) -> None:
+    await store.enqueue(key, due(100.0))
+    held = await claimed(store, key)
+    assert await store.extend(held, 300.0)
+    assert await waiting(store, key.tenant, 299.0) == []
+    assert len(await waiting(store, key.tenant, 300.0)) == 1
+    await store.finish(held, 500.0)
+    assert not await store.extend(held, 400.0)
+
+
+async def test_what_nobody_holds_is_not_extended_finished_or_put_off(
+    store: Store, key: SessionKey
+) -> None:
+    await store.enqueue(key, due(100.0))
+    (work,) = await waiting(store, key.tenant, 100.0)
+    assert not await store.extend(work, 500.0)
+    await store.finish(work, 500.0)
+    await store.put_off(work, 500.0, failed=True)
+    assert await waiting(store, key.tenant, 100.0) == [work]
+
+
+async def test_finished_work_is_forgotten(store: Store, key: SessionKey) -> None:
+    await store.enqueue(key, due(100.0))
+    await store.finish(await claimed(store, key), 500.0)
+    assert await waiting(store, key.tenant, 1e6) == []
+    await store.enqueue(key, due(700.0))
+    (work,) = await waiting(store, key.tenant, 1e6)
+    assert (work.due, work.asked, work.attempts) == (700.0, 1, 0)
+
+
+async def test_work_that_was_asked_for_meanwhile_is_due_again(
+    store: Store, key: SessionKey
+) -> None:
+    await store.enqueue(key, due(100.0))
+    held = await claimed(store, key)
+    for at in (110.0, 120.0):
+        await store.enqueue(key, due(at, profile="newer"))
+    assert await waiting(store, key.tenant, 159.0) == []
+    assert await store.extend(held, 300.0)
+    await store.finish(held, 200.0)
+    (work,) = await waiting(store, key.tenant, 200.0)
+    assert (work.due, work.asked, work.profile) == (200.0, 2, "newer")
+    await store.finish(await claimed(store, key, 200.0), 900.0)
+    assert await waiting(store, key.tenant, 1e6) == []
+
+
+@pytest.mark.parametrize(("failed", "attempts"), [(True, 1), (False, 0)])
+async def test_work_can_be_put_off(
+    store: Store, key: SessionKey, failed: bool, attempts: int
+) -> None:
+    await store.enqueue(key, due(100.0))
+    await store.put_off(await claimed(store, key), 130.0, failed=failed)
+    assert await waiting(store, key.tenant, 129.0) == []
+    (work,) = await waiting(store, key.tenant, 130.0)
+    assert (work.due, work.asked, work.attempts) == (130.0, 1, attempts)
+    held = await claimed(store, key, 130.0)
+    assert held.attempts == attempts
+    await store.put_off(held, 131.0, failed=True)
+    assert (await claimed(store, key, 131.0)).attempts == attempts + 1
+
+
+async def test_what_has_failed_keeps_its_time_until_it_succeeds(
+    store: Store, key: SessionKey
+) -> None:
+    await store.enqueue(key, due(100.0))
+    await store.put_off(await claimed(store, key), 500.0, failed=True)
+    await store.enqueue(key, due(110.0))
+    assert await waiting(store, key.tenant, 499.0) == []
+    held = await claimed(store, key, 500.0)
+    assert (held.asked, held.attempts) == (2, 1)
+    await store.enqueue(key, due(510.0))
+    await store.finish(held, 520.0)
+    (work,) = await waiting(store, key.tenant, 520.0)
+    assert (work.asked, work.attempts) == (1, 0)
+    await store.enqueue(key, due(530.0))
+    assert await waiting(store, key.tenant, 529.0) == []
+
+
+async def test_what_was_put_off_without_failing_moves_when_it_is_asked_for(
+    store: Store, key: SessionKey
+) -> None:
+    await store.enqueue(key, due(100.0))
+    await store.put_off(await claimed(store, key), 500.0, failed=False)
+    await store.enqueue(key, due(110.0))
+    (work,) = await waiting(store, key.tenant, 110.0)
+    assert work.asked == 2
+
+
+async def test_a_commit_asks_for_work(store: Store, key: SessionKey) -> None:
+    dues = (due(100.0), due(50.0, kind="learning", profile="p", after=2, later=200.0))
+    assert await store.commit(key, chat("x1", user="kai", due=dues)) == "recorded"
+    found = {(w.kind, w.due, w.asked) for w in await waiting(store, key.tenant, 1e6)}
+    assert found == {("summary", 100.0, 1), ("learning", 200.0, 1)}
+    assert await store.commit(key, chat("x2", due=dues, superseded=("x1.0",))) == "recorded"
+    found = {(w.kind, w.due, w.asked) for w in await waiting(store, key.tenant, 1e6)}
+    assert found == {("summary", 100.0, 2), ("learning", 50.0, 2)}
+    for user in (None, "kai"):
+        listed = await store.sessions(key.tenant, user, None, 10)
+        assert [session.id for session in listed.items] == [key.session]
+    assert await store.commit(key, chat("x3")) == "recorded"
+    assert {w.asked for w in await waiting(store, key.tenant, 1e6)} == {2}
+
+
+@pytest.mark.parametrize("url", ["memory", "sqlite", "redis", "redis-sentinel"], indirect=True)
+async def test_a_commit_that_is_refused_asks_for_nothing(store: Store, key: SessionKey) -> None:
+    assert await store.commit(key, chat("x1", user="kai")) == "recorded"
+    assert await store.commit(key, chat("x1", user="kai", due=(due(),))) == "duplicate"
+    assert await store.commit(key, chat("x2", user="eve", due=(due(),))) == "foreign"
+    assert await waiting(store, key.tenant, 1e6) == []
+
+
+async def test_the_work_on_a_session_goes_with_it(store: Store, key: SessionKey) -> None:
+    neighbour = SessionKey(key.tenant, "neighbour")
+    for of in (key, neighbour):
+        await store.commit(of, chat("x1", due=(due(), due(kind="learning"))))
+    held = next(w for w in await waiting(store, key.tenant, 100.0) if w.session == key.session)
+    claim = await store.claim(held, 100.0, 160.0)
+    assert claim is not None
+    assert await store.delete(key)
+    left = await waiting(store, key.tenant, 1e6)
+    assert {work.session for work in left} == {"neighbour"} and len(left) == 2
+    assert not await store.extend(claim, 500.0)
+    await store.finish(claim, 500.0)
+    await store.enqueue(key, due(300.0))
+    assert len(await waiting(store, key.tenant, 1e6)) == 3
+
+
+async def test_work_does_not_stay_with_a_tenant_whose_sessions_move(
+    store: Store, key: SessionKey
+) -> None:
+    new = f"{key.tenant}-new"
+    await store.commit(key, chat("x1", due=(due(),)))
+    await store.commit(SessionKey(new, "theirs"), chat("x1", due=(due(),)))
+    assert await store.move(key.tenant, new) == 1
+    assert await waiting(store, key.tenant, 1e6) == []
+    assert [work.session for work in await waiting(store, new, 1e6)] == ["theirs"]
+
+
+async def test_work_of_any_name_comes_back_as_it_went(store: Store, tenant: str) -> None:
+    keys = [
+        SessionKey(f"{tenant}{odd}", id)
+        for odd in (":{x} %", "-ä")
+        for id in ("a:b", "%7Ba%7D", "{+work}", "'; DROP TABLE work; --")
+    ]
+    for key in keys:
+        await store.commit(key, chat("x1", due=(due(profile="a-profile_1"),)))
+    found = [w for w in await store.waiting(1e6, EVERYTHING) if w.tenant.startswith(tenant)]
+    assert {(w.tenant, w.session) for w in found} == set(keys)
+    assert {w.profile for w in found} == {"a-profile_1"}
+    for work in found:
+        held = await store.claim(work, 1e6, 2e6)
+        assert held is not None
+        await store.finish(held, 0.0)

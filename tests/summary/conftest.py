@@ -1,0 +1,41 @@
+"""Summaries over a store of each kind; the contract of stores has its own tests for the others."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from proxy.memory.model import SessionKey
+from proxy.stores import Backend, open_store
+from tests.support import servers
+from tests.support.clock import Clock
+from tests.support.summarising import Workshop
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    with servers.standalone() as server:
+        yield server.url
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
+    urls = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/memory.db"}
+    url = urls.get(request.param) or request.getfixturevalue("redis_url")
+    store = open_store(url, timeout=5, commit_timeout=30)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def key() -> SessionKey:
+    return SessionKey(f"tenant-{uuid.uuid4().hex[:12]}", "session")
+
+
+@pytest.fixture
+def workshop(store: Backend, key: SessionKey) -> Workshop:
+    return Workshop(store, key, Clock(), max_input_tokens=200)

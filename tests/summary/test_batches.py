@@ -1,0 +1,77 @@
+"""Turns in batches: whole where they fit, in parts where one alone does not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.chat.tokens import Tokenizers
+from proxy.summary.batches import Batch, first_batch
+from proxy.summary.lines import Line
+from tests.support.summarising import words
+
+COUNT = Tokenizers().counter_for(None).count_text
+
+
+def turn(*texts: str) -> list[Line]:
+    return [Line("AI" if n % 2 else "Human", ": ", text) for n, text in enumerate(texts)]
+
+
+# Each of these turns has two words and room for a line feed: 3.
+SHORT = turn("one")
+
+
+@pytest.mark.parametrize(
+    ("turns", "most", "expected"),
+    [
+        ([SHORT], 10, Batch(1, ("Human: one",))),
+        ([SHORT] * 4, 10, Batch(3, ("Human: one\nHuman: one\nHuman: one",))),
+        ([SHORT] * 4, 12, Batch(4, ("\n".join(["Human: one"] * 4),))),
+        ([turn("a", "b"), SHORT], 6, Batch(1, ("Human: a\nAI: b",))),
+        ([[], SHORT, []], 10, Batch(3, ("Human: one",))),
+        ([[], []], 10, Batch(2, ())),
+        ([], 10, Batch(0, ())),
+    ],
+)
+def test_as_many_whole_turns_as_fit(turns: list[list[Line]], most: int, expected: Batch) -> None:
+    assert first_batch(turns, most, words) == expected
+
+
+def test_a_turn_that_is_too_large_is_a_batch_of_parts() -> None:
+    large = turn("a b c d", "e f g h", "i")
+    batch = first_batch([[], large, SHORT], 7, words)
+    assert batch == Batch(2, ("Human: a b c d", "AI: e f g h", "Human: i"))
+
+
+def test_a_message_that_is_too_large_is_split_and_the_next_follows_in_place() -> None:
+    batch = first_batch([turn("a b c d e f", "g")], 6, words)
+    first, second = batch.parts
+    assert first == "Human: a b c d "
+    assert second == "Human (continued): e f\nAI: g" or second.startswith("Human (continued): e f")
+
+
+TURNS = st.lists(
+    st.lists(st.text("ab \n漢", max_size=120), max_size=4).map(lambda texts: turn(*texts)),
+    max_size=5,
+)
+
+
+@given(turns=TURNS, most=st.integers(12, 80))
+def test_batch_by_batch_everything_is_read_in_order(turns: list[list[Line]], most: int) -> None:
+    read = ""
+    left = turns
+    while left:
+        batch = first_batch(left, most, COUNT)
+        assert batch.turns >= 1
+        assert all(COUNT(part) <= most for part in batch.parts)
+        read += "".join(batch.parts)
+        left = left[batch.turns :]
+
+    def said(text: str) -> str:
+        return "".join(sign for sign in text if sign in "ab漢")
+
+    spoken = "".join(str(line.text) for turn in turns for line in turn)
+    for name in ("Human", "AI", " (continued): ", ": "):
+        read = read.replace(name, "")
+    assert said(read) == said(spoken)

@@ -1,0 +1,49 @@
+"""The operator's template, filled in."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.settings.written import SummarySettings
+from proxy.summary.prompt import fill
+
+
+def filled(prompt: str, **more: object) -> str:
+    settings = SummarySettings.model_validate({"prompt": prompt, **more})
+    return fill(settings, "OLD", "NEW")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("{summary}|{new_lines}", "OLD|NEW"),
+        ("{new_lines}{summary}{new_lines}", "NEWOLDNEW"),
+        ("{summary}{new_lines} in {max_tokens} tokens", "OLDNEW in 500 tokens"),
+        ('{"a": {}} {{summary}} {new_lines} {other} {0}', '{"a": {}} {OLD} NEW {other} {0}'),
+        ("{summary}{new_lines}{focus}!", "OLDNEW!"),
+    ],
+)
+def test_variables_are_replaced_and_nothing_else(prompt: str, expected: str) -> None:
+    assert filled(prompt) == expected
+
+
+def test_what_is_put_in_is_not_searched() -> None:
+    settings = SummarySettings(prompt="{summary}/{new_lines}", focus="{summary}")
+    text = fill(settings, "{new_lines}{focus}", "{summary}\\1")
+    assert text.endswith("{new_lines}{focus}/{summary}\\1")
+
+
+def test_a_focus_goes_where_the_template_says() -> None:
+    assert filled("{summary}{new_lines}: {focus}", focus="names") == "OLDNEW: names"
+
+
+def test_a_focus_without_a_place_has_a_line_of_its_own() -> None:
+    first, *rest = filled("{summary}\n{new_lines}", focus="names").splitlines()
+    assert first.endswith(": names")
+    assert rest == ["", "OLD", "NEW"]
+
+
+def test_the_first_summary_has_nothing_before_it() -> None:
+    settings = SummarySettings()
+    text = fill(settings, "", "Human: hi")
+    assert text == settings.prompt.replace("{summary}", "").replace("{new_lines}", "Human: hi")

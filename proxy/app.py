@@ -16,7 +16,15 @@ from starlette.applications import Starlette
 
 from proxy.admin.parts import AdminParts
 from proxy.admin.routes import admin_routes
-from proxy.assembly import embedder_of, filler_of, nearness_of, store_of, tenancy_of, upstream_of
+from proxy.assembly import (
+    embedder_of,
+    filler_of,
+    nearness_of,
+    store_of,
+    tenancy_of,
+    toolbox_of,
+    upstream_of,
+)
 from proxy.chat import jsontext
 from proxy.chat.message import read_message, text_of
 from proxy.chat.tokens import Tokenizers
@@ -32,6 +40,7 @@ from proxy.gateway.preview import Preview
 from proxy.gateway.reminder import Reminding
 from proxy.gateway.rerender import rerender
 from proxy.gateway.routes import misses_v1, route
+from proxy.learning.learned import Learned
 from proxy.memory.planner import Planner
 from proxy.memory.recorder import Recorder, unattended
 from proxy.memory.spool import Spool
@@ -143,7 +152,8 @@ class MemoryProxy:
             telemetry=telemetry,
         )
         on_answered = writing.heard if writing else None
-        conversations = Conversations(settings, passage, means, on_answered=on_answered)
+        toolbox = toolbox_of(store, recaller, tokenizers)
+        conversations = Conversations(settings, passage, means, toolbox, on_answered)
         app.router.routes += admin_routes(
             AdminParts(
                 settings=settings,
@@ -157,11 +167,15 @@ class MemoryProxy:
                 read_message=read_message,
                 counter=lambda model: tokenizers.counter_for(model).count,
                 counter_name=lambda: tokenizers.counter_for(None).name,
+                count_text=lambda text: tokenizers.counter_for(None).count_text(text),
                 fields=jsontext.fields,
                 items=jsontext.items,
                 decode=jsontext.shallow,
                 shelves=store,
                 meter=store,
+                learned=Learned.under(
+                    settings, store, text_of, tokenizers.counter_for(None).count_text, time.time
+                ),
             )
         )
         self._gateway = Gateway(settings, tenancy, passage, conversations, telemetry)

@@ -6,11 +6,15 @@ import time
 from contextlib import AsyncExitStack
 
 from proxy.chat.message import text_of
+from proxy.chat.tokens import Tokenizers
 from proxy.gateway.embeddings import RemoteEmbedder
 from proxy.gateway.tenancy import Client, Tenancy
+from proxy.gateway.toolbox import Toolbox
+from proxy.learning.fact_book import FactBook
 from proxy.recall.embedding import Embedder
 from proxy.recall.filler import Filler
 from proxy.recall.nearness import Nearness
+from proxy.recall.recaller import Recaller
 from proxy.recall.universal import UniversalEmbedder
 from proxy.settings import ClientSettings, Settings
 from proxy.stores import open_store
@@ -93,6 +97,12 @@ def nearness_of(
     nearness = Nearness(store, embedder, patience)
     opened.push_async_callback(nearness.close)
     return nearness
+
+
+def toolbox_of(store: Backend, recaller: Recaller, tokenizers: Tokenizers) -> Toolbox:
+    """What the model's own tools of memory work with."""
+    book = FactBook(store, tokenizers.counter_for(None).count_text, time.time)
+    return Toolbox(book, recaller, time.time)
 
 
 def tenancy_of(settings: Settings) -> Tenancy:

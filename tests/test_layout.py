@@ -32,7 +32,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "gateway": frozenset(
         {"wire", "chat", "memory", "recall", "learning", "errors", "telemetry", "logs", "settings"}
     ),
-    "admin": frozenset({"memory", "recall", "errors", "telemetry", "logs", "settings"}),
+    "admin": frozenset({"memory", "recall", "learning", "errors", "telemetry", "logs", "settings"}),
     "console": frozenset(),
     "stores": frozenset(
         {
@@ -51,6 +51,8 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "learning": frozenset(
         {"background.completion", "background.job", "memory", "recall", "settings"}
     ),
+    # They run in other programs, and speak HTTP alone.
+    "integrations": frozenset(),
     "memory": frozenset(),
     "chat": frozenset(),
     "wire": frozenset({"errors"}),

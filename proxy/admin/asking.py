@@ -6,6 +6,8 @@ Knows HTTP and JSON, no store.  Raises ProxyError 400 with ``param`` naming what
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import re
 from collections.abc import Sequence
 from typing import cast
@@ -68,6 +70,11 @@ def memory_id(request: Request) -> str:
     return decoded(request.path_params["memory"]).decode("utf-8", "replace")
 
 
+def message_id(request: Request) -> str:
+    """The message in the path; what is none is simply not found."""
+    return decoded(request.path_params["message"]).decode("utf-8", "replace")
+
+
 def exchange_id(request: Request) -> str:
     """The exchange in the path; what is none is simply not found."""
     return decoded(request.path_params["exchange"]).decode("utf-8", "replace")
@@ -102,6 +109,20 @@ def after_seq(request: Request) -> int:
 
 def unknown_cursor() -> ProxyError:
     return invalid("after must be a cursor that this list gave out as next.", "after")
+
+
+def sealed(cursor: str) -> str:
+    """A cursor that can be put into a URL as it is, whatever ids it holds."""
+    return base64.urlsafe_b64encode(cursor.encode()).rstrip(b"=").decode("ascii")
+
+
+def opened(sealed: str) -> str:
+    """What was sealed.  Raises ValueError."""
+    padded = sealed + "=" * (-len(sealed) % 4)
+    try:
+        return base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True).decode()
+    except binascii.Error as error:
+        raise ValueError("not a cursor of this list") from error
 
 
 def states(request: Request) -> Sequence[State]:

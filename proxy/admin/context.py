@@ -36,13 +36,13 @@ class Context:
     def _profile(self, request: Request, body: bytes) -> str:
         profile = asking.text_field(fields_of(self._parts.fields, body), "profile") or ""
         if self._parts.settings.profile(profile or None) is None:
-            raise _unknown_profile()
+            raise unknown_profile()
         client = self._access.client(request)
         if profile and client and not {"*", profile} & set(client.profiles):
             raise profile_not_allowed()
         return profile
 
 
-def _unknown_profile() -> ProxyError:
+def unknown_profile() -> ProxyError:
     message = "There is no such profile. Use one of the proxy's [profiles.NAME], or none."
     return ProxyError(400, "unknown_profile", message, param="profile")

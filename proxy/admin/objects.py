@@ -11,7 +11,9 @@ import msgspec
 from starlette.responses import Response
 
 from proxy.admin.parts import Preview
+from proxy.learning.source import Source
 from proxy.memory.model import Card, Exchange, Message, Recalled, Session, State
+from proxy.memory.summary import Summary
 from proxy.recall.found import Found
 
 Object = dict[str, object]
@@ -39,7 +41,7 @@ def session_object(session: Session) -> Object:
         "tokens": session.tokens,
         "system": system[0] if system else None,
         "system_messages": system,
-        "summary": None,
+        "summary": summary_object(session.summary) if session.summary else None,
         "window_start": session.window_start,
         "title": None,
         "metadata": {},
@@ -47,6 +49,23 @@ def session_object(session: Session) -> Object:
         "created_at": session.created_at,
         "last_active_at": session.last_active_at,
     }
+
+
+def summary_object(summary: Summary) -> Object:
+    """The summary in force, as a part of its session."""
+    return {
+        "text": summary.text,
+        "version": summary.version,
+        "covers_until": summary.covers_until,
+        "edited": summary.edited,
+        "tokens": summary.tokens,
+        "created_at": summary.created_at,
+    }
+
+
+def summary_version(summary: Summary) -> Object:
+    """One of a list; ``model`` wrote it."""
+    return {"object": "session.summary", **summary_object(summary), "model": summary.model}
 
 
 def deleted_object(session: str) -> Object:
@@ -125,6 +144,16 @@ def found_object(found: Found) -> Object:
         "message_id": found.message,
         "session_id": found.session,
         "created_at": found.created_at,
+    }
+
+
+def source_object(source: Source) -> Object:
+    """Where something learned is from."""
+    return {
+        "session_id": source.session,
+        "message_id": source.message,
+        "exchange_id": source.exchange,
+        "created_at": source.at,
     }
 
 

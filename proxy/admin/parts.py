@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proxy.errors import RawHeaders
+from proxy.learning.learned import Learned
 from proxy.memory.items import Items
 from proxy.memory.model import SessionKey
 from proxy.memory.spool import Spool
@@ -90,7 +91,8 @@ class AdminParts:
     """Everything that health, metrics and the memory API need.
 
     ``on_recorded`` is to be told of each session that was written to.
-    ``counter`` gives the token count for a model, ``counter_name`` says which tables it uses.
+    ``counter`` gives the token count for a model, ``counter_name`` says which tables it uses;
+    ``count_text`` gives the tokens of a text.
     ``fields`` and ``items`` split a JSON object and list into pieces, bytes untouched, and raise
     ValueError or RecursionError for anything else; so does ``decode``, which gives a JSON text's
     value and refuses one that is nested so deeply that functions which recurse could fail.
@@ -107,8 +109,10 @@ class AdminParts:
     read_message: ReadMessage
     counter: Callable[[str | None], Count]
     counter_name: Callable[[], str]
+    count_text: Callable[[str], int]
     fields: Callable[[bytes], dict[str, bytes]]
     items: Callable[[bytes], list[bytes]]
     decode: Callable[[bytes], object]
     shelves: Items
     meter: Meter
+    learned: Learned

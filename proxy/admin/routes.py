@@ -9,11 +9,15 @@ from starlette.routing import BaseRoute
 from proxy.admin.access import Access
 from proxy.admin.context import Context
 from proxy.admin.endpoint import Endpoint, Handler
+from proxy.admin.feedback import FeedbackOnMessages
 from proxy.admin.health import Health
+from proxy.admin.instructions import ApplicationInstructions
 from proxy.admin.items import StoredItems
 from proxy.admin.messages import Messages
 from proxy.admin.parts import AdminParts
+from proxy.admin.profiles import Profiles
 from proxy.admin.sessions import Sessions
+from proxy.admin.summaries import Summaries
 from proxy.admin.usage import Usage
 from proxy.admin.users import Users
 
@@ -25,6 +29,12 @@ EXCHANGE = f"{SESSION}/exchanges/(?P<exchange>[^/]+)"
 
 MEMORIES = "/memory/v1/users/(?P<user>[^/]+)/memories"
 MEMORY = f"{MEMORIES}/(?P<memory>[^/]+)"
+
+FEEDBACK = f"{SESSION}/messages/(?P<message>[^/]+)/feedback"
+PROFILE = "/memory/v1/users/(?P<user>[^/]+)/profile"
+APPLICATION = "/memory/v1/instructions/(?P<application>[^/]+)"
+PROPOSALS = f"{APPLICATION}/proposals"
+PROPOSAL = f"{PROPOSALS}/(?P<proposal>[^/]+)"
 
 ITEMS = "/memory/v1/store/items"
 NAMESPACES = "/memory/v1/store/namespaces"
@@ -57,13 +67,16 @@ def _health(parts: AdminParts) -> Table:
 def _memory(parts: AdminParts) -> Table:
     access = Access(parts)
     sessions, messages = Sessions(parts, access), Messages(parts, access)
+    summaries = Summaries(parts, access)
     context, users = Context(parts, access), Users(parts, access)
     items, usage = StoredItems(parts, access), Usage(parts, access)
     return {
         SESSIONS: {"GET": sessions.listing},
-        SESSION: {"GET": sessions.get, "DELETE": sessions.delete},
+        SESSION: {"GET": sessions.get, "PATCH": summaries.change, "DELETE": sessions.delete},
         f"{SESSION}/messages": {"GET": messages.listing, "POST": messages.create},
         f"{SESSION}/context": {"POST": context.preview},
+        f"{SESSION}/summaries": {"GET": summaries.listing},
+        f"{SESSION}/summary/rebuild": {"POST": summaries.rebuild},
         EXCHANGE: {"GET": sessions.exchange},
         MEMORIES: {"GET": users.listing},
         f"{MEMORIES}/search": {"POST": users.search},
@@ -72,5 +85,24 @@ def _memory(parts: AdminParts) -> Table:
         f"{ITEMS}/search": {"POST": items.search},
         NAMESPACES: {"POST": items.namespaces},
         USAGE: {"GET": usage.report},
+        **_learned(parts, access),
         "/memory(?:/.*)?": {},
+    }
+
+
+def _learned(parts: AdminParts, access: Access) -> Table:
+    profiles, feedback = Profiles(parts, access), FeedbackOnMessages(parts, access)
+    instructions = ApplicationInstructions(parts, access)
+    return {
+        FEEDBACK: {"GET": feedback.get, "POST": feedback.put},
+        PROFILE: {"GET": profiles.get, "PATCH": profiles.patch},
+        f"{PROFILE}/versions": {"GET": profiles.versions},
+        f"{PROFILE}/rollback": {"POST": profiles.roll_back},
+        APPLICATION: {"GET": instructions.get, "PUT": instructions.put},
+        f"{APPLICATION}/versions": {"GET": instructions.versions},
+        f"{APPLICATION}/rollback": {"POST": instructions.roll_back},
+        PROPOSALS: {"GET": instructions.proposals},
+        f"{PROPOSAL}/approve": {"POST": instructions.approve},
+        f"{PROPOSAL}/reject": {"POST": instructions.reject},
+        f"{APPLICATION}/reflect": {"POST": instructions.reflect},
     }

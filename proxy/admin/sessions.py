@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,7 +25,7 @@ class Sessions:
         tenant = self._access.tenant(request)
         user = asking.user_id(request.query_params.get("user"), "user")
         page = await self._page(tenant, user, request)
-        after = _sealed(page.after) if page.after is not None else None
+        after = asking.sealed(page.after) if page.after is not None else None
         return reply(listed([session_object(session) for session in page.items], after))
 
     async def get(self, request: Request) -> Response:
@@ -60,7 +57,7 @@ class Sessions:
     async def _page(self, tenant: str, user: str | None, request: Request) -> Page[Session]:
         limit, sealed = asking.limit(request), request.query_params.get("after")
         try:
-            after = _opened(sealed) if sealed is not None else None
+            after = asking.opened(sealed) if sealed is not None else None
             return await self._store.sessions(tenant, user, after, limit)
         except ValueError:
             raise asking.unknown_cursor() from None
@@ -74,17 +71,3 @@ def must_not_wait(spool: Spool, key: SessionKey) -> None:
 
 def exchange_not_found() -> ProxyError:
     return ProxyError(404, "exchange_not_found", "There is no such exchange in this session.")
-
-
-def _sealed(cursor: str) -> str:
-    """A cursor that can be put into a URL as it is: the store's hold session ids."""
-    return base64.urlsafe_b64encode(cursor.encode()).rstrip(b"=").decode("ascii")
-
-
-def _opened(sealed: str) -> str:
-    """The store's cursor.  Raises ValueError."""
-    padded = sealed + "=" * (-len(sealed) % 4)
-    try:
-        return base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True).decode()
-    except binascii.Error as error:
-        raise ValueError("not a cursor of this list") from error

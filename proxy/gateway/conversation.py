@@ -158,7 +158,8 @@ class Conversations:
             return True
         if exchange.tools is None or not (long or refuses_tools(reply.status, error)):
             return False
-        exchange.tools, exchange.account.reason = None, "tools_refused"
+        exchange.tools = None
+        exchange.account.reason = "tools_refused"
         return True
 
     def _may_be_for_memory(self, exchange: ChatExchange, reply: Reply) -> bool:

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proxy.gateway.situation import Situation
-from proxy.memory.compose import Prompt
 from proxy.memory.work import Due
 from proxy.settings import ProfileSettings
 
 
-def due_of(situation: Situation, prompt: Prompt | None, now: float) -> tuple[Due, ...]:
-    """``prompt`` is None where the session could not be seen; ``now`` in Unix seconds."""
-    return (*_summary(situation, prompt, now), *_learning(situation, now))
+def due_of(situation: Situation, now: float) -> tuple[Due, ...]:
+    """All that may be due once the reply is there; ``now`` in Unix seconds."""
+    return (*_summary(situation, now), *_learning(situation, now))
 
 
-def _summary(situation: Situation, prompt: Prompt | None, now: float) -> Iterator[Due]:
-    """What has left the window is to be summarised; in mode "summary" every turn leaves."""
-    chosen = situation.profile.summary
-    if chosen.enabled and (prompt is None or prompt.behind or chosen.mode == "summary"):
+def _summary(situation: Situation, now: float) -> Iterator[Due]:
+    """Only where the exchange fills the window: see ``transcribe``."""
+    if situation.profile.summary.enabled:
         yield Due(kind="summary", profile=situation.identity.profile, at=now)
 
 

@@ -288,7 +288,7 @@ class ChatExchange:
             idempotency_key=situation.identity.idempotency_key,
             ttl=situation.profile.ttl,
             injection=self.account.injection(),
-            due=due_of(situation, self._adds.prompt if self._adds else None, self._began),
+            due=due_of(situation, self._began),
         )
 
     def _outline(self) -> Outline | Unplanned:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from proxy.chat.blocks import summary_block
 from proxy.chat.request import ChatRequest
 from proxy.gateway.identity import Identity
-from proxy.gateway.profile import SideRequests, reserved_tokens, window_of
+from proxy.gateway.profile import SideRequests, window_of
 from proxy.memory.compose import Rules, Summarised
 from proxy.memory.model import Ask, SessionKey
 from proxy.memory.request import Intent
@@ -43,8 +43,7 @@ def rules_of(request: ChatRequest, situation: Situation, count: Callable[[str], 
     profile = situation.profile
     summarised = None
     if profile.summary.enabled:
-        most = profile.max_tokens - reserved_tokens(profile) + profile.summary.max_tokens
-        summarised = Summarised(max(0, most), count(summary_block("")))
+        summarised = Summarised(profile.max_tokens, count(summary_block("")))
     return Rules(
         window=window_of(profile),
         system=profile.remember_system and not request.leading,

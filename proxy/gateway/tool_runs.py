@@ -15,7 +15,7 @@ from proxy.chat.tool_called import Called, MemoryCall
 from proxy.chat.tool_offer import SAVE, SEARCH
 from proxy.memory.model import Injection, SessionKey
 from proxy.memory.store import StoreError
-from proxy.settings import RecallSettings
+from proxy.settings import ProfileSettings
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Whose:
     key: SessionKey
     user: str
     exchange: str | None
-    recall: RecallSettings
+    profile: ProfileSettings
     count: Callable[[str], int]
     """Tokens of a text."""
 

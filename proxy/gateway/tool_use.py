@@ -41,7 +41,7 @@ def tool_use(
     if name_taken(request):
         account.reason = account.reason or "tool_name_taken"
         return None
-    whose = Whose(situation.key, user, account.exchange, situation.profile.recall, count)
+    whose = Whose(situation.key, user, account.exchange, situation.profile, count)
     own = request.fields.get("tools")
     return ToolUse(names, situation.profile.tools.max_rounds, own, whose)
 

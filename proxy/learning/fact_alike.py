@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 from proxy.recall.language import STOP_WORDS, guess, plausible
-from proxy.recall.terms import analyse, terms_of
+from proxy.recall.stems import is_stop_word
+from proxy.recall.terms import terms_of
 from proxy.recall.words import fold, words
 
 SAME = 0.8
@@ -16,10 +18,14 @@ SAME = 0.8
 SURE = 2
 """Function words of a language by which a short text is told to be in it."""
 
+STUMP = 4
+"""Letters of a word that stay the same in most of its forms."""
+
 # How the one who speaks is called when others tell it.
 _USER = re.compile(
-    r"\b(?:the )?user(?:'s)?\b|\b(?:der|die) (?:be)?nutzer(?:in)?\b|\b(?:el|la) usuari[oa]\b"
-    r"|\bl'utilisat\w+\b|\bl'utente\b|\bo usuário\b|用户|用戶|ユーザー|사용자|пользовател\w+"
+    r"\b(?:(?:the|der|die|el|la|lo|o) )?(?:l')?"
+    r"(?:user(?:'s)?|(?:be)?nutzer(?:in|s)?|usuari[oa]|utilisat\w+|utente|usuário)\b"
+    r"|用户|用戶|ユーザー|사용자|пользовател\w+"
 )
 _NOT = re.compile(
     r"\b(?:not|no|never|nor|without|cannot|nicht|kein\w*|nie|niemals|ohne|nunca|sin|non|senza|pas"
@@ -77,9 +83,20 @@ def in_other_words(text: str, quote: str, message: str) -> bool:
 
 
 def speaks_of(text: str, message: str) -> bool:
-    """Do they share a word that says something?  Without any such word: yes."""
-    terms = gist(text).terms
-    return not terms or bool(terms & analyse(message, 0.0).terms.keys())
+    """Do they share a word that says something, or how one begins?  Without any such word: yes."""
+    ours = set(_stumps(text))
+    return not ours or not ours.isdisjoint(_stumps(message))
+
+
+def _stumps(text: str) -> Iterator[str]:
+    """How the words begin that say something; pairs of characters where words have no spaces."""
+    found = words(_USER.sub(" ", fold(text)))
+    language = guess([word.text for word in found])
+    for word in found:
+        if word.unspaced:
+            yield from map("".join, zip(word.text, word.text[1:], strict=False))
+        elif not is_stop_word(word.text, language):
+            yield word.text[:STUMP]
 
 
 def _script(text: str) -> str:

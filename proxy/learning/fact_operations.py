@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from proxy.learning.asking import json_in
@@ -27,24 +26,22 @@ _FIELDS: dict[str, Any] = {
     "expires": _MAYBE_TEXT,
 }
 
-SCHEMA: Mapping[str, object] = MappingProxyType(
-    {
-        "type": "object",
-        "properties": {
-            "operations": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": _FIELDS,
-                    "required": list(_FIELDS),
-                    "additionalProperties": False,
-                },
-            }
-        },
-        "required": ["operations"],
-        "additionalProperties": False,
-    }
-)
+SCHEMA: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "operations": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": _FIELDS,
+                "required": list(_FIELDS),
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["operations"],
+    "additionalProperties": False,
+}
 """JSON Schema of the answer, strict as upstreams want it: all required, nothing else."""
 
 

@@ -13,7 +13,7 @@ from proxy.learning.fact_operations import SCHEMA, Operation, operations_in
 from proxy.learning.fact_prompt import AGAIN, prompt
 from proxy.learning.fact_rules import entered
 from proxy.learning.first_person import tells_of_user
-from proxy.learning.lesson import Lesson, Unreadable, mark_place
+from proxy.learning.lesson import BLANK, Lesson, Unreadable, mark_place
 from proxy.memory.items import Items
 from proxy.recall.question import read
 from proxy.settings import ProfileSettings
@@ -57,6 +57,8 @@ class FactStudent:
         return self._completer.ready(assignment(tenant, FACTS, settings.facts))
 
     async def learn(self, lesson: Lesson) -> bool:
+        if not any(said.own.strip(f"{BLANK} \n\t") for said in lesson.said):
+            return await self._items.change_items(lesson.shelf, [lesson.mark(FACTS)])
         kept = await self._book.load(lesson.shelf)
         shown = _shown(kept, lesson, self._book.clock())
         operations = await self._operations(lesson, shown)

@@ -1,8 +1,8 @@
 """How to answer: a text for each application of a tenant, which feedback improves.
 
 It is kept on the tenant's own shelf under ("instructions", APPLICATION): "current", and below it
-"versions", "proposals", and "feedback" that no proposal has been made of yet; "reflection" says when
-there is to be one.  Who changes the current one compares its version first.
+"versions", "proposals", and "feedback" that no proposal has been made of yet; "reflection" says
+when there is to be one.  Who changes the current one compares its version first.
 """
 
 from __future__ import annotations

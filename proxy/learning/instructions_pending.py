@@ -87,6 +87,33 @@ class PendingFeedback:
                 return pending[0][1]
         raise Busy
 
+    async def tried(self, shelf: Shelf, application: str) -> bool:
+        """Wait for as much feedback again before the next attempt.  False: not done."""
+        held = await self.waiting(shelf, application)
+        then = Reflection(waiting=held.reflection.waiting, tried=held.reflection.waiting)
+        return await self._items.change_items(shelf, [reflecting(application, then, held.stored)])
+
+    async def done(
+        self, shelf: Shelf, application: str, pending: Sequence[Item], changes: Sequence[Change]
+    ) -> bool:
+        """Make changes that come of feedback, which waits no longer; what was said anew stays.
+
+        Nothing is changed if others have made theirs of all of it.  False: to be tried again.
+        """
+        for _ in range(ATTEMPTS):
+            held = await self.waiting(shelf, application)
+            places = [Place(item.namespace, item.key) for item in pending]
+            found = await self._items.items_at(shelf, places)
+            now = {place: item.version for place, item in found.items()}
+            read = [p for p in pending if now.get(Place(p.namespace, p.key)) == p.version]
+            if not read:
+                return True
+            then = Reflection(waiting=max(0, held.reflection.waiting - len(read)))
+            leaving = [*map(dropping, read), reflecting(application, then, held.stored)]
+            if await self._items.change_items(shelf, [*leaving, *changes]):
+                return True
+        return False
+
     async def drop_person(self, tenant: str, user: str) -> int:
         """Let nothing wait any more that a person said; how many pieces it was."""
         shelf, dropped = Shelf(tenant), 0

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from msgspec.structs import replace
-
 from proxy.background.completion import Completer
 from proxy.learning.asking import assignment
 from proxy.learning.exchanges import Exchanges
 from proxy.learning.feedback import feedback_on
-from proxy.learning.instructions import FEATURE, Pending, Proposal, Reflection, new_id
+from proxy.learning.instructions import FEATURE, Pending, Proposal, new_id
 from proxy.learning.instructions_check import doubts
-from proxy.learning.instructions_pending import (
-    PendingFeedback,
-    Waiting,
-    dropping,
-    reflecting,
-)
+from proxy.learning.instructions_pending import PendingFeedback
 from proxy.learning.instructions_prompt import (
     SCHEMA,
     Improved,
@@ -30,7 +23,7 @@ from proxy.learning.instructions_prompt import (
 )
 from proxy.learning.instructions_shelf import Held, InstructionShelf
 from proxy.learning.lesson import Occasion
-from proxy.memory.items import Change, Item, Items, Shelf
+from proxy.memory.items import Change, Items, Shelf
 from proxy.memory.model import SessionKey
 from proxy.settings import ProfileSettings
 
@@ -74,8 +67,16 @@ class InstructionsReflector:
         pending = await self.pending.pending(shelf, chosen.name)
         held = await self.instructions.current(shelf, chosen.name)
         remarks = await self._remarks(shelf.tenant, [each for _, each in pending])
-        changes = await self._changes(occasion, waiting, held, remarks, pending)
-        return await self.items.change_items(shelf, changes)
+        taken = self._fitting(occasion, held, remarks)
+        improved = await self._improved(occasion, held, taken) if taken else None
+        if taken and improved is None:
+            self.skipped(FEATURE)
+            return await self.pending.tried(shelf, chosen.name)
+        changes: list[Change] = []
+        if improved is not None and improved.text != held.instructions.text:
+            changes = await self._proposing(occasion, held, improved, taken)
+        items = [item for item, _ in pending]
+        return await self.pending.done(shelf, chosen.name, items, changes)
 
     async def _remarks(self, tenant: str, pending: Sequence[Pending]) -> list[Remark]:
         """The feedback that is still there about exchanges that are still there, newest first."""
@@ -87,28 +88,6 @@ class InstructionsReflector:
             if exchange is not None:
                 found.append(Remark(said[each.message], exchange))
         return found
-
-    async def _changes(
-        self,
-        occasion: Occasion,
-        waiting: Waiting,
-        held: Held,
-        remarks: Sequence[Remark],
-        pending: Sequence[tuple[Item, Pending]],
-    ) -> list[Change]:
-        """What comes of it: what was pending is not any more, or has been tried in vain."""
-        name = occasion.settings.instructions.name
-        taken = self._fitting(occasion, held, remarks)
-        improved = await self._improved(occasion, held, taken) if taken else None
-        if taken and improved is None:
-            self.skipped(FEATURE)
-            tried = replace(waiting.reflection, asked=False, tried=waiting.reflection.waiting)
-            return [reflecting(name, tried, waiting.stored)]
-        done = [*(dropping(item) for item, _ in pending)]
-        done.append(reflecting(name, Reflection(), waiting.stored))
-        if improved is None or improved.text == held.instructions.text:
-            return done
-        return [*done, *await self._proposing(occasion, held, improved, taken)]
 
     def _fitting(self, occasion: Occasion, held: Held, remarks: Sequence[Remark]) -> list[Remark]:
         chosen, taken = occasion.settings.instructions, list[Remark]()

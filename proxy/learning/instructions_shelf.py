@@ -26,7 +26,7 @@ from proxy.memory.model import Page
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Instructions as they lie on their shelf; ``stored`` is their item's version, 0 without one."""
+    """Instructions as they lie on their shelf; ``stored`` is the version of their item, or 0."""
 
     instructions: Instructions = Instructions()
     stored: int = 0

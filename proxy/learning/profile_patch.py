@@ -27,7 +27,11 @@ _TOLD = 160
 
 
 class PatchError(ValueError):
-    """A patch that cannot be applied; the sentence says which of its operations and why."""
+    """A change that cannot be made: why, and at which ``path`` (JSON Pointer), if it is at one."""
+
+    def __init__(self, problem: str, path: str | None = None) -> None:
+        super().__init__(f"{path}: {problem}" if path else problem)
+        self.problem, self.path = problem, path
 
 
 def applied(document: Document, patch: Sequence[object]) -> Document:
@@ -41,7 +45,8 @@ def applied(document: Document, patch: Sequence[object]) -> Document:
         try:
             document = after(document, operation)
         except PatchError as error:
-            raise PatchError(f"operation {number}{_named(operation)}: {error}") from None
+            told = f"operation {number} ({_name(operation, 'op')}): {error.problem}"
+            raise PatchError(told, _name(operation, "path")) from None
     return document
 
 
@@ -121,11 +126,9 @@ def pointer(names: Sequence[str]) -> str:
     return "".join(f"/{escaped(name)}" for name in names)
 
 
-def _named(operation: object) -> str:
-    if not isinstance(operation, dict):
-        return ""
-    op, path = operation.get("op"), operation.get("path")
-    return f" ({op} {path})"[:_TOLD] if isinstance(op, str) and isinstance(path, str) else ""
+def _name(operation: object, member: str) -> str | None:
+    found = operation.get(member) if isinstance(operation, dict) else None
+    return found[:_TOLD] if isinstance(found, str) else None
 
 
 def _deeper(value: object, than: int) -> bool:

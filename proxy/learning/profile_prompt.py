@@ -63,7 +63,7 @@ def prompt(document: Document, schema: Schema, said: Sequence[Said], focus: str)
         f"What matters most: {focus}\n" if focus else "",
         f"{SCHEMA}\n{schema.text}\n" if schema.text else f"{FREE}\n",
         f"The document now:\n{msgspec.json.encode(document).decode()}\n",
-        "The new messages, oldest first, with their times (UTC):\n",
+        "The new messages, oldest first, with their times (UTC):",
         *messages,
     ]
     return "\n".join(filter(None, parts))
@@ -139,5 +139,7 @@ def _is_proposal(value: object) -> bool:
 
 
 def _message(number: int, said: Said) -> str:
-    when = datetime.fromtimestamp(said.at, UTC).strftime("%A %Y-%m-%d %H:%M")
-    return f"[{number}] {when}\n{_BLANKS.sub(PASTED, said.own).strip()}\n"
+    """A heading, then the text, indented so that no line of it can pass for a heading."""
+    when = datetime.fromtimestamp(said.at, UTC)
+    text = _BLANKS.sub(PASTED, said.own).strip().replace("\n", "\n  ")
+    return f"Message {number}, {when:%A} {when:%Y-%m-%d %H:%M}:\n  {text}\n"

@@ -207,4 +207,4 @@ def _there(path: str, now: Any) -> bool:
     *outer, last = tokens(path)
     for name in outer:
         now = _inner(now, name)
-    return last in now if isinstance(now, dict) else last != _END
+    return last in now if isinstance(now, dict) else isinstance(now, list) and last != _END

@@ -14,7 +14,7 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from proxy.learning.profile_patch import Document, escaped
+from proxy.learning.profile_patch import Document, PatchError, pointer
 
 _TOLD = 200
 """Characters of what is wrong with a value."""
@@ -57,17 +57,19 @@ class Schema:
             return None
         return msgspec.json.encode(self.described).decode()
 
-    def fault(self, before: Document, now: Document) -> str | None:
-        """What is wrong with a document that was not wrong with the one before: path and reason.
+    def check(self, before: Document, now: Document) -> None:
+        """Raise PatchError if something is wrong with a document that was not so before.
 
         A profile grows: what must be there and is not known yet is no fault of what is.  And who
         changes the schema must not lock up all profiles there are.
         """
         if self._validator is None:
-            return None
+            return
         known = {_fault(error) for error in self._validator.iter_errors(before)}
-        faults = (_fault(error) for error in self._validator.iter_errors(now))
-        return next((fault for fault in faults if fault not in known), None)
+        for error in self._validator.iter_errors(now):
+            path, problem = _fault(error)
+            if (path, problem) not in known:
+                raise PatchError(problem, path)
 
 
 class Schemas:
@@ -87,9 +89,9 @@ def _validators(schema: Mapping[str, Any]) -> type[Validator]:
     return found
 
 
-def _fault(error: ValidationError) -> str:
-    where = "".join(f"/{escaped(str(step))}" for step in error.absolute_path)
-    return f"{where or '/'}: {_told(error)}"
+def _fault(error: ValidationError) -> tuple[str, str]:
+    """Where it is wrong, and what."""
+    return pointer([str(step) for step in error.absolute_path]), _told(error)
 
 
 def _told(error: ValidationError | SchemaError) -> str:

@@ -18,7 +18,7 @@ from proxy.learning.profile import (
     version_place,
 )
 from proxy.learning.profile_lines import card
-from proxy.learning.profile_patch import Document, Operation, PatchError, applied, differences, same
+from proxy.learning.profile_patch import Document, Operation, applied, differences, same
 from proxy.learning.profile_replay import folded
 from proxy.learning.profile_schema import Schema
 from proxy.memory.items import Change, Item, Items, Place, Shelf
@@ -41,7 +41,7 @@ class Held:
 
 
 class NoVersion(LookupError):
-    """There is no such version of this profile."""
+    """There is no such version of this profile, or not any more."""
 
 
 class ProfileShelf:
@@ -147,9 +147,7 @@ def changed(document: Document, patch: Sequence[object], schema: Schema) -> Docu
     Raises PatchError.
     """
     now = applied(document, patch)
-    fault = schema.fault(document, now)
-    if fault is not None:
-        raise PatchError(fault)
+    schema.check(document, now)
     return now
 
 

@@ -8,14 +8,14 @@ summary covers is not shown; what the window has evicted is, until a summary cov
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot
 from proxy.memory.reconcile import Plan
 from proxy.memory.request import Incoming
 from proxy.memory.summary import Summary
 from proxy.memory.validity import valid
-from proxy.memory.window import Size, Window, advance
+from proxy.memory.window import ANYTHING, Size, Window, advance, size, view
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Prompt:
     ``start`` is where the profile's window starts from now on; it ``moved``, or was found ``anew``
     because what it showed was superseded.  ``injected`` counts stored messages, and the tokens of
     these, of the summary and of the remembered system message; ``evicted`` what is left out.
-    ``behind``: there are turns behind the window that no summary covers.
+    ``left`` may be said before there is something to summarise.
     """
 
     pieces: tuple[Entry | int, ...]
@@ -65,7 +65,7 @@ class Prompt:
     anew: bool
     injected: Size
     evicted: Size
-    behind: bool = False
+    left: Size = ANYTHING
 
     @property
     def empty(self) -> bool:
@@ -108,7 +108,8 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[Incoming], rules: Rules)
     system_tokens = snapshot.system_tokens if system else 0
     if system and rules.hard and rules.cap is not None and system_tokens > rules.cap:
         system, system_tokens = None, 0
-    start, anew = _start(snapshot, plan, _beside(rules.window, system_tokens))
+    window = rules.window.beside(system_tokens)
+    start, anew = _start(snapshot, plan, window)
     cover = snapshot.summary if rules.summarised else None
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
     beside = system_tokens + summary_tokens
@@ -124,12 +125,15 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[Incoming], rules: Rules)
         anew=anew,
         injected=Size(injected.messages, injected.tokens + beside),
         evicted=_evicted(snapshot, plan, sight),
-        behind=rules.summarised is not None and _behind(plan, start, cover),
+        left=_left(plan, start, cover, window) if rules.summarised else ANYTHING,
     )
 
 
-def _behind(plan: Plan, start: Position, cover: Summary | None) -> bool:
-    return any(e[0] < start and not (cover and cover.covers(e[0])) for e in plan.log)
+def _left(plan: Plan, start: Position, cover: Summary | None, window: Window) -> Size:
+    """Until the window overflows; nothing where turns behind it wait for a summary already."""
+    if any(e[0] < start and not (cover and cover.covers(e[0])) for e in plan.log):
+        return Size(0, 0)
+    return window.left(size(view(plan.log, start)))
 
 
 def _summary(
@@ -166,13 +170,6 @@ def render(prompt: Prompt, m: Sequence[bytes], bodies: Mapping[str, bytes]) -> l
     """The JSON of the messages of a prompt, without system messages; what has no body is not."""
     found = (m[x] if isinstance(x, int) else bodies.get(x[1].id) for x in prompt.pieces)
     return [message for message in found if message is not None]
-
-
-def _beside(window: Window, tokens: int) -> Window:
-    """What is left of a token window beside the remembered system message."""
-    if window.max_tokens is None or not tokens:
-        return window
-    return replace(window, max_tokens=max(0, window.max_tokens - tokens))
 
 
 def _start(snapshot: Snapshot, plan: Plan, window: Window) -> tuple[Position, bool]:

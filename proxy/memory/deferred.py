@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from proxy.memory.compose import Rules
+from proxy.memory.compose import Rules, Summarised
 from proxy.memory.model import Ask, Commit, Entry, SessionKey, Snapshot
 from proxy.memory.planner import Planner
 from proxy.memory.request import Intent
@@ -103,7 +103,10 @@ async def settle(
     Only what was committed before the exchange began can be superseded: its client had not seen
     the rest.
     """
-    rules = Rules(window=deferred.window, inject=False)
+    summarised = any(due.kind == "summary" for due in deferred.occasion.due)
+    rules = Rules(
+        window=deferred.window, inject=False, summarised=Summarised(0) if summarised else None
+    )
     began = deferred.occasion.exchange.started_at
     seen = [entry for entry in snapshot.log if entry.card.created_at <= began]
     intent = _behind_unseen_turns(deferred.intent, snapshot, seen)

@@ -21,7 +21,7 @@ from proxy.memory.model import (
 )
 from proxy.memory.reconcile import Fresh, Plan
 from proxy.memory.request import Incoming
-from proxy.memory.window import NOWHERE
+from proxy.memory.window import NOWHERE, Size
 from proxy.memory.work import Due
 
 Count = Callable[[bytes], int]
@@ -74,7 +74,7 @@ class Outline:
     """What of a plan has to be kept while the reply is on its way: little, for there are many.
 
     ``window_start`` is the message that the window now starts at, "" the first one of the
-    exchange itself, None where the window has not moved.
+    exchange itself, None where the window has not moved.  ``left``: see Prompt.
     """
 
     said: tuple[tuple[Fresh, Said], ...]
@@ -83,6 +83,7 @@ class Outline:
     reply_joins: str | None
     window_start: str | None
     window_anew: bool
+    left: Size
 
 
 def outline(plan: Plan, prompt: Prompt, m: Sequence[Said]) -> Outline:
@@ -94,6 +95,7 @@ def outline(plan: Plan, prompt: Prompt, m: Sequence[Said]) -> Outline:
         reply_joins=plan.reply_joins,
         window_start=_window_start(plan, prompt) if prompt.moved or prompt.anew else None,
         window_anew=prompt.anew,
+        left=prompt.left,
     )
 
 
@@ -130,8 +132,16 @@ def transcribe(
         window=_window(outlined, exchange, drafts),
         idempotency_key=occasion.idempotency_key,
         ttl=occasion.ttl,
-        due=occasion.due,
+        due=_due(occasion, outlined.left, drafts),
     )
+
+
+def _due(occasion: Occasion, left: Size, drafts: Sequence[Draft]) -> tuple[Due, ...]:
+    """A summary only if the next request will find the window too small for what was said."""
+    tokens = [draft.card.tokens for draft in drafts if draft.state == "active"]
+    if len(tokens) > left.messages or sum(tokens) > left.tokens:
+        return occasion.due
+    return tuple(due for due in occasion.due if due.kind != "summary")
 
 
 def amend(

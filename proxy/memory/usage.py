@@ -9,9 +9,9 @@ import msgspec
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests to a model, those of them that failed, their tokens, and what they cost by list price.
+    """Requests to a model, those of them that failed, their tokens, and what they cost.
 
-    ``micro_usd``: millionths of a US dollar, 0 where the price is not known.
+    ``micro_usd``: list price in millionths of a US dollar, 0 where it is not known.
     """
 
     calls: int = 0

@@ -8,6 +8,7 @@ prefix at a fraction of the price).  ``evict_to = 1`` is the classic sliding win
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -24,6 +25,10 @@ class Size(NamedTuple):
 
     messages: int
     tokens: int
+
+
+ANYTHING = Size(sys.maxsize, sys.maxsize)
+"""More than is ever said."""
 
 
 def size(entries: Iterable[Entry]) -> Size:
@@ -43,6 +48,20 @@ class Window:
     max_tokens: int | None = None
     evict_to: float = 1.0
     by_turn: bool = True
+
+    def beside(self, tokens: int) -> Window:
+        """What is left of a token window beside something that is always injected."""
+        if self.max_tokens is None or not tokens:
+            return self
+        return replace(self, max_tokens=max(0, self.max_tokens - tokens))
+
+    def left(self, used: Size) -> Size:
+        """What may still be said before it overflows."""
+        messages, tokens = self.max_messages, self.max_tokens
+        return Size(
+            ANYTHING.messages if messages is None else messages - used.messages,
+            ANYTHING.tokens if tokens is None else tokens - used.tokens,
+        )
 
     def at_most(self, tokens: int) -> Window:
         """This window, sliding exactly, within so many tokens as well."""

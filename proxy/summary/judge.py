@@ -23,9 +23,17 @@ _ROLE_LINE = re.compile(
     r"|AI calls \w",
     re.IGNORECASE,
 )
+_TRANSCRIPT = re.compile(
+    r"^(?:Human|AI|Tool|User|Assistant)(?: \([^)\n]{1,100}\))?(?::| calls )", re.MULTILINE
+)
 
-_SHORTEST_ECHO = 30
+_HEADING = re.compile(r"^([^\n{}]{8,})\n+\{(?:summary|new_lines)\}", re.MULTILINE)
+"""What a template has above the summary and the lines, which is no heading of a summary."""
+
+_LONG = 30
 """Characters; shorter lines of a template may well be said in a summary too."""
+
+_NEARLY_ALL = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +61,30 @@ def _fault(text: str, template: str) -> Fault | None:
         return "empty"
     if _echoes(text, template):
         return "echo"
-    if all(_ROLE_LINE.match(line) for line in text.splitlines() if line.strip()):
+    if _is_transcript(text):
         return "role_lines"
     return "chatty" if opens_like_chat(text) or asks_back(text) else None
 
 
+def _is_transcript(text: str) -> bool:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return len(_TRANSCRIPT.findall(text)) > 1 or all(map(_ROLE_LINE.match, lines))
+
+
 def _echoes(text: str, template: str) -> bool:
-    """Does it hold a line of the operator's own?"""
-    said = " ".join(text.split())
-    fixed = (" ".join(line.split()) for line in VARIABLE.sub("\n", template).splitlines())
-    return any(len(line) >= _SHORTEST_ECHO and line in said for line in fixed)
+    """Are these the operator's words: the first, the headings, or hardly any others?
+
+    A template may well give headings of a summary, which is then right to have them.
+    """
+    fixed = [_flat(line) for line in VARIABLE.sub("\n", template.strip()).splitlines()]
+    said, start = _flat(text), fixed[0][: 2 * _LONG]
+    if len(start) >= _LONG and start in said:
+        return True
+    if {line.strip() for line in text.splitlines()}.intersection(_HEADING.findall(template)):
+        return True
+    echoed = sum(len(line) for line in fixed if len(line) >= _LONG and line in said)
+    return echoed > _NEARLY_ALL * len(said)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())

@@ -49,7 +49,7 @@ async def test_an_unknown_path_is_not_found_in_json(client: httpx.AsyncClient, p
         ("/readyz", "GET, HEAD"),
         ("/metrics", "GET, HEAD"),
         (SESSIONS, "GET, HEAD"),
-        (f"{SESSIONS}/s", "DELETE, GET, HEAD"),
+        (f"{SESSIONS}/s", "DELETE, GET, HEAD, PATCH"),
         (f"{SESSIONS}/s/messages", "GET, HEAD, POST"),
         (f"{SESSIONS}/s/context", "POST"),
         (f"{SESSIONS}/s/exchanges/e", "GET, HEAD"),

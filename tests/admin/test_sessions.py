@@ -223,6 +223,7 @@ async def test_an_exchange_says_what_memory_did(client: httpx.AsyncClient, store
             "messages": 3,
             "tokens": 40,
             "recalled": [],
+            "tools": [],
             "evicted": {"messages": 2, "tokens": 20},
             "duration_ms": 1.5,
         },

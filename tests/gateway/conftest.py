@@ -45,12 +45,12 @@ async def on_every_store(request: pytest.FixtureRequest, folder: Path) -> AsyncI
     place = folder / str(request.param)
     place.mkdir()
     with ExitStack() as started:
-        url = _url(str(request.param), place, started)
+        url = url_of(str(request.param), place, started)
         async with rig(place, store__url=url, profiles=PROFILES) as ready:
             yield ready
 
 
-def _url(store: str, place: Path, started: ExitStack) -> str:
+def url_of(store: str, place: Path, started: ExitStack) -> str:
     if store == "memory":
         return "memory://"
     if store == "sqlite":

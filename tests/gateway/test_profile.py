@@ -62,7 +62,7 @@ def test_with_summaries_it_asks_for_what_none_covers_within_what_all_of_memory_m
     where = situation(Identity(session="s"), max_tokens=4000, summary={"enabled": True})
     rules = rules_of(request_of(b"[]"), where, len)
     assert rules.window.max_tokens == 4000 - 500 - 800
-    assert ask_of(where, rules).uncovered == 4000 - 800
+    assert ask_of(where, rules).uncovered == 4000
 
 
 def test_what_is_learned_has_its_room_reserved_once_it_is_switched_on() -> None:

@@ -27,7 +27,7 @@ from tests.support.answers import (
 )
 from tests.support.inside import nothing_left
 from tests.support.rig import CHAT, Rig, Talk, rig
-from tests.support.spoken import cuts
+from tests.support.spoken import SPOKEN, Spoken, cuts
 from tests.support.tooling import (
     SAVE,
     SEARCH,
@@ -334,18 +334,6 @@ async def test_a_round_of_very_many_calls_runs_few_of_them(one: Rig) -> None:
     assert not one.up.refused
 
 
-async def test_a_degraded_chat_is_offered_nothing(
-    one: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def fails(*_: object) -> None:
-        raise StoreError("gone")
-
-    monkeypatch.setattr(one.store, "load", fails, raising=False)
-    response = await talk(one).ask(messages("u1"), END)
-    assert response.headers["x-memory-status"] == "degraded"
-    assert names(one.up.requests[-1].json) == []
-
-
 # Streams
 
 
@@ -369,6 +357,23 @@ async def test_a_stream_without_calls_is_byte_identical_and_comes_as_it_comes(on
         assert await anext(chunks) == rest[0]
         end.set()
         assert b"".join([chunk async for chunk in chunks]) == b"".join(rest[1:])
+
+
+@pytest.mark.parametrize("feeding", ["whole", "events", "random"])
+@pytest.mark.parametrize("spoken", SPOKEN.values(), ids=SPOKEN)
+async def test_a_stream_of_any_kind_passes_and_is_recorded_as_without_tools(
+    one: Rig, spoken: Spoken, feeding: str
+) -> None:
+    records = []
+    for profile in ("none", ""):
+        mine = talk(one, **({"x-memory-profile": profile} if profile else {}))
+        one.up.reply(sse(cuts(spoken.stream, feeding, b"\n")))
+        response = await mine.ask(messages("u1"), stream=True, n=spoken.n)
+        assert response.content == spoken.stream
+        record = await mine.exchange(response.headers["x-memory-exchange-id"])
+        history = [(m.card.role, m.card.digest, m.wire, m.state) for m in await mine.history()]
+        records.append((record.usage, record.incomplete, record.finish_reason, history))
+    assert records[0] == records[1]
 
 
 async def test_text_before_a_call_comes_at_once_while_the_call_is_held_back(one: Rig) -> None:

@@ -16,7 +16,7 @@ from proxy.gateway.tool_rounds import Rounds, ToolStream
 from proxy.gateway.tool_runs import ToolLog, ToolRun, Whose
 from proxy.gateway.tool_use import ToolUse
 from proxy.memory.model import Injection, SessionKey
-from proxy.settings import RecallSettings
+from proxy.settings import ProfileSettings
 from proxy.wire.failures import UpstreamBroken
 from tests.support.spoken import DONE, SPOKEN, Json, chunk, cuts, delta, events, whole_call
 from tests.support.tooling import (
@@ -57,7 +57,7 @@ class Played:
             self.bodies.append(json.loads(body))
             return replies.pop(0)
 
-        whose = Whose(KEY, "kai", "ex", RecallSettings(), len)
+        whose = Whose(KEY, "kai", "ex", ProfileSettings(), len)
         use = ToolUse((SAVE, SEARCH), self.most, self.own, whose, self.log)
         first = replies.pop(0)
         rounds = Rounds(json.dumps(SENT).encode(), use, self.tools, ask)
@@ -327,6 +327,19 @@ async def test_a_request_refused_with_what_memory_said_is_asked_without_it() -> 
     )
     assert seen(await one.play()).text == "Kiel."
     assert one.bodies[1] == {key: SENT[key] for key in ("model", "messages")}
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"])
+async def test_a_cut_at_any_byte_changes_nothing(newline: bytes) -> None:
+    first = stream(OURS, saves("x"), text("so. "), searches("y", 1, "m2"), usage=USED)
+    raws = [raw.replace(b"\n", newline) for raw in (first, AFTER)]
+    whole = Played([FakeReply([raw]) for raw in raws])
+    expected = seen(await whole.play())
+    assert (expected.text, expected.usage) == ("Let me see. so. Kiel.", TWICE)
+    for at in range(len(first)):
+        one = Played([FakeReply([raw[:at], raw[at:]]) for raw in raws])
+        assert seen(await one.play()) == expected
+        assert one.bodies == whole.bodies
 
 
 def _cut(draw: st.DrawFn, raw: bytes) -> list[bytes]:

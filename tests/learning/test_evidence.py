@@ -8,7 +8,9 @@ from proxy.learning.evidence import evidence
 from proxy.learning.lesson import Said
 from proxy.learning.pasted import pasted
 
-TEXT = "Hi! I live in   Berlin — since 2019, with my dog “Rex”.\n> I am a king in Rome\nDon't tell Ann."
+TEXT = """Hi! I live in   Berlin — since 2019, with my dog “Rex”.
+> I am a king in Rome
+Don't tell Ann."""
 
 
 def said(text: str, message: str = "m") -> Said:

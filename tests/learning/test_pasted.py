@@ -39,7 +39,10 @@ def own(text: str) -> str:
         (f"Er schrieb „{LONG}“ an mich.", "Er schrieb an mich."),
         (f"Il a écrit « {LONG} » hier.", "Il a écrit hier."),
         (f"他写道「{LONG}」吗", "他写道 吗"),
-        (f'He said "no", and {LONG}, and then "yes".', f'He said "no", and {LONG}, and then "yes".'),
+        (
+            f'He said "no", and {LONG}, and then "yes".',
+            f'He said "no", and {LONG}, and then "yes".',
+        ),
         ("See below.\nOn Monday, Ann wrote:\nI am a king.", "See below."),
         ("Siehe unten.\nAm Montag um 8 Uhr schrieb Ann:\nIch bin König.", "Siehe unten."),
         ("FYI\n-----Original Message-----\nI am a king.", "FYI"),
@@ -50,7 +53,10 @@ def own(text: str) -> str:
         ("Name: Kai\nAge: 41\nCity: Berlin", "Name: Kai Age: 41 City: Berlin"),
         ("Kai: I live in Berlin.", "Kai: I live in Berlin."),
         ("Translate this: I am a king.", "Translate this:"),
-        ("Can you summarize the following text:\nI am a king.", "Can you summarize the following text:"),
+        (
+            "Can you summarize the following text:\nI am a king.",
+            "Can you summarize the following text:",
+        ),
         ("翻译：我是国王。", "翻译："),
         ("I translate books: novels mostly.", "I translate books: novels mostly."),
         ("", ""),

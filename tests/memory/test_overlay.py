@@ -193,14 +193,14 @@ def test_new_messages_come_behind_all_that_is_seen_idle_ones_included() -> None:
     assert max(idle) < places[-2]
 
 
-def three_turns(until: int, seen: int) -> Snapshot:
-    """Three turns of two messages; what begins before seq ``until`` is summarised."""
-    summary = Summary(text="short", version=1, until=(until, until), seen=seen)
-    return loaded(chat("x1"), chat("x2"), chat("x3"), summary=summary, after=3)
+def three_turns(*later: Commit) -> Snapshot:
+    """Three turns of two messages, of which the first was summarised; then what is later."""
+    summary = Summary(text="short", version=1, until=(3, 3), seen=6)
+    return loaded(chat("x1"), chat("x2"), chat("x3"), *later, summary=summary, after=3)
 
 
 def test_a_summary_goes_with_what_it_covers() -> None:
-    stored = three_turns(until=3, seen=6)
+    stored = three_turns()
     kept = laid_over(chat("x4", superseded=("x2.0", "x2.1")), on=stored)
     assert kept.summary == stored.summary is not None and kept.changes == 2
     gone = laid_over(chat("x5", superseded=("x1.1", "x2.0")), on=kept)
@@ -209,10 +209,10 @@ def test_a_summary_goes_with_what_it_covers() -> None:
 
 def test_what_joins_a_summarised_turn_is_not_covered() -> None:
     """Not even where the summary has seen more messages than are in sight."""
-    late = record("x4", draft("x4", 0, "tool", turn="x1.0"), superseded=("x3.0", "x3.1"))
-    overlaid = laid_over(late, on=three_turns(until=3, seen=6))
+    stored = three_turns(record("x4", superseded=("x3.0", "x3.1")))
+    overlaid = laid_over(record("x5", draft("x5", 0, "tool", turn="x1.0")), on=stored)
     assert overlaid.summary is not None
-    joined = next(entry for entry in overlaid.log if entry.card.id == "x4.0")
+    joined = next(entry for entry in overlaid.log if entry.card.id == "x5.0")
     assert joined.position.turn == 1 and not overlaid.summary.covers(joined.position)
 
 

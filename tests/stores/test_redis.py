@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -11,9 +12,11 @@ from redis.crc import key_slot
 
 from proxy.memory.model import IDEMPOTENCY_SECONDS, Amendment, Ask, SessionKey, WindowMove
 from proxy.memory.store import Store, StoreError, StoreTimeout
+from proxy.memory.work import Due
 from proxy.stores import open_store
 from proxy.stores.redis_codec import list_keys, session_keys
-from tests.support.commits import chat, draft, record
+from proxy.stores.redis_work_codec import QUEUE_KEYS
+from tests.support.commits import chat, draft, record, summary
 from tests.support.servers import HOST, Server, free_port, standalone, wait_until
 
 ALL = Ask(profile="default", whole=True)
@@ -71,20 +74,24 @@ async def test_a_load_costs_the_same_however_long_the_history_is(
 
     await store.load(key, ALL)  # the script is known from here on
     costs = []
-    for end in (30, 300):
+    for version, end in enumerate((30, 300)):
         for n in range(end // 10, end):
             at = f"x{max(0, n - 9):05d}.0"
             move = WindowMove(profile="default", start=at)
             await store.commit(key, chat(f"x{n:05d}", window=move))
-        before = spent()
-        looked = spent()
-        seen = await store.load(key, Ask(profile="default"))
-        after = spent()
-        assert len(seen.log) == len(seen.bodies) == 20
-        overhead = looked[0] - before[0]
-        costs.append((after[0] - looked[0] - overhead, after[1] - looked[1]))
-    assert abs(costs[0][0] - costs[1][0]) < 200
-    assert costs[0][1] == costs[1][1]
+        await store.put_summary(key, summary(2 * end - 19), version, 0)
+        for uncovered in (None, 1_000_000):
+            before = spent()
+            looked = spent()
+            seen = await store.load(key, Ask(profile="default", uncovered=uncovered))
+            after = spent()
+            assert len(seen.log) == len(seen.bodies) == 20
+            assert seen.summary is not None
+            overhead = looked[0] - before[0]
+            costs.append((after[0] - looked[0] - overhead, after[1] - looked[1]))
+    sizes, commands = zip(*costs, strict=True)
+    assert max(sizes) - min(sizes) < 200
+    assert len(set(commands)) == 1
 
 
 async def test_all_keys_of_a_session_share_a_slot_and_live_and_die_together(
@@ -93,12 +100,20 @@ async def test_all_keys_of_a_session_share_a_slot_and_live_and_die_together(
     move = WindowMove(profile="default", start="x1.0")
     choice = draft("x1", 1, "assistant", choice=1)
     first = record(
-        "x1", draft("x1", 0), choice, user="kai", ttl=100, window=move, idempotency_key="k"
+        "x1",
+        draft("x1", 0),
+        choice,
+        user="kai",
+        ttl=100,
+        window=move,
+        idempotency_key="k",
+        due=(Due(kind="summary", profile="default", at=1.0),),
     )
     await store.commit(key, first)
+    await store.put_summary(key, summary(3), 0, None)
     mine = set(session_keys(key))
     lists = {*list_keys(key.tenant), *list_keys(key.tenant, "kai")}
-    assert keys_of(server) == mine | lists
+    assert keys_of(server) == mine | lists | set(QUEUE_KEYS)
     assert len({key_slot(name) for name in mine}) == 1
     assert all(99_000 < server.ask("PTTL", name) <= 100_000 for name in mine)
     await store.commit(key, chat("x2", ttl=200))
@@ -117,6 +132,63 @@ async def test_a_key_that_an_amendment_makes_expires_with_the_others(
     names = [name for name in session_keys(key) if server.ask("EXISTS", name)]
     assert len(names) == 5
     assert all(0 < server.ask("PTTL", name) <= 100_000 for name in names)
+
+
+async def test_a_session_that_is_not_summarised_looks_as_it_always_did(
+    store: Store, key: SessionKey, server: Server
+) -> None:
+    """What releases without summaries have written is read, and they read what is written."""
+    await store.commit(key, chat("x1", user="kai"))
+    await store.commit(key, chat("x2"))
+    fields = {b"next", b"owner", b"messages", b"tokens", b"last", b"profile", b"ttl", b"created"}
+    fields |= {b"active_at", b"revision"}
+    meta, *_, versions = session_keys(key)
+    assert set(server.ask("HKEYS", meta)) == fields
+    assert not server.ask("EXISTS", versions)
+
+
+async def test_what_remains_of_a_summary_is_not_the_next_session_s(
+    store: Store, key: SessionKey, server: Server
+) -> None:
+    """Keys of a session may go at different moments."""
+    await store.commit(key, chat("x1"))
+    await store.put_summary(key, summary(3), 0, None)
+    server.ask("DEL", session_keys(key)[0])
+    assert list(await store.summaries(key)) == []
+    assert not await store.put_summary(key, summary(3), 1, None)
+    await store.commit(key, chat("x1"))
+    assert list(await store.summaries(key)) == []
+
+
+async def test_work_is_asked_for_in_the_round_trip_of_the_commit(
+    store: Store, key: SessionKey, server: Server
+) -> None:
+    dues = tuple(Due(kind=kind, profile="p", at=1.0) for kind in ("summary", "learning"))
+    await store.commit(key, chat("x1", user="kai", due=dues))
+    before = calls_of(server)
+    await store.commit(key, chat("x2", user="kai", due=dues))
+    assert calls_of(server)["evalsha"] == before["evalsha"] + 1
+    assert [work.asked for work in await store.waiting(1.0, 10)] == [2, 2]
+
+
+async def test_asking_for_work_costs_one_command_while_nothing_is_due(
+    store: Store, key: SessionKey, server: Server
+) -> None:
+    for n in range(100):
+        due = Due(kind="summary", profile="p", at=1000.0 + n)
+        await store.enqueue(SessionKey(key.tenant, f"s{n}"), due)
+    before = calls_of(server)
+    assert list(await store.waiting(999.0, 10)) == []
+    calls = calls_of(server) - before
+    assert (calls["zrangebyscore"], calls["hmget"], calls["evalsha"]) == (1, 0, 0)
+    assert len(await store.waiting(2000.0, 10)) == 10
+
+
+def calls_of(server: Server) -> Counter[str]:
+    """How often each command has been called, those of scripts included."""
+    with server.client() as client:
+        stats = client.info("commandstats")
+    return Counter({name.removeprefix("cmdstat_"): each["calls"] for name, each in stats.items()})
 
 
 async def test_an_expired_session_is_gone_from_every_list(

@@ -16,10 +16,11 @@ import pytest
 
 from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
+from proxy.memory.work import Due
 from proxy.stores.sqlite import SQLiteStore
 from proxy.stores.sqlite_schema import MIGRATIONS, connect, migrate
 from tests.support.clock import Clock
-from tests.support.commits import chat, draft, record
+from tests.support.commits import chat, draft, exchange, record, summary
 
 ALL = Ask(profile="default", whole=True)
 KEY = SessionKey("tenant", "session")
@@ -110,6 +111,37 @@ def test_a_file_of_an_older_version_is_brought_up_to_date(path: Path) -> None:
         migrate(connection, newer)
         assert connection.execute("SELECT title FROM sessions").fetchall() == []
         assert connection.execute("PRAGMA user_version").fetchone()[0] == len(newer)
+
+
+async def test_a_session_from_before_summaries_can_be_summarised(
+    store: SQLiteStore, path: Path
+) -> None:
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        migrate(connection, MIGRATIONS[:2])
+        connection.execute(
+            "INSERT INTO sessions (id, tenant, session, system_tokens, next, messages, tokens,"
+            " last, ttl, created_at, last_active_at)"
+            " VALUES (1, 'tenant', 'session', 0, 3, 2, 20, 'x1', 0, 1, 1)"
+        )
+        connection.execute(
+            "INSERT INTO exchanges VALUES (1, 'x1', 1, 2, 0, 'default', 1, 1, ?, NULL)",
+            (msgspec.json.encode(exchange("x1", size=2)),),
+        )
+        for seq, each in enumerate(chat("x1").drafts, 1):
+            entry = msgspec.json.encode(((1, seq), each.card))
+            row = (1, seq, 1, each.card.tokens, 1, entry, each.body, None)
+            connection.execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    seen = await store.load(KEY, ALL)
+    assert [entry.card.id for entry in seen.log] == ["x1.0", "x1.1"]
+    assert (seen.summary, seen.changes, seen.stalled) == (None, 0, False)
+    assert await store.put_summary(KEY, summary(3), 0, 0)
+    due = Due(kind="summary", profile="default", at=1.0)
+    assert await store.commit(KEY, chat("x2", superseded=("x1.1",), due=(due,))) == "recorded"
+    seen = await store.load(KEY, ALL)
+    assert (seen.summary, seen.changes) == (None, 1)
+    assert [work.session for work in await store.waiting(1.0, 10)] == [KEY.session]
 
 
 def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
@@ -248,6 +280,26 @@ async def test_nothing_of_a_deleted_session_stays_in_the_files(
     assert await store.delete(KEY) is True
     for file in path.parent.iterdir():
         assert b"secret-text" not in file.read_bytes()
+
+
+async def test_nothing_of_a_summary_that_is_gone_stays_in_the_files(
+    store: SQLiteStore, path: Path
+) -> None:
+    def in_the_files(text: bytes) -> bool:
+        return any(text in file.read_bytes() for file in path.parent.iterdir())
+
+    other = SessionKey("tenant", "other")
+    for key in (KEY, other):
+        await store.commit(key, chat("x1"))
+        for after in range(3):
+            secret = f"secret-{key.session} " * 500
+            await store.put_summary(key, summary(3, secret), after, None)
+        assert in_the_files(f"secret-{key.session}".encode())
+    assert await store.drop_summaries(KEY)
+    assert not in_the_files(b"secret-session") and in_the_files(b"secret-other")
+    assert await store.delete(other)
+    assert not in_the_files(b"secret-other")
+    assert count(path, "summaries") == 0
 
 
 async def test_several_processes_write_one_session_without_gaps(

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from proxy.memory.model import SessionKey
 from proxy.memory.store import Store
 from proxy.memory.work import Due, Work
+from proxy.stores import open_store
 from tests.support.commits import chat
 
 LEASE = 60.0
@@ -99,13 +100,20 @@ async def test_who_claims_work_holds_it(store: Store, key: SessionKey) -> None:
     assert await store.claim(work, 159.0, 200.0) is None
 
 
-async def test_of_those_who_claim_at_once_one_holds_it(store: Store, key: SessionKey) -> None:
+async def test_of_those_who_claim_at_once_one_holds_it(
+    store: Store, key: SessionKey, url: str
+) -> None:
+    other: Store = store if url == "memory://" else open_store(url, timeout=5, commit_timeout=5)
+    await other.open()
     await store.enqueue(key, due(100.0))
     (work,) = await waiting(store, key.tenant, 100.0)
-    claims = await asyncio.gather(*(store.claim(work, 100.0, 160.0) for _ in range(16)))
+    claims = await asyncio.gather(
+        *(claimer.claim(work, 100.0, 160.0) for _ in range(8) for claimer in (store, other))
+    )
     held = [claim for claim in claims if claim is not None]
     assert len(held) == 1
-    assert await store.extend(held[0], 200.0)
+    assert await store.extend(held[0], 200.0) and await other.extend(held[0], 201.0)
+    await other.close()
 
 
 async def test_what_is_gone_or_not_due_cannot_be_claimed(store: Store, key: SessionKey) -> None:

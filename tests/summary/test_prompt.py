@@ -44,6 +44,12 @@ def test_a_focus_without_a_place_has_a_line_of_its_own() -> None:
 
 
 def test_the_first_summary_has_nothing_before_it() -> None:
-    settings = SummarySettings()
-    text = fill(settings, "", "Human: hi")
-    assert text == settings.prompt.replace("{summary}", "").replace("{new_lines}", "Human: hi")
+    settings = SummarySettings(prompt="So far:\n{summary}\nNew:\n{new_lines}")
+    assert fill(settings, "", "Human: hi") == "So far:\n\nNew:\nHuman: hi"
+
+
+def test_the_template_that_comes_with_the_proxy_is_filled_completely() -> None:
+    text = fill(SummarySettings(), "OLD", "NEW")
+    assert "\nOLD\n" in text
+    assert "\nNEW\n" in text
+    assert "{" not in text

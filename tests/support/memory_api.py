@@ -28,6 +28,7 @@ from proxy.gateway.reminder import Reminding
 from proxy.gateway.rerender import rerender
 from proxy.gateway.routes import route
 from proxy.gateway.tenancy import Client, Tenancy
+from proxy.learning.learned import Learned
 from proxy.memory.planner import Planner
 from proxy.memory.recorder import Recorder
 from proxy.memory.spool import Spool
@@ -119,11 +120,13 @@ async def open_site(
         read_message=read_message,
         counter=lambda model: counter(model).count,
         counter_name=lambda: counter(None).name,
+        count_text=lambda text: counter(None).count_text(text),
         fields=jsontext.fields,
         items=jsontext.items,
         decode=jsontext.shallow,
         shelves=store,
         meter=store,
+        learned=Learned.under(settings, store, text_of, counter(None).count_text, time.time),
     )
     gateway = Gateway(settings, tenancy, passage, chats, telemetry)
     await upstream.open()

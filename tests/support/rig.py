@@ -34,7 +34,7 @@ class WatchedStore:
         self.real = store
         self.gate: asyncio.Event | None = None
         """While there is one, commits wait for it before they begin."""
-        self.waiting = asyncio.Event()
+        self.held_back = asyncio.Event()
         """Set when a commit waits."""
         self.commits: list[Commit] = []
         self.amendments: list[Amendment] = []
@@ -56,12 +56,12 @@ class WatchedStore:
     async def _wait(self) -> None:
         gate = self.gate
         if gate is not None:
-            self.waiting.set()
+            self.held_back.set()
             await gate.wait()
 
     def hold(self) -> asyncio.Event:
         """Hold back writes until the returned event is set."""
-        self.waiting.clear()
+        self.held_back.clear()
         self.gate = asyncio.Event()
         return self.gate
 

@@ -1,0 +1,1 @@
+"""Memory for other frameworks, over the proxy's memory API; each needs the extra of its name."""

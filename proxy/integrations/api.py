@@ -1,0 +1,117 @@
+"""The memory API as the integrations ask it: one request, one answer, one kind of error."""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import msgspec
+from pydantic import BaseModel
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+SECONDS = 30.0
+"""How long a request of a client of our own may take at each step."""
+
+UNREACHABLE = "unreachable"
+NO_ANSWER_OF_OURS = "unexpected_answer"
+
+
+class MemoryProxyError(Exception):
+    """A request that failed.
+
+    ``status`` is that of HTTP, None where no answer came.  ``code`` and ``message`` are what the
+    proxy says (``reserved_namespace``, ``invalid_value``, ...).  Where no answer came, the code is
+    ``unreachable``; where something else than the memory API answered, ``unexpected_answer``.
+    """
+
+    def __init__(self, status: int | None, code: str, message: str) -> None:
+        super().__init__(f"{message} ({code})")
+        self.status, self.code, self.message = status, code, message
+
+
+class MemoryApi:
+    """Asks the proxy at ``base_url``, with or without the ``/v1`` that SDKs want.
+
+    ``api_key`` is the one that the application chats with: memory belongs to it.  ``tenant`` is for
+    the administrator's key.  Threads may share it.  A ``client`` that is given stays open; one of
+    our own is closed with this object.
+    """
+
+    def __init__(
+        self, base_url: str, api_key: str | None, tenant: str | None, client: httpx.Client | None
+    ) -> None:
+        self._root = base_url.rstrip("/").removesuffix("/v1")
+        self._headers = {"content-type": "application/json"}
+        if api_key:
+            self._headers["authorization"] = f"Bearer {api_key}"
+        self._tenant = [("tenant", tenant)] if tenant else []
+        self._client = client or httpx.Client(timeout=SECONDS)
+        self._end = None if client else weakref.finalize(self, self._client.close)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        params: Sequence[tuple[str, str]] = (),
+        body: bytes | None = None,
+    ) -> dict[str, Any]:
+        """The answer, a JSON object.  Raises MemoryProxyError.
+
+        ``path`` is below ``/memory/v1``, percent-encoded where it has to be.
+        """
+        url = f"{self._root}/memory/v1{path}"
+        query = httpx.QueryParams([*params, *self._tenant])
+        try:
+            response = self._client.request(
+                method, url, params=query, content=body, headers=self._headers
+            )
+        except httpx.TransportError as error:
+            reason = str(error) or type(error).__name__
+            sentence = f"No answer from {self._root}: {reason}."
+            raise MemoryProxyError(None, UNREACHABLE, sentence) from error
+        return _object_of(response)
+
+    def close(self) -> None:
+        if self._end:
+            self._end()
+
+
+def encoded(value: object) -> bytes:
+    """JSON; times, UUIDs, sets, dataclasses and pydantic models as what JSON has for them.
+
+    Raises TypeError for what has no JSON, ValueError for NaN, infinity and lone surrogates.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+    return text.encode()
+
+
+def _plain(value: object) -> object:
+    return msgspec.to_builtins(value, enc_hook=_dumped)
+
+
+def _dumped(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__name__} cannot be put into JSON")
+
+
+def _object_of(response: httpx.Response) -> dict[str, Any]:
+    try:
+        found = response.json()
+    except ValueError:
+        found = None
+    if response.is_success and isinstance(found, dict):
+        return found
+    raise _failure(response.status_code, found)
+
+
+def _failure(status: int, found: object) -> MemoryProxyError:
+    error = found.get("error") if isinstance(found, dict) else None
+    if isinstance(error, dict) and {"code", "message"} <= error.keys():
+        return MemoryProxyError(status, str(error["code"]), str(error["message"]))
+    sentence = f"What answered, with status {status}, is not the proxy's memory API."
+    return MemoryProxyError(status, NO_ANSWER_OF_OURS, sentence)

@@ -1,0 +1,281 @@
+"""What a model answers is read, and checked: operations, dates, likeness, whom it is about."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from proxy.learning.fact import USER
+from proxy.learning.fact_about import about, names, others
+from proxy.learning.fact_alike import alike, gist, in_other_words, speaks_of
+from proxy.learning.fact_dates import date_text, day, holds_from, holds_until
+from proxy.learning.fact_operations import MOST, OPS, SCHEMA, operations_in
+from proxy.learning.first_person import tells_of_user
+from proxy.learning.lesson import Said
+from proxy.learning.pasted import pasted
+from tests.support.learning import DAY, MAY, answer, operation
+
+ONE = operation(text="The user has a dog.", quote="my dog")
+MIDNIGHT = MAY - MAY % DAY
+
+
+# Operations
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        answer(ONE),
+        f"```json\n{answer(ONE)}\n```",
+        f"Sure! Here it is:\n{answer(ONE)}\nI hope that helps {{}}.",
+        f"<think>What about [this] or {{that: 1}}?</think>{answer(ONE)}",
+        json.dumps([ONE]),
+        json.dumps({"operations": [ONE, "x", {"op": "delete"}, {"text": "y"}, None]}),
+        json.dumps({"thoughts": ["a"], "operations": [ONE]}, indent=2),
+    ],
+)
+def test_operations_are_found_in_whatever_is_around_them(text: str) -> None:
+    found = operations_in(text)
+    assert found is not None
+    assert [(each.op, each.text, each.quote) for each in found] == [
+        ("add", "The user has a dog.", "my dog")
+    ]
+
+
+@pytest.mark.parametrize("text", ["[]", '{"operations": []}', "Nothing: []", "```\n[]\n```"])
+def test_nothing_to_note_is_an_answer(text: str) -> None:
+    assert operations_in(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "No.", "{", '{"operations": null}', '{"facts": []}', "[1, 2]", "[" * 5000]
+)
+def test_what_is_no_list_of_operations_is_no_answer(text: str) -> None:
+    assert operations_in(text) is None
+
+
+def test_fields_of_wrong_types_are_as_if_they_were_not_there() -> None:
+    wrong = operation(fact="2", text=7, about=None, message=True, quote=["x"], valid_from=2023)
+    (found,) = operations_in(answer(wrong)) or ()
+    assert (found.fact, found.text, found.about, found.message) == (2, "", "", 0)
+    assert (found.quote, found.valid_from) == ("", "")
+
+
+def test_an_answer_that_does_not_end_is_bounded() -> None:
+    assert len(operations_in(answer(*[ONE] * 1000)) or ()) == MOST
+
+
+def test_the_schema_is_strict() -> None:
+    text = json.dumps(SCHEMA)
+    assert '"additionalProperties": false' in text and all(op in text for op in OPS)
+
+
+# Dates
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("2023-05-07", "2023-05-07"),
+        ("2023-05", "2023-05-01"),
+        ("2023", "2023-01-01"),
+        (" 2023-5-7T10:00Z", "2023-05-07"),
+        ("1969-07-20", "1969-07-20"),
+    ],
+)
+def test_a_date_is_read(text: str, date: str) -> None:
+    time = day(text)
+    assert time is not None and date_text(time) == date
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "yesterday", "2023-02-30", "2023-13-01", "0001-01-01", "9999", "07/05/2023", "20235"],
+)
+def test_what_is_no_date_is_none(text: str) -> None:
+    assert day(text) is None
+
+
+@pytest.mark.parametrize(
+    ("claimed", "texts", "time"),
+    [
+        ("", "", MAY),
+        ("nonsense", "", MAY),
+        ("2023-05-08", "", MAY),
+        ("2023-05-07", "", MIDNIGHT - DAY),
+        ("2010", "", day("2010")),
+        ("2023-05-09", "", MIDNIGHT + DAY),
+        ("2024-01-01", "", MAY),
+        ("2024-01-01", "The user moves to Rome in 2024.", day("2024-01-01")),
+        ("2023-08-05", "moves to Rome on 5 August", day("2023-08-05")),
+        ("2023-08-05", "moves to Rome on 6 August", MAY),
+    ],
+)
+def test_a_time_to_come_is_believed_only_if_it_was_named(
+    claimed: str, texts: str, time: float
+) -> None:
+    assert holds_from(claimed, MAY, texts) == time
+
+
+@pytest.mark.parametrize(
+    ("claimed", "time"),
+    [
+        ("", None),
+        ("2023-05-12", MIDNIGHT + 5 * DAY),
+        ("2023-05-08", MIDNIGHT + DAY),
+        ("2023-05-01", None),
+    ],
+)
+def test_an_end_is_the_end_of_its_day(claimed: str, time: float | None) -> None:
+    assert holds_until(claimed, MAY, MAY) == time
+
+
+# Likeness
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("The user lives in Berlin.", "User lives in Berlin", True),
+        ("The user lives in Berlin.", "lived in BERLIN", True),
+        ("The user lives in Berlin.", "The user lives in Bern.", False),
+        ("The user has 2 cats.", "The user has 3 cats.", False),
+        ("The user likes football.", "The user does not like football.", False),
+        ("The user likes football.", "The user doesn't like football.", False),
+        ("Ann lives in Rome.", "Ann works in Rome.", False),
+        ("Has a dog called Rex.", "Has a cat called Rex.", False),
+        ("用户住在北京。", "用户住在北京", True),
+        ("用户住在北京。", "用户不住在北京。", False),
+        ("用户住在北京。", "用户住在上海。", False),
+        ("Der Nutzer wohnt in Köln.", "Nutzer wohnt in Köln", True),
+        ("Er mag Fisch.", "Er mag keinen Fisch.", False),
+        ("", "", False),
+    ],
+)
+def test_what_says_the_same_is_told_from_what_does_not(one: str, other: str, same: bool) -> None:
+    assert alike(gist(one), gist(other)) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "other"),
+    [
+        ("The user lives in Berlin.", "I live in Berlin.", False),
+        ("Lives in Berlin.", "I live in Berlin.", False),
+        ("Wohnt in Köln.", "Ich wohne in Köln.", False),
+        ("The user lives in Beijing.", "我住在北京。", True),
+        ("用户住在北京。", "我住在北京。", False),
+        ("用户喜欢Python。", "我喜欢用Python。", False),
+        ("The user lives with their dog in Köln.", "Ich wohne mit dem Hund in Köln.", True),
+        ("Likes Goethe.", "Ich mag Goethe und die Romantik.", False),
+        ("123", "Ich wohne da", False),
+    ],
+)
+def test_another_language_or_script_is_noticed(text: str, message: str, other: bool) -> None:
+    assert in_other_words(text, message, message) is other
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "shared"),
+    [
+        ("The user lives in Berlin.", "I live in Berlin", True),
+        ("The user is a painter.", "I love painting", True),
+        ("The user is rich.", "I live in Berlin", False),
+        ("用户住在北京", "我住在北京", True),
+        ("用户很有钱", "我住在北京", False),
+        ("", "anything", True),
+    ],
+)
+def test_a_text_has_something_of_its_message(text: str, message: str, shared: bool) -> None:
+    assert speaks_of(text, message) is shared
+
+
+# About whom
+
+
+@pytest.mark.parametrize(
+    ("claimed", "whom"),
+    [
+        ("user", USER),
+        ("User", USER),
+        ("The user", USER),
+        ("", USER),
+        ("用户", USER),
+        ('"Jack"', "Jack"),
+        ("Jack,\na friend", "Jack, a friend"),
+        ("x" * 300, "x" * 100),
+    ],
+)
+def test_whom_a_fact_is_about(claimed: str, whom: str) -> None:
+    assert about(claimed) == whom
+
+
+@pytest.mark.parametrize(
+    ("quote", "whom"),
+    [
+        ("My friend Jack dislikes football", "My friend Jack"),
+        ("and my older sister Anna moved to Rome", "my older sister Anna"),
+        ("our neighbour has a dog", "our neighbour"),
+        ("mein Bruder Tom mag keinen Fisch", "mein Bruder Tom"),
+        ("Mi hermana vive en Madrid", "Mi hermana"),
+        ("Mon ami Paul déteste le foot", "Mon ami Paul"),
+        ("我的朋友小王不喜欢足球", "我的朋友小王不喜欢"),
+        ("私の妹は東京に住んでいる", "私の妹"),
+        ("My wife and I live in Rome", None),
+        ("My brother gave me a bike", None),
+        ("I like my friend Jack", None),
+        ("My name is Kai", None),
+        ("My job is dull", None),
+        ("Jack dislikes football", None),
+    ],
+)
+def test_a_sentence_that_begins_with_somebody_else(quote: str, whom: str | None) -> None:
+    found = others(quote)
+    assert (found is None) is (whom is None)
+    assert not whom or whom.startswith(found or "\0")
+
+
+def test_a_text_names_whom_it_is_about() -> None:
+    assert names("Jack dislikes football.", "My friend Jack")
+    assert not names("The user dislikes football.", "My friend Jack")
+
+
+# Whether there was something to find
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I live in Berlin.",
+        "Hi! My dog is called Rex. What should he eat?",
+        "I’m a teacher",
+        "Ich wohne in Köln.",
+        "Me llamo Kai y vivo en Madrid.",
+        "J'habite à Lyon.",
+        "Lavoro come medico.",
+        "Moro em Lisboa.",
+        "Я живу в Москве.",
+        "我住在北京。",
+        "私の名前は健です。",
+        "저는 서울에 살고 있어요.",
+    ],
+)
+def test_a_clear_statement_is_noticed(text: str) -> None:
+    assert tells_of_user([Said("m", "e", 1, text, 0.0, pasted(text))])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is the capital of France?",
+        "Do I live in Berlin?",
+        "I have a question about Python.",
+        "Can you help me?",
+        "> I live in Berlin.",
+        "Fix this: my code is broken",
+        "法国的首都是哪里？",
+        "",
+    ],
+)
+def test_a_message_without_one_is_not_asked_about_twice(text: str) -> None:
+    assert not tells_of_user([Said("m", "e", 1, text, 0.0, pasted(text))])

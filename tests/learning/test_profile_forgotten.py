@@ -1,0 +1,347 @@
+"""A profile without what was learned from one session, as if that had never been read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from proxy.learning.profile import MOST_VERSIONS, Version
+from proxy.learning.profile_patch import Document, Operation, applied, differences, merging, same
+from proxy.learning.profile_replay import folded, replayed
+from proxy.learning.profile_schema import Schema
+from proxy.learning.source import Source
+from proxy.memory.items import PEOPLE
+from tests.support import studying
+from tests.support.learning import KAI, Classroom
+from tests.support.shelves import places
+from tests.support.studying import Study, adding, patched
+
+
+@pytest.fixture
+def study(room: Classroom) -> Study:
+    room.settings = studying.settings(profile={})
+    return Study(room)
+
+
+class Said(NamedTuple):
+    """What somebody tells in a session."""
+
+    session: str
+    kind: str
+    name: str
+    value: str
+
+
+SAYINGS = st.lists(
+    st.builds(
+        Said,
+        st.sampled_from(["s", "t", "u"]),
+        st.sampled_from(["is", "has no", "likes", "dislikes", "lives"]),
+        st.sampled_from(["name", "city", "job"]),
+        st.sampled_from(["a", "b", "c"]),
+    ),
+    max_size=12,
+)
+
+
+def patch_of(said: Said, document: Document) -> list[Operation]:
+    """What a careful model makes of it."""
+    home, likes = document.get("home", {}), document.get("likes", [])
+    if said.kind == "is":
+        op = "replace" if said.name in document else "add"
+        return [{"op": op, "path": f"/{said.name}", "value": said.value}]
+    if said.kind == "has no":
+        return [{"op": "remove", "path": f"/{said.name}"}] if said.name in document else []
+    if said.kind == "lives":
+        if "home" not in document:
+            return [{"op": "add", "path": "/home", "value": {said.name: said.value}}]
+        op = "replace" if said.name in home else "add"
+        return [{"op": op, "path": f"/home/{said.name}", "value": said.value}]
+    if said.kind == "likes":
+        if "likes" not in document:
+            return [{"op": "add", "path": "/likes", "value": [said.value]}]
+        return [{"op": "add", "path": "/likes/-", "value": said.value}]
+    known = said.value in likes
+    return [{"op": "remove", "path": f"/likes/{likes.index(said.value)}"}] if known else []
+
+
+def source(session: str, exchange: str = "e") -> Source:
+    return Source(session=session, message=f"{exchange}.0", exchange=exchange, at=1.0)
+
+
+def learned(sayings: Iterable[Said]) -> list[Version]:
+    """What says nothing new makes no version."""
+    versions: list[Version] = []
+    document: Document = {}
+    for number, said in enumerate(sayings, 1):
+        patch = patch_of(said, document)
+        now = applied(document, patch)
+        if now != document:
+            sources = (source(said.session),)
+            document = now
+            versions.append(
+                Version(version=number, document=now, patch=tuple(patch), sources=sources)
+            )
+    return versions
+
+
+def without(versions: Sequence[Version], session: str) -> list[Version]:
+    return replayed(versions, lambda each: each.within(session, None))
+
+
+def last(versions: Sequence[Version]) -> Document:
+    return versions[-1].document if versions else {}
+
+
+def follows(versions: Sequence[Version]) -> None:
+    """Each document is what its patch makes of the one before."""
+    document: Document = {}
+    for version in versions:
+        if version.before is None:
+            assert same(applied(document, version.patch), version.document)
+        document = version.document
+
+
+@given(SAYINGS)
+def test_what_is_left_is_as_if_the_session_had_never_been_read(sayings: list[Said]) -> None:
+    versions = learned(sayings)
+    left = without(versions, "s")
+    told = [sayings[version.version - 1] for version in versions]
+    found, expected = last(left), last(learned(said for said in told if said.session != "s"))
+    assert {k: v for k, v in found.items() if v != []} == {
+        k: v for k, v in expected.items() if v != []
+    }
+    follows(left)
+    assert all(each.session != "s" for version in left for each in version.sources)
+
+
+@given(SAYINGS, st.lists(st.integers(0, 11), max_size=3), st.integers(0, 3))
+def test_with_edits_rollbacks_and_folded_versions_nothing_of_the_session_is_left(
+    sayings: list[Said], rolled: list[int], folds: int
+) -> None:
+    marked = [
+        said._replace(value="S" + said.value) if said.session == "s" else said for said in sayings
+    ]
+    versions = learned(marked)
+    for place in rolled:
+        if place < len(versions):
+            versions = _with_rollback(versions, place)
+    for _ in range(min(folds, len(versions) - 1)):
+        versions = [folded(versions[0], versions[1]), *versions[2:]]
+    left = without(versions, "s")
+    assert b'"S' not in msgspec.json.encode(left)
+    assert all(each.session != "s" for version in left for each in version.sources)
+    follows(left)
+    assert without(left, "s") == left, "forgetting twice is forgetting once"
+
+
+def _with_rollback(versions: list[Version], place: int) -> list[Version]:
+    again, now = versions[place], versions[-1]
+    sources = (each for version in versions[: place + 1] for each in version.sources)
+    repeated = Version(
+        version=now.version + 1,
+        document=again.document,
+        patch=tuple(differences(now.document, again.document)),
+        origin="edited",
+        sources=tuple(dict.fromkeys(sources)),
+        rolled_back_to=again.version,
+    )
+    return [*versions, repeated]
+
+
+@given(SAYINGS)
+def test_forgetting_what_nobody_said_changes_nothing(sayings: list[Said]) -> None:
+    versions = learned(sayings)
+    assert without(versions, "nowhere") == versions
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param(
+            [{"op": "add", "path": "/name", "value": "Kai"}],
+            [{"op": "replace", "path": "/name", "value": "Kay"}],
+            {"name": "Kay"},
+            id="what-is-replaced-but-was-never-there-is-added",
+        ),
+        pytest.param(
+            [{"op": "add", "path": "/home", "value": {"city": "Bonn"}}],
+            [{"op": "add", "path": "/home/zip", "value": "53111"}],
+            {"home": {"zip": "53111"}},
+            id="what-holds-a-value-is-made-for-it",
+        ),
+        pytest.param(
+            [{"op": "add", "path": "/name", "value": "Kai"}],
+            [{"op": "remove", "path": "/name"}, {"op": "add", "path": "/age", "value": 3}],
+            {"age": 3},
+            id="the-rest-of-a-patch-stays",
+        ),
+        pytest.param(
+            [{"op": "add", "path": "/name", "value": "Kai"}],
+            [
+                {"op": "test", "path": "/name", "value": "Kai"},
+                {"op": "add", "path": "/known", "value": True},
+            ],
+            {},
+            id="a-test-that-fails-undoes-its-patch",
+        ),
+        pytest.param(
+            [{"op": "add", "path": "/name", "value": "Kai"}],
+            [{"op": "move", "from": "/name", "path": "/called"}],
+            {},
+            id="nothing-is-moved",
+        ),
+        pytest.param(
+            [{"op": "add", "path": "/a", "value": [{"n": 1}]}],
+            [{"op": "add", "path": "/a/0/m", "value": 2}],
+            {},
+            id="an-element-that-is-not-there-gets-nothing",
+        ),
+        pytest.param(
+            [{"op": "add", "path": "/a", "value": None}],
+            [{"op": "add", "path": "/b", "value": 1}, {"op": "copy", "from": "/a", "path": "/c"}],
+            {"b": 1},
+            id="nothing-is-copied",
+        ),
+    ],
+)
+def test_operations_mean_what_they_meant(
+    first: list[Operation], second: list[Operation], expected: Document
+) -> None:
+    document = applied({}, first)
+    versions = [
+        Version(version=1, document=document, patch=tuple(first), sources=(source("s"),)),
+        Version(
+            version=2,
+            document=applied(document, second),
+            patch=tuple(second),
+            sources=(source("t"),),
+        ),
+    ]
+    left = without(versions, "s")
+    assert last(left) == expected
+    follows(left)
+
+
+def test_an_index_follows_its_element() -> None:
+    three = [{"op": "add", "path": f"/likes/{n}", "value": v} for n, v in enumerate("abc")]
+    versions = [
+        Version(
+            version=1, document={"likes": []}, patch=({"op": "add", "path": "/likes", "value": []},)
+        ),
+        *(
+            Version(
+                version=n + 2,
+                document={"likes": list("abc"[: n + 1])},
+                patch=(operation,),
+                sources=(source("st u".replace(" ", "")[n]),),
+            )
+            for n, operation in enumerate(three)
+        ),
+        Version(
+            version=5,
+            document={"likes": ["a", "c"]},
+            patch=({"op": "remove", "path": "/likes/1"},),
+            sources=(source("u"),),
+        ),
+    ]
+    left = without(versions, "s")
+    assert last(left) == {"likes": ["c"]}
+    assert left[-1].patch == ({"op": "remove", "path": "/likes/0"},)
+
+
+def test_an_edit_stays_whatever_it_is_about() -> None:
+    versions = [
+        Version(
+            version=1,
+            document={"name": "Kai"},
+            patch=({"op": "add", "path": "/name", "value": "Kai"},),
+            sources=(source("s"),),
+        ),
+        Version(
+            version=2,
+            document={"name": "Kay"},
+            patch=({"op": "replace", "path": "/name", "value": "Kay"},),
+            origin="edited",
+        ),
+    ]
+    assert last(without(versions, "s")) == {"name": "Kay"}
+    base = folded(*versions)
+    assert last(without([base], "s")) == {"name": "Kay"}
+    assert last(without([replace(base, before={"name": (source("s"),)})], "s")) == {}
+
+
+# On the shelf
+
+
+async def test_forgetting_a_session_undoes_its_versions(study: Study) -> None:
+    await study.teach("I am Kai.", adding("/name", "Kai", "I am Kai"), session="s")
+    renamed = patched({"op": "replace", "path": "/name", "value": "Kay"}, quotes=["call me Kay"])
+    await study.teach("Please call me Kay.", renamed, session="t")
+    await study.teach("I live in Bonn.", adding("/city", "Bonn", "I live in Bonn"), session="t")
+    receipt = await study.forget("t", dry_run=True)
+    assert [(f.id, f.kind, f.action, f.text) for f in receipt] == [
+        ("profile_2", "profile", "rolled_back", 'replace /name: "Kay"'),
+        ("profile_3", "profile", "rolled_back", 'add /city: "Bonn"'),
+    ]
+    assert await study.document() == {"name": "Kay", "city": "Bonn"}
+    assert await study.forget("t") == receipt
+    assert await study.document() == {"name": "Kai"}
+    assert await study.forget("t") == []
+    held = await study.learned.profiles.current(KAI)
+    assert (held.profile.version, held.profile.last) == (1, 3), "no number is given twice"
+
+
+async def test_forgetting_one_exchange_leaves_the_others(study: Study) -> None:
+    first = await study.teach("I am Kai.", adding("/name", "Kai", "I am Kai"))
+    await study.teach("I live in Bonn.", adding("/city", "Bonn", "I live in Bonn"))
+    await study.forget("s", first)
+    assert await study.document() == {"city": "Bonn"}
+
+
+async def test_nothing_of_what_is_forgotten_is_left_on_the_shelf(study: Study) -> None:
+    await study.teach("I am Kai.", adding("/name", "Kai", "I am Kai"), session="t")
+    await study.teach("My pin is XYZZY.", adding("/pin", "XYZZY", "My pin is XYZZY"))
+    await study.learned.profiles.edit(
+        KAI, lambda document: merging(document, {"age": 34}), Schema()
+    )
+    await study.learned.profiles.roll_back(KAI, 2)
+    await study.forget("s")
+    found = await study.room.store.items(KAI, (PEOPLE, "kai"), None, 100)
+    assert found.items
+    assert all(b"XYZZY" not in bytes(item.value) for item in found.items)
+    assert await study.document() == {"name": "Kai"}
+
+
+async def test_a_profile_learned_from_one_session_alone_is_empty_without_it(study: Study) -> None:
+    await study.teach("I am Kai.", adding("/name", "Kai", "I am Kai"))
+    await study.forget("s")
+    held = await study.learned.profiles.current(KAI)
+    assert held.profile.document == {} and held.profile.version == 0
+    left = await places(study.room.store, KAI, (PEOPLE, "kai", "profiles"))
+    assert left == []
+
+
+async def test_who_was_forgotten_learns_anew_from_other_sessions(study: Study) -> None:
+    await study.teach("I am Kai.", adding("/name", "Kai", "I am Kai"))
+    await study.forget("s")
+    await study.teach("I am Kay.", adding("/name", "Kay", "I am Kay"), session="t")
+    assert await study.document() == {"name": "Kay"}
+
+
+async def test_more_versions_than_are_kept_are_forgotten_too(study: Study) -> None:
+    await study.teach("I am Kai.", adding("/name", "Kai", "I am Kai"))
+    await study.teach("I live in Bonn.", adding("/city", "Bonn", "I live in Bonn"), session="t")
+    for age in range(MOST_VERSIONS):
+        aging = partial(merging, merge={"age": age})
+        await study.learned.profiles.edit(KAI, aging, Schema())
+    assert await study.document() == {"name": "Kai", "city": "Bonn", "age": MOST_VERSIONS - 1}
+    await study.forget("s")
+    assert await study.document() == {"city": "Bonn", "age": MOST_VERSIONS - 1}

@@ -18,6 +18,7 @@ from proxy.background.runner import Runner
 from proxy.chat import jsontext
 from proxy.chat.tokens import Tokenizers
 from proxy.errors import RawHeaders
+from proxy.gateway.profile import window_of
 from proxy.gateway.tenancy import ANONYMOUS
 from proxy.memory.work import Due, Kind
 from proxy.settings import ProfileSettings, Settings, WriterSettings
@@ -117,5 +118,7 @@ def _jobs(
         return settings.profile(name or None)
 
     count = tokenizers.counter_for(None).count_text
-    summarizer = Summarizer(store, completer, profile_of, jsontext.decode, count, time.time)
+    summarizer = Summarizer(
+        store, completer, profile_of, window_of, jsontext.decode, count, time.time
+    )
     return {"summary": summarizer}

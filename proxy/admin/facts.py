@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from proxy.admin import asking
 from proxy.admin.asking import invalid
 from proxy.admin.imports import NO_TIME, UNREADABLE
-from proxy.admin.objects import Object, source_object
+from proxy.admin.objects import Object, found_object, source_object
 from proxy.learning.fact import (
     MOST_ABOUT,
     MOST_CHARACTERS,
@@ -22,6 +22,7 @@ from proxy.learning.fact import (
     dated,
     new_id,
     one_line,
+    parted,
 )
 from proxy.recall.found import Found
 from proxy.settings.written import FactsSettings
@@ -90,8 +91,8 @@ def fact_object(
     }
 
 
-def said_object(found: Found, of: Object) -> Object:
-    """A passage or a standing wish as a memory like all others; ``of`` is what recall says."""
+def said_object(found: Found) -> Object:
+    """A passage or a standing wish as a memory like all others."""
     source = {
         "session_id": found.session,
         "message_id": found.message,
@@ -99,7 +100,7 @@ def said_object(found: Found, of: Object) -> Object:
         "created_at": found.created_at,
     }
     return {
-        **of,
+        **found_object(found),
         "about": USER,
         "state": "current",
         "sources": [source],
@@ -149,7 +150,7 @@ def changed_fact(fact: Fact, fields: Fields, when: Lately) -> Fact:
     )
     state = _state(fields)
     if state is not None and state != fact.state:
-        fact = replace(fact, state=state, superseded_by=None, superseded_in=None)
+        fact = parted(fact, state)
     return dated(fact, when.settings)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -11,17 +13,18 @@ from starlette.requests import Request
 
 from proxy.admin import asking
 from proxy.admin.asking import invalid
-from proxy.admin.episodes import episode_object
-from proxy.admin.facts import fact_object, said_object
-from proxy.admin.objects import Object, found_object
-from proxy.admin.parts import AdminParts
-from proxy.learning.fact import DAY
+from proxy.admin.episodes import episode_object, is_episode
+from proxy.admin.facts import KIND, fact_object, is_fact, said_object, state_of
+from proxy.admin.objects import Object
+from proxy.learning.episode_shelf import EpisodeShelf
+from proxy.learning.fact import DAY, Filed
+from proxy.learning.fact_book import FactBook
 from proxy.memory.items import Item, Shelf
-from proxy.recall.found import Found
 from proxy.recall.index import Owner
+from proxy.recall.remembrance import Remembrance
 
 WISHES = ("instruction", "preference")
-KINDS = ("fact", *WISHES, "episode")
+KINDS = (KIND, *WISHES, "episode")
 STATES = ("current", "expired", "superseded", "quarantined")
 MOST_DAYS = 100_000
 PAGE = 100
@@ -61,90 +64,96 @@ def _words(
     return words
 
 
+class Entry(NamedTuple):
+    """A memory at its place in the list, made into an object only if it is on the page."""
+
+    key: Key
+    made: Callable[[], Object]
+
+
 @dataclass(frozen=True, slots=True)
 class Memories:
     """What is remembered of people, as objects.  All methods raise StoreError."""
 
-    parts: AdminParts
+    book: FactBook
+    episodes: EpisodeShelf
+    remembrance: Remembrance
+    count: Callable[[str], int]
 
     async def page(
-        self, owner: Owner, wanted: Listing, after: str | None, limit: int, now: float
+        self, owner: Owner, wanted: Listing, after: Key | None, limit: int
     ) -> tuple[list[Object], str | None]:
-        """The memories behind a cursor, and the cursor of the next page.
+        """The memories behind a place, and the cursor of the next page."""
+        found = [*await self._facts(owner, wanted)]
+        if "current" in wanted.states and wanted.stale is None:
+            found += await self._wishes(owner, wanted)
+            found += await self._episodes(owner, wanted)
+        found = [entry for entry in found if after is None or entry.key > after]
+        found.sort(key=attrgetter("key"))
+        cursor = _cursor(found[limit - 1].key) if len(found) > limit else None
+        return [entry.made() for entry in found[:limit]], cursor
 
-        Raises ValueError for a cursor that is none.
-        """
-        begin = msgspec.json.decode(after, type=Key) if after is not None else None
-        found = [
-            (key, each)
-            for key, each in await self._all(owner, wanted, now)
-            if begin is None or key > begin
+    async def _facts(self, owner: Owner, wanted: Listing) -> list[Entry]:
+        if KIND not in wanted.kinds:
+            return []
+        now = self.book.clock()
+        before = now - wanted.stale if wanted.stale is not None else now
+        kept = (await self.book.load(shelf_of(owner))).filed.values()
+        return [
+            Entry((0, -filed.created_at, 0, filed.fact.id), partial(self.fact, filed))
+            for filed in kept
+            if state_of(filed.fact, now) in wanted.states
+            and (wanted.stale is None or filed.fact.last_confirmed <= before)
         ]
-        found.sort(key=lambda pair: pair[0])
-        page = found[:limit]
-        more = page and len(found) > limit
-        return [each for _, each in page], _cursor(page[-1][0]) if more else None
 
-    async def _all(self, owner: Owner, wanted: Listing, now: float) -> list[tuple[Key, Object]]:
-        found: list[tuple[Key, Object]] = []
-        if "fact" in wanted.kinds:
-            found += [(_key(0, each), each) for each in await self._facts(owner, wanted, now)]
-        if "current" not in wanted.states or wanted.stale is not None:
-            return found
-        if not set(WISHES).isdisjoint(wanted.kinds):
-            for wish in await self.wishes(owner):
-                if wish.kind in wanted.kinds:
-                    key = (1, -wish.created_at, -wish.seq, f"{wish.session}:{wish.place:06}")
-                    found.append((key, said_object(wish, found_object(wish))))
-        if "episode" in wanted.kinds:
-            episodes = await self._episodes(shelf_of(owner))
-            found += [(_key(2, each), each) for each in map(episode_object, episodes)]
-        return found
+    async def _wishes(self, owner: Owner, wanted: Listing) -> list[Entry]:
+        if set(WISHES).isdisjoint(wanted.kinds):
+            return []
+        return [
+            Entry((1, -wish.created_at, -wish.seq, wish.id), partial(said_object, wish))
+            for wish in await self.remembrance.wishes(owner)
+            if wish.kind in wanted.kinds
+        ]
 
-    async def wishes(self, owner: Owner) -> tuple[Found, ...]:
-        """The standing wishes in force, newest first."""
-        return await self.parts.remembrance.wishes(owner)
-
-    async def _facts(self, owner: Owner, wanted: Listing, now: float) -> Iterator[Object]:
-        kept = await self.parts.facts.load(shelf_of(owner))
-        count = self.parts.count_text
-        return (
-            each
-            for each in (fact_object(filed, now, count) for filed in kept.filed.values())
-            if each["state"] in wanted.states
-            and (wanted.stale is None or _before(each["last_confirmed"], now - wanted.stale))
-        )
-
-    async def _episodes(self, shelf: Shelf) -> list[Item]:
+    async def _episodes(self, owner: Owner, wanted: Listing) -> list[Entry]:
         found: list[Item] = []
-        after = None
-        while True:
-            page = await self.parts.learned.episodes.episodes(shelf, after, PAGE)
+        after, more = None, "episode" in wanted.kinds
+        while more:
+            page = await self.episodes.episodes(shelf_of(owner), after, PAGE)
             found += page.items
-            if (after := page.after) is None:
-                return found
+            after, more = page.after, page.after is not None
+        return [
+            Entry((2, -item.created_at, 0, item.key), partial(episode_object, item))
+            for item in found
+        ]
+
+    async def one(self, owner: Owner, memory: str) -> Object | None:
+        """A memory by its id, whatever its state."""
+        shelf = shelf_of(owner)
+        if is_fact(memory):
+            filed = await self.book.find(shelf, memory)
+            return self.fact(filed) if filed else None
+        if is_episode(memory):
+            item = await self.episodes.episode(shelf, memory)
+            return episode_object(item) if item else None
+        wishes = await self.remembrance.wishes(owner)
+        return next((said_object(wish) for wish in wishes if wish.id == memory), None)
+
+    def fact(self, filed: Filed, score: float = 0.0) -> Object:
+        return fact_object(filed, self.book.clock(), self.count, score)
 
 
 def shelf_of(owner: Owner) -> Shelf:
     return Shelf(owner.tenant, owner.user or "")
 
 
-def opened(request: Request) -> str | None:
+def after_in(request: Request) -> Key | None:
     """``?after=``.  Raises ProxyError 400."""
     sealed = request.query_params.get("after")
     try:
-        return asking.opened(sealed) if sealed is not None else None
+        return msgspec.json.decode(asking.opened(sealed), type=Key) if sealed is not None else None
     except ValueError:
         raise asking.unknown_cursor() from None
-
-
-def _before(time: object, end: float) -> bool:
-    return isinstance(time, float) and time <= end
-
-
-def _key(rank: int, each: Object) -> Key:
-    created = each["created_at"]
-    return (rank, -created if isinstance(created, float) else 0.0, 0, str(each["id"]))
 
 
 def _cursor(key: Key) -> str:

@@ -10,6 +10,7 @@ from proxy.admin.access import Access
 from proxy.admin.context import Context
 from proxy.admin.endpoint import Endpoint, Handler
 from proxy.admin.feedback import FeedbackOnMessages
+from proxy.admin.forgetting import Forget
 from proxy.admin.health import Health
 from proxy.admin.instructions import ApplicationInstructions
 from proxy.admin.items import StoredItems
@@ -78,9 +79,10 @@ def _memory(parts: AdminParts) -> Table:
         f"{SESSION}/summaries": {"GET": summaries.listing},
         f"{SESSION}/summary/rebuild": {"POST": summaries.rebuild},
         EXCHANGE: {"GET": sessions.exchange},
-        MEMORIES: {"GET": users.listing},
+        f"{SESSION}/forget": {"POST": Forget(parts, access).forget},
+        MEMORIES: {"GET": users.listing, "POST": users.create},
         f"{MEMORIES}/search": {"POST": users.search},
-        MEMORY: {"GET": users.get, "DELETE": users.delete},
+        MEMORY: {"GET": users.get, "PATCH": users.change, "DELETE": users.delete},
         ITEMS: {"PUT": items.put, "GET": items.get, "DELETE": items.delete},
         f"{ITEMS}/search": {"POST": items.search},
         NAMESPACES: {"POST": items.namespaces},

@@ -1,23 +1,33 @@
-"""What is remembered of a person: searched, and their standing wishes seen and removed."""
+"""What is remembered of a person: listed, added, looked at, changed, removed, searched."""
 
 from __future__ import annotations
 
-import msgspec
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from proxy.admin import asking
 from proxy.admin.access import Access
 from proxy.admin.asking import invalid
+from proxy.admin.episodes import is_episode
+from proxy.admin.facts import Fields, Lately, changed_fact, is_fact, new_fact
 from proxy.admin.imports import fields_of
-from proxy.admin.objects import found_object, listed, reply
+from proxy.admin.memories import Memories, after_in, listing_in, shelf_of
+from proxy.admin.memory_search import MemorySearch, wanted_in
+from proxy.admin.objects import listed, reply
 from proxy.admin.parts import AdminParts
-from proxy.errors import ProxyError
+from proxy.errors import ProxyError, memory_unavailable
+from proxy.learning.fact import Fact, new_id, parted
+from proxy.learning.fact_book import FactBook, Facts
+from proxy.learning.fact_rules import entered
+from proxy.learning.forgetting import Busy
+from proxy.memory.items import Shelf
 from proxy.recall.index import Owner
 
-MOST_FOUND = 50
-DEFAULT_FOUND = 10
-KINDS = ("passage", "instruction", "preference")
+T = TypeVar("T")
 
 
 class Users:
@@ -25,65 +35,109 @@ class Users:
 
     def __init__(self, parts: AdminParts, access: Access) -> None:
         self._parts, self._recall, self._access = parts, parts.remembrance, access
+        self._book = FactBook(parts.shelves, parts.count_text, time.time)
+        self._episodes = parts.learned.episodes
+        self._memories = Memories(self._book, self._episodes, self._recall, parts.count_text)
+        self._searched = MemorySearch(self._memories, self._recall)
 
     async def listing(self, request: Request) -> Response:
-        """The standing wishes in force, newest first."""
-        wishes = await self._recall.wishes(self._owner(request))
-        return reply(listed([found_object(wish) for wish in wishes]))
+        """Facts, then standing wishes, then episodes, each newest first; see ``listing_in``."""
+        owner, wanted = self._owner(request), listing_in(request)
+        limit, after = asking.limit(request), after_in(request)
+        return reply(listed(*await self._memories.page(owner, wanted, after, limit)))
+
+    async def create(self, request: Request) -> Response:
+        """Add a fact."""
+        owner, fields = self._owner(request), await self._fields(request)
+        fact = new_fact(fields, self._lately())
+
+        def add(facts: Facts) -> None:
+            facts[fact.id] = fact
+            settings, now = self._lately()
+            facts.update(entered(facts, (), settings, new_id, now))
+
+        await self._change(shelf_of(owner), add)
+        return reply(await self._memories.one(owner, fact.id), 201)
 
     async def get(self, request: Request) -> Response:
-        wanted = asking.memory_id(request)
-        for wish in await self._recall.wishes(self._owner(request)):
-            if wish.id == wanted:
-                return reply(found_object(wish))
-        raise memory_not_found()
+        found = await self._memories.one(self._owner(request), asking.memory_id(request))
+        if found is None:
+            raise memory_not_found()
+        return reply(found)
+
+    async def change(self, request: Request) -> Response:
+        """Correct a fact, or release it from quarantine."""
+        owner, wanted = self._owner(request), asking.memory_id(request)
+        fields = await self._fields(request)
+        if not is_fact(wanted) and await self._memories.one(owner, wanted) is not None:
+            raise invalid("Only facts can be changed; delete this, or say something else.")
+
+        def change(facts: Facts) -> None:
+            facts[wanted] = changed_fact(_there(facts, wanted), fields, self._lately())
+
+        await self._change(shelf_of(owner), change)
+        return reply(await self._memories.one(owner, wanted))
 
     async def delete(self, request: Request) -> Response:
-        """Never pin this wish again.  The message that it was said in stays."""
+        """Remove a fact or an episode, or never pin a wish again.  What was said stays."""
         owner, wanted = self._owner(request), asking.memory_id(request)
-        if all(wish.id != wanted for wish in await self._recall.wishes(owner)):
-            raise memory_not_found()
-        await self._recall.dismiss(owner, wanted)
+        if is_fact(wanted):
+            await self._change(shelf_of(owner), lambda facts: _remove(facts, wanted))
+        elif is_episode(wanted):
+            await self._drop_episode(shelf_of(owner), wanted)
+        else:
+            await self._dismiss(owner, wanted)
         return reply({"object": "memory.deleted", "id": wanted, "deleted": True})
 
     async def search(self, request: Request) -> Response:
-        """What recall would find for a question, best first."""
+        """What recall would find for a question, and facts that share its words, best first."""
         owner = self._owner(request)
+        wanted = wanted_in(await self._fields(request), self._parts.decode)
+        return reply(listed(await self._searched.find(owner, wanted)))
+
+    async def _change(self, shelf: Shelf, make: Callable[[Facts], T]) -> T:
+        try:
+            return await self._book.change(shelf, make)
+        except Busy:
+            raise memory_unavailable() from None
+
+    async def _drop_episode(self, shelf: Shelf, wanted: str) -> None:
+        try:
+            there = await self._episodes.drop(shelf, wanted)
+        except Busy:
+            raise memory_unavailable() from None
+        if not there:
+            raise memory_not_found()
+
+    async def _dismiss(self, owner: Owner, wanted: str) -> None:
+        if all(wish.id != wanted for wish in await self._recall.wishes(owner)):
+            raise memory_not_found()
+        await self._recall.dismiss(owner, wanted)
+
+    async def _fields(self, request: Request) -> Fields:
         body = await asking.body_of(request, self._parts.settings.server)
-        fields = fields_of(self._parts.fields, body)
-        query = asking.text_field(fields, "query")
-        if not query:
-            raise invalid("query must be a text that says what to look for.", "query")
-        kinds = _kinds(fields)
-        found = [x for x in await self._recall.search(owner, query) if x.kind in kinds]
-        return reply(listed([found_object(one) for one in found[: _limit(fields)]]))
+        return fields_of(self._parts.fields, body)
 
     def _owner(self, request: Request) -> Owner:
         return Owner(self._access.tenant(request), user=asking.user_in_path(request))
 
-
-def _limit(fields: dict[str, bytes]) -> int:
-    try:
-        limit = msgspec.json.decode(fields.get("limit", b"null"), type=int | None)
-    except msgspec.DecodeError:
-        limit = 0
-    if limit is None:
-        return DEFAULT_FOUND
-    if not 1 <= limit <= MOST_FOUND:
-        raise invalid(f"limit must be a whole number from 1 to {MOST_FOUND}.", "limit")
-    return limit
+    def _lately(self) -> Lately:
+        return Lately(self._parts.settings.memory.facts, time.time())
 
 
-def _kinds(fields: dict[str, bytes]) -> frozenset[str]:
-    try:
-        kinds = msgspec.json.decode(fields.get("kinds", b"null"), type=list[str] | None)
-    except msgspec.DecodeError:
-        kinds = [""]
-    if kinds is None:
-        return frozenset(KINDS)
-    if not set(kinds) <= set(KINDS):
-        raise invalid(f"kinds must be a list of: {', '.join(KINDS)}.", "kinds")
-    return frozenset(kinds)
+def _there(facts: Facts, wanted: str) -> Fact:
+    if wanted not in facts:
+        raise memory_not_found()
+    return facts[wanted]
+
+
+def _remove(facts: Facts, wanted: str) -> None:
+    """What it took the place of is not true again because of that; but it has no successor."""
+    _there(facts, wanted)
+    del facts[wanted]
+    for fact in list(facts.values()):
+        if fact.superseded_by == wanted:
+            facts[fact.id] = parted(fact, fact.state)
 
 
 def memory_not_found() -> ProxyError:

@@ -124,7 +124,7 @@ class MemoryProxyStore(BaseStore):
         """What a list has from ``offset`` on, part by part."""
         found: list[Any] = []
         while len(found) < limit:
-            part = {"offset": offset, "limit": min(limit - len(found), PAGE)}
+            part = {"offset": offset + len(found), "limit": min(limit - len(found), PAGE)}
             answer = self._api.ask("POST", path, body=encoded({**asked, **part}))
             found += answer["data"]
             if not answer["has_more"]:

@@ -107,6 +107,11 @@ def superseded(old: Fact, new: Fact, source: Source) -> Fact:
     return replace(old, state="superseded", superseded_by=new.id, superseded_in=source)
 
 
+def parted(fact: Fact, state: State) -> Fact:
+    """The fact in a state that no other fact is the reason of."""
+    return replace(fact, state=state, superseded_by=None, superseded_in=None)
+
+
 def dated(fact: Fact, settings: FactsSettings) -> Fact:
     """The fact with the time at which it expires, which moves with each confirmation."""
     ends = [fact.until] if fact.until is not None else []

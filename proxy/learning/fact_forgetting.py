@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from proxy.learning.fact import FACTS, Fact
+from proxy.learning.fact import FACTS, Fact, parted
 from proxy.learning.fact_book import FactBook, Facts
 from proxy.learning.forgetting import Action, Forgotten
 from proxy.learning.source import Source
@@ -58,7 +58,7 @@ def _less(fact: Fact, gone: From) -> Fact | None:
     if not sources and not fact.edited:
         return None
     fact = replace(fact, sources=sources, inherited=inherited)
-    if not sources:
+    if fact.edited:  # confirmed by a person, whoever said it before
         return fact
     times = [source.at for source in sources]
     said_then = any(source.at == fact.valid_from for source in removed)
@@ -90,7 +90,7 @@ def _reinstated(fact: Fact, before: Facts, kept: Facts, gone: From) -> Fact:
     if last is fact and said_so == fact.superseded_in:
         return fact
     if heir is None or said_so is None:
-        return replace(fact, state="current", superseded_by=None, superseded_in=None)
+        return parted(fact, "current")
     return replace(fact, superseded_by=heir.id, superseded_in=said_so)
 
 

@@ -19,6 +19,9 @@ from proxy.settings import ProfileSettings
 READ = "learned"
 """Namespace of the marks that say how far a feature has read a session."""
 
+FEATURES = ("facts", "profile", "episodes")
+"""All that read sessions."""
+
 NEWEST = Ask(profile=".", max_messages=0)
 """No profile is called so, and no window begins anywhere for it: the log is the newest turn."""
 

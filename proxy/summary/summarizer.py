@@ -17,6 +17,7 @@ from proxy.background.completion import Completer, CompletionError, Refused
 from proxy.memory.model import Ask, SessionKey, Snapshot
 from proxy.memory.store import Memory, Summaries
 from proxy.memory.summary import Summary
+from proxy.memory.window import Window
 from proxy.memory.work import Work
 from proxy.settings import ProfileSettings
 from proxy.settings.written import SummarySettings
@@ -27,6 +28,7 @@ from proxy.summary.waiting import (
     Turn,
     covered_by,
     is_due,
+    moved_on,
     reach,
     up_to,
     waiting_turns,
@@ -68,9 +70,9 @@ class _Sight:
 class Summarizer:
     """See :class:`proxy.background.job.Job`; the kind is "summary".
 
-    ``profile_of`` gives a profile by its name, "" the default one.  ``decode`` gives the value of a
-    message's JSON, ``count`` the tokens of a text; both are called on other threads too.  ``clock``
-    gives Unix seconds.
+    ``profile_of`` gives a profile by its name, "" the default one, ``window_of`` its window.
+    ``decode`` gives the value of a message's JSON, ``count`` the tokens of a text; both are called
+    on other threads too.  ``clock`` gives Unix seconds.
     """
 
     def __init__(
@@ -78,11 +80,13 @@ class Summarizer:
         store: Sessions,
         completer: Completer,
         profile_of: Callable[[str], ProfileSettings | None],
+        window_of: Callable[[ProfileSettings], Window],
         decode: Decode,
         count: Count,
         clock: Callable[[], float],
     ) -> None:
         self._store, self._writer, self._profile_of = store, Writer(completer, count), profile_of
+        self._window_of = window_of
         self._decode, self._count, self._clock = decode, count, clock
         self._given_up = GivenUp()
 
@@ -90,22 +94,23 @@ class Summarizer:
         return f"<Summarizer {self._given_up!r}>"
 
     def ready(self, work: Work) -> bool:
-        settings = self._settings(work)
-        return settings is None or self._writer.ready(Commission(work.tenant, settings))
+        profile = self._profile(work)
+        return profile is None or self._writer.ready(Commission(work.tenant, profile.summary))
 
     async def run(self, work: Work) -> float | None:
         """See Job.
 
         Turns of which nothing comes leave the session stalled, and are tried again with the next.
         """
-        settings = self._settings(work)
-        if settings is None:
+        profile = self._profile(work)
+        if profile is None:
             return None
+        settings, window = profile.summary, self._window_of(profile)
         key = SessionKey(work.tenant, work.session)
         ask = Ask(profile=work.profile, whole=True, max_messages=0)  # no bodies but the window's
         conflicts = goal = 0
         while conflicts < CONFLICTS:
-            snapshot = await self._store.load(key, ask)
+            snapshot = moved_on(await self._store.load(key, ask), window)
             waiting = waiting_turns(snapshot, settings)
             when = self._when(snapshot, waiting, settings)
             if when is not None and when <= self._clock():
@@ -119,10 +124,10 @@ class Summarizer:
             conflicts += step == "conflict"
         return self._clock() + SOON
 
-    def _settings(self, work: Work) -> SummarySettings | None:
+    def _profile(self, work: Work) -> ProfileSettings | None:
         """None where nothing is to be summarised any more."""
         profile = self._profile_of(work.profile)
-        return profile.summary if profile is not None and profile.summary.enabled else None
+        return profile if profile is not None and profile.summary.enabled else None
 
     def _when(
         self, snapshot: Snapshot, waiting: Sequence[Turn], settings: SummarySettings

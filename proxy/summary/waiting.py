@@ -6,6 +6,7 @@ come next, in the order in which they came, for a summary says only up to which 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from proxy.memory.log import open_calls
 from proxy.memory.model import BEGINNING, Entry, Position, Snapshot
 from proxy.memory.summary import Summary
+from proxy.memory.window import Window, advance
 from proxy.settings.written import SummarySettings
 
 NOTHING = Summary(text="", version=0)
@@ -35,6 +37,16 @@ class Turn:
     @property
     def tokens(self) -> int:
         return sum(entry.card.tokens for entry in self.entries)
+
+
+def moved_on(snapshot: Snapshot, window: Window) -> Snapshot:
+    """The session as its next request will find it: with what its window evicts then evicted.
+
+    So the summary can be there before it is needed.
+    """
+    room = window.beside(snapshot.system_tokens)
+    start = advance(snapshot.log, snapshot.start or BEGINNING, room)
+    return dataclasses.replace(snapshot, start=start)
 
 
 def waiting_turns(snapshot: Snapshot, settings: SummarySettings) -> list[Turn]:
@@ -104,8 +116,7 @@ def _bound(snapshot: Snapshot, settings: SummarySettings) -> int:
     unanswered = {entry.position.turn for entry in open_calls(snapshot.log).values()}
     if settings.mode == "summary":
         return _unfinished(snapshot.log, unanswered)
-    newest = snapshot.end.turn
-    start = (snapshot.start or BEGINNING).turn
+    newest, start = snapshot.end.turn, (snapshot.start or BEGINNING).turn
     return min(start, newest) if newest in unanswered else start
 
 

@@ -116,7 +116,7 @@ async def test_search_for_what_nobody_said_finds_nothing(
         (b'{"query": "boat", "limit": 1.5}', "limit"),
         (b'{"query": "boat", "limit": true}', "limit"),
         (b'{"query": "boat", "kinds": "passage"}', "kinds"),
-        (b'{"query": "boat", "kinds": ["passage", "fact"]}', "kinds"),
+        (b'{"query": "boat", "kinds": ["passage", "wish"]}', "kinds"),
         (b'{"query": "boat", "kinds": [1]}', "kinds"),
     ],
 )

@@ -16,6 +16,7 @@ from proxy.chat import jsontext
 from proxy.memory.model import Ask, Commit, Entry, SessionKey, Snapshot, WindowMove
 from proxy.memory.store import Store
 from proxy.memory.summary import Summary
+from proxy.memory.window import Window
 from proxy.memory.work import Work
 from proxy.settings import ProfileSettings
 from proxy.summary.summarizer import Summarizer
@@ -48,6 +49,11 @@ def new_lines(assignment: Assignment) -> str:
 def profile(**summary: Any) -> ProfileSettings:
     known = {"enabled": True, "max_tokens": 100_000, "prompt": TEMPLATE, "model": "small"}
     return ProfileSettings.model_validate({"summary": known | summary})
+
+
+def never_full(profile: ProfileSettings) -> Window:
+    """A window that evicts nothing by itself: what it has evicted, commits say."""
+    return Window()
 
 
 class Narrator:
@@ -99,7 +105,9 @@ class Workshop:
         """One more, as in another process."""
         decode = jsontext.decode
         chosen = store or self.store
-        return Summarizer(chosen, self.narrator, self.profiles.get, decode, words, self.clock)
+        return Summarizer(
+            chosen, self.narrator, self.profiles.get, never_full, decode, words, self.clock
+        )
 
     @property
     def work(self) -> Work:

@@ -83,7 +83,7 @@ class Events:
     def _end_of_crlf(self, chunk: bytes, found: list[Bytes | StreamEvent]) -> int:
         """Where in the chunk the next line begins: an LF may belong to the CR before it."""
         begins = chunk[:1] == b"\n" and self._after_cr
-        self._after_cr = chunk[-1:] == b"\r"
+        self._after_cr = chunk[-1:] == b"\r" or (self._after_cr and not chunk)
         if not begins:
             return 0
         if self._raw:

@@ -45,6 +45,11 @@ def test_every_cut_gives_the_payloads_of_the_standard_and_all_bytes(
     assert [one.payload for one in found if isinstance(one, StreamEvent)] == reference(raw)
 
 
+def test_an_empty_piece_between_cr_and_lf_changes_nothing() -> None:
+    found = fed([b"data: a\r", b"", b"\ndata: b\r\n", b"\r\n"])
+    assert found == [StreamEvent(b"data: a\r\ndata: b\r\n\r\n", b"a\nb")]
+
+
 @pytest.mark.parametrize("newline", [b"\n", b"\r", b"\r\n"])
 @pytest.mark.parametrize("spoken", SPOKEN.values(), ids=SPOKEN)
 def test_an_event_is_there_with_its_last_byte(spoken: object, newline: bytes) -> None:

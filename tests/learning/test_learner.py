@@ -277,6 +277,18 @@ async def test_what_is_switched_off_needs_no_credential(room: Classroom) -> None
 # At the same time
 
 
+class Together(Extractor):
+    """Answers once two have asked."""
+
+    def __init__(self, model: Extractor) -> None:
+        super().__init__(model.rules)
+        self._both = asyncio.Barrier(2)
+
+    async def complete(self, assignment: Assignment) -> Completed:
+        await self._both.wait()
+        return await super().complete(assignment)
+
+
 class Slow(Extractor):
     """Answers when it is let go."""
 
@@ -291,28 +303,22 @@ class Slow(Extractor):
 
 
 async def test_two_learners_of_one_session_learn_it_once(room: Classroom) -> None:
-    room.model = slow = Slow(room.model)
+    room.model = Together(room.model)
     await room.say("I live in Berlin.", "I have read it.")
-    both = [asyncio.create_task(room.learn()) for _ in range(2)]
-    await slow.asked_for.wait()
-    slow.go.set()
-    await asyncio.gather(*both)
+    await asyncio.gather(room.learn(), room.learn())
     (fact,) = await room.facts()
     assert len(fact.sources) == 1
     await room.learn()
-    assert len(slow.asked) == 2
+    assert len(room.model.asked) == 2
 
 
 async def test_learners_of_two_sessions_do_not_lose_each_others_facts(room: Classroom) -> None:
-    room.model = slow = Slow(room.model)
+    room.model = Together(room.model)
     await room.say("I live in Berlin.")
     await room.say("I live in Paris.", session="z")
-    both = [asyncio.create_task(room.learn(session)) for session in ("s", "z")]
-    await slow.asked_for.wait()
-    slow.go.set()
-    await asyncio.gather(*both)
+    await asyncio.gather(room.learn("s"), room.learn("z"))
     assert sorted(await room.current()) == ["The user lives in Berlin.", "The user lives in Paris."]
-    assert len(slow.asked) == 2  # what others have changed is no reason to ask again
+    assert len(room.model.asked) == 2  # what others have changed is no reason to ask again
 
 
 async def test_a_process_that_ends_between_request_and_write_leaves_nothing_half(

@@ -9,8 +9,9 @@ import pytest
 
 from proxy.memory.model import Entry, Position, Snapshot
 from proxy.memory.summary import Summary
+from proxy.memory.window import Window
 from proxy.settings.written import SummarySettings
-from proxy.summary.waiting import is_due, reach, up_to, waiting_turns, within
+from proxy.summary.waiting import is_due, moved_on, reach, up_to, waiting_turns, within
 from tests.support.commits import card
 
 BUFFER, ROLLING = SummarySettings(), SummarySettings(mode="summary")
@@ -64,6 +65,18 @@ def test_an_unanswered_call_holds_back_the_newest_turn_alone() -> None:
     waits = session(*turn(1, calls=("c",)), *turn(3, calls=("d",)), start=9)
     assert waiting(waits) == [[1, 2]]
     assert waiting(waits, ROLLING) == []
+
+
+def test_what_the_next_request_will_evict_waits_already() -> None:
+    full = session(*THREE)
+    assert waiting(moved_on(full, Window(max_messages=6))) == []
+    assert waiting(moved_on(full, Window(max_messages=5))) == [[1, 2]]
+    assert waiting(moved_on(full, Window(max_messages=0))) == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_a_turn_that_still_goes_on_does_not_wait_though_the_window_is_full() -> None:
+    full = session(*turn(1), *turn(3, calls=("c",)))
+    assert waiting(moved_on(full, Window(max_messages=0))) == [[1, 2]]
 
 
 def test_what_is_covered_does_not_wait() -> None:

@@ -1,0 +1,128 @@
+"""What people say of answers, and what it sets going."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proxy.learning.feedback import Feedback, feedback_place
+from proxy.learning.feedback_desk import NoMessage
+from proxy.memory.items import Shelf, is_reserved
+from proxy.memory.model import Session, SessionKey, message_id
+from proxy.memory.work import Work
+from tests.support import studying
+from tests.support.learning import KAI, Classroom
+from tests.support.studying import TENANT, Study
+
+KEY = SessionKey("t", "s")
+
+
+@pytest.fixture
+def study(room: Classroom) -> Study:
+    room.settings = studying.settings(instructions={"after_feedback": 2, "application": "shop"})
+    return Study(room)
+
+
+async def session(study: Study) -> Session:
+    found = await study.room.store.session(KEY)
+    assert found is not None
+    return found
+
+
+async def given(study: Study, exchange: str) -> Feedback | None:
+    desk, answer = study.learned.feedback, message_id(exchange, 1)
+    return await desk.given(await session(study), KEY, answer)
+
+
+async def work(study: Study) -> list[Work]:
+    return list(await study.room.store.waiting(study.room.clock(), 10))
+
+
+async def test_the_last_word_about_a_message_counts(study: Study) -> None:
+    (exchange,) = await study.room.say("What is a bulla?")
+    assert await given(study, exchange) is None
+    await study.judge(exchange, 1, "Good!")
+    study.room.clock.now += 5
+    await study.judge(exchange, -1, "Wrong after all.")
+    assert await given(study, exchange) == Feedback(
+        session="s",
+        message=message_id(exchange, 1),
+        exchange=exchange,
+        score=-1,
+        comment="Wrong after all.",
+        profile="default",
+        created_at=study.room.clock(),
+    )
+
+
+@pytest.mark.parametrize("message", ["ex_1.7", "ex_2.0", "ex_1", "", "nonsense"])
+async def test_of_a_message_that_is_not_there_nothing_can_be_said(
+    study: Study, message: str
+) -> None:
+    await study.room.say("What is a bulla?")
+    known = await session(study)
+    with pytest.raises(NoMessage):
+        await study.learned.feedback.take(known, KEY, message, 1, "")
+    with pytest.raises(NoMessage):
+        await study.learned.feedback.given(known, KEY, message)
+
+
+@pytest.mark.parametrize(("user", "shelf"), [("kai", KAI), (None, TENANT)])
+async def test_it_lies_with_the_person_or_else_with_the_tenant(
+    study: Study, user: str | None, shelf: Shelf
+) -> None:
+    (exchange,) = await study.room.say("What is a bulla?", user=user)
+    await study.judge(exchange, 1, "XYZZY")
+    place = feedback_place(user or "", "s", message_id(exchange, 1))
+    assert place in await study.room.store.items_at(shelf, [place])
+    assert is_reserved(place.namespace)
+    other = TENANT if user else KAI
+    page = await study.room.store.items(other, (), None, 100)
+    assert all(b"XYZZY" not in bytes(item.value) for item in page.items)
+
+
+async def test_enough_feedback_makes_a_reflection_due(study: Study) -> None:
+    first, second = await study.room.say("What is a bulla?", "And a stylus?")
+    await study.judge(first, -1)
+    assert not await work(study)
+    await study.judge(first, 1)
+    assert not await work(study), "one message is one piece of feedback"
+    await study.judge(second, 1)
+    (due,) = await work(study)
+    assert (due.tenant, due.session, due.kind, due.profile) == ("t", "s", "learning", "default")
+
+
+async def test_no_judgement_and_no_comment_is_nothing_to_reflect_on(study: Study) -> None:
+    first, second = await study.room.say("What is a bulla?", "And a stylus?")
+    await study.judge(first, 0)
+    await study.judge(second, 0)
+    assert not await work(study)
+    await study.judge(first, 0, "It was too long.")
+    await study.judge(second, 0, "So was this.")
+    assert len(await work(study)) == 1
+
+
+async def test_switched_off_feedback_is_kept_and_sets_nothing_going(room: Classroom) -> None:
+    room.settings = studying.settings()
+    study = Study(room)
+    (exchange,) = await room.say("What is a bulla?")
+    for score in (1, -1):
+        await study.judge(exchange, score)
+    found: Any = await given(study, exchange)
+    assert found.score == -1 and not await work(study)
+    assert not (await room.store.items(TENANT, (), None, 10)).items
+
+
+async def test_a_person_who_is_erased_lets_nothing_wait(study: Study) -> None:
+    first, second = await study.room.say("What is a bulla?", "And a stylus?")
+    (other,) = await study.room.say("And clay?", session="t", user="eve")
+    for exchange in (first, second):
+        await study.judge(exchange, 1)
+    await study.judge(other, 1, session="t")
+    pending = study.learned.pending
+    assert await pending.drop_person("t", "kai") == 2
+    assert await pending.drop_person("t", "kai") == 0
+    (left,) = await pending.pending(TENANT, "shop")
+    assert left[1].user == "eve"
+    assert (await pending.waiting(TENANT, "shop")).reflection.waiting == 1

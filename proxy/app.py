@@ -17,16 +17,15 @@ from starlette.applications import Starlette
 from proxy.admin.parts import AdminParts
 from proxy.admin.routes import admin_routes
 from proxy.assembly import (
-    embedder_of,
-    filler_of,
-    nearness_of,
+    Ground,
+    Recalling,
+    recalling_of,
     store_of,
     tenancy_of,
-    toolbox_of,
     upstream_of,
 )
 from proxy.chat import jsontext
-from proxy.chat.message import read_message, text_of
+from proxy.chat.message import read_message
 from proxy.chat.tokens import Tokenizers
 from proxy.cors import Application, Cors
 from proxy.errors import ProxyError, missing_v1, not_found
@@ -34,19 +33,17 @@ from proxy.gateway.call import Scope
 from proxy.gateway.conversation import Conversations
 from proxy.gateway.exchange import Means
 from proxy.gateway.gateway import Gateway
-from proxy.gateway.informing import Informing, NothingKnown
+from proxy.gateway.informing import Informing
 from proxy.gateway.passage import Passage
 from proxy.gateway.preview import Preview
 from proxy.gateway.reminder import Reminding
 from proxy.gateway.rerender import rerender
 from proxy.gateway.routes import misses_v1, route
-from proxy.learning.learned import Learned
+from proxy.gateway.tenancy import Tenancy
+from proxy.gateway.toolbox import Toolbox
 from proxy.memory.planner import Planner
 from proxy.memory.recorder import Recorder, unattended
 from proxy.memory.spool import Spool
-from proxy.recall.follower import Follower
-from proxy.recall.indexer import Indexer, nobody
-from proxy.recall.recaller import Recaller
 from proxy.recall.remembrance import Remembrance
 from proxy.settings import Settings
 from proxy.stores.backend import Backend
@@ -54,10 +51,7 @@ from proxy.telemetry import Telemetry
 from proxy.wire.body import Receive
 from proxy.wire.relay import Delivery, Send
 from proxy.wire.upstream import Upstream
-from proxy.writing import ENDING, writing_of
-
-INDEXING = 5.0
-"""Seconds that indexing may take at the end; what is left is done at the next start."""
+from proxy.writing import ENDING, Learning, Writing, learning_of, writing_of
 
 CLEANING_UP = 1.0
 """Seconds beside a commit's that a cancelled request may take to end."""
@@ -117,68 +111,80 @@ class MemoryProxy:
     ) -> None:
         settings, telemetry, tokenizers = self._settings, self._telemetry, Tokenizers()
         await asyncio.to_thread(tokenizers.warm)  # half a second that no request should wait for
+        ground = Ground(settings, telemetry, tokenizers, store, upstream, opened)
+        recalling = await recalling_of(ground)
+        learning = learning_of(ground)
+        writing = await writing_of(ground, learning)
         spool = Spool(Path(settings.spool.path), store.name, settings.spool.max_bytes)
-        embedder = await embedder_of(settings, upstream, opened)
-        filler = filler_of(store, embedder, opened)
-        indexer = Indexer(store, store, text_of, time.time, filler.wanted if filler else nobody)
-        follower = Follower(indexer, time.monotonic, telemetry.indexed)
-        follower.open()
-        opened.push_async_callback(follower.close, INDEXING)
-        writing = await writing_of(settings, store, upstream, tokenizers, telemetry, opened)
-        recorder = Recorder(
-            store,
-            spool,
-            Planner(store, rerender),
-            lambda model: tokenizers.counter_for(model).count,
-            settings.store.timeout,
-            telemetry.quarantined,
-            follower.recorded,
-            on_due=writing.due if writing else unattended,
-        )
-        await recorder.open()
-        opened.push_async_callback(recorder.close, settings.server.shutdown_timeout)
+        recorder = await self._recorder(ground, spool, recalling, writing)
         if writing is not None:
             writing.runner.open()
             opened.push_async_callback(writing.runner.close, ENDING)
         tenancy = tenancy_of(settings)
         passage = Passage(upstream, tenancy, telemetry)
-        nearness = nearness_of(settings, store, embedder, opened)
-        recaller = Recaller(store, store, follower, text_of, time.time, nearness)
         means = Means(
             recorder=recorder,
-            reminding=Reminding(recaller, telemetry),
-            informing=Informing(NothingKnown()),
+            reminding=Reminding(recalling.recaller, telemetry),
+            informing=Informing(learning.knowledge),
             counter=tokenizers.counter_for,
             telemetry=telemetry,
         )
+        toolbox = Toolbox(learning.facts, recalling.recaller, time.time)
         on_answered = writing.heard if writing else None
-        toolbox = toolbox_of(store, recaller, tokenizers)
         conversations = Conversations(settings, passage, means, toolbox, on_answered)
-        app.router.routes += admin_routes(
-            AdminParts(
-                settings=settings,
-                telemetry=telemetry,
-                store=store,
-                spool=spool,
-                tenants=tenancy,
-                preview=Preview(settings, means),
-                remembrance=Remembrance(recaller, indexer),
-                on_recorded=follower.recorded,
-                read_message=read_message,
-                counter=lambda model: tokenizers.counter_for(model).count,
-                counter_name=lambda: tokenizers.counter_for(None).name,
-                count_text=lambda text: tokenizers.counter_for(None).count_text(text),
-                fields=jsontext.fields,
-                items=jsontext.items,
-                decode=jsontext.shallow,
-                shelves=store,
-                meter=store,
-                learned=Learned.under(
-                    settings, store, text_of, tokenizers.counter_for(None).count_text, time.time
-                ),
-            )
-        )
+        preview = Preview(settings, means)
+        parts = admin_parts(ground, spool, tenancy, preview, recalling, learning)
+        app.router.routes += admin_routes(parts)
         self._gateway = Gateway(settings, tenancy, passage, conversations, telemetry)
+
+    async def _recorder(
+        self, ground: Ground, spool: Spool, recalling: Recalling, writing: Writing | None
+    ) -> Recorder:
+        recorder = Recorder(
+            ground.store,
+            spool,
+            Planner(ground.store, rerender),
+            lambda model: ground.tokenizers.counter_for(model).count,
+            self._settings.store.timeout,
+            self._telemetry.quarantined,
+            recalling.follower.recorded,
+            on_due=writing.due if writing else unattended,
+        )
+        await recorder.open()
+        ground.opened.push_async_callback(recorder.close, self._settings.server.shutdown_timeout)
+        return recorder
+
+
+def admin_parts(
+    ground: Ground,
+    spool: Spool,
+    tenancy: Tenancy,
+    preview: Preview,
+    recalling: Recalling,
+    learning: Learning,
+) -> AdminParts:
+    """What the memory API is made of."""
+    counter = ground.tokenizers.counter_for
+    return AdminParts(
+        settings=ground.settings,
+        telemetry=ground.telemetry,
+        store=ground.store,
+        spool=spool,
+        tenants=tenancy,
+        preview=preview,
+        remembrance=Remembrance(recalling.recaller, recalling.indexer),
+        on_recorded=recalling.follower.recorded,
+        read_message=read_message,
+        counter=lambda model: counter(model).count,
+        counter_name=lambda: counter(None).name,
+        count_text=ground.count_text,
+        fields=jsontext.fields,
+        items=jsontext.items,
+        decode=jsontext.shallow,
+        shelves=ground.store,
+        meter=ground.store,
+        learned=learning.learned,
+    )
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:

@@ -4,22 +4,52 @@ from __future__ import annotations
 
 import time
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 from proxy.chat.message import text_of
 from proxy.chat.tokens import Tokenizers
 from proxy.gateway.embeddings import RemoteEmbedder
 from proxy.gateway.tenancy import Client, Tenancy
-from proxy.gateway.toolbox import Toolbox
-from proxy.learning.fact_book import FactBook
 from proxy.recall.embedding import Embedder
 from proxy.recall.filler import Filler
+from proxy.recall.follower import Follower
+from proxy.recall.indexer import Indexer, nobody
 from proxy.recall.nearness import Nearness
 from proxy.recall.recaller import Recaller
 from proxy.recall.universal import UniversalEmbedder
 from proxy.settings import ClientSettings, Settings
 from proxy.stores import open_store
 from proxy.stores.backend import Backend
+from proxy.telemetry import Telemetry
 from proxy.wire.upstream import Upstream, UpstreamOptions, open_upstream
+
+INDEXING = 5.0
+"""Seconds that indexing may take at the end; what is left is done at the next start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What all parts stand on; what they open is closed with ``opened``, in the opposite order."""
+
+    settings: Settings
+    telemetry: Telemetry
+    tokenizers: Tokenizers
+    store: Backend
+    upstream: Upstream
+    opened: AsyncExitStack
+
+    def count_text(self, text: str) -> int:
+        """Tokens of a text, for no model in particular."""
+        return self.tokenizers.counter_for(None).count_text(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Recalling:
+    """What finds older messages, and keeps their index."""
+
+    indexer: Indexer
+    follower: Follower
+    recaller: Recaller
 
 
 def store_of(settings: Settings, patience: float | None = None) -> Backend:
@@ -54,10 +84,23 @@ def upstream_options(settings: Settings, url: str = "") -> UpstreamOptions:
     )
 
 
-async def embedder_of(
-    settings: Settings, upstream: Upstream, opened: AsyncExitStack
-) -> Embedder | None:
+async def recalling_of(ground: Ground) -> Recalling:
+    """Recall; its index is kept level with history from now on."""
+    store, opened = ground.store, ground.opened
+    embedder = await _embedder(ground)
+    filler = _filler(store, embedder, opened)
+    indexer = Indexer(store, store, text_of, time.time, filler.wanted if filler else nobody)
+    follower = Follower(indexer, time.monotonic, ground.telemetry.indexed)
+    follower.open()
+    opened.push_async_callback(follower.close, INDEXING)
+    nearness = _nearness(ground.settings, store, embedder, opened)
+    recaller = Recaller(store, store, follower, text_of, time.time, nearness)
+    return Recalling(indexer, follower, recaller)
+
+
+async def _embedder(ground: Ground) -> Embedder | None:
     """What makes recall's vectors; None where words alone count."""
+    settings, upstream, opened = ground.settings, ground.upstream, ground.opened
     chosen = settings.memory.recall.embeddings
     if not chosen.model:
         return None
@@ -77,7 +120,7 @@ async def embedder_of(
     return RemoteEmbedder(upstream, chosen.model, chosen.dimensions, secret)
 
 
-def filler_of(store: Backend, embedder: Embedder | None, opened: AsyncExitStack) -> Filler | None:
+def _filler(store: Backend, embedder: Embedder | None, opened: AsyncExitStack) -> Filler | None:
     if embedder is None:
         return None
     filler = Filler(store, store, embedder, text_of, time.time)
@@ -86,7 +129,7 @@ def filler_of(store: Backend, embedder: Embedder | None, opened: AsyncExitStack)
     return filler
 
 
-def nearness_of(
+def _nearness(
     settings: Settings, store: Backend, embedder: Embedder | None, opened: AsyncExitStack
 ) -> Nearness | None:
     if embedder is None:
@@ -97,12 +140,6 @@ def nearness_of(
     nearness = Nearness(store, embedder, patience)
     opened.push_async_callback(nearness.close)
     return nearness
-
-
-def toolbox_of(store: Backend, recaller: Recaller, tokenizers: Tokenizers) -> Toolbox:
-    """What the model's own tools of memory work with."""
-    book = FactBook(store, tokenizers.counter_for(None).count_text, time.time)
-    return Toolbox(book, recaller, time.time)
 
 
 def tenancy_of(settings: Settings) -> Tenancy:

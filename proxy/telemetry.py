@@ -93,6 +93,11 @@ class Telemetry:
         self._empty = self._counter(
             "memory_extraction_empty", "Times that nothing was learned from what held something."
         )
+        self._skipped = self._counter(
+            "memory_lessons_skipped",
+            "Lessons left unlearned: refused by the model, or answered uselessly.",
+            "feature",
+        )
 
     def _make_histograms(self) -> None:
         self.loaded = self._histogram(
@@ -177,6 +182,10 @@ class Telemetry:
     def learned_nothing(self) -> None:
         """A model found nothing where there was something to find."""
         self._empty.inc()
+
+    def skipped(self, feature: str) -> None:
+        """Something was left unlearned, because the model refused it or its answer was useless."""
+        self._skipped.labels(feature).inc()
 
     def lost(self) -> None:
         self._lost.inc()

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from proxy.assembly import upstream_of
+from proxy.assembly import Ground, upstream_of
 from proxy.background.budget import Budget
 from proxy.background.completer import UpstreamCompleter
 from proxy.background.completion import Completer
 from proxy.background.credentials import Credentials
 from proxy.background.ending import Backoff
-from proxy.background.job import Job
 from proxy.background.runner import Runner
 from proxy.chat import jsontext
-from proxy.chat.tokens import Tokenizers
+from proxy.chat.message import text_of
 from proxy.errors import RawHeaders
 from proxy.gateway.profile import window_of
 from proxy.gateway.tenancy import ANONYMOUS
-from proxy.memory.work import Due, Kind
+from proxy.learning.fact_book import FactBook
+from proxy.learning.fact_choice import FactChoice
+from proxy.learning.fact_student import FactStudent
+from proxy.learning.knowledge import CardFile
+from proxy.learning.known import Knowledge
+from proxy.learning.learned import Learned
+from proxy.learning.learner import Learner
+from proxy.learning.reader import Reader
+from proxy.memory.work import Due
 from proxy.settings import ProfileSettings, Settings, WriterSettings
-from proxy.stores.backend import Backend
 from proxy.summary.summarizer import Summarizer
-from proxy.telemetry import Telemetry
 from proxy.wire.upstream import Upstream
 
 PARTS = ("summary", "facts", "profile", "episodes", "instructions")
@@ -51,6 +55,15 @@ class Writing:
             self.runner.awake(min(one.at for one in due))
 
 
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What is known of people and of how to answer."""
+
+    learned: Learned
+    facts: FactBook
+    knowledge: Knowledge
+
+
 def writers(settings: Settings) -> Iterator[WriterSettings]:
     """All parts that are switched on, of all profiles."""
     for profile in (settings.memory, *settings.profiles.values()):
@@ -58,50 +71,61 @@ def writers(settings: Settings) -> Iterator[WriterSettings]:
         yield from (part for part in parts if part.enabled)
 
 
-async def writing_of(
-    settings: Settings,
-    store: Backend,
-    upstream: Upstream,
-    tokenizers: Tokenizers,
-    telemetry: Telemetry,
-    opened: AsyncExitStack,
-) -> Writing | None:
+def learning_of(ground: Ground) -> Learning:
+    """What is learned, as it is kept, shown and forgotten, whether or not anything is learned now.
+
+    Raises ValueError for a schema that is none.
+    """
+    store, count = ground.store, ground.count_text
+    learned = Learned.under(ground.settings, store, text_of, count, time.time)
+    facts = FactBook(store, count, time.time)
+    instructions, profile, episodes = learned.cards()
+    cards = (instructions, profile, FactChoice(time.time), episodes)
+    return Learning(
+        learned=learned,
+        facts=facts,
+        knowledge=CardFile(store, cards, time.time),
+    )
+
+
+async def writing_of(ground: Ground, learning: Learning) -> Writing | None:
     """None where no profile has anything written; its runner has still to be opened."""
+    settings = ground.settings
     if not any(writers(settings)):
         return None
-    by_url = await _upstreams(settings, upstream, opened)
     credentials = Credentials(ANONYMOUS, _key_for_all(settings))
-    budget = Budget(store, settings.background.tokens_per_day, time.time)
-    opened.push_async_callback(budget.settle)
+    budget = Budget(ground.store, settings.background.tokens_per_day, time.time)
+    ground.opened.push_async_callback(budget.settle)
     completer = UpstreamCompleter(
-        by_url,
+        await _upstreams(ground),
         credentials,
         budget,
-        lambda model: tokenizers.counter_for(model).count_text,
-        telemetry,
+        lambda model: ground.tokenizers.counter_for(model).count_text,
+        ground.telemetry,
         time.time,
     )
     pace = settings.background
     runner = Runner(
-        store,
-        _jobs(settings, store, completer, tokenizers),
+        ground.store,
+        {
+            "summary": _summarizer(ground, completer),
+            "learning": _learner(ground, learning, completer),
+        },
         pace.concurrency,
         Backoff(pace.retry_seconds, pace.max_retry_seconds),
         time.time,
-        telemetry.worked,
+        ground.telemetry.worked,
     )
     return Writing(credentials, runner)
 
 
-async def _upstreams(
-    settings: Settings, upstream: Upstream, opened: AsyncExitStack
-) -> Mapping[str, Upstream]:
+async def _upstreams(ground: Ground) -> Mapping[str, Upstream]:
     """Clients by the URL that the settings have; "" is the one that chats go to."""
-    known = {"": upstream, settings.upstream.url: upstream}
-    for url in {part.url for part in writers(settings)} - known.keys():
-        known[url] = upstream_of(settings, url)
+    known = {"": ground.upstream, ground.settings.upstream.url: ground.upstream}
+    for url in {part.url for part in writers(ground.settings)} - known.keys():
+        known[url] = upstream_of(ground.settings, url)
         await known[url].open()
-        opened.push_async_callback(known[url].close)
+        ground.opened.push_async_callback(known[url].close)
     return known
 
 
@@ -111,14 +135,33 @@ def _key_for_all(settings: Settings) -> str | None:
     return key.get_secret_value() if key is not None and clients else None
 
 
-def _jobs(
-    settings: Settings, store: Backend, completer: Completer, tokenizers: Tokenizers
-) -> Mapping[Kind, Job]:
-    def profile_of(name: str) -> ProfileSettings | None:
-        return settings.profile(name or None)
+def _profiles(settings: Settings) -> Callable[[str], ProfileSettings | None]:
+    return lambda name: settings.profile(name or None)
 
-    count = tokenizers.counter_for(None).count_text
-    summarizer = Summarizer(
-        store, completer, profile_of, window_of, jsontext.decode, count, time.time
+
+def _summarizer(ground: Ground, completer: Completer) -> Summarizer:
+    return Summarizer(
+        ground.store,
+        completer,
+        _profiles(ground.settings),
+        window_of,
+        jsontext.decode,
+        ground.count_text,
+        time.time,
     )
-    return {"summary": summarizer}
+
+
+def _learner(ground: Ground, learning: Learning, completer: Completer) -> Learner:
+    store, telemetry, learned = ground.store, ground.telemetry, learning.learned
+    return Learner(
+        Reader(store, text_of, ground.count_text),
+        store,
+        _profiles(ground.settings),
+        time.time,
+        (
+            FactStudent(completer, store, learning.facts, telemetry.learned_nothing),
+            *learned.students(completer, telemetry.skipped),
+        ),
+        (learned.reflector(completer, telemetry.skipped),),
+        telemetry.skipped,
+    )

@@ -11,10 +11,9 @@ from proxy.learning.fact_card import card_place
 from proxy.learning.fitting import FRAME, fitted
 from proxy.learning.knowledge import Where
 from proxy.learning.known import Block, CountText
-from proxy.learning.likeness import Words
+from proxy.learning.likeness import Asked, Words
 from proxy.memory.items import Shelf
 from proxy.memory.model import Recalled
-from proxy.recall.question import Question
 from proxy.settings import ProfileSettings
 
 NOTE = (
@@ -47,7 +46,7 @@ class EpisodeCards:
         self,
         card: bytes,
         settings: ProfileSettings,
-        question: Question,
+        question: Asked,
         budget: int,
         count: CountText,
     ) -> Block | None:

@@ -8,9 +8,9 @@ from proxy.learning.fitting import fitted
 from proxy.learning.instructions import FEATURE, Instructions, current_place
 from proxy.learning.knowledge import Where
 from proxy.learning.known import Block, CountText
+from proxy.learning.likeness import Asked
 from proxy.memory.items import Shelf
 from proxy.memory.model import Recalled
-from proxy.recall.question import Question
 from proxy.settings import ProfileSettings
 
 NOTE = "How to answer in this application, from its operator. The system message above comes first."
@@ -33,7 +33,7 @@ class InstructionCards:
         self,
         card: bytes,
         settings: ProfileSettings,
-        question: Question,
+        question: Asked,
         budget: int,
         count: CountText,
     ) -> Block | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from proxy.learning.known import Block, Cards, CountText, Known
+from proxy.learning.likeness import Asked
 from proxy.memory.items import Item, Items, Place, Shelf
-from proxy.recall.question import Question, read
+from proxy.recall.question import Question, Sought, read
 from proxy.settings import ProfileSettings
 
 INSTRUCTIONS = "instructions"
@@ -40,7 +42,7 @@ class Part(Protocol):
         self,
         card: bytes,
         settings: ProfileSettings,
-        question: Question,
+        question: Asked,
         budget: int,
         count: CountText,
     ) -> Block | None:
@@ -52,7 +54,34 @@ class Part(Protocol):
         ...
 
 
-class Knowing:
+class Late:
+    """A question that is read when a part needs that: where all fits, none does."""
+
+    def __init__(self, text: str, now: float) -> None:
+        self._text, self._now = text, now
+
+    @cached_property
+    def _question(self) -> Question:
+        return read(self._text, (), self._now)
+
+    @property
+    def empty(self) -> bool:
+        return self._question.empty
+
+    @property
+    def words(self) -> tuple[Sought, ...]:
+        return self._question.words
+
+    @property
+    def days(self) -> tuple[bytes, ...]:
+        return self._question.days
+
+    @property
+    def names(self) -> tuple[bytes, ...]:
+        return self._question.names
+
+
+class CardFile:
     """Implements Knowledge.  ``parts`` in the order in which they may take from the budget.
 
     ``clock`` gives Unix seconds.
@@ -88,7 +117,7 @@ class Knowing:
     def choose(self, cards: Cards, question: str, budget: int, count: CountText) -> Known:
         if not cards.found:
             return Known()
-        asked = read(question, (), self._time())
+        asked = Late(question, self._time())
         blocks: list[Block] = []
         for part in self._parts:
             card = cards.found.get(part.kind)

@@ -106,7 +106,7 @@ class Learned:
         )
 
     def cards(self) -> tuple[InstructionCards, ProfileCards, EpisodeCards]:
-        """For Knowing; facts belong before the last of them."""
+        """For a CardFile; facts belong before the last of them."""
         return InstructionCards(), ProfileCards(), EpisodeCards(self._clock)
 
     def forgetting(self) -> tuple[ProfileForgetting, EpisodeShelf]:

@@ -7,11 +7,12 @@ compared at once, without an index.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proxy.recall.question import Question
+from proxy.recall.question import Sought
 from proxy.recall.terms import analyse
 
 SIZE = 4
@@ -32,6 +33,19 @@ def terms_in(text: str, time: float) -> bytes:
     return b"".join(sorted(term[:SIZE] for term in analyse(text, time).terms))
 
 
+class Asked(Protocol):
+    """A question, read; see :class:`proxy.recall.question.Question`."""
+
+    @property
+    def empty(self) -> bool: ...
+    @property
+    def words(self) -> tuple[Sought, ...]: ...
+    @property
+    def days(self) -> tuple[bytes, ...]: ...
+    @property
+    def names(self) -> tuple[bytes, ...]: ...
+
+
 class Words:
     """The terms of several texts: ``sizes`` are the numbers of terms, ``packed`` is all of them."""
 
@@ -45,7 +59,7 @@ class Words:
         parts = list(packed)
         return cls([len(part) // SIZE for part in parts], b"".join(parts))
 
-    def likeness(self, question: Question) -> Scores:
+    def likeness(self, question: Asked) -> Scores:
         """For each text the share, 0 to 1, of what the question asks for that it has."""
         scores = np.zeros(self._texts)
         sought = [(word.terms, word.weight) for word in question.words]

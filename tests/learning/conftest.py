@@ -1,8 +1,9 @@
-"""A classroom over a store in memory."""
+"""A classroom over every store that needs no server."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +13,10 @@ from tests.support.clock import Clock
 from tests.support.learning import LIVES, MAY, Classroom, Extractor, learning
 
 
-@pytest.fixture
-async def store() -> AsyncIterator[Backend]:
-    store = open_store("memory://", timeout=5, commit_timeout=30)
+@pytest.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
+    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/memory.db"
+    store = open_store(url, timeout=5, commit_timeout=30)
     await store.open()
     yield store
     await store.close()

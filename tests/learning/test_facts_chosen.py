@@ -14,11 +14,12 @@ from proxy.chat.blocks import block
 from proxy.learning.fact import Fact
 from proxy.learning.fact_card import FactCard, card_of, line_of, read_card
 from proxy.learning.fact_choice import NOTE, FactChoice
-from proxy.learning.knowledge import Knowing, Where
+from proxy.learning.knowledge import CardFile, Where
 from proxy.learning.known import Block, Cards, framed
+from proxy.learning.likeness import Asked
 from proxy.memory.items import Change, Shelf
 from proxy.memory.model import Recalled
-from proxy.recall.question import Question, read
+from proxy.recall.question import read
 from proxy.settings import ProfileSettings
 from proxy.stores.backend import Backend
 from tests.support.learning import DAY, MAY, Classroom, count, learning
@@ -176,7 +177,7 @@ class Fixed:
         return Where(Shelf(tenant, user), KAI_PLACE._replace(key=self.kind)) if user else None
 
     def choose(
-        self, card: bytes, settings: ProfileSettings, question: Question, budget: int, count: Any
+        self, card: bytes, settings: ProfileSettings, question: Asked, budget: int, count: Any
     ) -> Block | None:
         return Block(self.kind, "", card.decode(), 40) if budget >= 40 else None
 
@@ -197,15 +198,15 @@ async def test_parts_take_from_the_budget_in_their_order(store: Backend) -> None
     parts = [Fixed("instructions", user=False), Fixed("profile"), Fixed("episodes")]
     for part in parts:
         await put(store, part.where("t", "kai", settings))
-    knowing = Knowing(store, parts, lambda: NOW)
-    cards = await knowing.look("t", "kai", settings)
+    file = CardFile(store, parts, lambda: NOW)
+    cards = await file.look("t", "kai", settings)
     assert set(cards.found) == {"instructions", "profile", "episodes"}
-    all_of_it = knowing.choose(cards, "hi", 1000, count)
+    all_of_it = file.choose(cards, "hi", 1000, count)
     assert all_of_it.instructions is not None and all_of_it.tokens == 120
     assert [part.kind for part in all_of_it.tail] == ["profile", "episodes"]
-    less = knowing.choose(cards, "hi", 80, count)
+    less = file.choose(cards, "hi", 80, count)
     assert [part.kind for part in less.tail] == ["profile"] and less.tokens == 80
-    assert not knowing.choose(cards, "hi", 0, count)
+    assert not file.choose(cards, "hi", 0, count)
 
 
 async def test_without_a_user_only_the_tenants_own_is_looked_at(store: Backend) -> None:
@@ -213,24 +214,24 @@ async def test_without_a_user_only_the_tenants_own_is_looked_at(store: Backend) 
     parts = [Fixed("instructions", user=False), Fixed("profile")]
     for part in parts:
         await put(store, part.where("t", "kai", settings))
-    cards = await Knowing(store, parts, lambda: NOW).look("t", None, settings)
+    cards = await CardFile(store, parts, lambda: NOW).look("t", None, settings)
     assert set(cards.found) == {"instructions"}
 
 
 async def test_what_is_switched_off_is_not_looked_at(store: Backend) -> None:
-    knowing = Knowing(store, [FactChoice(lambda: NOW)], lambda: NOW)
-    assert knowing.wanted(learning()) and not knowing.wanted(ProfileSettings())
-    assert (await knowing.look("t", "kai", ProfileSettings())).found == {}
-    assert not knowing.choose(Cards(learning()), "hi", 1000, count)
+    file = CardFile(store, [FactChoice(lambda: NOW)], lambda: NOW)
+    assert file.wanted(learning()) and not file.wanted(ProfileSettings())
+    assert (await file.look("t", "kai", ProfileSettings())).found == {}
+    assert not file.choose(Cards(learning()), "hi", 1000, count)
 
 
 async def test_what_was_learned_is_found_on_the_card(room: Classroom) -> None:
     await room.say("I live in Berlin.")
     await room.learn()
-    knowing = Knowing(room.store, [FactChoice(room.clock)], room.clock)
-    cards = await knowing.look("t", "kai", room.settings)
+    file = CardFile(room.store, [FactChoice(room.clock)], room.clock)
+    cards = await file.look("t", "kai", room.settings)
     assert len(read_card(cards.found["facts"]).lines) == 1
-    known = knowing.choose(cards, "Where do I live?", 1000, count)
+    known = file.choose(cards, "Where do I live?", 1000, count)
     assert [part.lines for part in known.tail] == ["- The user lives in Berlin. (2023-05-08)"]
     for tenant, user in (("t", "eve"), ("other", "kai")):
-        assert not (await knowing.look(tenant, user, room.settings)).found
+        assert not (await file.look(tenant, user, room.settings)).found

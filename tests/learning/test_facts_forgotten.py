@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from proxy.learning.fact import DAY, Fact, confirmed, dated, kept_sources
+from proxy.learning import episode, profile
+from proxy.learning.fact import DAY, FACTS, Fact, confirmed, dated, kept_sources
 from proxy.learning.fact_claim import Claim
 from proxy.learning.fact_forgetting import without
 from proxy.learning.fact_operations import Op
 from proxy.learning.fact_rules import entered
+from proxy.learning.lesson import FEATURES
 from proxy.learning.source import Source
 from proxy.settings.written import FactsSettings
 from tests.support.learning import KAI, MAY, Classroom, answer, learning, operation
@@ -112,10 +114,8 @@ async def test_a_better_wording_goes_with_the_session_that_gave_it(room: Classro
     await room.say("I live in Berlin.", session="old")
     await room.learn("old")
     await room.say("I live in Berlin, in Kreuzberg.", at=MAY + DAY)
-    better = operation(
-        "update", fact=1, text="The user lives in Kreuzberg.", quote="I live in Berlin, in Kreuz"
-    )
-    better["quote"] = "I live in Berlin, in Kreuzberg"
+    quote = "I live in Berlin, in Kreuzberg"
+    better = operation("update", fact=1, text="The user lives in Kreuzberg.", quote=quote)
     room.model.answers = [answer(better)]
     await room.learn()
     assert await room.current() == ["The user lives in Kreuzberg."]
@@ -210,3 +210,7 @@ def test_forgetting_everything_leaves_nothing(
     for session in order:
         facts = without(facts, lambda source, gone=session: source.session == gone)  # type: ignore[misc]
     assert facts == {}
+
+
+def test_all_features_that_read_sessions_are_known() -> None:
+    assert set(FEATURES) == {FACTS, profile.FEATURE, episode.FEATURE}

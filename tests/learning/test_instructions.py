@@ -14,6 +14,7 @@ from proxy.learning.instructions_check import doubts
 from proxy.learning.instructions_lines import NOTE, InstructionCards
 from proxy.learning.instructions_prompt import improved_in
 from proxy.learning.instructions_shelf import NotThere, Outdated
+from proxy.memory.model import SessionKey
 from proxy.recall.question import NOTHING
 from proxy.settings import Settings
 from tests.support import studying
@@ -242,7 +243,7 @@ async def test_a_failure_changes_nothing_and_is_raised(study: Study) -> None:
 async def test_feedback_about_what_is_gone_is_not_used(study: Study) -> None:
     await judged(study, "Too long.", "No price in it.", session="s")
     await judged(study, "Unreadable.", session="t")
-    await study.room.store.delete(_key("s"))
+    await study.room.store.delete(SessionKey("t", "s"))
     study.answers(improved(SHORT))
     await study.reflect("t")
     (asked,) = study.asked
@@ -254,7 +255,7 @@ async def test_feedback_only_about_what_is_gone_costs_nothing_and_waits_no_more(
 ) -> None:
     await judged(study, "Too long.", "No price in it.", session="s")
     await study.room.say("Hello", session="t")
-    await study.room.store.delete(_key("s"))
+    await study.room.store.delete(SessionKey("t", "s"))
     await study.reflect("t")
     assert not study.asked
     assert (await study.learned.pending.waiting(TENANT, APP)).reflection.waiting == 0
@@ -422,7 +423,3 @@ def test_an_application_is_called_like_its_profile() -> None:
     assert settings.memory.instructions.name == "default"
     assert settings.profiles["a"].instructions.name == "a"
     assert settings.profiles["b"].instructions.name == "shop"
-
-
-def _key(session: str) -> Any:
-    return ("t", session)

@@ -52,8 +52,8 @@ class Process:
 
 
 @contextmanager
-def upstream(folder: Path) -> Iterator[Process]:
-    with _python(["bench.upstream"], folder) as process:
+def upstream(folder: Path, module: str = "bench.upstream", *arguments: str) -> Iterator[Process]:
+    with _python([module, *arguments], folder) as process:
         yield process
 
 

@@ -44,7 +44,8 @@ _BODY = _json(
 )
 
 
-def _plain(body: bytes) -> bytes:
+def plain(body: bytes) -> bytes:
+    """A whole answer."""
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
     return head % len(body) + body
 
@@ -95,12 +96,12 @@ class Mock(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._url == b"/go":
             self._signal.go()
-            self._transport.write(_plain(b"{}"))
+            self._transport.write(plain(b"{}"))
         elif self._chunks:
             self._transport.write(_STREAM + _FIRST)
             self._signal.wait(self._start)
         else:
-            self._transport.write(_plain(_BODY))
+            self._transport.write(plain(_BODY))
 
     def _start(self) -> None:
         """Not all streams in step: real ones are not."""
@@ -114,13 +115,14 @@ class Mock(asyncio.Protocol):
             self._loop.call_later(self._interval, self._tick, left - 1)
 
 
-async def serve() -> None:
-    signal = Signal()
+async def serve(protocol: Callable[[], asyncio.Protocol]) -> None:
+    """Until the process ends; says first where it listens."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
-    server = await asyncio.get_running_loop().create_server(lambda: Mock(signal), sock=listener)
+    server = await asyncio.get_running_loop().create_server(protocol, sock=listener)
     print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    uvloop.run(serve())
+    signal = Signal()
+    uvloop.run(serve(lambda: Mock(signal)))

@@ -88,7 +88,7 @@ async def _measure(
 async def _ask(connection: Connection, user: str, session: str, text: str, profile: str) -> Answer:
     extra = [f"x-user-id: {user}", f"x-session-id: added-{session}"]
     extra += [f"x-memory-profile: {profile}"] if profile else []
-    answer = await connection.ask(_request(text, extra))
+    answer = await connection.ask(chat_request(text, extra))
     if answer.status != 200:
         raise RuntimeError(f"an answer had status {answer.status}")
     if profile and _recalled(answer):
@@ -107,7 +107,8 @@ def _recalled(answer: Answer) -> int:
     return int(answer.headers.get(b"x-memory-recalled", b"0"))
 
 
-def _request(text: str, extra: Sequence[str]) -> bytes:
+def chat_request(text: str, extra: Sequence[str]) -> bytes:
+    """A chat's only message, with headers beside the usual ones."""
     message = {"role": "user", "content": text}
     body = json.dumps({"model": "mock", "messages": [message]}).encode()
     head = [

@@ -11,6 +11,7 @@ import msgspec
 from starlette.responses import Response
 
 from proxy.admin.parts import Preview
+from proxy.learning.known import Block
 from proxy.learning.source import Source
 from proxy.memory.model import Card, Exchange, Message, Recalled, Session, State
 from proxy.memory.summary import Summary
@@ -124,9 +125,21 @@ def context_object(preview: Preview) -> Object:
         "object": "context",
         "messages": [msgspec.Raw(raw) for raw in preview.messages],
         "tokens": preview.tokens,
-        "injected": {"messages": messages, "tokens": tokens, "recalled": len(preview.recalled)},
+        "injected": {"messages": messages, "tokens": tokens, "recalled": preview.count},
         "evicted": {"messages": evicted, "tokens": evicted_tokens},
         "recalled": [found_object(found) for found in preview.recalled],
+        "known": [known_object(block) for block in preview.known],
+        "summary": preview.summary,
+    }
+
+
+def known_object(block: Block) -> Object:
+    """What is known of a kind, as the prompt has it, and which memories it is from."""
+    return {
+        "kind": block.kind,
+        "text": block.lines,
+        "tokens": block.tokens,
+        "memory_ids": [source.message for source in block.sources if source.message],
     }
 
 
@@ -157,13 +170,19 @@ def source_object(source: Source) -> Object:
     }
 
 
+SAID = ("passage", "instruction", "preference")
+"""What is recalled as it was said in a message; all else was learned."""
+
+
 def recalled_object(recalled: Recalled) -> Object:
-    """A passage without its text: that is in history, as long as it is there."""
+    """A passage without its text: that is in history, as long as it is there; or what is known."""
+    said = recalled.kind in SAID
     return {
         "kind": recalled.kind,
         "score": recalled.score,
         "parts": recalled.parts,
         "tokens": recalled.tokens,
-        "message_id": recalled.message,
-        "session_id": recalled.session,
+        "message_id": recalled.message if said else None,
+        "session_id": recalled.session if said else None,
+        "memory_id": None if said else recalled.message or None,
     }

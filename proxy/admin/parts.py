@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proxy.errors import RawHeaders
+from proxy.learning.known import Block
 from proxy.learning.learned import Learned
 from proxy.memory.items import Items
 from proxy.memory.model import SessionKey
@@ -65,7 +66,13 @@ class Preview(Protocol):
     @property
     def evicted(self) -> tuple[int, int]: ...
     @property
+    def count(self) -> int: ...
+    @property
     def recalled(self) -> tuple[Found, ...]: ...
+    @property
+    def known(self) -> tuple[Block, ...]: ...
+    @property
+    def summary(self) -> str | None: ...
 
 
 Previewer = Callable[[SessionKey, bytes, str, str | None], Awaitable[Preview | None]]

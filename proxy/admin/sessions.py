@@ -10,6 +10,7 @@ from proxy.admin.access import Access
 from proxy.admin.objects import deleted_object, exchange_object, listed, reply, session_object
 from proxy.admin.parts import AdminParts
 from proxy.errors import ProxyError, memory_unavailable, session_not_found
+from proxy.learning.forgetting import Busy
 from proxy.memory.model import Page, Session, SessionKey
 from proxy.memory.spool import Spool
 
@@ -19,6 +20,7 @@ class Sessions:
 
     def __init__(self, parts: AdminParts, access: Access) -> None:
         self._store, self._spool, self._access = parts.store, parts.spool, access
+        self._learned = parts.learned
 
     async def listing(self, request: Request) -> Response:
         """Newest activity first; ``?user=`` has only this person's."""
@@ -35,15 +37,25 @@ class Sessions:
         return reply(session_object(session))
 
     async def delete(self, request: Request) -> Response:
-        """Remove a session with all that it owns.
+        """Remove a session with all that it owns, and the examples and comments that repeat it.
 
         What waits in the spool would bring it back, so such a session is not deleted yet: 503.
         """
         key = self._access.key(request)
         must_not_wait(self._spool, key)
+        session = await self._store.session(key)
+        if session is not None:
+            await self._forget(key, session)
         if not await self._store.delete(key):
             raise session_not_found()
         return reply(deleted_object(key.session))
+
+    async def _forget(self, key: SessionKey, session: Session) -> None:
+        """First: who tries again must find the session to know whose it was."""
+        try:
+            await self._learned.drop_session(key, session.user)
+        except Busy:
+            raise memory_unavailable() from None
 
     async def exchange(self, request: Request) -> Response:
         """What memory did for one exchange."""

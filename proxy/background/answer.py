@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proxy.background.completion import Assignment, Failed, Refused
+from proxy.background.completion import Assignment, Denied, Failed, Refused
 from proxy.chat import jsontext
 from proxy.chat.limits import too_long
 from proxy.wire.api import refuses
@@ -50,10 +50,16 @@ def request_body(assignment: Assignment, model: str, *, with_schema: bool) -> by
     return jsontext.encode(body)
 
 
+DENIED = frozenset({401, 402, 403, 404})
+"""Statuses that any request would get until somebody changes something."""
+
+
 def failure(status: int, said: bytes, wait: float | None, *, with_schema: bool) -> Refused | Failed:
     """What an answer that is no good one comes to; ``wait`` are the seconds it asks for."""
     if with_schema and status in (400, 422) and not too_long(status, said):
         return SchemaRefused(f"refused with status {status}")
+    if status in DENIED:
+        return Denied(f"refused with status {status}")
     if refuses(status):
         return Refused(f"refused with status {status}")
     return Failed(f"answered with status {status}", wait)

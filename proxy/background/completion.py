@@ -50,6 +50,10 @@ class Refused(CompletionError):
     """The same request would be refused again (a 4xx that is not about the moment)."""
 
 
+class Denied(Refused):
+    """A refusal that is not about what was asked: key, rights, quota or model are not right."""
+
+
 class Failed(CompletionError):
     """It may go well later: no connection, no answer in time, 408, 409, 425, 429, 5xx, nonsense.
 

@@ -54,8 +54,7 @@ class Additions:
 
     @property
     def _learned(self) -> tuple[Recalled, ...]:
-        first = (self.known.instructions,) if self.known.instructions else ()
-        return tuple(source for part in (*first, *self.known.tail) for source in part.sources)
+        return tuple(source for part in self.known.blocks for source in part.sources)
 
     def sources(self) -> msgspec.Raw:
         """Where it is all from, for the exchange's record."""

@@ -30,7 +30,6 @@ from proxy.memory.model import Snapshot
 from proxy.memory.recorder import Prepared, Recorder
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory.transcript import Outline, outline
-from proxy.recall.found import Found
 from proxy.telemetry import Telemetry
 
 
@@ -252,9 +251,9 @@ class ChatExchange:
         return self._adds.body(self._request, bodies, self._situation.profile.block_placement)
 
     @property
-    def found(self) -> tuple[Found, ...]:
-        """What recall put into the prompt."""
-        return self._adds.reminder.recollection.all if self._adds is not None else ()
+    def additions(self) -> Additions | None:
+        """All that memory adds; None where the session could not be seen."""
+        return self._adds
 
     def sent(self) -> Ledger | None:
         """The request is on its way: what will be recorded, if anything.

@@ -47,9 +47,12 @@ class Known:
         return self.instructions is not None or bool(self.tail)
 
     @property
+    def blocks(self) -> tuple[Block, ...]:
+        return self.tail if self.instructions is None else (self.instructions, *self.tail)
+
+    @property
     def tokens(self) -> int:
-        first = self.instructions.tokens if self.instructions else 0
-        return first + sum(part.tokens for part in self.tail)
+        return sum(part.tokens for part in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 
-from proxy.background.completion import CompletionError, Refused
+from proxy.background.completion import CompletionError, Denied, Refused
 from proxy.learning.lesson import (
     NEWEST,
     Lesson,
@@ -128,6 +128,8 @@ class Learner:
         """Learn a lesson, or skip it: whether that is stored, and why it was skipped."""
         try:
             return await student.learn(lesson), None
+        except Denied:
+            raise
         except Refused as refusal:
             return await self._skip(student, lesson, refusal), refusal
         except Unreadable as failure:

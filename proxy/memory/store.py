@@ -140,7 +140,10 @@ class Summaries(Protocol):
         ...
 
     async def drop_summaries(self, key: SessionKey) -> bool:
-        """Forget all versions; False if there were none."""
+        """Forget all versions; False if there were none.
+
+        Counts as a change, so that what was being written from one of them is not put.
+        """
         ...
 
     async def stall(self, key: SessionKey) -> None:

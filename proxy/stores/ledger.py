@@ -276,4 +276,5 @@ class Ledger:
     def drop_summaries(self) -> bool:
         there = bool(self.versions)
         self.versions, self.stalled = [], False
+        self.changes += there
         return there

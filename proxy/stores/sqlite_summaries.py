@@ -49,7 +49,9 @@ def drop(connection: sqlite3.Connection, key: SessionKey, now: float) -> bool:
     if head is None:
         return False
     connection.execute(_STALL, (False, head.id))
-    return connection.execute("DELETE FROM summaries WHERE session = ?", (head.id,)).rowcount > 0
+    gone = connection.execute("DELETE FROM summaries WHERE session = ?", (head.id,)).rowcount > 0
+    connection.execute("UPDATE sessions SET changes = changes + ? WHERE id = ?", (gone, head.id))
+    return gone
 
 
 def stall(connection: sqlite3.Connection, key: SessionKey, now: float) -> None:

@@ -6,4 +6,5 @@ local there = redis.call('DEL', SUMMARIES)
 if redis.call('EXISTS', META) == 0 then return 0 end
 redis.call('HDEL', META, 'summary', 'stalled')
 redis.call('HINCRBY', META, 'revision', 1)
+redis.call('HINCRBY', META, 'changes', there)
 return there

@@ -128,6 +128,8 @@ async def test_a_preview_has_all_its_fields(client: httpx.AsyncClient) -> None:
         "injected": {"messages": 2, "tokens": injected, "recalled": 0},
         "evicted": {"messages": 0, "tokens": 0},
         "recalled": [],
+        "known": [],
+        "summary": None,
     }
 
 

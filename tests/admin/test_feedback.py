@@ -12,6 +12,7 @@ from proxy.memory.items import Shelf
 from proxy.settings import Settings
 from tests.support.memory_api import ADMIN_KEY, SESSIONS, Site, error_of, seed, talk
 
+XYZZY = "xyzzy"
 QUESTION, ANSWER = "How do I sort a list?", "With sorted()."
 
 
@@ -116,6 +117,17 @@ async def test_a_good_answer_is_an_example_from_then_on(
     assert QUESTION.encode() in bytes(episode.value) and ANSWER.encode() in bytes(episode.value)
     await client.post(path, json={"score": 0})
     assert await examples() == []
+
+
+async def test_a_deleted_session_takes_what_repeats_it_with_it(
+    site: Site, client: httpx.AsyncClient, path: str
+) -> None:
+    await client.post(path, json={"score": 1, "comment": XYZZY})
+    assert (await client.delete(f"{SESSIONS}/s")).status_code == 200
+    left = (await site.store.items(Shelf(digest_of(b"alice"), "kai"), (), None, 100)).items
+    texts = (XYZZY, ANSWER, QUESTION)
+    assert not [item for item in left for text in texts if text.encode() in bytes(item.value)]
+    assert (await client.delete(f"{SESSIONS}/s")).status_code == 404
 
 
 async def test_methods_that_are_not_there_are_refused(client: httpx.AsyncClient, path: str) -> None:

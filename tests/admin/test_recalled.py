@@ -123,7 +123,9 @@ async def test_the_record_says_what_was_recalled_and_not_what_it_said(
     response = await client.get(exchange)
     recalled = response.json()["memory"]["recalled"]
     fields = ("kind", "score", "parts", "tokens", "message_id", "session_id")
-    assert recalled == [{name: one[name] for name in fields} for one in preview["recalled"]]
+    assert recalled == [
+        {**{name: one[name] for name in fields}, "memory_id": None} for one in preview["recalled"]
+    ]
     assert created[0]["id"] in [one["message_id"] for one in recalled]
     assert "Marlin" not in response.text and "French" not in response.text
 

@@ -26,6 +26,7 @@ from tests.support.scribing import (
     says,
     summarised,
     summary_of,
+    told_once,
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -77,11 +78,6 @@ async def one(summarising: Rig) -> AsyncIterator[Rig]:
     yield summarising
     Scribe(summarising.up)
     await nothing_waits(summarising.store)
-
-
-def told_once(prompt: Prompt, count: int) -> None:
-    """Every turn so far is in the summary or shown as it was said, once, in order."""
-    assert [*prompt.told, *prompt.shown] == [str(n) for n in range(count)]
 
 
 async def test_hungry_then_noodles_each_prompt_has_the_new_summary_and_no_older_turn(

@@ -8,7 +8,7 @@ import json
 import msgspec
 import pytest
 
-from proxy.background.completion import Assignment, Completed, Failed, Refused
+from proxy.background.completion import Assignment, Completed, Denied, Failed, Refused
 from proxy.learning.learner import SOON
 from proxy.learning.lesson import Lesson, Mark, mark_place
 from proxy.memory.model import SessionKey
@@ -232,6 +232,16 @@ async def test_a_bad_lesson_is_skipped_and_those_behind_it_are_learned(
     pupil.refuses = [Refused("400")]
     assert await room.learn() is None
     assert (pupil.heard, room.skipped) == (texts[1:], ["facts"])
+
+
+async def test_a_key_that_is_not_accepted_costs_no_lesson(room: Classroom, pupil: Pupil) -> None:
+    await room.say("one")
+    pupil.refuses = [Denied("401")]
+    with pytest.raises(Refused):
+        await room.learn()
+    assert (pupil.heard, room.skipped) == ([], [])
+    assert await room.learn() is None
+    assert pupil.heard == ["one"]
 
 
 async def test_a_model_that_refuses_everything_is_not_asked_for_ever(

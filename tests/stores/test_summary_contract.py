@@ -275,3 +275,15 @@ async def test_a_summary_expires_with_its_session(
     assert not await store.drop_summaries(key)
     await store.commit(key, chat("x1"))
     assert await in_force(store, key) == 0
+
+
+async def test_what_was_made_from_a_version_that_was_forgotten_is_not_put(
+    store: Store, key: SessionKey
+) -> None:
+    await turns(store, key)
+    assert await store.put_summary(key, summary(3), 0, None)
+    seen = await store.load(key, ALL)
+    assert await store.drop_summaries(key)
+    assert await store.put_summary(key, summary(3, "by hand"), 0, None)
+    assert not await store.put_summary(key, summary(5, "too late"), 1, seen.changes)
+    assert await in_force(store, key) == 1

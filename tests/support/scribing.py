@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from proxy.memory.store import Queue
 from tests.support.answers import Script, chat_completion, json_answer
-from tests.support.chatting import eventually
+from tests.support.chatting import chatting, eventually
 from tests.support.connection import Request
 from tests.support.recalling import blocks_in
 from tests.support.rig import Talk
@@ -24,6 +25,20 @@ SCRIBE = "scribe"
 
 PROMPT = "SO FAR: {summary}\nNEW:\n{new_lines}"
 MARKER = re.compile(r"\[(\d+)\]")
+
+FEW = {
+    "memory__window": "message_window",
+    "memory__max_messages": "4",
+    "memory__evict_to": "1.0",
+    "memory__recall__enabled": "false",
+    "memory__summary__enabled": "true",
+    "memory__summary__model": SCRIBE,
+    "memory__summary__prompt": PROMPT,
+}
+"""Settings of a program: the last two turns, and a summary of those before."""
+
+EVER = 2.0**40
+"""A time by which everything is due."""
 
 Plays = Callable[[str], Script]
 
@@ -61,6 +76,11 @@ class Scribe:
         """Of each request."""
         return [text.partition("\nNEW:\n")[2] for text in self.texts]
 
+    @property
+    def read(self) -> list[str]:
+        """The markers of all new lines, in the order in which it was asked."""
+        return [n for lines in self.new_lines for n in markers(lines)]
+
 
 class Prompt:
     """What the upstream got for a chat: the summary in it, and the markers told and shown."""
@@ -73,7 +93,12 @@ class Prompt:
         self.shown = [n for m in rest for n in markers(str(m["content"]))]
 
 
-async def says(talk: Talk, number: int, words: int = 12, **headers: str) -> Prompt:
+def told_once(prompt: Prompt, count: int, first: int = 0) -> None:
+    """Every turn so far is in the summary or shown as it was said, once, in order."""
+    assert [*prompt.told, *prompt.shown] == [str(n) for n in range(first, first + count)]
+
+
+async def says(talk: Talk, number: int, words: int = 12, **headers: Any) -> Prompt:
     """One turn with a marker and so many words; what the upstream got."""
     text = f"[{number}] " + "word " * words
     response = await talk.ask([{"role": "user", "content": text}], **headers)
@@ -104,14 +129,14 @@ async def all_done(talk: Talk) -> None:
     await nothing_waits(talk.rig.store, talk.session)
 
 
-async def nothing_waits(store: Queue, session: str | None = None) -> None:
+async def nothing_waits(store: Queue, session: str | None = None, seconds: float = 10.0) -> None:
     """The same of a store: until no work of any session, or of this one, is there."""
 
     async def done() -> bool:
-        there = await store.waiting(2.0**40, 1000)
+        there = await store.waiting(EVER, 1000)
         return not any(session in (None, work.session) for work in there)
 
-    await eventually(done, 10)
+    await eventually(done, seconds)
 
 
 class Gate:
@@ -125,3 +150,32 @@ class Gate:
         return Script(
             headers=script.headers, pieces=script.pieces, framing="length", before=self.open
         )
+
+
+@dataclass
+class Storyteller:
+    """Tells the turns ``first``, ``first`` + 1, ... of a session to programs in turn; what each of
+    them makes of it must hold every turn so far once."""
+
+    up: ScriptedUpstream
+    urls: Sequence[str]
+    session: str = "s"
+    first: int = 0
+    count: int = 0
+
+    async def tells(self, turns: int = 1) -> Prompt:
+        """So many turns; what the upstream got for the last."""
+        for _ in range(turns):
+            number, url = self.first + self.count, self.urls[self.count % len(self.urls)]
+            self.count += 1
+            async with chatting(url) as chat:
+                answer = await chat.say(f"[{number}] goes on", self.session, connection="close")
+            assert answer.status_code == 200, answer.text
+            prompt = self._prompt(number)
+            told_once(prompt, self.count, self.first)
+        return prompt
+
+    def _prompt(self, number: int) -> Prompt:
+        """Others may have told something meanwhile."""
+        found = (Prompt(request.messages) for request in reversed(chats(self.up)))
+        return next(prompt for prompt in found if prompt.shown[-1] == str(number))

@@ -24,18 +24,22 @@ class Served:
 
     def __init__(self, folder: Path, arguments: list[str], settings: dict[str, str]) -> None:
         self._folder = folder
-        self._command = [sys.executable, "-m", "proxy", "serve", "--port", "0", *arguments]
+        self._arguments = ["serve", "--port", "0", *arguments]
         folder.mkdir(exist_ok=True)
         # What a killed supervisor leaves in the temporary folder goes with the test's own.
         self._environ = surroundings(TMPDIR=str(folder), NO_COLOR="1", **settings)
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
 
-    def start(self) -> None:
-        """Returns once it listens; workers may still be on their way."""
+    def start(self, ahead: float = 0.0) -> None:
+        """Returns once it listens; workers may still be on their way.
+
+        Its clock, if it is one process, is so many seconds ``ahead``.
+        """
+        program = ["tests.support.ahead", str(ahead)] if ahead else ["proxy"]
         with (self._folder / "errors.log").open("a") as errors:
             self._process = subprocess.Popen(
-                self._command,
+                [sys.executable, "-m", *program, *self._arguments],
                 cwd=self._folder,
                 env=self._environ,
                 stdout=subprocess.PIPE,

@@ -1,0 +1,183 @@
+"""Summaries where processes are killed and race: every turn is told once or shown, never both."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from proxy.background.lease import LEASE
+from proxy.background.runner import PATIENCE
+from proxy.memory.model import SessionKey
+from proxy.memory.store import Store
+from proxy.memory.work import Work
+from tests.support import servers
+from tests.support.chatting import eventually
+from tests.support.inside import TENANT, store_at
+from tests.support.scribing import EVER, FEW, Scribe, Storyteller, markers, nothing_waits
+from tests.support.upstream import SILENT, ScriptedUpstream
+from tests.support.worker import Served, served
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+
+TURNS = 7
+LATER = LEASE + PATIENCE + 1
+"""Seconds: what a killed process held is another's by then, and none that cannot do it waits."""
+
+SESSIONS, LENGTH = 12, 15
+
+
+def url_of(name: str, folder: Path) -> Iterator[str]:
+    if name == "sqlite":
+        yield f"sqlite:///{folder}/memory.db"
+    elif name == "redis":
+        with servers.standalone() as server:
+            yield server.url
+    else:
+        with servers.cluster() as cluster:
+            yield cluster.url
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A store that outlives programs."""
+    yield from url_of(request.param, tmp_path)
+
+
+async def the_work(store: Store) -> Work:
+    """The only piece there is."""
+    (work,) = await store.waiting(EVER, 10)
+    return work
+
+
+async def summary_of(store: Store, session: str = "s") -> str | None:
+    found = await store.session(SessionKey(TENANT, session))
+    assert found is not None
+    return found.summary.text if found.summary else None
+
+
+async def killed_as_it_summarises(program: Served, up: ScriptedUpstream) -> Storyteller:
+    """A session of some turns whose program died while it waited for the first summary."""
+    scribe, story = Scribe(up, lambda text: SILENT), Storyteller(up, [program.url])
+    prompt = await story.tells(TURNS)
+    assert prompt.told == []
+    (request,) = scribe.asked
+    assert markers(scribe.texts[0]) == ["0"]
+    program.kill()
+    program.bury()
+    await request.gone.wait()
+    return story
+
+
+async def test_a_summary_that_a_kill_cut_off_is_made_after_the_restart(
+    up: ScriptedUpstream, tmp_path: Path, url: str
+) -> None:
+    """With a key of its own the writer needs nobody's request."""
+    own = {**FEW, "memory__summary__api_key": "sk-writer"}
+    with served(tmp_path / "proxy", up.url, url, workers=1, **own) as program:
+        story = await killed_as_it_summarises(program, up)
+        async with store_at(url) as store:
+            assert 0 < (await the_work(store)).due - time.time() <= LEASE
+            scribe = Scribe(up)
+            program.start(ahead=LATER)
+            await nothing_waits(store)
+            assert markers(await summary_of(store) or "") == scribe.read
+        assert [request.header("authorization") for request in scribe.asked] == ["Bearer sk-writer"]
+        story.urls = [program.url]
+        prompt = await story.tells()
+        assert prompt.told == scribe.read == [str(n) for n in range(TURNS - 2)]
+        assert program.errors() == ""
+
+
+async def test_where_only_the_tenants_key_will_do_the_work_waits_for_their_next_request(
+    up: ScriptedUpstream, tmp_path: Path, url: str
+) -> None:
+    with served(tmp_path / "proxy", up.url, url, workers=1, **FEW) as program:
+        story = await killed_as_it_summarises(program, up)
+        scribe = Scribe(up)
+        program.start(ahead=LATER)
+        async with store_at(url) as store:
+
+            async def put_off() -> bool:
+                return (await the_work(store)).due > time.time() + LATER
+
+            await eventually(put_off, 10)
+            assert (scribe.asked, await summary_of(store)) == ([], None)
+            story.urls = [program.url]
+            assert (await story.tells()).told == []
+            await nothing_waits(store)
+        prompt = await story.tells()
+        assert prompt.told == scribe.read == [str(n) for n in range(TURNS - 1)]
+        assert program.errors() == ""
+
+
+async def race(up: ScriptedUpstream, urls: list[str], store: Store) -> Scribe:
+    """Many sessions at once, each served by all; afterwards each turn was read exactly once."""
+    scribe = Scribe(up)
+    stories = [Storyteller(up, urls, f"s{n}", first=1000 * n) for n in range(SESSIONS)]
+    for _ in range(LENGTH):
+        await _together(stories)
+    await nothing_waits(store, seconds=30)
+    for story in stories:
+        mine = [n for n in scribe.read if int(n) // 1000 == story.first // 1000]
+        assert mine == markers(await summary_of(store, story.session) or "")
+        assert mine == [str(story.first + n) for n in range(len(mine))]
+        assert len(mine) >= LENGTH - 2
+    await _together(stories)
+    return scribe
+
+
+async def _together(stories: list[Storyteller]) -> None:
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(story.tells() for story in stories))
+
+
+def jobs_of(program: Served) -> list[int]:
+    """Of each worker."""
+    return program.counted("memory_background_jobs_total")
+
+
+@pytest.fixture(params=["sqlite", "redis", "redis-cluster"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A store that several processes use at once."""
+    yield from url_of(request.param, tmp_path)
+
+
+async def test_of_two_workers_one_summarises_each_turn(
+    up: ScriptedUpstream, tmp_path: Path, shared: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with served(tmp_path / "proxy", up.url, shared, store__timeout="5", **FEW) as program:
+        async with store_at(shared) as store:
+            scribe = await race(up, [program.url], store)
+        jobs = jobs_of(program)
+        assert len(jobs) == 2 and min(jobs) > 0
+        assert program.errors() == ""
+    with capsys.disabled():
+        print(f"\n{shared.partition(':')[0]}: {story_of(scribe)} by workers with {jobs} jobs")
+
+
+async def test_of_two_hosts_with_one_redis_one_summarises_each_turn(
+    up: ScriptedUpstream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"store__timeout": "5", **FEW}
+    with ExitStack() as started:
+        redis = started.enter_context(servers.standalone())
+        hosts = [
+            started.enter_context(served(tmp_path / name, up.url, redis.url, **settings))
+            for name in ("one", "other")
+        ]
+        async with store_at(redis.url) as store:
+            scribe = await race(up, [host.url for host in hosts], store)
+        jobs = [sum(jobs_of(host)) for host in hosts]
+        assert min(jobs) > 0
+        assert [host.errors() for host in hosts] == ["", ""]
+    with capsys.disabled():
+        print(f"\ntwo hosts: {story_of(scribe)} by hosts with {jobs} jobs")
+
+
+def story_of(scribe: Scribe) -> str:
+    return f"{len(scribe.read)} turns told once in {len(scribe.asked)} summaries"

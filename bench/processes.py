@@ -73,6 +73,16 @@ def proxy(folder: Path, upstream: str, store: str, config: Path | None = None) -
 
 
 @contextmanager
+def store(kind: str, folder: Path) -> Iterator[str]:
+    """A new store in a folder, "sqlite" or "redis"; its URL."""
+    if kind == "redis":
+        with redis(folder) as url:
+            yield url
+    else:
+        yield f"sqlite:///{folder}/memory.db"
+
+
+@contextmanager
 def redis(folder: Path) -> Iterator[str]:
     """A Redis as compose.yaml sets it up; its URL.  Raises FileNotFoundError without one."""
     port, where = _free_port(), folder / "redis"

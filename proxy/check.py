@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 from proxy.assembly import store_of, upstream_of, upstream_options
 from proxy.gateway.profile import reserved_tokens
+from proxy.learning.learned import schema_paths
+from proxy.learning.profile_schema import read_schema
 from proxy.memory.store import StoreError
 from proxy.settings import ProfileSettings, Settings, WriterSettings
 from proxy.stores.address import read_address
@@ -87,7 +89,7 @@ def spool(settings: Settings) -> Finding:
 
 
 def unreadable(settings: Settings) -> Iterator[str]:
-    """What is wrong with addresses in ways that only those who use them can tell."""
+    """What is wrong with addresses and files in ways that only those who use them can tell."""
     try:
         read_address(settings.store.url)
     except ValueError as error:
@@ -96,6 +98,11 @@ def unreadable(settings: Settings) -> Iterator[str]:
         upstream_options(settings)
     except ValueError as error:
         yield f"upstream: {error}"
+    for path in sorted(schema_paths(settings) - {""}):
+        try:
+            read_schema(path)
+        except ValueError as error:
+            yield f"memory.profile.schema: {error}"
 
 
 def startable(settings: Settings) -> str | None:

@@ -150,3 +150,11 @@ def test_a_window_that_recall_leaves_no_room_for_is_said() -> None:
     cases = {"tight": cramped, "wide": roomy}
     found = check.doubts(Settings.model_construct(profiles=cases))
     assert [part for part, _ in found] == ["profiles.tight.max_tokens"]
+
+
+def test_a_schema_that_is_none_is_told_like_every_other_mistake(tmp_path: Path) -> None:
+    schema = tmp_path / "profile.json"
+    schema.write_text('{"type": "array"}', encoding="utf-8")
+    chosen = settings(tmp_path, **{"memory.profile.schema": str(schema)})
+    (told,) = check.unreadable(chosen)
+    assert told.startswith("memory.profile.schema: ") and "must describe an object" in told

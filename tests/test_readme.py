@@ -192,23 +192,31 @@ async def test_the_memory_api_has_the_routes_of_the_table(
     )
     async with client(proxy) as http:
         await eventually(lambda: is_noticed(http), 5)
+        await http.post("/memory/v1/users/table/memories", json={"text": "Kai lives in Bonn."})
         for row in rows:
             method, path = code(row[0])[0].split()
             path = path.replace("{id}", "table").replace("{exchange}", await exchange(http))
             path = path.replace("{memory}", await noticed(http))
-            said = {"messages": [{"role": "user", "content": "u2"}], "query": "French"}
-            body = said if method == "POST" else None
-            response = await http.request(method, path, json=body)
+            response = await http.request(method, path, json=body_for(method, path))
             assert response.is_success, (method, path, response.text)
         for path in ("/healthz", "/readyz", "/metrics"):
             assert f"`GET {path}`" in TEXT
             assert (await http.get(path)).status_code == 200
 
 
+def body_for(method: str, path: str) -> dict[str, object] | None:
+    """What a request of the table can be sent with."""
+    if method == "PATCH":
+        about_a_session: dict[str, object] = {"summary": {"text": "Short."}}
+        return about_a_session if "sessions" in path else {"text": "Kai lives in Kyoto."}
+    said = {"messages": [{"role": "user", "content": "u2"}], "query": "French"}
+    return said if method == "POST" else None
+
+
 async def noticed(http: httpx.AsyncClient) -> str:
-    """The id of the first standing wish, "" as long as there is none."""
-    wishes = (await http.get("/memory/v1/users/table/memories")).json()["data"]
-    return wishes[0]["id"] if wishes else ""
+    """The id of the first standing wish, "" as long as there is none; a fact's, if there is one."""
+    memories = (await http.get("/memory/v1/users/table/memories")).json()["data"]
+    return memories[0]["id"] if memories else ""
 
 
 async def is_noticed(http: httpx.AsyncClient) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,7 +64,7 @@ class _Bench:
 
     async def _one(self, url: str) -> None:
         plan, costs = self._plan, self._costs
-        async with _open(url) as store:
+        async with opened(url) as store:
             step = self._step("history", plan.passages)
             seeded = await fill.history(store, self._talk, "one", plan.passages, step)
             before = used(url)
@@ -79,7 +79,7 @@ class _Bench:
         """A user alone and one of many, asking in turns."""
         plan, costs = self._plan, self._costs
         with self._place("_alone") as lonely:
-            async with _open(url) as store, _open(lonely) as other:
+            async with opened(url) as store, opened(lonely) as other:
                 step = self._step("one user", plan.each)
                 one = await fill.many_users(other, self._talk, 1, plan.each, step)
                 step = self._step("many users", plan.users * plan.each)
@@ -88,7 +88,7 @@ class _Bench:
 
     async def _chat(self, url: str) -> None:
         plan = self._plan
-        async with _open(url) as store:
+        async with opened(url) as store:
             step = self._step("chat's history", plan.chat)
             user = await fill.history(store, self._talk, "chat", plan.chat, step)
             await fill.index(store, user, self._step("chat's index", plan.chat))
@@ -112,15 +112,13 @@ class _Bench:
         """A store of its own for each part."""
         folder = self._folder / f"{self._name}{part}"
         folder.mkdir()
-        with ExitStack() as running:
-            if self._name == "redis":
-                yield running.enter_context(processes.redis(folder))
-            else:
-                yield f"sqlite:///{folder}/memory.db"
+        with processes.store(self._name, folder) as url:
+            yield url
 
 
 @asynccontextmanager
-async def _open(url: str) -> AsyncIterator[Backend]:
+async def opened(url: str) -> AsyncIterator[Backend]:
+    """A store as a reader and writer of its own, patient."""
     store = open_store(url, timeout=SECONDS, commit_timeout=SECONDS)
     await store.open()
     try:

@@ -29,6 +29,7 @@ LATER = LEASE + PATIENCE + 1
 """Seconds: what a killed process held is another's by then, and none that cannot do it waits."""
 
 SESSIONS, LENGTH = 12, 15
+RACING = {**FEW, "store__timeout": "5"}
 
 
 def url_of(name: str, folder: Path) -> Iterator[str]:
@@ -115,8 +116,9 @@ async def test_where_only_the_tenants_key_will_do_the_work_waits_for_their_next_
         assert program.errors() == ""
 
 
-async def race(up: ScriptedUpstream, urls: list[str], store: Store) -> Scribe:
-    """Many sessions at once, each served by all; afterwards each turn was read exactly once."""
+async def race(up: ScriptedUpstream, urls: list[str], store: Store, left: int = 2) -> Scribe:
+    """Many sessions at once, each served by all; afterwards each turn was read exactly once, but
+    for the last ones: at most ``left`` of each session were not."""
     scribe = Scribe(up)
     stories = [Storyteller(up, urls, f"s{n}", first=1000 * n) for n in range(SESSIONS)]
     for _ in range(LENGTH):
@@ -126,7 +128,7 @@ async def race(up: ScriptedUpstream, urls: list[str], store: Store) -> Scribe:
         mine = [n for n in scribe.read if int(n) // 1000 == story.first // 1000]
         assert mine == markers(await summary_of(store, story.session) or "")
         assert mine == [str(story.first + n) for n in range(len(mine))]
-        assert len(mine) >= LENGTH - 2
+        assert LENGTH - left <= len(mine) <= LENGTH - 2
     await _together(stories)
     return scribe
 
@@ -150,9 +152,11 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 async def test_of_two_workers_one_summarises_each_turn(
     up: ScriptedUpstream, tmp_path: Path, shared: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with served(tmp_path / "proxy", up.url, shared, store__timeout="5", **FEW) as program:
+    # In a Cluster the last turn's work may be looked at an instant before the turn is there.
+    left = 3 if "cluster" in shared else 2
+    with served(tmp_path / "proxy", up.url, shared, 2, **RACING) as program:
         async with store_at(shared) as store:
-            scribe = await race(up, [program.url], store)
+            scribe = await race(up, [program.url], store, left)
         jobs = jobs_of(program)
         assert len(jobs) == 2 and min(jobs) > 0
         assert program.errors() == ""
@@ -163,11 +167,10 @@ async def test_of_two_workers_one_summarises_each_turn(
 async def test_of_two_hosts_with_one_redis_one_summarises_each_turn(
     up: ScriptedUpstream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = {"store__timeout": "5", **FEW}
     with ExitStack() as started:
         redis = started.enter_context(servers.standalone())
         hosts = [
-            started.enter_context(served(tmp_path / name, up.url, redis.url, **settings))
+            started.enter_context(served(tmp_path / name, up.url, redis.url, 2, **RACING))
             for name in ("one", "other")
         ]
         async with store_at(redis.url) as store:

@@ -1,4 +1,4 @@
-"""``python -m bench [recall] [--quick] [--write]``: measures, and prints one Markdown table."""
+"""``python -m bench [recall|writing] [--quick] [--write]``: measures, and prints Markdown."""
 
 from __future__ import annotations
 
@@ -23,17 +23,23 @@ from bench.cost.table import report as cost_report
 from bench.plan import QUICK, Plan
 from bench.suite import Result, measure, steps
 from bench.table import report
+from bench.writing import plan as writing
+from bench.writing.suite import Results
+from bench.writing.suite import measure as measure_writing
+from bench.writing.table import report as writing_report
 
 RESULTS = {
     "proxy": Path(__file__).with_name("RESULTS.md"),
     "recall": Path(__file__).with_name("RESULTS-recall.md"),
+    "writing": Path(__file__).with_name("RESULTS-writing.md"),
 }
 OPEN_FILES = 8192
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
-    text = _recall(options) if options.what == "recall" else _proxy(options)
+    made = {"proxy": _proxy, "recall": _recall, "writing": _writing}
+    text = made[options.what](options)
     print(text)
     if options.write:
         RESULTS[options.what].write_text(f"# Results\n\n{text}", encoding="utf-8")
@@ -48,6 +54,12 @@ def _recall(options: argparse.Namespace) -> str:
     plan = cost.QUICK if options.quick else cost.Plan()
     plan = replace(plan, redis=not options.no_redis)
     return cost_report(plan, run_recall(plan))
+
+
+def _writing(options: argparse.Namespace) -> str:
+    plan = writing.QUICK if options.quick else writing.Plan()
+    plan = replace(plan, redis=not options.no_redis)
+    return writing_report(plan, run_writing(plan))
 
 
 def run(plan: Plan) -> list[Result]:
@@ -68,6 +80,12 @@ def run_recall(plan: cost.Plan) -> list[Costs]:
         return uvloop.run(measure_recall(plan, folder, progress))
 
 
+def run_writing(plan: writing.Plan) -> list[Results]:
+    """The same for what it costs that a model writes memory."""
+    with _folder() as folder, _progress() as progress:
+        return uvloop.run(measure_writing(plan, folder, progress))
+
+
 @contextmanager
 def _folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="memory-proxy-bench-"))
@@ -79,10 +97,10 @@ def _folder() -> Iterator[Path]:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    what = parser.add_argument("what", nargs="?", choices=("proxy", "recall"), default="proxy")
-    what.help = "what a request costs, or what recall costs"
+    what = parser.add_argument("what", nargs="?", choices=tuple(RESULTS), default="proxy")
+    what.help = "what a request costs, what recall costs, or what it costs that a model writes"
     parser.add_argument("--quick", action="store_true", help="fewer rows and rounds, a minute")
-    parser.add_argument("--write", action="store_true", help="keep the table in a file too")
+    parser.add_argument("--write", action="store_true", help="keep the tables in a file too")
     parser.add_argument("--no-redis", action="store_true", help="SQLite alone")
     return parser.parse_args(arguments)
 

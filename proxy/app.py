@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -31,6 +32,7 @@ from proxy.cors import Application, Cors
 from proxy.errors import ProxyError, missing_v1, not_found
 from proxy.gateway.call import Scope
 from proxy.gateway.conversation import Conversations
+from proxy.gateway.due import due_after_import
 from proxy.gateway.exchange import Means
 from proxy.gateway.gateway import Gateway
 from proxy.gateway.informing import Informing
@@ -174,6 +176,7 @@ def admin_parts(
         preview=preview,
         remembrance=Remembrance(recalling.recaller, recalling.indexer),
         on_recorded=recalling.follower.recorded,
+        due_after_import=partial(due_after_import, ground.settings.memory),
         read_message=read_message,
         counter=lambda model: counter(model).count,
         counter_name=lambda: counter(None).name,

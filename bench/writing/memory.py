@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from bench.writing.plan import FACTS
 from bench.writing.player import ADVICE
 from bench.writing.words import Speaker
 
-_METRIC = re.compile(r"^(\w+) ([\d.e+-]+)$", re.MULTILINE)
+_METRIC = re.compile(r"^(\w+)(?:\{.*\})? ([\d.e+-]+)$", re.MULTILINE)
 
 
 class Used(NamedTuple):
@@ -57,10 +57,11 @@ class Memory:
         ]
         return Used(*map(sum, zip(*used, strict=True))) if used else Used()
 
-    async def metrics(self) -> Mapping[str, float]:
-        """Those without labels."""
+    async def metric(self, name: str) -> float:
+        """A counter so far, the sum over its labels."""
         async with self._http.get("/metrics") as answer:
-            return {name: float(value) for name, value in _METRIC.findall(await answer.text())}
+            found = _METRIC.findall(await answer.text())
+        return sum(float(value) for metric, value in found if metric == name)
 
     async def _ask(self, method: str, path: str, body: object = None) -> Any:
         async with self._http.request(method, f"/memory/v1{path}", json=body) as answer:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Plan:
     """The full measurement by default.
 
-    ``pairs`` of requests and of commits; a conversation of ``turns`` for each feature; ``exchanges``
-    of ``people`` who chat at the same time, in each of ``rounds``.
+    ``pairs`` of requests; a conversation of ``turns`` for each feature; ``exchanges`` of ``people``
+    who chat at the same time, in each of ``rounds``.
     """
 
     pairs: int = 300

@@ -20,8 +20,8 @@ import uvloop
 from bench.upstream import Mock, Signal, plain, serve
 from bench.writing.player import written
 from bench.writing.words import RECALLS, Speaker, tellings_in
-from proxy.chat.tool_offer import SAVE, SEARCH
 from proxy.chat.tokens import Tokenizers
+from proxy.chat.tool_offer import SAVE, SEARCH
 from proxy.writing import PARTS
 
 ANSWERS = 64

@@ -42,17 +42,13 @@ _CONTENT = """
 """
 WORDS = tuple(dict.fromkeys((*FUNCTION, *_CONTENT.split())))
 
-_VERBS = ("collect", "repair", "study", "sell", "paint", "restore", "photograph", "rent")
-_THINGS = (
-    "maps clocks bicycles lamps boats radios chairs coins posters violins tents pianos stamps "
-    "kites engines carpets mirrors teapots cameras bookshelves"
-).split()
-_RELATIONS = (
-    "sister brother cousin neighbour uncle aunt colleague landlord niece nephew roommate tutor"
-).split()
-_NAMES = (
-    "Ada Ben Cleo Dov Eda Finn Gita Hugo Iris Jon Kira Lev Mona Nils Olga Paul Rita Sven Tess Udo"
-).split()
+_PARTS = """
+    collect repair study sell paint restore photograph rent
+    maps clocks bicycles lamps boats radios chairs coins posters violins tents pianos stamps kites
+    sister brother cousin neighbour uncle aunt colleague landlord niece nephew roommate tutor
+    Ada Ben Cleo Dov Eda Finn Gita Hugo Iris Jon Kira Lev Mona Nils Olga Paul Rita Sven Tess Udo
+"""
+_VERBS, _THINGS, _RELATIONS, _NAMES = (line.split() for line in _PARTS.strip().splitlines())
 
 _TELLING = re.compile(r"\bI (\w+) (\w+) with my (\w+) (\w+)\.")
 
@@ -102,8 +98,7 @@ class Speaker:
         return self._text([], self._random.randint(*ANSWER))
 
     def telling(self) -> Telling:
-        kinds: Sequence[Sequence[str]] = (_VERBS, _THINGS, _RELATIONS, _NAMES)
-        return Telling(*map(self._random.choice, kinds))
+        return Telling(*map(self._random.choice, (_VERBS, _THINGS, _RELATIONS, _NAMES)))
 
     def _text(self, head: Sequence[str], count: int) -> str:
         """So many words: first these sentences, then others."""

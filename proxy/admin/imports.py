@@ -18,6 +18,7 @@ from proxy.admin.asking import invalid
 from proxy.admin.parts import AdminParts
 from proxy.memory.model import Card, Commit, Draft, Exchange, Injection, Snapshot, message_id
 from proxy.memory.transcript import Count, Said
+from proxy.memory.work import Due
 
 SYSTEM_ROLES = ("system", "developer")
 ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
@@ -109,11 +110,17 @@ def _time(value: object, name: str) -> float:
 
 
 def commit_of(
-    imported: Import, snapshot: Snapshot, exchange: str, now: float, count: Count, ttl: int
+    imported: Import,
+    snapshot: Snapshot,
+    exchange: str,
+    now: float,
+    count: Count,
+    ttl: int,
+    due: tuple[Due, ...],
 ) -> Commit:
     """The commit of an import into the session of ``snapshot``, whose newest turn must be in it.
 
-    ``ttl`` is for a session that begins with it.
+    ``ttl`` is for a session that begins with it, ``due`` the work that it asks for.
     """
     drafts = _drafts(imported, snapshot, exchange, count)
     system = b"[" + b",".join(imported.system) + b"]" if imported.system else None
@@ -133,6 +140,7 @@ def commit_of(
         system=system,
         system_tokens=sum(map(count, imported.system)) if system else 0,
         ttl=None if snapshot.exists else ttl,
+        due=due,
     )
 
 

@@ -59,6 +59,7 @@ class Messages:
             now,
             self._parts.counter(None),
             self._parts.settings.memory.ttl,
+            self._parts.due_after_import(imported.user or snapshot.owner, now),
         )
         if await self._commit(key, commit) == "foreign":
             raise _owned_by_another()

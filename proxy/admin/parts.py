@@ -19,6 +19,7 @@ from proxy.memory.spool import Spool
 from proxy.memory.store import Store
 from proxy.memory.transcript import Count, Said
 from proxy.memory.usage import Meter
+from proxy.memory.work import Due
 from proxy.recall.found import Found
 from proxy.recall.remembrance import Remembrance
 from proxy.settings import Settings
@@ -97,7 +98,8 @@ class ReadMessage(Protocol):
 class AdminParts:
     """Everything that health, metrics and the memory API need.
 
-    ``on_recorded`` is to be told of each session that was written to.
+    ``on_recorded`` is to be told of each session that was written to.  ``due_after_import`` gives
+    the work that an import asks for, by the session's user and the time (Unix seconds).
     ``counter`` gives the token count for a model, ``counter_name`` says which tables it uses;
     ``count_text`` gives the tokens of a text.
     ``fields`` and ``items`` split a JSON object and list into pieces, bytes untouched, and raise
@@ -113,6 +115,7 @@ class AdminParts:
     preview: Previewer
     remembrance: Remembrance
     on_recorded: Callable[[SessionKey], None]
+    due_after_import: Callable[[str | None, float], tuple[Due, ...]]
     read_message: ReadMessage
     counter: Callable[[str | None], Count]
     counter_name: Callable[[], str]

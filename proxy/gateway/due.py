@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proxy.gateway.situation import Situation
-from proxy.memory.work import Due
+from proxy.memory.work import Due, Kind
 from proxy.settings import ProfileSettings
 
 
 def due_of(situation: Situation, now: float) -> tuple[Due, ...]:
     """All that may be due once the reply is there; ``now`` in Unix seconds."""
     return (*_summary(situation, now), *_learning(situation, now))
+
+
+def due_after_import(profile: ProfileSettings, user: str | None, now: float) -> tuple[Due, ...]:
+    """What an import into a session of ``user`` asks for, under the default profile: at once."""
+    kinds: list[Kind] = ["summary"] if profile.summary.enabled else []
+    if user is not None and any(_paces(profile)):
+        kinds.append("learning")
+    return tuple(Due(kind=kind, profile="", at=now) for kind in kinds)
 
 
 def _summary(situation: Situation, now: float) -> Iterator[Due]:

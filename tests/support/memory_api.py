@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from proxy.chat.message import read_message, text_of
 from proxy.chat.tokens import Tokenizers
 from proxy.gateway.call import Scope
 from proxy.gateway.conversation import Conversations
+from proxy.gateway.due import due_after_import
 from proxy.gateway.exchange import Means
 from proxy.gateway.gateway import Gateway
 from proxy.gateway.informing import Informing, NothingKnown
@@ -116,6 +118,7 @@ async def open_site(
         tenants=tenancy,
         preview=Preview(settings, means),
         remembrance=Remembrance(recaller, indexer),
+        due_after_import=partial(due_after_import, settings.memory),
         on_recorded=follower.recorded,
         read_message=read_message,
         counter=lambda model: counter(model).count,

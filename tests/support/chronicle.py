@@ -1,0 +1,187 @@
+"""A session with summaries in the hands of the real decisions, over a real store, without HTTP.
+
+Messages are names, as in ``tests.support.talk``; a summary lists the names that it tells.  So it is
+known of every prompt what the summary in it tells, what is shown as it was said, and what is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from proxy.chat.request import parse
+from proxy.gateway.due import due_of
+from proxy.gateway.identity import NOBODY
+from proxy.gateway.profile import SideRequests, window_of
+from proxy.gateway.situation import Situation, ask_of, rules_of
+from proxy.memory.compose import Prompt, Rules
+from proxy.memory.model import BEGINNING, Ask, Entry, Exchange, SessionKey, Snapshot
+from proxy.memory.planner import Planned
+from proxy.memory.recorder import Recorder
+from proxy.memory.request import Intent
+from proxy.memory.transcript import Occasion, outline, transcribe
+from proxy.memory.window import Window
+from proxy.settings import ProfileSettings
+from tests.support.simulator import Spoken
+from tests.support.strict import Refused, validate
+from tests.support.talk import Talk
+
+EACH = 10
+"""Tokens of every message."""
+
+REQUEST, _ = parse(b'{"model":"m","messages":[]}', 0)
+TEMPLATE = "Told: {summary}\n=====\n{new_lines}"
+NAME = re.compile(r"\b[uatpqs]\d+\b")
+
+Meanwhile = Callable[[], Awaitable[None]]
+
+
+def names_in(text: str) -> list[str]:
+    return NAME.findall(text)
+
+
+def read_name(body: bytes) -> object:
+    """A message's JSON for one whose body is its name."""
+    return {"content": body.decode()}
+
+
+def profile_of(**fields: Any) -> ProfileSettings:
+    """A profile with summaries and without recall."""
+    summary = {"enabled": True, "model": "small", "prompt": TEMPLATE} | fields.pop("summary", {})
+    known = {"summary": summary, "recall": {"enabled": False}}
+    return ProfileSettings.model_validate(known | fields)
+
+
+async def nothing() -> None:
+    """Happens between a prompt and its reply."""
+
+
+@dataclass
+class View:
+    """A prompt, and the session that it is a view of: what each of its messages came to."""
+
+    before: Snapshot
+    planned: Planned
+    m: Sequence[Talk]
+    wrong: list[str] = field(default_factory=list)
+    evicted: set[str] = field(default_factory=set)
+
+    @property
+    def prompt(self) -> Prompt:
+        return self.planned.prompt
+
+    @property
+    def told(self) -> list[str]:
+        return names_in(self.prompt.summary.text) if self.prompt.summary else []
+
+    @property
+    def shown(self) -> list[Entry]:
+        return [piece for piece in self.prompt.pieces if not isinstance(piece, int)]
+
+    @property
+    def whole(self) -> list[Entry | int]:
+        """The active log and the request, in the order of sending: what was not looked at first."""
+        order, gone = self.planned.plan.order, self.planned.plan.superseded
+        seen = {piece.card.id for piece in order if not isinstance(piece, int)} | gone
+        return [*(entry for entry in self.before.log if entry.card.id not in seen), *order]
+
+    def check(self) -> list[str]:
+        """The names of all that is told or sent, in order; ``wrong`` says what should not be."""
+        shown, told = [entry.card.digest for entry in self.shown], self.told
+        stored = [piece for piece in self.whole if not isinstance(piece, int)]
+        self._none("told twice", [name for name in told if told.count(name) > 1])
+        self._none("told and shown", set(told).intersection(shown))
+        self._none("told of what is gone", set(told).difference(e.card.digest for e in stored))
+        missing = [e for e in stored if e.card.digest not in {*told, *shown} and not e.card.blank]
+        self.evicted = {e.card.digest for e in missing if self._may_go(e)}
+        self._none("lost", {e.card.digest for e in missing} - self.evicted)
+        self._refused()
+        return [name for name in map(self._name, self.whole) if name not in self.evicted]
+
+    def _may_go(self, entry: Entry) -> bool:
+        """Only where summarising has failed the window evicts what no summary tells."""
+        return self.before.stalled and entry.position < self.prompt.start
+
+    def _refused(self) -> None:
+        messages = [_message(self._card(piece)) for piece in self.prompt.pieces]
+        try:
+            validate({"model": "m", "messages": messages})
+        except Refused as refused:
+            self.wrong.append(f"refused: {refused}")
+
+    def _card(self, piece: Entry | int) -> Any:
+        return self.m[piece] if isinstance(piece, int) else piece.card
+
+    def _name(self, piece: Entry | int) -> str:
+        return str(self._card(piece).digest)
+
+    def _none(self, fault: str, names: Sequence[str] | set[str]) -> None:
+        if names:
+            self.wrong.append(f"{fault}: {sorted(names)}")
+
+
+def _message(card: Any) -> dict[str, object]:
+    message: dict[str, object] = {"role": card.role, "content": card.digest}
+    if card.calls:
+        named = {"name": "f", "arguments": "{}"}
+        message["tool_calls"] = [
+            {"id": i, "type": "function", "function": named} for i in card.calls
+        ]
+    if card.answers:
+        message["tool_call_id"] = card.answers
+    return message
+
+
+class Chronicle:
+    """One session; ``meanwhile`` happens between each prompt and what is recorded of it."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        key: SessionKey,
+        profile: ProfileSettings,
+        clock: Callable[[], float],
+    ) -> None:
+        self.recorder, self.key, self.profile, self.clock = recorder, key, profile, clock
+        self.meanwhile: Meanwhile = nothing
+        self.exchanges = 0
+
+    @property
+    def situation(self) -> Situation:
+        return Situation(self.key, NOBODY, self.profile, SideRequests(()), closed=False)
+
+    @property
+    def window(self) -> Window:
+        return window_of(self.profile)
+
+    async def look(self) -> Snapshot:
+        """The session as the next request finds it, all of it."""
+        rules = Rules(window=Window(), inject=False)
+        ask = Ask(profile="", whole=True)
+        return (await self.recorder.prepare(self.key, ask, (), Intent(), rules)).snapshot
+
+    async def say(self, m: Sequence[Talk], answer: Spoken, intent: Intent | None = None) -> View:
+        """One exchange; what the upstream was sent."""
+        assert REQUEST is not None
+        now, situation = self.clock(), self.situation
+        rules = rules_of(REQUEST, situation, lambda text: EACH)
+        before = await self.look()
+        intent = replace(intent or Intent(), now=now)
+        ask = ask_of(situation, rules)
+        planned = (await self.recorder.prepare(self.key, ask, m, intent, rules)).planned
+        await self.meanwhile()
+        self.exchanges += 1
+        exchange = Exchange(
+            id=f"x{self.exchanges}",
+            profile="",
+            started_at=now,
+            created_at=now,
+            incomplete=not answer.complete,
+        )
+        outlined = outline(planned.plan, planned.prompt, m)
+        occasion = Occasion(exchange, due=due_of(situation, now))
+        commit = transcribe(outlined, [answer], occasion, lambda raw: EACH)
+        assert await self.recorder.record(self.key, commit) in ("recorded", "spooled")
+        return View(before, planned, m)

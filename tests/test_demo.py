@@ -88,8 +88,15 @@ def test_recall_finds_the_name_in_another_session_of_the_user(shown: list[list[s
     assert re.search(r"X-Memory-Recalled: [1-9]", "\n".join(shown[8]))
 
 
+def test_a_summary_takes_the_place_of_what_leaves_the_window(shown: list[list[str]]) -> None:
+    before, after, said = marked(shown[9]), marked(shown[10]), "user      Hi, my name is Kai."
+    assert said in before and said not in after
+    assert any("The human said: my name is Kai." in line for line in after)
+    assert answered(shown[10]) == "Your name is Kai."
+
+
 def test_the_headers_count_what_is_marked(shown: list[list[str]]) -> None:
-    for lines in shown[1:-2]:
+    for lines in shown[1:8]:
         (count,) = re.findall(r"X-Memory-Messages: (\d+)", "\n".join(lines))
         assert int(count) == len(marked(lines))
 

@@ -49,6 +49,9 @@ class Tally(msgspec.Struct):
     blocks: dict[str, int] = {}
 
 
+NO_TOOLS = msgspec.Raw(b"")
+
+
 class Said(msgspec.Struct):
     role: str
     content: str | None = None
@@ -57,7 +60,7 @@ class Said(msgspec.Struct):
 class Request(msgspec.Struct):
     model: str
     messages: list[Said]
-    tools: msgspec.Raw | None = None
+    tools: msgspec.Raw = NO_TOOLS
 
     @property
     def text(self) -> str:
@@ -88,7 +91,7 @@ class Script:
         return self._answer(request, body, message)
 
     def _message(self, request: Request) -> dict[str, Any]:
-        calls = [] if request.is_round or request.tools is None else _calls(request.text)
+        calls = [] if request.is_round or request.tools == NO_TOOLS else _calls(request.text)
         if calls:
             return {"content": None, "tool_calls": calls}
         asked = next(each for each in reversed(request.messages) if each.role == "user")
@@ -99,7 +102,7 @@ class Script:
     def _note(self, request: Request, message: dict[str, Any], count: Count) -> None:
         tally = self.tally
         texts = [each.content or "" for each in request.messages]
-        offered = count(bytes(request.tools).decode()) if request.tools else 0
+        offered = count(bytes(request.tools).decode())
         tokens = sum(map(count, texts)) + offered
         calls = message.get("tool_calls", [])
         tally.calls_made += len(calls)

@@ -15,6 +15,10 @@ Json = dict[str, Any]
 
 NAME = "pretend-1"
 _MY_NAME = re.compile(r"my name is (\w+)", re.IGNORECASE)
+_WEATHER = re.compile(r"Oslo has [\w, -]*C\b")
+WRITE = "Write the new summary"
+"""What it is asked for in the background; see the setting memory.summary.prompt."""
+
 _CALL = {
     "id": "call_1",
     "type": "function",
@@ -26,6 +30,8 @@ def answer(messages: Sequence[Json], tools: Sequence[Json] = ()) -> Json:
     """The assistant message that follows these messages."""
     last = messages[-1]
     text = str(last.get("content") or "")
+    if writes(messages):
+        return _said(_summary(text))
     if last["role"] == "tool":
         return _said(f"{text}, so take a warm coat.")
     if tools and "weather" in text.lower():
@@ -34,6 +40,18 @@ def answer(messages: Sequence[Json], tools: Sequence[Json] = ()) -> Json:
     if text.lower().endswith("my name?"):
         return _said(f"Your name is {name}." if name else "I do not know. You have not told me.")
     return _said(f"Nice to meet you, {name}!" if name else "Hello!")
+
+
+def writes(messages: Sequence[Json]) -> bool:
+    """Is it asked for a summary, in the background?"""
+    return WRITE in str(messages[-1].get("content"))
+
+
+def _summary(text: str) -> str:
+    """What it makes of the lines of a conversation that it is to summarise."""
+    name, weather = _name([{"content": text}]), _WEATHER.search(text)
+    told = [f"The human said: my name is {name}."] if name else []
+    return " ".join([*told, *([f"They asked for the weather: {weather[0]}."] if weather else [])])
 
 
 def completion(message: Json) -> Json:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from proxy.demo.model import Json
 
 BRIEF = "brief"
 """The profile with a window so small that a demo can overflow it."""
 BRIEF_MESSAGES = 4
+
+SUMMED = "summed"
+"""The same window, with a summary of what it leaves out."""
 
 APART = "apart"
 """The profile that sends what is recalled as a message of its own, which is easier to read."""
@@ -36,6 +40,8 @@ class Scene:
     stream: bool = True
     profile: str | None = None
     user: str | None = None
+    waits_for: Literal["index", "summary"] | None = None
+    """What the background has to have done first: nobody types that fast."""
 
 
 def _user(text: str) -> tuple[Json, ...]:
@@ -97,5 +103,21 @@ SCENES = (
         messages=_user("Do you still know my name?"),
         profile=APART,
         user=USER,
+        waits_for="index",
+    ),
+    Scene(
+        title=f"A window of {BRIEF_MESSAGES} messages with a summary (X-Memory-Profile: {SUMMED})",
+        point="What leaves the window stays in the prompt until a summary tells of it.",
+        session="trip",
+        messages=_user("And now: what is my name?"),
+        profile=SUMMED,
+    ),
+    Scene(
+        title="A moment later",
+        point="A model has written the summary in the background; no request waited for it.",
+        session="trip",
+        messages=_user("Do you still know my name?"),
+        profile=SUMMED,
+        waits_for="summary",
     ),
 )

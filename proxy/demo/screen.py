@@ -82,12 +82,18 @@ def _labelled(label: str, lines: Iterable[Text]) -> Iterator[Text]:
 
 def _received(scene: Scene, turn: Turn) -> Iterator[Text]:
     marks = from_memory(scene.messages, turn.received)
-    left_out = turn.earlier - sum(marks)
+    stored = [own for own, message in zip(marks, turn.received, strict=True) if not _block(message)]
+    left_out = turn.earlier - sum(stored)
     if left_out > 0:
         yield Text(f"({left_out} older messages are left out)", _QUIET)
     for message, remembered in zip(turn.received, marks, strict=True):
         for line in map(_shortened, _said(message).split("\n")):
             yield Text.assemble((MARK, _MEMORY), " ", line) if remembered else line
+
+
+def _block(message: Json) -> bool:
+    """Is this what memory says, and not a message of the conversation?"""
+    return str(message.get("content") or "").startswith("<memory ")
 
 
 def _shortened(line: Text) -> Text:

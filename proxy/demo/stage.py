@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 
 from proxy.app import Factory
 from proxy.demo.model import NAME, Json, said
-from proxy.demo.scenes import APART, BRIEF, BRIEF_MESSAGES, SCENES, USER, Scene
+from proxy.demo.scenes import APART, BRIEF, BRIEF_MESSAGES, SCENES, SUMMED, USER, Scene
 from proxy.demo.screen import Turn, closing, opening, show
 from proxy.demo.upstream import PretendedUpstream
 from proxy.memory.model import SessionKey, State
@@ -66,6 +66,13 @@ def _settings(upstream: str, folder: str) -> Settings:
                     "window": "message_window",
                     "max_messages": BRIEF_MESSAGES,
                     "recall": {"enabled": False},  # it would find what the window leaves out
+                },
+                SUMMED: {
+                    "window": "message_window",
+                    "max_messages": BRIEF_MESSAGES,
+                    "recall": {"enabled": False},
+                    "block_placement": "separate",
+                    "summary": {"enabled": True},
                 },
                 APART: {"block_placement": "separate"},
             },
@@ -121,8 +128,10 @@ class _Stage:
     async def play(self, scene: Scene) -> Turn:
         """Send the scene's request with a client of its own: apps come and go."""
         before = await self._history(scene)
-        if scene.profile == APART:
+        if scene.waits_for == "index":
             await self._indexed()
+        if scene.waits_for == "summary":
+            await self._summarised(scene)
         async with httpx.AsyncClient(timeout=SECONDS, trust_env=False) as client:
             response = await client.post(self.url, headers=_headers(scene), json=_body(scene))
         response.raise_for_status()
@@ -141,6 +150,13 @@ class _Stage:
         """Wait until what was said before can be recalled: a week takes no time here."""
         async with asyncio.timeout(SECONDS):
             while not (await self.store.look(Owner(TENANT, user=USER), (), 0)).state:
+                await asyncio.sleep(0.01)
+
+    async def _summarised(self, scene: Scene) -> None:
+        """Wait until the session has a summary."""
+        key = SessionKey(TENANT, scene.session)
+        async with asyncio.timeout(SECONDS):
+            while not await self.store.summaries(key):
                 await asyncio.sleep(0.01)
 
     async def _history(self, scene: Scene) -> list[Json]:

@@ -10,11 +10,11 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from proxy.demo.model import Json, answer, completion, events
+from proxy.demo.model import Json, answer, completion, events, writes
 
 
 class PretendedUpstream:
-    """Answers chat completions; ``received`` holds the messages of each request."""
+    """Answers chat completions; ``received`` holds the messages of each request of the app."""
 
     def __init__(self) -> None:
         self.received: list[list[Json]] = []
@@ -26,7 +26,8 @@ class PretendedUpstream:
 
     async def _chat(self, request: Request) -> Response:
         body = json.loads(await request.body())
-        self.received.append(body["messages"])
+        if not writes(body["messages"]):
+            self.received.append(body["messages"])
         said = answer(body["messages"], body.get("tools", ()))
         if body.get("stream"):
             return StreamingResponse(events(said), media_type="text/event-stream")

@@ -118,10 +118,10 @@ async def test_what_is_said_in_one_session_is_known_in_another_and_the_record_sa
     second = school.rig.talk(**{"x-user-id": kai})
     response = await second.ask([{"role": "user", "content": "Where is my home?"}])
     lines = school.prompt()["facts"].splitlines()
-    assert [line.rpartition(" (")[0] for line in lines] == [
+    assert {line.rpartition(" (")[0] for line in lines} == {
         "- The user lives in Kyoto.",
         "- The user likes tea.",
-    ]
+    }
     assert response.headers["x-memory-status"] == "applied"
     assert response.headers["x-memory-recalled"] == "2"
     facts = await school.facts(kai)

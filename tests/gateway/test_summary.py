@@ -46,8 +46,17 @@ PROFILES = {
         "evict_to": 1.0,
         "max_tokens": 4000,
     },
+    "pair": {**BARE, "window": "message_window", "max_messages": 2, "evict_to": 1.0},
     "patient": {**BARE, "summary": {**SUMMARY, "mode": "summary", "after_turns": 3}},
 }
+
+
+SAID = [
+    "Hi, I'm hungry!",
+    "I feel like eating instant noodles.",
+    "How long do they cook?",
+]
+HUNGRY = ["The human is hungry.", "The human is hungry and wants instant noodles."]
 
 
 @pytest_asyncio.fixture(
@@ -84,17 +93,29 @@ async def test_hungry_then_noodles_each_prompt_has_the_new_summary_and_no_older_
     one: Rig,
 ) -> None:
     """The conversation that LangChain's chapter on summaries is known for."""
-    said = ["Hi, I'm hungry!", "I feel like eating instant noodles.", "How long do they cook?"]
-    sums = ["The human is hungry.", "The human is hungry and wants instant noodles."]
-    Scribe(one.up, lambda text: json_answer(chat_completion(sums["noodles" in text])))
+    Scribe(one.up, lambda text: json_answer(chat_completion(HUNGRY["noodles" in text])))
     talk = one.talk(**{"x-memory-profile": "all"})
-    for number, text in enumerate(said):
+    for number, text in enumerate(SAID):
         await talk.ask([{"role": "user", "content": text}])
         sent = chats(one.up)[-1].messages
-        assert blocks_in(sent).get("summary") == (sums[number - 1] if number else None)
+        assert blocks_in(sent).get("summary") == (HUNGRY[number - 1] if number else None)
         assert [m["content"] for m in sent if m["role"] == "user"] == [text]
         assert not [m for m in sent if m["role"] == "assistant"]
         await summarised(talk, number + 1)
+
+
+async def test_hungry_then_noodles_with_a_buffer_the_last_turn_is_there_as_it_was_said(
+    one: Rig,
+) -> None:
+    Scribe(one.up, lambda text: json_answer(chat_completion(HUNGRY["noodles" in text])))
+    talk = one.talk(**{"x-memory-profile": "pair"})
+    for number, text in enumerate(SAID):
+        await talk.ask([{"role": "user", "content": text}])
+        sent = chats(one.up)[-1].messages
+        assert blocks_in(sent).get("summary") == (HUNGRY[number - 2] if number > 1 else None)
+        rest = [m["content"] for m in sent if m["role"] != "system"]
+        assert rest == ([SAID[number - 1], "ok", text] if number else [text])
+        await all_done(talk)
 
 
 async def test_with_a_buffer_the_last_turns_are_there_as_they_were_said(one: Rig) -> None:

@@ -17,7 +17,7 @@ from proxy.gateway.identity import NOBODY
 from proxy.gateway.profile import SideRequests, window_of
 from proxy.gateway.situation import Situation, ask_of, rules_of
 from proxy.memory.compose import Prompt, Rules
-from proxy.memory.model import BEGINNING, Ask, Entry, Exchange, SessionKey, Snapshot
+from proxy.memory.model import Ask, Entry, Exchange, SessionKey, Snapshot
 from proxy.memory.planner import Planned
 from proxy.memory.recorder import Recorder
 from proxy.memory.request import Intent
@@ -31,7 +31,7 @@ from tests.support.talk import Talk
 EACH = 10
 """Tokens of every message."""
 
-REQUEST, _ = parse(b'{"model":"m","messages":[]}', 0)
+REQUEST = parse(b'{"model":"m","messages":[]}')
 TEMPLATE = "Told: {summary}\n=====\n{new_lines}"
 NAME = re.compile(r"\b[uatpqs]\d+\b")
 
@@ -83,22 +83,26 @@ class View:
     @property
     def whole(self) -> list[Entry | int]:
         """The active log and the request, in the order of sending: what was not looked at first."""
-        order, gone = self.planned.plan.order, self.planned.plan.superseded
-        seen = {piece.card.id for piece in order if not isinstance(piece, int)} | gone
-        return [*(entry for entry in self.before.log if entry.card.id not in seen), *order]
+        plan, said = self.planned.plan, {x.digest for x in self.m}
+        seen = {piece.card.id for piece in plan.order if not isinstance(piece, int)}
+        unseen = (e for e in self.before.log if e.card.id not in seen | plan.superseded)
+        return [*(entry for entry in unseen if entry.card.digest not in said), *plan.order]
 
     def check(self) -> list[str]:
-        """The names of all that is told or sent, in order; ``wrong`` says what should not be."""
+        """The names of all that is told, sent or rightly evicted, in order; ``wrong`` says what
+        should not be."""
         shown, told = [entry.card.digest for entry in self.shown], self.told
         stored = [piece for piece in self.whole if not isinstance(piece, int)]
         self._none("told twice", [name for name in told if told.count(name) > 1])
         self._none("told and shown", set(told).intersection(shown))
-        self._none("told of what is gone", set(told).difference(e.card.digest for e in stored))
+        there = {entry.card.digest for entry in stored}.union(x.digest for x in self.m)
+        self._none("told of what is gone", set(told) - there)
         missing = [e for e in stored if e.card.digest not in {*told, *shown} and not e.card.blank]
         self.evicted = {e.card.digest for e in missing if self._may_go(e)}
-        self._none("lost", {e.card.digest for e in missing} - self.evicted)
+        lost = {entry.card.digest for entry in missing} - self.evicted
+        self._none("lost", lost)
         self._refused()
-        return [name for name in map(self._name, self.whole) if name not in self.evicted]
+        return [name for name in map(self._name, self.whole) if name not in lost]
 
     def _may_go(self, entry: Entry) -> bool:
         """Only where summarising has failed the window evicts what no summary tells."""
@@ -120,6 +124,7 @@ class View:
     def _none(self, fault: str, names: Sequence[str] | set[str]) -> None:
         if names:
             self.wrong.append(f"{fault}: {sorted(names)}")
+            print("WRONG", fault, sorted(names), "m", [x.digest for x in self.m], "told", self.told, "shown", [e.card.digest for e in self.shown], "log", [(e.card.digest, tuple(e.position), e.card.id) for e in self.before.log], "stalled", self.before.stalled, "start", self.prompt.start, "snapstart", self.before.start,self.planned.snapshot.start, "anew", self.prompt.anew, "summary", self.before.summary, "planned stalled", self.planned.snapshot.stalled, "psum", self.planned.snapshot.summary, "sup", self.planned.plan.superseded)
 
 
 def _message(card: Any) -> dict[str, object]:

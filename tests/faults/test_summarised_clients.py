@@ -1,0 +1,343 @@
+"""Clients of every kind, while summaries are made, fail and race: no turn is lost or told twice.
+
+Everything decides as it does in the proxy; the model and the moments are the test's.  After each
+exchange: what the summary tells, what is shown as it was said, and what the client sends are
+together all that was said, and nothing is both told and shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from proxy.background.completion import Assignment, Completed, CompletionError, Failed, Refused
+from proxy.gateway.profile import window_of
+from proxy.memory.model import Ask, SessionKey
+from proxy.memory.planner import Planner
+from proxy.memory.recorder import Recorder
+from proxy.memory.request import Intent
+from proxy.memory.spool import Spool
+from proxy.memory.store import StoreError
+from proxy.memory.work import Work
+from proxy.settings import ProfileSettings
+from proxy.stores.backend import Backend
+from proxy.stores.sqlite import SQLiteStore
+from proxy.summary.summarizer import Summarizer
+from proxy.summary.waiting import moved_on, waiting_turns
+from tests.support.chronicle import EACH, Chronicle, names_in, profile_of, read_name
+from tests.support.clock import Clock
+from tests.support.faulty import FaultyStore
+from tests.support.scribing import EVER
+from tests.support.simulator import VIEWS, Conversation, Spoken
+from tests.support.talk import Talk, rerendered
+
+KEY = SessionKey("tenant", "session")
+WORK = Work(tenant="tenant", session="session", kind="summary", profile="", due=0.0)
+WHOLE = Ask(profile="", whole=True)
+KINDS = [kind for kind in VIEWS if kind != "no tool messages"]
+KINDS += ["own summary", "edit", "regenerate", "retry", "interrupted"]
+
+TROUBLES = (Failed("503"), Refused("400"), "I'm sorry, I can't do that.")
+Answer = BaseException | str | None
+Run = asyncio.Task[float | None]
+
+
+class Author:
+    """A model that says nothing until it is told what, None: a summary."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    def ready(self, assignment: Assignment) -> bool:
+        return True
+
+    async def complete(self, assignment: Assignment) -> Completed:
+        self.asked.set()
+        answer = await self.answer
+        if isinstance(answer, BaseException):
+            raise answer
+        return Completed(answer or f"Told: {' '.join(names_in(assignment.text))}", "small")
+
+
+class Desk:
+    """Summarisers at work on a session, each with an author of its own."""
+
+    def __init__(self, store: Backend, profile: ProfileSettings, clock: Clock) -> None:
+        self.store, self.profile, self.clock = store, profile, clock
+        self.open: list[tuple[Author, Run]] = []
+
+    def _summarizer(self, author: Author) -> Summarizer:
+        store, profile = self.store, self.profile
+        return Summarizer(
+            store, author, lambda name: profile, window_of, read_name, words, self.clock
+        )
+
+    async def begin(self) -> None:
+        """One more process looks; it is asked something soon, or finds nothing to do."""
+        author = Author()
+        run = asyncio.create_task(self._summarizer(author).run(WORK))
+        asked = asyncio.create_task(author.asked.wait())
+        await asyncio.wait({run, asked}, return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+        self.open.append((author, run))
+
+    async def end(self, which: int, answer: Answer) -> None:
+        """Its author answers this from now on."""
+        author, run = self.open.pop(which)
+        author.answer.set_result(answer)
+        with suppress(CompletionError):
+            await run
+
+    async def kill(self, which: int) -> None:
+        _, run = self.open.pop(which)
+        run.cancel()
+        await asyncio.wait({run})
+
+    async def work(self) -> None:
+        """Do all that is asked for."""
+        while found := await self.store.waiting(EVER, 10):
+            held = await self.store.claim(found[0], EVER, EVER + 1)
+            assert held is not None
+            author = Author()
+            author.answer.set_result(None)
+            again = await self._summarizer(author).run(held)
+            if again is None:
+                await self.store.finish(held, EVER)
+            else:
+                await self.store.put_off(held, again, failed=False)
+
+    async def waits(self) -> list[str]:
+        """What should be covered and is not."""
+        snapshot = moved_on(await self.store.load(KEY, WHOLE), window_of(self.profile))
+        turns = waiting_turns(snapshot, self.profile.summary)
+        return [entry.card.digest for turn in turns for entry in turn.entries]
+
+
+class Session:
+    """What the simulated clients talk to; all that can happen besides happens at random."""
+
+    def __init__(
+        self, rng: random.Random, store: Backend, recorder: Recorder, profile: ProfileSettings
+    ) -> None:
+        self.rng, self.store, self.recorder = rng, store, recorder
+        self.runner, clock = asyncio.Runner(), Clock()
+        self.clock, self.desk = clock, Desk(store, profile, clock)
+        self.chronicle = Chronicle(recorder, KEY, profile, clock)
+        self.chronicle.meanwhile = self._stir
+        self.wrong: list[str] = []
+        self.seen = Counter[str]()
+
+    def say(self, m: Sequence[Talk], answer: Spoken, intent: Intent) -> list[str]:
+        return self.runner.run(self._say(m, answer, intent))
+
+    async def _say(self, m: Sequence[Talk], answer: Spoken, intent: Intent) -> list[str]:
+        self.clock.now += 1
+        await self._stir()
+        view = await self.chronicle.say(m, answer, intent)
+        sent = view.check()
+        self.wrong += view.wrong
+        self.seen.update(told=bool(view.told), evicted=bool(view.evicted), prompts=1)
+        return sent
+
+    @property
+    def log(self) -> list[str]:
+        log = self.runner.run(self.chronicle.look()).log
+        return [entry.card.digest for entry in log]
+
+    @property
+    def history(self) -> Counter[str]:
+        """Of all that is stored."""
+        page = self.runner.run(self.store.messages(KEY, ("active", "superseded"), 0, 10_000))
+        return Counter(message.card.digest for message in page.items)
+
+    async def _stir(self) -> None:
+        """Something may happen."""
+        happens = self.rng.choice((self._nothing, self._begin, self._end, self._kill, self._work))
+        await happens()
+        if isinstance(self.store, FaultyStore) and self.rng.random() < 0.2:
+            await self._fail_or_recover(self.store)
+
+    async def _nothing(self) -> None:
+        pass
+
+    async def _begin(self) -> None:
+        await self.desk.begin()
+        self.seen["begun"] += 1
+
+    async def _end(self) -> None:
+        if self.desk.open:
+            answer = self.rng.choice((None, None, *TROUBLES))
+            await self.desk.end(self.rng.randrange(len(self.desk.open)), answer)
+            self.seen["failed"] += answer is not None
+
+    async def _kill(self) -> None:
+        if self.desk.open:
+            await self.desk.kill(self.rng.randrange(len(self.desk.open)))
+
+    async def _work(self) -> None:
+        await self.desk.work()
+
+    async def _fail_or_recover(self, store: FaultyStore) -> None:
+        """A store that takes no commits; what it did not take it gets when it does again."""
+        if store.broken:
+            store.recover()
+            await self.recorder.replay()
+        else:
+            store.fail(StoreError("away"), "commit")
+            self.seen["away"] += 1
+
+    def settle(self) -> list[str]:
+        """All goes well at last; what is still to be summarised then."""
+        return self.runner.run(self._settle())
+
+    async def _settle(self) -> list[str]:
+        if isinstance(self.store, FaultyStore):
+            self.store.recover()
+        await self.recorder.replay()
+        while self.desk.open:
+            await self.desk.end(0, None)
+        await self.desk.work()
+        return await self.desk.waits()
+
+    def close(self) -> None:
+        self.runner.run(self.recorder.close(5))
+        self.runner.run(self.store.close())
+        self.runner.close()
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+@contextmanager
+def session(
+    rng: random.Random, make: Callable[[Path], Backend], profile: ProfileSettings
+) -> Iterator[Session]:
+    with TemporaryDirectory() as folder:
+        store = make(Path(folder))
+        spool = Spool(Path(folder) / "spool.db", store.name, 1 << 24)
+        spool.open()
+        recorder = Recorder(
+            store,
+            spool,
+            Planner(store, lambda bodies: rerendered),
+            lambda model: lambda body: EACH,
+            10.0,
+            lambda: None,
+            lambda key: None,
+        )
+        opened = Session(rng, store, recorder, profile)
+        try:
+            opened.runner.run(store.open())
+            yield opened
+        finally:
+            opened.close()
+
+
+def in_file(folder: Path) -> Backend:
+    return SQLiteStore(folder / "memory.db", timeout=10, commit_timeout=10)
+
+
+def in_memory(folder: Path) -> Backend:
+    return FaultyStore()
+
+
+def windows() -> st.SearchStrategy[dict[str, Any]]:
+    """Of all kinds and so small that they evict, with room beside them for all that waits."""
+    most = 100_000
+    of_messages = st.fixed_dictionaries(
+        {"window": st.just("message_window"), "max_messages": st.integers(1, 8)}
+    )
+    of_tokens = st.integers(0, 8 * EACH).map(lambda n: {"max_tokens": most + n})
+    other = st.sampled_from(["all", "none"]).map(lambda name: {"window": name})
+    any_mode = st.sampled_from(["summary_buffer", "summary"])
+    return st.builds(
+        lambda window, mode, evict_to, by_turn: {
+            "max_tokens": 2 * most,
+            "evict_to": evict_to,
+            "start_on_user": by_turn,
+            "summary": {"mode": mode, "max_tokens": most},
+            **window,
+        },
+        of_messages | of_tokens | other,
+        any_mode,
+        st.sampled_from([0.5, 0.7, 1.0]),
+        st.booleans(),
+    )
+
+
+CONVERSATIONS = given(
+    kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=12),
+    window=windows(),
+    rng=st.randoms(use_true_random=False),
+)
+
+
+def play(
+    kinds: list[str],
+    window: dict[str, Any],
+    rng: random.Random,
+    make: Callable[[Path], Backend],
+    seen: Counter[str],
+) -> None:
+    with session(rng, make, profile_of(**window)) as memory:
+        talk = Conversation(rng, KINDS, memory=memory)  # type: ignore[arg-type]
+        talk.play(kinds)
+        assert not memory.wrong
+        assert not talk.wrong
+        assert not memory.settle(), "forgotten"
+        talk.play(["new only"])
+        assert not memory.wrong
+        assert not talk.wrong
+        memory.settle()
+        assert not talk.lost
+        seen.update(memory.seen)
+
+
+def told_of(seen: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(seen.items()))
+
+
+@pytest.mark.timeout(300)
+def test_in_memory_with_commits_that_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = Counter[str]()
+
+    @settings(
+        max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None
+    )
+    @CONVERSATIONS
+    def plays(kinds: list[str], window: dict[str, Any], rng: random.Random) -> None:
+        play(kinds, window, rng, in_memory, seen)
+
+    plays()
+    assert min(seen["told"], seen["evicted"], seen["begun"], seen["failed"], seen["away"]) > 0
+    with capsys.disabled():
+        print(f"\nsummaries of simulated clients: {told_of(seen)}")
+
+
+@pytest.mark.timeout(300)
+def test_on_sqlite(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = Counter[str]()
+
+    @settings(
+        max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None
+    )
+    @CONVERSATIONS
+    def plays(kinds: list[str], window: dict[str, Any], rng: random.Random) -> None:
+        play(kinds, window, rng, in_file, seen)
+
+    plays()
+    assert min(seen["told"], seen["evicted"], seen["begun"], seen["failed"]) > 0
+    with capsys.disabled():
+        print(f"\nsummaries of simulated clients: {told_of(seen)}")

@@ -1,18 +1,21 @@
-"""What all that a model writes adds to a chat request: one proxy, a profile with it, one without.
+"""What all that a model writes adds to a chat request: one proxy, profiles with it, one without.
 
-Both have the same conversation, each in a session of its own; what is said is said in both, in
-turns in which first.  After each request there is a rest, in which the background works: what it
-takes from requests meanwhile is the business of ``rate``.
+All have the same conversation, each in a session of its own: what is said is said under one profile
+after the other, in turns which is first.  After each request there is a rest, in which the
+background works: what it takes from requests meanwhile is the business of ``rate``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 from bench import processes
 from bench.cost.fill import Step
@@ -21,16 +24,18 @@ from bench.wire import Answer
 from bench.writing.chats import Chat, answer_id, chatting, is_degraded
 from bench.writing.memory import Memory, memory_of
 from bench.writing.plan import EXAMPLES
-from bench.writing.profiles import configured, everything, without
+from bench.writing.profiles import ALL, Profile, configured, roomy
 from bench.writing.words import Speaker
 
 HISTORY = 60
-"""Exchanges before anything is measured: more than a window has."""
+"""Turns before anything is measured: more than a window has."""
 
 PAUSE = 0.1
 """Seconds after each request: the scripted writers have answered long before."""
 
 ON, OFF = "on", "off"
+
+Part = Literal["total", "before", "commit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,57 +48,71 @@ class Took:
 
 
 @dataclass(slots=True)
-class Pairs:
-    """Requests with and without; ``left_out`` pairs had an answer that went without memory.
+class Compared:
+    """The requests of each turn, by the name of their profile; OFF is the one without.
 
-    ``known``: passages, facts and examples in the prompts of those with; ``tokens``: what memory
-    added to the prompts, with and without.
+    ``left_out`` turns had an answer that went without memory.  ``tokens`` are those that memory
+    added to the prompts, ``known`` the facts, examples and passages that it put into them.
     """
 
-    on: list[Took] = field(default_factory=list)
-    off: list[Took] = field(default_factory=list)
+    took: Mapping[str, list[Took]]
+    tokens: dict[str, int]
+    known: dict[str, int]
     left_out: int = 0
-    known: int = 0
-    tokens: tuple[int, int] = (0, 0)
 
-    def added(self, what: Callable[[Took], float]) -> float:
-        """The median of the differences, in seconds."""
-        return median(what(a) - what(b) for a, b in zip(self.on, self.off, strict=True))
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Compared:
+        return cls({name: [] for name in names}, dict.fromkeys(names, 0), dict.fromkeys(names, 0))
+
+    def added(self, name: str, part: Part = "total") -> float:
+        """The median of the differences to OFF, in seconds."""
+        of = attrgetter(part)
+        pairs = zip(self.took[name], self.took[OFF], strict=True)
+        return median(of(on) - of(off) for on, off in pairs)
 
 
-async def measure(folder: Path, url: str, pairs: int, step: Step, *, recall: bool) -> Pairs:
+def profiles(*, recall: bool, each: bool) -> tuple[Profile, ...]:
+    """With everything, with nothing, and with ``each`` feature alone too."""
+    alone = [roomy(name, {name: more}, recall=recall) for name, more in ALL.items() if each]
+    return (roomy(ON, ALL, recall=recall), roomy(OFF, {}, recall=recall), *alone)
+
+
+async def measure(
+    folder: Path, url: str, compared: Sequence[Profile], turns: int, step: Step
+) -> Compared:
     """Raises RuntimeError where an answer is not as it should be."""
     with (
         processes.upstream(folder, "bench.writing.upstream") as upstream,
         processes.upstream(folder, "bench.writing.upstream") as writers,
     ):
-        profiles = everything(ON, recall=recall), without(OFF, recall=recall)
-        config = configured(folder, writers.url, *profiles)
+        config = configured(folder, writers.url, *compared)
         with processes.proxy(folder, upstream.url, url, config) as proxy:
-            return await _measure(proxy, pairs, step)
+            return await _measure(proxy, compared, turns, step)
 
 
-async def _measure(proxy: Process, pairs: int, step: Step) -> Pairs:
-    speaker = Speaker(seed=3)
-    async with (
-        memory_of(proxy.url) as memory,
-        chatting(proxy, ON, ON, f"added-{ON}") as on,
-        chatting(proxy, OFF, OFF, f"added-{OFF}") as off,
-    ):
-        await memory.know(ON, ON, speaker)
-        both = _Both(on, off, _Clock(memory))
+async def _measure(proxy: Process, compared: Sequence[Profile], turns: int, step: Step) -> Compared:
+    speaker, names = Speaker(seed=3), [profile.name for profile in compared]
+    async with AsyncExitStack() as opening:
+        memory = await opening.enter_async_context(memory_of(proxy.url))
+        chats = [
+            await opening.enter_async_context(chatting(proxy, name, name, f"added-{name}"))
+            for name in names
+        ]
+        for profile in compared:
+            await memory.know(profile.name, Speaker(seed=5))
+        side = _SideBySide(chats, _Clock(memory), step)
         for number in range(HISTORY):
-            answer = (await both.say(speaker.turn(number), number))[0]
-            if number < EXAMPLES:
-                await memory.judge(on.session, answer_id(answer), 1)
-            step(1)
-        both.found = Pairs()
-        for number in range(HISTORY, HISTORY + pairs):
-            await both.say(speaker.turn(number), number)
-            step(1)
-    if not both.found.known and False:
+            answers = await side.say(speaker.turn(number), number)
+            for profile in compared if number < EXAMPLES else ():
+                if "episodes" in profile.features:
+                    answer = answer_id(answers[profile.name])
+                    await memory.judge(f"added-{profile.name}", answer, 1)
+        side.found = Compared.of(names)
+        for number in range(HISTORY, HISTORY + turns):
+            await side.say(speaker.turn(number), number)
+    if not side.found.known[ON]:
         raise RuntimeError("nothing that was learned was in any prompt")
-    return both.found
+    return side.found
 
 
 class _Clock:
@@ -109,28 +128,28 @@ class _Clock:
         return self._sum - before
 
 
-class _Both:
-    """Says the same in both chats."""
+class _SideBySide:
+    """Says the same in all chats."""
 
-    def __init__(self, on: Chat, off: Chat, clock: _Clock) -> None:
-        self._on, self._off, self._clock = on, off, clock
-        self.found = Pairs()
+    def __init__(self, chats: Sequence[Chat], clock: _Clock, step: Step) -> None:
+        self._chats, self._clock, self._step = chats, clock, step
+        self.found = Compared.of([chat.profile for chat in chats])
 
-    async def say(self, text: str, number: int) -> tuple[Answer, Answer]:
-        """The answers with and without."""
-        order: Sequence[Chat] = (self._on, self._off) if number % 2 else (self._off, self._on)
-        said = {chat.profile: await self._say(chat, text) for chat in order}
-        (on, took), (off, other) = said[ON], said[OFF]
-        found = self.found
-        if is_degraded(on) or is_degraded(off):
-            found.left_out += 1
-        else:
-            found.on.append(took)
-            found.off.append(other)
-            found.known += _number(on, b"x-memory-recalled")
-            tokens = _number(on, b"x-memory-tokens"), _number(off, b"x-memory-tokens")
-            found.tokens = found.tokens[0] + tokens[0], found.tokens[1] + tokens[1]
-        return on, off
+    async def say(self, text: str, number: int) -> Mapping[str, Answer]:
+        """The answers by profile."""
+        first = number % len(self._chats)
+        took, answers = dict[str, Took](), dict[str, Answer]()
+        for chat in (*self._chats[first:], *self._chats[:first]):
+            answers[chat.profile], took[chat.profile] = await self._say(chat, text)
+            self._step(1)
+        if any(map(is_degraded, answers.values())):
+            self.found.left_out += 1
+            return answers
+        for name, answer in answers.items():
+            self.found.took[name].append(took[name])
+            self.found.tokens[name] += int(answer.headers[b"x-memory-tokens"])
+            self.found.known[name] += int(answer.headers[b"x-memory-recalled"])
+        return answers
 
     async def _say(self, chat: Chat, text: str) -> tuple[Answer, Took]:
         answer = await chat.say(text)
@@ -143,7 +162,3 @@ def _before(answer: Answer) -> float:
     if timing is None:
         raise RuntimeError("an answer does not say how long memory took")
     return float(timing[1]) / 1000
-
-
-def _number(answer: Answer, name: bytes) -> int:
-    return int(answer.headers[name])

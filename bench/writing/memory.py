@@ -34,14 +34,14 @@ class Memory:
     def __init__(self, http: aiohttp.ClientSession) -> None:
         self._http = http
 
-    async def know(self, user: str, application: str, speaker: Speaker) -> None:
-        """Facts and a profile of a user, and instructions of an application."""
+    async def know(self, name: str, speaker: Speaker) -> None:
+        """Facts and a profile of the user of this name, and instructions of the application."""
         tellings = [speaker.telling() for _ in range(FACTS)]
         for telling in tellings:
-            await self._ask("POST", f"/users/{user}/memories", {"text": telling.noted})
+            await self._ask("POST", f"/users/{name}/memories", {"text": telling.noted})
         document = {each.relation: f"{each.name}, {each.verb} {each.thing}" for each in tellings}
-        await self._ask("PATCH", f"/users/{user}/profile", document)
-        await self._ask("PUT", f"/instructions/{application}", {"text": " ".join(ADVICE)})
+        await self._ask("PATCH", f"/users/{name}/profile", document)
+        await self._ask("PUT", f"/instructions/{name}", {"text": " ".join(ADVICE)})
 
     async def judge(self, session: str, message: str, score: int, comment: str = "") -> None:
         path = f"/sessions/{session}/messages/{message}/feedback"

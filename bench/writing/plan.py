@@ -9,11 +9,11 @@ from dataclasses import dataclass
 class Plan:
     """The full measurement by default.
 
-    ``pairs`` of requests; a conversation of ``turns`` for each feature; ``exchanges`` of ``people``
-    who chat at the same time, in each of ``rounds``.
+    Requests are compared over ``compared`` turns; a conversation of ``turns`` for each feature;
+    ``exchanges`` of ``people`` who chat at the same time, in each of ``rounds``.
     """
 
-    pairs: int = 300
+    compared: int = 200
     turns: int = 100
     people: int = 8
     exchanges: int = 400
@@ -25,7 +25,7 @@ class Plan:
         return ("sqlite", "redis") if self.redis else ("sqlite",)
 
 
-QUICK = Plan(pairs=60, turns=20, exchanges=160, rounds=2)
+QUICK = Plan(compared=40, turns=20, exchanges=160, rounds=2)
 
 FACTS = 30
 """Facts that are known from the beginning where requests are compared."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from proxy.gateway.profile import reserved_tokens
@@ -23,7 +23,6 @@ api_key = "bench"
 {more}
 """
 
-NONE: Mapping[str, str] = {}
 ALL: Mapping[str, str] = {name: "" for name in PARTS} | {"episodes": "by_model = true"}
 
 
@@ -35,7 +34,7 @@ class Profile:
     """
 
     name: str
-    features: Mapping[str, str] = field(default_factory=dict)
+    features: Mapping[str, str]
     recall: bool = True
     tools: bool = False
     tokens: int = ProfileSettings().max_tokens
@@ -49,17 +48,13 @@ class Profile:
             yield _WRITER.format(profile=self.name, feature=feature, url=writers, more=more)
 
 
-def everything(name: str, *, recall: bool) -> Profile:
-    """With as much room more as all features may take: the window is the one of the others."""
-    enabled = {part: {"enabled": True} for part in PARTS}
+def roomy(name: str, features: Mapping[str, str], *, recall: bool) -> Profile:
+    """With as much room more as its features may take: the window is the one of all others."""
+    enabled = {feature: {"enabled": True} for feature in features}
     off = ProfileSettings()
     on = inherit(off, ProfileSettings.model_validate(enabled))
     more = reserved_tokens(on) - reserved_tokens(off)
-    return Profile(name, ALL, recall, tokens=off.max_tokens + more)
-
-
-def without(name: str, *, recall: bool) -> Profile:
-    return Profile(name, NONE, recall)
+    return Profile(name, features, recall, tokens=off.max_tokens + more)
 
 
 def configured(folder: Path, writers: str, *profiles: Profile) -> Path:

@@ -18,7 +18,7 @@ from bench.processes import Process
 from bench.writing.chats import Chat, chatting, is_degraded
 from bench.writing.memory import memory_of
 from bench.writing.plan import Plan
-from bench.writing.profiles import configured, everything, without
+from bench.writing.profiles import ALL, configured, roomy
 from bench.writing.words import Speaker
 from proxy.stores.backend import Backend
 
@@ -56,7 +56,7 @@ async def measure(folder: Path, url: str, plan: Plan, step: Step) -> Rates:
         processes.upstream(folder, "bench.writing.upstream") as upstream,
         processes.upstream(folder, "bench.writing.upstream") as writers,
     ):
-        profiles = everything(ON, recall=True), without(OFF, recall=True)
+        profiles = roomy(ON, ALL, recall=True), roomy(OFF, {}, recall=True)
         config = configured(folder, writers.url, *profiles)
         with processes.proxy(folder, upstream.url, url, config) as proxy:
             async with opened(url) as store:

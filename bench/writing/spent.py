@@ -24,7 +24,7 @@ from bench.processes import Process
 from bench.writing.added import PAUSE
 from bench.writing.chats import Chat, answer_id, chatting, is_degraded
 from bench.writing.memory import Memory, Used, memory_of
-from bench.writing.profiles import ALL, NONE, Profile, configured
+from bench.writing.profiles import ALL, Profile, configured
 from bench.writing.upstream import Tally
 from bench.writing.words import Speaker
 from proxy.stores.backend import Backend
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 ROWS = (
-    Row("nothing written", Profile("plain", NONE)),
+    Row("nothing written", Profile("plain", {})),
     Row("summary, summary_buffer", Profile("buffer", {"summary": ""}), "summary"),
     Row("summary, summary", Profile("running", {"summary": 'mode = "summary"'}), "summary"),
     Row("facts", Profile("facts", {"facts": ""}), "facts"),
@@ -57,7 +57,7 @@ ROWS = (
         Profile("instructions", {"instructions": "auto_apply = true"}),
         "instructions",
     ),
-    Row("tools", Profile("tools", NONE, tools=True)),
+    Row("tools", Profile("tools", {}, tools=True)),
 )
 
 
@@ -120,6 +120,7 @@ class _Counted:
                 good = number % (2 * every) != first
                 said = (1, "") if good else (-1, COMMENT)
                 await self._memory.judge(chat.session, answer_id(answer), *said)
+                await self._empty()
             step(1)
             await asyncio.sleep(PAUSE)
 

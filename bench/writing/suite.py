@@ -12,7 +12,7 @@ from rich.progress import Progress
 from bench import processes
 from bench.cost.fill import Step
 from bench.writing import added, rate, spent
-from bench.writing.added import Pairs
+from bench.writing.added import Compared
 from bench.writing.plan import Plan
 from bench.writing.rate import Rates
 from bench.writing.spent import Spent
@@ -20,11 +20,11 @@ from bench.writing.spent import Spent
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What was found out on a store: pairs ``bare`` without recall, and ``recalling``."""
+    """What was found out on a store: requests ``bare`` of recall, and ``recalling``."""
 
     store: str
-    bare: Pairs
-    recalling: Pairs
+    bare: Compared
+    recalling: Compared
     spent: list[Spent]
     rates: Rates
 
@@ -44,17 +44,17 @@ class _Bench:
         plan = self._plan
         return Results(
             self._name,
-            await self._pairs("pairs, recall off", recall=False),
-            await self._pairs("pairs, recall on", recall=True),
+            await self._compared("requests", recall=False, each=True),
+            await self._compared("requests with recall", recall=True, each=False),
             await self._spent(),
             await self._rates(2 * plan.rounds * plan.exchanges),
         )
 
-    async def _pairs(self, name: str, *, recall: bool) -> Pairs:
-        pairs = self._plan.pairs
+    async def _compared(self, name: str, *, recall: bool, each: bool) -> Compared:
+        turns, profiles = self._plan.compared, added.profiles(recall=recall, each=each)
         with self._place(name) as (folder, url):
-            step = self._step(name, added.HISTORY + pairs)
-            return await added.measure(folder, url, pairs, step, recall=recall)
+            step = self._step(name, len(profiles) * (added.HISTORY + turns))
+            return await added.measure(folder, url, profiles, turns, step)
 
     async def _spent(self) -> list[Spent]:
         with self._place("spent") as (folder, url):
@@ -73,7 +73,7 @@ class _Bench:
     @contextmanager
     def _place(self, part: str) -> Iterator[tuple[Path, str]]:
         """A folder, and a store in it."""
-        folder = self._folder / f"{self._name} {part}".replace(" ", "-").replace(",", "")
+        folder = self._folder / f"{self._name} {part}".replace(" ", "-")
         folder.mkdir()
         with processes.store(self._name, folder) as url:
             yield folder, url

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from statistics import median
 
 from bench.cost.table import MS, NAMES, p95
-from bench.writing.added import Pairs, Took
+from bench.writing.added import OFF, ON, Compared
 from bench.writing.plan import Plan
 from bench.writing.rate import Rate
 from bench.writing.spent import Spent
 from bench.writing.suite import Results
+from proxy.writing import PARTS
 
 AIM = 0.3
 """Milliseconds that a request may take longer at most."""
@@ -44,36 +46,36 @@ def _of_all(
 
 
 def _added() -> Iterator[tuple[str, Cell, str | None]]:
-    kinds: dict[str, Callable[[Results], Pairs]] = {
-        "recall off": lambda r: r.bare,
-        "recall on": lambda r: r.recalling,
-    }
-    for name, pairs in kinds.items():
-        yield from _of_pairs(name, pairs)
+    yield from _of_requests("", lambda r: r.bare)
+    for feature in PARTS:
+        yield f"{feature} alone adds, p50", partial(_alone, feature), ""
+    yield from _of_requests("with recall, ", lambda r: r.recalling)
 
 
-def _of_pairs(name: str, of: Callable[[Results], Pairs]) -> Iterator[tuple[str, Cell, str | None]]:
-    yield f"{name}: added, p50", lambda r: _ms(of(r).added(total)), f"{AIM}"
-    yield f"{name}: of it before the upstream is called", lambda r: _ms(of(r).added(before)), ""
-    yield f"{name}: of it in the commit", lambda r: _ms(of(r).added(commit)), ""
-    yield f"{name}: a request with everything, p50", lambda r: _p50(of(r).on), ""
-    yield f"{name}: a request with nothing, p50", lambda r: _p50(of(r).off), ""
-    yield f"{name}: with everything, p95", lambda r: _p95(of(r).on), ""
-    yield f"{name}: with nothing, p95", lambda r: _p95(of(r).off), ""
-    yield f"{name}: tokens added, everything / nothing", lambda r: _tokens(of(r)), ""
-    yield f"{name}: pairs left out, without memory", lambda r: f"{of(r).left_out}", ""
+def _alone(feature: str, results: Results) -> str:
+    return _ms(results.bare.added(feature))
 
 
-def total(took: Took) -> float:
-    return took.total
+def _of_requests(
+    name: str, of: Callable[[Results], Compared]
+) -> Iterator[tuple[str, Cell, str | None]]:
+    yield f"{name}everything adds, p50", lambda r: _ms(of(r).added(ON)), f"{AIM}"
+    yield f"{name}of it before the upstream is called", lambda r: _ms(of(r).added(ON, "before")), ""
+    yield f"{name}of it in the commit", lambda r: _ms(of(r).added(ON, "commit")), ""
+    for said, profile in (("everything", ON), ("nothing", OFF)):
+        yield f"{name}{said}, p50 / p95", partial(_of_profile, of, profile), ""
+        yield f"{name}{said}, tokens added", partial(_tokens, of, profile), ""
+    yield f"{name}turns left out, without memory", lambda r: f"{of(r).left_out}", ""
 
 
-def before(took: Took) -> float:
-    return took.before
+def _of_profile(of: Callable[[Results], Compared], profile: str, results: Results) -> str:
+    took = [each.total for each in of(results).took[profile]]
+    return f"{_ms(median(took))} / {_ms(p95(took))}"
 
 
-def commit(took: Took) -> float:
-    return took.commit
+def _tokens(of: Callable[[Results], Compared], profile: str, results: Results) -> str:
+    compared = of(results)
+    return f"{compared.tokens[profile] / len(compared.took[profile]):,.0f}"
 
 
 def _spent(results: Results) -> str:
@@ -124,18 +126,6 @@ def _rate(rate: Rate) -> str:
 
 def _per(rate: Rate, what: str) -> float:
     return float(getattr(rate, what)) / rate.exchanges
-
-
-def _tokens(pairs: Pairs) -> str:
-    return " / ".join(f"{tokens / len(pairs.on):,.0f}" for tokens in pairs.tokens)
-
-
-def _p50(took: Sequence[Took]) -> str:
-    return _ms(median(map(total, took)))
-
-
-def _p95(took: Sequence[Took]) -> str:
-    return _ms(p95([each.total for each in took]))
 
 
 def _ms(seconds: float) -> str:

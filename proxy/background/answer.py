@@ -24,10 +24,14 @@ class SchemaRefused(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An answer.  Tokens are None where it does not say; ``model`` is "" then."""
+    """An answer.  Tokens are None where it does not say; ``model`` is "" then.
+
+    ``cut``: its ``finish_reason`` is "length".
+    """
 
     text: str
     model: str = ""
+    cut: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None
 
@@ -73,7 +77,7 @@ def read_answer(body: bytes) -> Written:
         raise Failed("the answer is not JSON") from error
     fields = answer if isinstance(answer, dict) else {}
     match fields.get("choices"):
-        case [{"message": dict(message)}, *_]:
+        case [{"message": dict(message), **choice}, *_]:
             text = jsontext.well_formed(_text(message.get("content")))
         case _:
             raise Failed("the answer is not a completion")
@@ -81,6 +85,7 @@ def read_answer(body: bytes) -> Written:
     return Written(
         text=text[reasoning.end() :] if (reasoning := _REASONING.match(text)) else text,
         model=model if isinstance(model, str) and len(model) <= _LONGEST_NAME else "",
+        cut=choice.get("finish_reason") == "length",
         input_tokens=_tokens(used, "prompt_tokens"),
         output_tokens=_tokens(used, "completion_tokens"),
     )

@@ -108,7 +108,7 @@ class UpstreamCompleter:
             raise Failed("no answer in time") from error
         finally:
             await self._budget.settle()
-        return Completed(written.text, written.model or model)
+        return Completed(written.text, written.model or model, written.cut)
 
     async def _with_or_without(self, request: _Request) -> Written:
         try:

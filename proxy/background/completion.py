@@ -36,10 +36,14 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What a model has written, and which model it says it is."""
+    """What a model has written, and which model it says it is.
+
+    ``cut``: it was not finished when the tokens that it may write were used up.
+    """
 
     text: str
     model: str
+    cut: bool = False
 
 
 class CompletionError(Exception):

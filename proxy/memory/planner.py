@@ -91,14 +91,18 @@ def asks_for_whole(m: Sequence[Said], intent: Intent) -> bool:
 
 
 def sees_enough(snapshot: Snapshot, m: Sequence[Said], intent: Intent) -> bool:
-    """Is every call that M answers in sight?  Calls of long ago are behind the window."""
+    """Is every call that M answers in sight, and all that M can make a summary tell no more?
+
+    Calls of long ago are behind the window.  What takes another exchange's place may leave a
+    summary that covers less, or none.
+    """
     if snapshot.whole:
         return True
+    if retried_exchange(snapshot, m, intent) is not None:
+        return snapshot.summary is None
     own = {call for x in m for call in x.calls}
     answers = {x.answers for x in m if x.answers is not None} - own
-    if not answers or retried_exchange(snapshot, m, intent) is not None:
-        return True
-    return answers <= open_calls(snapshot.log).keys()
+    return not answers or answers <= open_calls(snapshot.log).keys()
 
 
 def whole(ask: Ask) -> Ask:

@@ -83,7 +83,8 @@ class Writer:
             verdict = await asyncio.to_thread(
                 judge, completed.text, settings.prompt, settings.max_tokens, self._count
             )
-            if verdict.fault is None:
+            fault = "cut off" if completed.cut else verdict.fault
+            if fault is None:
                 return Written(verdict.text, verdict.tokens, completed.model)
-            logger.warning("what a model wrote is no summary: %s", verdict.fault)
+            logger.warning("what a model wrote is no summary: %s", fault)
         return None

@@ -96,6 +96,15 @@ async def office(request: pytest.FixtureRequest) -> AsyncIterator[Office]:
         assert [upstream.exchanges for upstream in office.upstreams.values()] == [0, 0]
 
 
+async def test_an_answer_that_was_cut_off_says_so(office: Office) -> None:
+    cut = chat_completion("it was wri")
+    cut["choices"][0]["finish_reason"] = "length"
+    office.up.reply(json_answer(cut))
+    assert (await office.complete("write")).cut
+    office.up.reply(said("it was written"))
+    assert not (await office.complete("write")).cut
+
+
 async def test_the_least_is_asked_and_the_answer_read(office: Office) -> None:
     office.up.reply(said("it was written"))
     assert await office.complete("write,\nü") == Completed("it was written", MODEL)

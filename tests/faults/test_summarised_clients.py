@@ -45,7 +45,7 @@ KEY = SessionKey("tenant", "session")
 WORK = Work(tenant="tenant", session="session", kind="summary", profile="", due=0.0)
 WHOLE = Ask(profile="", whole=True)
 KINDS = [kind for kind in VIEWS if kind != "no tool messages"]
-KINDS += ["own summary", "edit", "regenerate", "retry", "interrupted"]
+KINDS += ["own summary", "edit", "regenerate", "rewind", "retry", "interrupted"]
 
 TROUBLES = (Failed("503"), Refused("400"), "I'm sorry, I can't do that.")
 Answer = BaseException | str | None

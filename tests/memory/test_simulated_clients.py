@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from tests.support.simulator import VIEWS, Conversation
 
-KINDS = [*VIEWS, "preamble", "own summary", "edit", "regenerate", "retry", "interrupted"]
+KINDS = [
+    *VIEWS,
+    "preamble",
+    "own summary",
+    "edit",
+    "regenerate",
+    "rewind",
+    "retry",
+    "interrupted",
+]
 WORDS = ("ok", "yes", "no", "thanks", "more")
 MIXED = [kind for kind in KINDS if kind not in ("preamble", "no tool messages")]
 

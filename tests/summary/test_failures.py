@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from proxy.background.completion import Failed, Refused
+from proxy.background.completion import Completed, Failed, Refused
 from proxy.memory.model import WindowMove
 from tests.support.commits import chat, draft, record
 from tests.support.summarising import PROFILE, Workshop, ids, profile
@@ -21,6 +21,16 @@ async def test_what_is_no_summary_is_asked_for_once_more(workshop: Workshop) -> 
     assert first == second
     assert await workshop.told() == ids(1, 2)
     assert not (await workshop.look()).stalled
+
+
+async def test_a_summary_that_was_cut_off_is_asked_for_once_more(workshop: Workshop) -> None:
+    workshop.narrator.answers.append(Completed("The human wants to", "small", cut=True))
+    await workshop.talk_behind(1, 2)
+
+    await workshop.run()
+
+    assert len(workshop.narrator.asked) == 2
+    assert await workshop.told() == ids(1, 2)
 
 
 async def test_twice_no_summary_stalls_until_there_is_more(workshop: Workshop) -> None:

@@ -105,10 +105,14 @@ class View:
         return [name for name in map(self._name, self.whole) if name not in lost]
 
     def _may_go(self, entry: Entry) -> bool:
-        """Only where summarising has failed the window evicts what no summary tells."""
-        return self.before.stalled and entry.position < self.prompt.start
+        """Only where summarising has failed the window evicts what no summary tells, and with a
+        call its results."""
+        gone = entry.position < self.prompt.start or entry.card.answers is not None
+        return self.before.stalled and gone
 
     def _refused(self) -> None:
+        if _begins_in_a_loop(self.m):
+            return  # as it would be without memory
         messages = [_message(self._card(piece)) for piece in self.prompt.pieces]
         try:
             validate({"model": "m", "messages": messages})
@@ -124,7 +128,12 @@ class View:
     def _none(self, fault: str, names: Sequence[str] | set[str]) -> None:
         if names:
             self.wrong.append(f"{fault}: {sorted(names)}")
-            print("WRONG", fault, sorted(names), "m", [x.digest for x in self.m], "told", self.told, "shown", [e.card.digest for e in self.shown], "log", [(e.card.digest, tuple(e.position), e.card.id) for e in self.before.log], "stalled", self.before.stalled, "start", self.prompt.start, "snapstart", self.before.start,self.planned.snapshot.start, "anew", self.prompt.anew, "summary", self.before.summary, "planned stalled", self.planned.snapshot.stalled, "psum", self.planned.snapshot.summary, "sup", self.planned.plan.superseded)
+
+
+def _begins_in_a_loop(m: Sequence[Talk]) -> bool:
+    """Are there results whose call the client has cut off, and that it has gone on from?"""
+    first = next((n for n, x in enumerate(m) if x.role != "tool"), len(m))
+    return 0 < first < len(m)
 
 
 def _message(card: Any) -> dict[str, object]:

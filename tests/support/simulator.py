@@ -212,6 +212,14 @@ class Conversation:
         m = list(self.truth)
         return self._exchange_as(m, [], self._answer(False), m)
 
+    def _rewind(self, kind: str) -> None:
+        """Some turns are taken back by a client that sends only what is new."""
+        starts = [i for i, x in enumerate(self.truth) if x.role == "user"]
+        count = self.rng.randint(0, min(3, len(starts)))
+        self.truth = self.truth[: starts[-count]] if count else self.truth
+        intent = Intent(rewind=count)
+        return self._exchange(new_only, [self._user()], self._answer(False), intent)
+
     def _retry(self, kind: str) -> None:
         """The client's SDK sends a recorded request once more."""
         user = self._user()

@@ -27,7 +27,7 @@ PROFILE = "default"
 WHOLE = Ask(profile=PROFILE, whole=True)
 TEMPLATE = "Told: {summary}\n=====\n{new_lines}"
 
-Answer = str | BaseException | Callable[[Assignment], str]
+Answer = str | Completed | BaseException | Callable[[Assignment], str]
 
 _MARKER = re.compile(r"\bx\w*\.\d+")
 
@@ -79,6 +79,8 @@ class Narrator:
         answer = self.answers.popleft() if self.answers else narrate
         if isinstance(answer, BaseException):
             raise answer
+        if isinstance(answer, Completed):
+            return answer
         text = answer if isinstance(answer, str) else answer(assignment)
         return Completed(text, f"{assignment.model}-1")
 

@@ -23,12 +23,9 @@ from bench.processes import Process
 from bench.wire import Answer
 from bench.writing.chats import Chat, answer_id, chatting, is_degraded
 from bench.writing.memory import Memory, memory_of
-from bench.writing.plan import EXAMPLES
+from bench.writing.plan import EXAMPLES, Plan
 from bench.writing.profiles import ALL, Profile, configured, roomy
 from bench.writing.words import Speaker
-
-HISTORY = 60
-"""Turns before anything is measured: more than a window has."""
 
 PAUSE = 0.1
 """Seconds after each request: the scripted writers have answered long before."""
@@ -68,7 +65,7 @@ class Compared:
         """The median of the differences to OFF, in seconds."""
         of = attrgetter(part)
         pairs = zip(self.took[name], self.took[OFF], strict=True)
-        return median(of(on) - of(off) for on, off in pairs)
+        return float(median(of(on) - of(off) for on, off in pairs))
 
 
 def profiles(*, recall: bool, each: bool) -> tuple[Profile, ...]:
@@ -78,7 +75,7 @@ def profiles(*, recall: bool, each: bool) -> tuple[Profile, ...]:
 
 
 async def measure(
-    folder: Path, url: str, compared: Sequence[Profile], turns: int, step: Step
+    folder: Path, url: str, compared: Sequence[Profile], plan: Plan, step: Step
 ) -> Compared:
     """Raises RuntimeError where an answer is not as it should be."""
     with (
@@ -87,10 +84,10 @@ async def measure(
     ):
         config = configured(folder, writers.url, *compared)
         with processes.proxy(folder, upstream.url, url, config) as proxy:
-            return await _measure(proxy, compared, turns, step)
+            return await _measure(proxy, compared, plan, step)
 
 
-async def _measure(proxy: Process, compared: Sequence[Profile], turns: int, step: Step) -> Compared:
+async def _measure(proxy: Process, compared: Sequence[Profile], plan: Plan, step: Step) -> Compared:
     speaker, names = Speaker(seed=3), [profile.name for profile in compared]
     async with AsyncExitStack() as opening:
         memory = await opening.enter_async_context(memory_of(proxy.url))
@@ -101,14 +98,14 @@ async def _measure(proxy: Process, compared: Sequence[Profile], turns: int, step
         for profile in compared:
             await memory.know(profile.name, Speaker(seed=5))
         side = _SideBySide(chats, _Clock(memory), step)
-        for number in range(HISTORY):
+        for number in range(plan.history):
             answers = await side.say(speaker.turn(number), number)
             for profile in compared if number < EXAMPLES else ():
                 if "episodes" in profile.features:
                     answer = answer_id(answers[profile.name])
                     await memory.judge(f"added-{profile.name}", answer, 1)
         side.found = Compared.of(names)
-        for number in range(HISTORY, HISTORY + turns):
+        for number in range(plan.history, plan.history + plan.compared):
             await side.say(speaker.turn(number), number)
     if not side.found.known[ON]:
         raise RuntimeError("nothing that was learned was in any prompt")

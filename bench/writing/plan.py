@@ -9,10 +9,12 @@ from dataclasses import dataclass
 class Plan:
     """The full measurement by default.
 
-    Requests are compared over ``compared`` turns; a conversation of ``turns`` for each feature;
-    ``exchanges`` of ``people`` who chat at the same time, in each of ``rounds``.
+    Requests are compared over ``compared`` turns, behind the ``history`` that a window takes; a
+    conversation of ``turns`` for each feature; ``exchanges`` of ``people`` who chat at the same
+    time, in each of ``rounds``.
     """
 
+    history: int = 60
     compared: int = 200
     turns: int = 100
     people: int = 8

@@ -43,6 +43,16 @@ class Rate:
     cpu: float = 0.0
     degraded: int = 0
 
+    @property
+    def answered(self) -> float:
+        """Exchanges a second."""
+        return self.exchanges / self.seconds
+
+    @property
+    def done(self) -> float:
+        """The same with the time that the background then still took."""
+        return self.exchanges / (self.seconds + self.left)
+
 
 @dataclass(slots=True)
 class Rates:

@@ -51,10 +51,10 @@ class _Bench:
         )
 
     async def _compared(self, name: str, *, recall: bool, each: bool) -> Compared:
-        turns, profiles = self._plan.compared, added.profiles(recall=recall, each=each)
+        plan, profiles = self._plan, added.profiles(recall=recall, each=each)
         with self._place(name) as (folder, url):
-            step = self._step(name, len(profiles) * (added.HISTORY + turns))
-            return await added.measure(folder, url, profiles, turns, step)
+            step = self._step(name, len(profiles) * (plan.history + plan.compared))
+            return await added.measure(folder, url, profiles, plan, step)
 
     async def _spent(self) -> list[Spent]:
         with self._place("spent") as (folder, url):

@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from statistics import median
 
 from bench.cost.table import MS, NAMES, p95
@@ -32,8 +33,7 @@ def report(plan: Plan, results: Sequence[Results]) -> str:
             *(f"## Calls and tokens, {NAMES[each.store]}\n\n{_spent(each)}" for each in results),
             f"## Exchanges a second, {plan.people} people at the same time",
             _table(["", *stores], _of_all(_rates(), results)),
-            _where(),
-            "",
+            f"{_where()}\n",
         ]
     )
 
@@ -98,34 +98,25 @@ def _spent_row(spent: Spent) -> list[str]:
 
 
 def _rates() -> Iterator[tuple[str, Cell, str | None]]:
-    yield "with nothing written", lambda r: _rate(r.rates.off), None
-    yield "with everything written", lambda r: _rate(r.rates.on), None
-    yield "ratio", lambda r: f"{_each(r.rates.on) / _each(r.rates.off):.2f}", None
-    yield (
-        "ratio, until all that is due is written",
-        lambda r: f"{_each(r.rates.on, left=True) / _each(r.rates.off):.2f}",
-        None,
-    )
-    yield "calls of writers an exchange", lambda r: f"{_per(r.rates.on, 'calls'):.2f}", None
-    yield "CPU ms an exchange, nothing", lambda r: _ms(_per(r.rates.off, "cpu")), None
-    yield "CPU ms an exchange, everything", lambda r: _ms(_per(r.rates.on, "cpu")), None
-    yield (
-        "answers without memory, everything / nothing",
-        lambda r: f"{r.rates.on.degraded} / {r.rates.off.degraded}",
-        None,
-    )
+    on, off = attrgetter("rates.on"), attrgetter("rates.off")
+    yield "with nothing written", lambda r: f"{off(r).answered:.0f}", None
+    yield "with everything written", lambda r: f"{on(r).answered:.0f}", None
+    yield "ratio", lambda r: f"{on(r).answered / off(r).answered:.2f}", None
+    until = "ratio, until all that is due is written"
+    yield until, lambda r: f"{on(r).done / off(r).answered:.2f}", None
+    calls = "calls of writers an exchange"
+    yield calls, lambda r: f"{on(r).calls / on(r).exchanges:.2f}", None
+    for name, of in (("nothing", off), ("everything", on)):
+        yield f"CPU ms an exchange, {name}", partial(_cpu, of), None
+        yield f"answers without memory, {name}", partial(_degraded, of), None
 
 
-def _each(rate: Rate, *, left: bool = False) -> float:
-    return rate.exchanges / (rate.seconds + rate.left * left)
+def _cpu(of: Callable[[Results], Rate], results: Results) -> str:
+    return _ms(of(results).cpu / of(results).exchanges)
 
 
-def _rate(rate: Rate) -> str:
-    return f"{_each(rate):.0f}"
-
-
-def _per(rate: Rate, what: str) -> float:
-    return float(getattr(rate, what)) / rate.exchanges
+def _degraded(of: Callable[[Results], Rate], results: Results) -> str:
+    return f"{of(results).degraded}"
 
 
 def _ms(seconds: float) -> str:

@@ -11,7 +11,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,108 +20,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.background.completion import Assignment, Completed, CompletionError, Failed, Refused
-from proxy.gateway.profile import window_of
-from proxy.memory.model import Ask, SessionKey
+from proxy.background.completion import Failed, Refused
 from proxy.memory.planner import Planner
 from proxy.memory.recorder import Recorder
 from proxy.memory.request import Intent
 from proxy.memory.spool import Spool
 from proxy.memory.store import StoreError
-from proxy.memory.work import Work
 from proxy.settings import ProfileSettings
 from proxy.stores.backend import Backend
 from proxy.stores.sqlite import SQLiteStore
-from proxy.summary.summarizer import Summarizer
-from proxy.summary.waiting import moved_on, waiting_turns
-from tests.support.chronicle import EACH, Chronicle, names_in, profile_of, read_name
+from tests.support.chronicle import EACH, Chronicle, nothing, profile_of
 from tests.support.clock import Clock
+from tests.support.desk import KEY, Desk
 from tests.support.faulty import FaultyStore
-from tests.support.scribing import EVER
 from tests.support.simulator import VIEWS, Conversation, Spoken
 from tests.support.talk import Talk, rerendered
 
-KEY = SessionKey("tenant", "session")
-WORK = Work(tenant="tenant", session="session", kind="summary", profile="", due=0.0)
-WHOLE = Ask(profile="", whole=True)
 KINDS = [kind for kind in VIEWS if kind != "no tool messages"]
 KINDS += ["own summary", "edit", "regenerate", "rewind", "retry", "interrupted"]
 
 TROUBLES = (Failed("503"), Refused("400"), "I'm sorry, I can't do that.")
-Answer = BaseException | str | None
-Run = asyncio.Task[float | None]
-
-
-class Author:
-    """A model that says nothing until it is told what, None: a summary."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-
-    def ready(self, assignment: Assignment) -> bool:
-        return True
-
-    async def complete(self, assignment: Assignment) -> Completed:
-        self.asked.set()
-        answer = await self.answer
-        if isinstance(answer, BaseException):
-            raise answer
-        return Completed(answer or f"Told: {' '.join(names_in(assignment.text))}", "small")
-
-
-class Desk:
-    """Summarisers at work on a session, each with an author of its own."""
-
-    def __init__(self, store: Backend, profile: ProfileSettings, clock: Clock) -> None:
-        self.store, self.profile, self.clock = store, profile, clock
-        self.open: list[tuple[Author, Run]] = []
-
-    def _summarizer(self, author: Author) -> Summarizer:
-        store, profile = self.store, self.profile
-        return Summarizer(
-            store, author, lambda name: profile, window_of, read_name, words, self.clock
-        )
-
-    async def begin(self) -> None:
-        """One more process looks; it is asked something soon, or finds nothing to do."""
-        author = Author()
-        run = asyncio.create_task(self._summarizer(author).run(WORK))
-        asked = asyncio.create_task(author.asked.wait())
-        await asyncio.wait({run, asked}, return_when=asyncio.FIRST_COMPLETED)
-        asked.cancel()
-        self.open.append((author, run))
-
-    async def end(self, which: int, answer: Answer) -> None:
-        """Its author answers this from now on."""
-        author, run = self.open.pop(which)
-        author.answer.set_result(answer)
-        with suppress(CompletionError):
-            await run
-
-    async def kill(self, which: int) -> None:
-        _, run = self.open.pop(which)
-        run.cancel()
-        await asyncio.wait({run})
-
-    async def work(self) -> None:
-        """Do all that is asked for."""
-        while found := await self.store.waiting(EVER, 10):
-            held = await self.store.claim(found[0], EVER, EVER + 1)
-            assert held is not None
-            author = Author()
-            author.answer.set_result(None)
-            again = await self._summarizer(author).run(held)
-            if again is None:
-                await self.store.finish(held, EVER)
-            else:
-                await self.store.put_off(held, again, failed=False)
-
-    async def waits(self) -> list[str]:
-        """What should be covered and is not."""
-        snapshot = moved_on(await self.store.load(KEY, WHOLE), window_of(self.profile))
-        turns = waiting_turns(snapshot, self.profile.summary)
-        return [entry.card.digest for turn in turns for entry in turn.entries]
 
 
 class Session:
@@ -216,10 +134,6 @@ class Session:
         self.runner.close()
 
 
-def words(text: str) -> int:
-    return len(text.split())
-
-
 @contextmanager
 def session(
     rng: random.Random, make: Callable[[Path], Backend], profile: ProfileSettings
@@ -277,6 +191,28 @@ def windows() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+@pytest.mark.parametrize("versions", [1, 3])
+def test_a_retry_of_what_a_summary_tells_gets_the_summary_before_it_and_all_the_rest(
+    versions: int,
+) -> None:
+    """Its client shows nothing of the session, which is not looked at as a whole otherwise."""
+
+    async def main(talk: Chronicle, desk: Desk) -> None:
+        talk.meanwhile = nothing
+        for turn in range(3):
+            await talk.say([Talk(f"u{turn}", "user")], Spoken(f"a{turn}"))
+            if turn + versions >= 3:
+                await desk.work()
+        view = await talk.say([Talk("u2", "user")], Spoken("a9"), Intent(retry=True))
+        assert view.check() == ["u0", "a0", "u1", "a1", "u2"]
+        assert view.told == (["u0", "a0", "u1", "a1"] if versions > 1 else [])
+        assert not view.wrong
+
+    profile = profile_of(summary={"mode": "summary"})
+    with session(random.Random(0), in_memory, profile) as opened:
+        opened.runner.run(main(opened.chronicle, opened.desk))
+
+
 CONVERSATIONS = given(
     kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=12),
     window=windows(),
@@ -309,12 +245,13 @@ def told_of(seen: Counter[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(seen.items()))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_in_memory_with_commits_that_fail(capsys: pytest.CaptureFixture[str]) -> None:
     seen = Counter[str]()
 
     @settings(
-        max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), database=None
     )
     @CONVERSATIONS
     def plays(kinds: list[str], window: dict[str, Any], rng: random.Random) -> None:
@@ -327,11 +264,11 @@ def test_in_memory_with_commits_that_fail(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.timeout(300)
-def test_on_sqlite(capsys: pytest.CaptureFixture[str]) -> None:
+def test_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     seen = Counter[str]()
 
     @settings(
-        max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None
     )
     @CONVERSATIONS
     def plays(kinds: list[str], window: dict[str, Any], rng: random.Random) -> None:

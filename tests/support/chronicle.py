@@ -42,6 +42,16 @@ def names_in(text: str) -> list[str]:
     return NAME.findall(text)
 
 
+def new_names_in(text: str) -> list[str]:
+    """Those that a request for a summary tells of first."""
+    return names_in(text.partition("\n=====\n")[2])
+
+
+def words(text: str) -> int:
+    """Tokens of a text."""
+    return len(text.split())
+
+
 def read_name(body: bytes) -> object:
     """A message's JSON for one whose body is its name."""
     return {"content": body.decode()}

@@ -1,17 +1,19 @@
 """An event loop whose time passes by itself: a wait of an hour ends as soon as all others wait too.
 
-For code that waits for nothing but timers and its own tasks; threads and sockets have no place in
-it.  Runs are exact and repeat.
+For code that waits for nothing but timers and its own tasks; sockets have no place in it, and what
+is meant for a thread is done at once.  Runs are exact and repeat.
 """
 
 from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 BEGAN = 1_700_000_000.0
 """The Unix time at which every run begins: a Tuesday, 22:13:20 UTC."""
@@ -37,6 +39,14 @@ class _Loop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._time.now
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        async def at_once() -> T:
+            return func(*args)
+
+        return self.create_task(at_once())
 
 
 def virtually(main: Coroutine[Any, Any, T]) -> T:

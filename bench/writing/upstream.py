@@ -68,6 +68,12 @@ class Request(msgspec.Struct):
         return self.messages[-1].content or ""
 
     @property
+    def own(self) -> str:
+        """The person's own words in their last message."""
+        said = next(each for each in reversed(self.messages) if each.role == "user")
+        return _BLOCK.sub("", said.content or "").strip()
+
+    @property
     def is_round(self) -> bool:
         return self.messages[-1].role == "tool"
 
@@ -91,13 +97,10 @@ class Script:
         return self._answer(request, body, message)
 
     def _message(self, request: Request) -> dict[str, Any]:
-        calls = [] if request.is_round or request.tools == NO_TOOLS else _calls(request.text)
+        calls = [] if request.is_round or request.tools == NO_TOOLS else _calls(request.own)
         if calls:
             return {"content": None, "tool_calls": calls}
-        asked = next(each for each in reversed(request.messages) if each.role == "user")
-        # What memory puts in comes before the person's own words.
-        own = (asked.content or "")[-60:]
-        return {"content": self._answers[crc32(own.encode()) % ANSWERS]}
+        return {"content": self._answers[crc32(request.own.encode()) % ANSWERS]}
 
     def _note(self, request: Request, message: dict[str, Any], count: Count) -> None:
         tally = self.tally

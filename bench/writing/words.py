@@ -28,7 +28,7 @@ THANKS = "Thanks, that worked very well."
 RECALLS = "Do you remember what I said about my"
 
 _CONTENT = """
-    work day week house plan garden kitchen morning water paper number letter market train street
+    day week house plan garden kitchen morning water paper number letter market train street
     school window table summer winter price color list answer question reason line side part place
     case point group problem hand service friend party result change idea moment level order field
     report cost model report value meeting picture map door wall floor roof room office shop lunch

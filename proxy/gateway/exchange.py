@@ -17,14 +17,14 @@ from proxy.errors import memory_unavailable, session_owner_mismatch
 from proxy.gateway.account import Account
 from proxy.gateway.additions import Additions
 from proxy.gateway.due import due_of
-from proxy.gateway.informing import Informing
+from proxy.gateway.informing import Informed, Informing
 from proxy.gateway.ledger import Heading, Ledger, Unplanned
 from proxy.gateway.profile import known_tokens, recall_tokens
 from proxy.gateway.reminder import Reminding, last_user, wanted_for
 from proxy.gateway.room import Room
 from proxy.gateway.situation import Situation, ask_of, intent_of, rules_of
 from proxy.gateway.tool_use import ToolUse
-from proxy.learning.known import Cards, Known
+from proxy.learning.known import Known
 from proxy.memory.compose import compose, render
 from proxy.memory.model import Snapshot
 from proxy.memory.recorder import Prepared, Recorder
@@ -68,7 +68,7 @@ class ChatExchange:
         self._records = situation.identity.mode in ("on", "write")
         self._prepared: Prepared | None = None
         self._adds: Additions | None = None
-        self._cards: Cards | None = None
+        self._informed: Informed | None = None
         self._lessened = False
         self._side = situation.side.matches(request.last_user_text, request.system_text)
         self._id = new_exchange_id()
@@ -83,16 +83,16 @@ class ChatExchange:
         clock = time.perf_counter()
         if self._side:
             self.give_up("side_request")
-        looking = self._means.informing.begin(self._situation) if self._recalls else None
+        asked, count = self._request.last_user_text, self._counter.count_text
+        looking = self._means.informing.begin(self._situation, asked, count, wanted=self._recalls)
         try:
             await self._load()
-            self._cards = await looking if looking else None
+            self._informed = await looking
             await self._enrich()
         except StoreError as error:
             self._degrade(error)
         finally:
-            if looking is not None:
-                looking.cancel()
+            looking.cancel()
         self._take_stock()
         self.account.exchange = self._id if self._records else None
         self.account.duration = time.perf_counter() - clock
@@ -143,19 +143,19 @@ class ChatExchange:
 
     async def _know(self) -> None:
         """Add what is known of the person and of how to answer."""
-        if self._cards is not None and self._adds is not None:
+        if self._informed is not None and self._adds is not None:
             most = known_tokens(self._situation.profile)
             known = self._chosen(await self._room.left(most, self._adds.tokens))
             self._adds = replace(self._adds, known=known)
 
     def _chosen(self, budget: int) -> Known:
-        if self._cards is None or budget <= 0 or self._adds is None:
+        if self._informed is None or budget <= 0 or self._adds is None:
             return Known()
         messages = self._messages(self._adds)
         at = last_user(messages)
         question = read_stored(messages[at]).text if at is not None else ""
         count = self._counter.count_text
-        known = self._means.informing.choose(self._cards, question, budget, count)
+        known = self._means.informing.choose(self._informed, question, budget, count)
         return known if at is not None else Known(known.instructions)
 
     async def _remind(self, prepared: Prepared) -> None:

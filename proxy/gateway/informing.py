@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 
+from proxy.gateway.profile import known_tokens
 from proxy.gateway.situation import Situation
 from proxy.learning.known import Cards, CountText, Knowledge, Known
 from proxy.memory.store import StoreError
@@ -26,31 +28,50 @@ class NothingKnown:
         return Known()
 
 
+@dataclass(frozen=True, slots=True)
+class Informed:
+    """What is known, and what of it is chosen for ``question`` where there is room for all."""
+
+    cards: Cards
+    question: str
+    known: Known
+
+
 class Informing:
-    """Looks while the session is being loaded; chooses once it is known how much room is left."""
+    """Looks and chooses while the session is being loaded; again if there is less room then."""
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._knowledge = knowledge
 
-    def begin(self, situation: Situation) -> asyncio.Task[Cards | None] | None:
-        """A look under way; None where the profile learns nothing."""
-        if not self._knowledge.wanted(situation.profile):
-            return None
-        return asyncio.create_task(self._look(situation), name="look")
+    def begin(
+        self, situation: Situation, question: str, count: CountText, *, wanted: bool
+    ) -> asyncio.Future[Informed | None]:
+        """A look under way; one that has found nothing where nothing is learned, or wanted."""
+        if wanted and self._knowledge.wanted(situation.profile):
+            return asyncio.create_task(self._look(situation, question, count), name="look")
+        nothing = asyncio.get_running_loop().create_future()
+        nothing.set_result(None)
+        return nothing
 
-    async def _look(self, situation: Situation) -> Cards | None:
-        identity, profile = situation.identity, situation.profile
+    async def _look(self, situation: Situation, question: str, count: CountText) -> Informed | None:
+        user, profile = situation.identity.user, situation.profile
         try:
             async with asyncio.timeout(profile.recall.timeout):
-                return await self._knowledge.look(situation.key.tenant, identity.user, profile)
+                cards = await self._knowledge.look(situation.key.tenant, user, profile)
         except (StoreError, TimeoutError) as failure:
-            logger.warning(
-                "nothing known goes into the prompt: %s", str(failure) or "no answer in time"
-            )
+            why = str(failure) or "no answer in time"
+            logger.warning("nothing known goes into the prompt: %s", why)
             return None
+        known = self._choose(cards, question, known_tokens(profile), count)
+        return Informed(cards, question, known)
 
-    def choose(self, cards: Cards, question: str, budget: int, count: CountText) -> Known:
+    def choose(self, informed: Informed, question: str, budget: int, count: CountText) -> Known:
         """What fits into ``budget`` tokens."""
+        if question == informed.question and informed.known.tokens <= budget:
+            return informed.known
+        return self._choose(informed.cards, question, budget, count)
+
+    def _choose(self, cards: Cards, question: str, budget: int, count: CountText) -> Known:
         try:
             return self._knowledge.choose(cards, question, budget, count)
         except Exception:  # the boundary to what models wrote: whatever it is, the chat goes on

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, Protocol
 
 from proxy.learning.known import Block, Cards, CountText, Known
@@ -15,6 +16,10 @@ from proxy.settings import ProfileSettings
 
 INSTRUCTIONS = "instructions"
 """The kind that goes into the system message."""
+
+
+COUNTED = 1_000
+"""Blocks whose tokens a process remembers."""
 
 
 class Where(NamedTuple):
@@ -89,6 +94,7 @@ class CardFile:
 
     def __init__(self, items: Items, parts: Sequence[Part], clock: Callable[[], float]) -> None:
         self._items, self._parts, self._time = items, tuple(parts), clock
+        self._counted: OrderedDict[tuple[CountText, str], int] = OrderedDict()
 
     def wanted(self, settings: ProfileSettings) -> bool:
         return any(part.wants(settings) for part in self._parts)
@@ -118,12 +124,22 @@ class CardFile:
         if not cards.found:
             return Known()
         asked = Late(question, self._time())
+        remembered = partial(self._count, count)
         blocks: list[Block] = []
         for part in self._parts:
             card = cards.found.get(part.kind)
-            block = part.choose(card, cards.settings, asked, budget, count) if card else None
+            block = part.choose(card, cards.settings, asked, budget, remembered) if card else None
             if block is not None:
                 budget -= block.tokens
                 blocks.append(block)
         first = next((block for block in blocks if block.kind == INSTRUCTIONS), None)
         return Known(first, tuple(block for block in blocks if block is not first))
+
+    def _count(self, count: CountText, text: str) -> int:
+        """Tokens of a block: it is the same from turn to turn, and counting takes a while."""
+        tokens = self._counted.get((count, text))
+        if tokens is None:
+            tokens = self._counted[count, text] = count(text)
+            if len(self._counted) > COUNTED:
+                self._counted.popitem(last=False)
+        return tokens

@@ -61,26 +61,26 @@ class Words:
 
     def likeness(self, question: Asked) -> Scores:
         """For each text the share, 0 to 1, of what the question asks for that it has."""
-        scores = np.zeros(self._texts)
         sought = [(word.terms, word.weight) for word in question.words]
         sought += [((day,), 1.0) for day in (*question.days, *question.names)]
-        whole = 0.0
-        for terms, weight in sought:
-            having = self._having(terms)
-            worth = weight * self._rarity(having.size)
-            scores[having] += worth
-            whole += worth
-        return scores / whole if whole else scores
+        if not sought:
+            return np.zeros(self._texts)
+        having = self._having([terms for terms, _ in sought])
+        worth = np.array([weight for _, weight in sought]) * self._rarity(having.sum(axis=0))
+        whole = worth.sum()
+        return np.asarray(having @ worth / whole if whole else np.zeros(self._texts))
 
-    def _having(self, terms: Iterable[bytes]) -> NDArray[np.int64]:
-        """The texts that have one of these terms."""
-        found = np.zeros(self._terms.size, np.bool_)
-        for term in terms:
-            found |= self._terms == int.from_bytes(term[:SIZE], "little")
-        return np.unique(self._owner[found])
+    def _having(self, sought: Sequence[Sequence[bytes]]) -> NDArray[np.bool_]:
+        """Which text (row) has one of the terms that each of these (columns) is sought by."""
+        packed = b"".join(term[:SIZE] for terms in sought for term in terms)
+        which = np.repeat(np.arange(len(sought)), [len(terms) for terms in sought])
+        at, of = np.nonzero(self._terms[:, None] == np.frombuffer(packed, "<u4")[None, :])
+        having = np.zeros((self._texts, len(sought)), np.bool_)
+        having[self._owner[at], which[of]] = True
+        return having
 
-    def _rarity(self, having: int) -> float:
+    def _rarity(self, having: NDArray[np.int64]) -> Scores:
         """The idf of Lucene's BM25, which is never negative."""
         texts = self._texts + IMAGINED
-        having_it = having or NOWHERE * texts
-        return float(np.log1p((texts - having_it + 0.5) / (having_it + 0.5)))
+        having_it = np.where(having > 0, having, NOWHERE * texts)
+        return np.asarray(np.log1p((texts - having_it + 0.5) / (having_it + 0.5)))

@@ -15,6 +15,7 @@ from bench.writing.spent import ROWS, since
 from bench.writing.table import report
 from bench.writing.upstream import Script, Tally
 from bench.writing.words import ASKS, LONGEST, PLEASED, SHORTEST, TELLS, THANKS, Speaker, Telling
+from proxy.chat.blocks import block
 from proxy.chat.tokens import Tokenizers
 from proxy.learning.episode_prompt import Pair, good_in, seems_pleased
 from proxy.learning.episode_prompt import prompt as episode_prompt
@@ -79,6 +80,7 @@ def test_turns_have_twenty_to_sixty_words_of_the_persons_own() -> None:
     texts = [speaker.turn(number) for number in TURNS]
     assert all(SHORTEST <= len(text.split()) <= LONGEST for text in texts)
     assert not any(map(pasted, texts))
+    assert not any(seems_pleased(said) for said in _said(texts) if THANKS not in said.text)
     assert not any(is_instruction(speaker.telling().noted) for _ in TURNS)
 
 
@@ -149,7 +151,7 @@ def _body(content: str, *, tools: bool = False) -> bytes:
     body: dict[str, object] = {
         "model": "mock",
         "messages": [
-            {"role": "system", "content": '<memory version="1" kind="facts">\nn\n- x\n</memory>'},
+            {"role": "system", "content": block("facts", "Notes.", "- x")},
             {"role": "user", "content": content},
         ],
     }
@@ -157,17 +159,19 @@ def _body(content: str, *, tools: bool = False) -> bytes:
 
 
 def test_a_chat_is_answered_the_same_way_each_time_and_tallied() -> None:
-    script, block = Script(count), json.loads(_body(""))["messages"][0]["content"]
+    script, facts = Script(count), json.loads(_body(""))["messages"][0]["content"]
     first, second = (script.answer(_body("Hello there.")) for _ in range(2))
     assert first == second
     assert len(json.loads(first)["choices"][0]["message"]["content"].split()) > SHORTEST
     assert script.tally.chats == 2
-    assert script.tally.blocks == {"facts": 2 * count(block)}
+    assert script.tally.blocks == {"facts": 2 * count(facts)}
 
 
 def test_memorys_tools_are_called_where_there_is_reason_to() -> None:
     script, telling = Script(count), Telling("rent", "maps", "aunt", "Ada")
-    (answer,) = json.loads(script.answer(_body(telling.said, tools=True)))["choices"]
+    recalled = block("recall", "Said before.", "I sell kites with my aunt Eda.")
+    body = _body(f"{recalled}\n\n{telling.said}", tools=True)
+    (answer,) = json.loads(script.answer(body))["choices"]
     (call,) = answer["message"]["tool_calls"]
     assert answer["finish_reason"] == "tool_calls"
     assert call["function"]["name"] == "memory_save"

@@ -8,6 +8,9 @@ from proxy.gateway.situation import Situation
 from proxy.memory.work import Due, Kind
 from proxy.settings import ProfileSettings
 
+NEVER = 10 * 365 * 86_400.0
+"""Seconds; stands for a quiet that does not count."""
+
 
 def due_of(situation: Situation, now: float) -> tuple[Due, ...]:
     """All that may be due once the reply is there; ``now`` in Unix seconds."""
@@ -37,7 +40,7 @@ def _learning(situation: Situation, now: float) -> Iterator[Due]:
             profile=situation.identity.profile,
             at=now,
             after=min(turns for turns, _ in paces),
-            later=now + min(seconds for _, seconds in paces),
+            later=now + min(seconds or NEVER for _, seconds in paces),
         )
 
 

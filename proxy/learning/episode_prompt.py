@@ -46,7 +46,7 @@ LONGEST = 500
 """Characters of a message that are shown."""
 
 _CUE = re.compile(
-    r"\b(?:thank\w*|thx|tysm|perfect\w*|exactly|brilliant|awesome|excellent|works?|worked|solved"
+    r"\b(?:thank\w*|thx|tysm|perfect\w*|exactly|brilliant|awesome|excellent|works|worked|solved"
     r"|helpful|helped|spot on|nailed it|that did it|danke\w*|genau|funktioniert|geklappt|klappt"
     r"|hilfreich|super|gelöst|gracias|funcion[aóo]\w*|perfecto|exacto|merci|parfait|marche"
     r"|exactement|ça fonctionne|grazie|funziona\w*|perfetto|esatto|obrigad[oa]|perfeito|exato"

@@ -155,7 +155,7 @@ class Queue(Protocol):
     """Implemented by every store.  All methods raise StoreError; ``now`` is in Unix seconds.
 
     ``Commit.due`` enqueues with the commit itself, all or nothing (in a Redis Cluster, where the
-    queue lives in another slot: before it, so that nothing is forgotten).
+    queue lives in another slot: behind it, and before it returns).
     """
 
     async def enqueue(self, key: SessionKey, due: Due) -> None:

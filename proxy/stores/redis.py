@@ -135,16 +135,16 @@ class RedisStore(RedisIndex, RedisItems, RedisMeter, RedisSummaries, RedisQueue)
             keys += codec.list_keys(key.tenant)
             keys += codec.list_keys(key.tenant, commit.user) if commit.user else []
             keys += QUEUE_KEYS if commit.due else []
-        elif commit.due:
-            await self._enqueue(key, commit.due)
-            commit = replace(commit, due=())
-        arguments = codec.commit_arguments(key, commit, now)
+        dues = () if self._one_slot else commit.due
+        arguments = codec.commit_arguments(key, replace(commit, due=()) if dues else commit, now)
         reply = await self._scripts.write(self._scripts.commit, keys, arguments)
         outcome, owner, at, ttl = reply
-        # The lists that the script could not write.  Also after a duplicate: the first attempt may
-        # have been cut short between the two.
+        # What the script could not write.  Also after a duplicate: the first attempt may have been
+        # cut short between the two.
         if not self._one_slot or (owner and not commit.user):
             await self._archive.list(key, owner.decode(), (at, ttl))
+        if dues and outcome in (b"recorded", b"duplicate"):
+            await self._enqueue(key, dues)
         return codec.OUTCOMES[outcome]
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> None:

@@ -209,7 +209,10 @@ def body_for(method: str, path: str) -> dict[str, object] | None:
     if method == "PATCH":
         about_a_session: dict[str, object] = {"summary": {"text": "Short."}}
         return about_a_session if "sessions" in path else {"text": "Kai lives in Kyoto."}
-    said = {"messages": [{"role": "user", "content": "u2"}], "query": "French"}
+    said: dict[str, object] = {
+        "messages": [{"role": "user", "content": "u2"}],
+        "query": "French",
+    }
     return said if method == "POST" else None
 
 

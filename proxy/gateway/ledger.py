@@ -136,6 +136,7 @@ class Ledger:
             started_at=heading.began,
             created_at=time.time(),
             model=(reply.model if reply else None) or heading.model,
+            asked=heading.model,
             incomplete=incomplete,
             finish_reason=first.finish_reason if first else None,
             usage=reply.usage if reply else None,

@@ -75,7 +75,7 @@ class Learner:
         if settings is None or session is None:
             return None
         last = (await self.reader.history.load(key, NEWEST)).last
-        model = last.model if last else None
+        model = (last.asked or last.model) if last else None
         occasion = Occasion(session, key, work.profile, settings, model)
         failures: list[CompletionError | StoreError] = []
         again = False

@@ -141,9 +141,10 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
-    """One HTTP request and its reply.
+    """One HTTP request and its reply; ``started_at`` orders attempts with one Idempotency-Key.
 
-    ``started_at`` orders attempts with one Idempotency-Key.  ``usage`` is the upstream's, as JSON.
+    ``usage`` is the upstream's, as JSON; ``model`` is what the reply says, ``asked`` what the
+    request did.  ``size`` places in history are its own, reserved ones of choices included.
     """
 
     id: str
@@ -157,7 +158,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     usage: bytes | None = None
     memory: Injection = Injection()
     size: int = 0
-    """Messages it put into history (indexes 0 to size - 1), reserved places of choices included."""
+    asked: str | None = None
 
 
 class WindowMove(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,7 +195,6 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
     ttl: int | None = None
     due: tuple[Due, ...] = ()
-    """Background work that this exchange asks for."""
 
 
 class Amendment(msgspec.Struct, frozen=True, kw_only=True):

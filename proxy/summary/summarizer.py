@@ -189,7 +189,8 @@ class Summarizer:
         Raises CompletionError, with the session stalled too: its window goes on without.
         """
         last, base = sight.snapshot.last, sight.base
-        commission = Commission(sight.key.tenant, settings, last.model if last else None)
+        model = (last.asked or last.model) if last else None
+        commission = Commission(sight.key.tenant, settings, model)
         try:
             written = await self._writer.write(commission, base.text if base else "", parts)
         except CompletionError as error:

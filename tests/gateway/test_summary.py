@@ -47,6 +47,7 @@ PROFILES = {
         "max_tokens": 4000,
     },
     "pair": {**BARE, "window": "message_window", "max_messages": 2, "evict_to": 1.0},
+    "same": {**BARE, "summary": {**SUMMARY, "mode": "summary", "model": ""}},
     "patient": {**BARE, "summary": {**SUMMARY, "mode": "summary", "after_turns": 3}},
 }
 
@@ -295,3 +296,11 @@ async def test_mode_write_adds_no_summary_and_a_tight_bound_leaves_it_out(one: R
     assert (await says(talk, 2, x_memory_max_tokens="5")).summary is None
     response = await talk.ask([{"role": "user", "content": "[3]"}], x_memory_mode="read")
     assert int(response.headers["x-memory-tokens"]) > 5
+
+
+async def test_without_a_model_of_its_own_it_asks_the_one_that_the_app_asked_for(one: Rig) -> None:
+    talk = one.talk(**{"x-memory-profile": "same"})
+    one.up.always(json_answer(chat_completion("Told: all.", model="what-the-reply-says")))
+    await talk.ask([{"role": "user", "content": "[0]"}])
+    await summarised(talk, 1)
+    assert [request.json["model"] for request in one.up.requests] == ["scripted-1"] * 2

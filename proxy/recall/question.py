@@ -84,7 +84,7 @@ def read(text: str, before: Sequence[str], now: float) -> Question:
     """
     text = text[: cues.READ]
     folded = fold(text)
-    own = list(islice(_sought(text), MOST_WORDS))
+    own = _asked(text)
     if not own and closes(text):
         return NOTHING
     sought = [*own, *_context(folded, sum(bool(word.text) for word in own), before)]
@@ -101,6 +101,12 @@ def read(text: str, before: Sequence[str], now: float) -> Question:
         user=cues.about_user(folded),
         assistant=cues.about_assistant(folded),
     )
+
+
+@lru_cache(maxsize=16)
+def _asked(text: str) -> tuple[Sought, ...]:
+    """The words of a message.  Recall and what is known read the same one, one after the other."""
+    return tuple(islice(_sought(text), MOST_WORDS))
 
 
 def _distinct(sought: Sequence[Sought]) -> Iterator[Sought]:

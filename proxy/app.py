@@ -187,6 +187,7 @@ def admin_parts(
         shelves=ground.store,
         meter=ground.store,
         learned=learning.learned,
+        facts=learning.facts,
     )
 
 

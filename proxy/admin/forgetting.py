@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,7 +14,6 @@ from proxy.admin.objects import reply
 from proxy.admin.parts import AdminParts
 from proxy.admin.sessions import must_not_wait
 from proxy.errors import memory_unavailable, session_not_found
-from proxy.learning.fact_book import FactBook
 from proxy.learning.fact_forgetting import FactForgetting
 from proxy.learning.forgetting import Busy, Forgetting
 from proxy.learning.lesson import FEATURES
@@ -29,8 +26,7 @@ class Forget:
 
     def __init__(self, parts: AdminParts, access: Access) -> None:
         self._parts, self._access = parts, access
-        book = FactBook(parts.shelves, parts.count_text, time.time)
-        forgetting = (FactForgetting(book), *parts.learned.forgetting())
+        forgetting = (FactForgetting(parts.facts), *parts.learned.forgetting())
         self._forgetting = Forgetting(parts.shelves, parts.store, FEATURES, forgetting)
 
     async def forget(self, request: Request) -> Response:

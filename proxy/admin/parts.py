@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proxy.errors import RawHeaders
+from proxy.learning.fact_book import FactBook
 from proxy.learning.known import Block
 from proxy.learning.learned import Learned
 from proxy.memory.items import Items
@@ -126,3 +127,4 @@ class AdminParts:
     shelves: Items
     meter: Meter
     learned: Learned
+    facts: FactBook

@@ -21,7 +21,7 @@ from proxy.admin.objects import listed, reply
 from proxy.admin.parts import AdminParts
 from proxy.errors import ProxyError, memory_unavailable
 from proxy.learning.fact import Fact, new_id, parted
-from proxy.learning.fact_book import FactBook, Facts
+from proxy.learning.fact_book import Facts
 from proxy.learning.fact_rules import entered
 from proxy.learning.forgetting import Busy
 from proxy.memory.items import Shelf
@@ -35,7 +35,7 @@ class Users:
 
     def __init__(self, parts: AdminParts, access: Access) -> None:
         self._parts, self._recall, self._access = parts, parts.remembrance, access
-        self._book = FactBook(parts.shelves, parts.count_text, time.time)
+        self._book = parts.facts
         self._episodes = parts.learned.episodes
         self._memories = Memories(self._book, self._episodes, self._recall, parts.count_text)
         self._searched = MemorySearch(self._memories, self._recall)

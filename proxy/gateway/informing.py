@@ -10,22 +10,8 @@ from proxy.gateway.profile import known_tokens
 from proxy.gateway.situation import Situation
 from proxy.learning.known import Cards, CountText, Knowledge, Known
 from proxy.memory.store import StoreError
-from proxy.settings import ProfileSettings
 
 logger = logging.getLogger(__name__)
-
-
-class NothingKnown:
-    """See :class:`proxy.learning.known.Knowledge`: where nothing is learned."""
-
-    def wanted(self, settings: ProfileSettings) -> bool:
-        return False
-
-    async def look(self, tenant: str, user: str | None, settings: ProfileSettings) -> Cards:
-        return Cards(settings)
-
-    def choose(self, cards: Cards, question: str, budget: int, count: CountText) -> Known:
-        return Known()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 
 import msgspec
 
 from proxy.learning.episode import FEATURE, Card, Entry, example
 from proxy.learning.fact_card import card_place
-from proxy.learning.fitting import FRAME, fitted
+from proxy.learning.fitting import FRAME, affordable, fitted
 from proxy.learning.knowledge import Where
 from proxy.learning.known import Block, CountText
 from proxy.learning.likeness import Asked, Words
@@ -59,20 +59,13 @@ class EpisodeCards:
         scores = Words.of(entry.terms for entry in entries).likeness(question).tolist()
         found = [pair for pair in zip(scores, entries, strict=True) if pair[0] >= chosen.min_score]
         found.sort(key=lambda pair: pair[0], reverse=True)
-        fitting = list(_fitting(found, room - FRAME))[: chosen.most]
+        fitting = list(affordable(found, room - FRAME))[: chosen.most]
         written = [example(entry.episode) for _, entry in fitting]
         block = fitted(FEATURE, NOTE, written, "\n\n", room, count)
         if block is None:
             return None
         sources = tuple(map(_source, fitting[: block.parts]))
         return Block(FEATURE, NOTE, block.lines, block.tokens, sources)
-
-
-def _fitting(found: Sequence[Scored], room: int) -> Iterator[Scored]:
-    for score, entry in found:
-        if entry.tokens <= room:
-            room -= entry.tokens
-            yield score, entry
 
 
 def _source(scored: Scored) -> Recalled:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from proxy.learning.fact import USER, Fact
 from proxy.learning.fact_dates import date_text
-from proxy.learning.lesson import Said
+from proxy.learning.lesson import Said, headed
 
 PASTED, ENDS = "[pasted]", "[/pasted]"
 
@@ -62,7 +61,9 @@ def prompt(said: Sequence[Said], facts: Sequence[Fact], focus: str) -> str:
     """``facts`` are numbered from 1 in this order, and so are the messages."""
     return PROMPT.format(
         facts="\n".join(_noted(i, fact) for i, fact in enumerate(facts, 1)) or "(none)",
-        messages="\n\n".join(_message(i, each) for i, each in enumerate(said, 1)),
+        messages="\n\n".join(
+            headed(i, each, marked(each).strip("\n")) for i, each in enumerate(said, 1)
+        ),
         focus=f"- Look above all for: {focus}\n" if focus else "",
         example=EXAMPLE,
     )
@@ -71,13 +72,6 @@ def prompt(said: Sequence[Said], facts: Sequence[Fact], focus: str) -> str:
 def _noted(number: int, fact: Fact) -> str:
     whom = "" if fact.about == USER else f" [about {fact.about}]"
     return f"{number}. {fact.text}{whom} (since {date_text(fact.valid_from)})"
-
-
-def _message(number: int, said: Said) -> str:
-    """A heading, then the text, indented so that no line of it can pass for a heading."""
-    when = datetime.fromtimestamp(said.at, UTC)
-    text = marked(said).strip("\n").replace("\n", "\n  ")
-    return f"Message {number}, {when:%A} {when:%Y-%m-%d %H:%M}:\n  {text}"
 
 
 def marked(said: Said) -> str:

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from proxy.learning.known import CountText, framed
 
 FRAME = 48
 """Tokens of a block beside its lines, about."""
+
+
+class Priced(Protocol):
+    """Something that costs ``tokens`` in a prompt."""
+
+    @property
+    def tokens(self) -> int: ...
+
+
+PricedT = TypeVar("PricedT", bound=Priced)
+
+
+def affordable(
+    scored: Iterable[tuple[float, PricedT]], room: int
+) -> Iterator[tuple[float, PricedT]]:
+    """Those that fit into ``room`` tokens together, in this order; what does not is skipped."""
+    for score, one in scored:
+        if one.tokens <= room:
+            room -= one.tokens
+            yield score, one
 
 
 class Fitted(NamedTuple):

@@ -7,6 +7,7 @@ messages, no injected memory.  What a message quotes or has pasted into it is ma
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -58,6 +59,16 @@ class Said:
             kept += [self.text[at:start], BLANK * (end - start)]
             at = end
         return "".join((*kept, self.text[at:]))
+
+
+def headed(number: int, said: Said, text: str) -> str:
+    """A message as a model is shown it: a heading with its time (UTC), then this text of it.
+
+    Indented, so that no line of it can pass for a heading.
+    """
+    when = datetime.fromtimestamp(said.at, UTC)
+    indented = text.replace("\n", "\n  ")
+    return f"Message {number}, {when:%A} {when:%Y-%m-%d %H:%M}:\n  {indented}"
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

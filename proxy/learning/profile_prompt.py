@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
@@ -13,7 +12,7 @@ import msgspec
 
 from proxy.learning.asking import json_in
 from proxy.learning.evidence import evidence
-from proxy.learning.lesson import BLANK, Said
+from proxy.learning.lesson import BLANK, Said, headed
 from proxy.learning.profile_patch import MOST_BYTES, Document, Operation, PatchError
 from proxy.learning.profile_schema import Schema
 from proxy.learning.quarantine import is_instruction
@@ -139,7 +138,5 @@ def _is_proposal(value: object) -> bool:
 
 
 def _message(number: int, said: Said) -> str:
-    """A heading, then the text, indented so that no line of it can pass for a heading."""
-    when = datetime.fromtimestamp(said.at, UTC)
-    text = _BLANKS.sub(PASTED, said.own).strip().replace("\n", "\n  ")
-    return f"Message {number}, {when:%A} {when:%Y-%m-%d %H:%M}:\n  {text}\n"
+    """Without what is pasted."""
+    return f"{headed(number, said, _BLANKS.sub(PASTED, said.own).strip())}\n"

@@ -23,13 +23,15 @@ from proxy.gateway.conversation import Conversations
 from proxy.gateway.due import due_after_import
 from proxy.gateway.exchange import Means
 from proxy.gateway.gateway import Gateway
-from proxy.gateway.informing import Informing, NothingKnown
+from proxy.gateway.informing import Informing
 from proxy.gateway.passage import Passage
 from proxy.gateway.preview import Preview
 from proxy.gateway.reminder import Reminding
 from proxy.gateway.rerender import rerender
 from proxy.gateway.routes import route
 from proxy.gateway.tenancy import Client, Tenancy
+from proxy.learning.fact_book import FactBook
+from proxy.learning.knowledge import CardFile
 from proxy.learning.learned import Learned
 from proxy.memory.planner import Planner
 from proxy.memory.recorder import Recorder
@@ -85,6 +87,11 @@ def _tenancy(settings: Settings) -> Tenancy:
     )
 
 
+def _uninformed(store: Backend) -> Informing:
+    """Where nothing is learned."""
+    return Informing(CardFile(store, (), time.time))
+
+
 @asynccontextmanager
 async def open_site(
     settings: Settings, store: Backend, folder: Path, *, with_spool: bool = True
@@ -108,7 +115,7 @@ async def open_site(
     )
     upstream = open_upstream("aiohttp", UpstreamOptions(url=settings.upstream.url))
     passage = Passage(upstream, tenancy, telemetry)
-    means = Means(recorder, reminding, Informing(NothingKnown()), counter, telemetry)
+    means = Means(recorder, reminding, _uninformed(store), counter, telemetry)
     chats = Conversations(settings, passage, means)
     parts = AdminParts(
         settings=settings,
@@ -130,6 +137,7 @@ async def open_site(
         shelves=store,
         meter=store,
         learned=Learned.under(settings, store, text_of, counter(None).count_text, time.time),
+        facts=FactBook(store, counter(None).count_text, time.time),
     )
     gateway = Gateway(settings, tenancy, passage, chats, telemetry)
     await upstream.open()

@@ -36,6 +36,8 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "console": frozenset(),
     "stores": frozenset(
         {
+            "memory.archive",
+            "memory.erasure",
             "memory.store",
             "memory.model",
             "memory.summary",
@@ -45,7 +47,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "recall.index",
         }
     ),
-    "recall": frozenset({"memory.store", "memory.model"}),
+    "recall": frozenset({"memory.archive", "memory.store", "memory.model"}),
     "background": frozenset({"wire", "chat", "memory", "errors", "telemetry"}),
     "summary": frozenset({"background.completion", "background.job", "memory", "settings"}),
     "learning": frozenset(

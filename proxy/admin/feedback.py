@@ -19,7 +19,8 @@ from proxy.errors import ProxyError, memory_unavailable, session_not_found
 from proxy.learning.feedback import LONGEST_COMMENT, Feedback, Score
 from proxy.learning.feedback_desk import NoMessage
 from proxy.learning.forgetting import Busy
-from proxy.memory.model import Session, SessionKey
+from proxy.memory.archive import Session
+from proxy.memory.model import SessionKey
 
 SCORES = (-1, 0, 1)
 

@@ -13,7 +13,8 @@ from starlette.responses import Response
 from proxy.admin.parts import Preview
 from proxy.learning.known import Block
 from proxy.learning.source import Source
-from proxy.memory.model import Card, Exchange, Message, Recalled, Session, State
+from proxy.memory.archive import Message, Session
+from proxy.memory.model import Card, Exchange, Recalled, State
 from proxy.memory.summary import Summary
 from proxy.recall.found import Found
 
@@ -33,7 +34,8 @@ def listed(data: Sequence[Object], after: str | None = None) -> Object:
 
 def session_object(session: Session) -> Object:
     """``system`` is the first of ``system_messages``: nearly always there is one at most."""
-    system = msgspec.json.decode(session.system, type=list[msgspec.Raw]) if session.system else []
+    details = session.details
+    system = msgspec.json.decode(details.system, type=list[msgspec.Raw]) if details.system else []
     return {
         "object": "session",
         "id": session.id,
@@ -44,9 +46,10 @@ def session_object(session: Session) -> Object:
         "system_messages": system,
         "summary": summary_object(session.summary) if session.summary else None,
         "window_start": session.window_start,
-        "title": None,
-        "metadata": {},
-        "ttl": session.ttl,
+        "end": session.end,
+        "title": details.title,
+        "metadata": msgspec.Raw(details.metadata),
+        "ttl": details.ttl,
         "created_at": session.created_at,
         "last_active_at": session.last_active_at,
     }

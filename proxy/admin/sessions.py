@@ -11,7 +11,8 @@ from proxy.admin.objects import deleted_object, exchange_object, listed, reply, 
 from proxy.admin.parts import AdminParts
 from proxy.errors import ProxyError, memory_unavailable, session_not_found
 from proxy.learning.forgetting import Busy
-from proxy.memory.model import Page, Session, SessionKey
+from proxy.memory.archive import Page, Session
+from proxy.memory.model import SessionKey
 from proxy.memory.spool import Spool
 
 

@@ -18,8 +18,8 @@ from proxy.learning.episode import (
 )
 from proxy.learning.fact_card import card_place
 from proxy.learning.forgetting import ATTEMPTS, Busy, Forgotten
+from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, Items, Shelf
-from proxy.memory.model import Page
 
 KIND = "episode"
 

@@ -93,6 +93,6 @@ class EpisodeStudent:
         for pair in good:
             exchange = await self.exchanges.answered(lesson.key, pair.answer)
             if exchange is not None and session is not None:
-                now, ttl = self.clock(), session.ttl
+                now, ttl = self.clock(), session.details.ttl
                 found.append(episode_of(exchange, "learned", self.count, now, ttl))
         return found

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from proxy.memory.model import Ask, Entry, Exchange, Session, SessionKey, Snapshot
+from proxy.memory.archive import Session
+from proxy.memory.model import Ask, Entry, Exchange, SessionKey, Snapshot
 
 WHOLE = Ask(profile=".", whole=True, max_messages=0)
 """All cards; no profile is called so."""

@@ -13,8 +13,9 @@ from proxy.learning.episode_shelf import EpisodeShelf
 from proxy.learning.exchanges import Exchanges
 from proxy.learning.feedback import Feedback, Score, feedback_on, feedback_place
 from proxy.learning.instructions_pending import PendingFeedback
+from proxy.memory.archive import Session
 from proxy.memory.items import Change, Items, Shelf
-from proxy.memory.model import Exchange, Session, SessionKey, exchange_of
+from proxy.memory.model import Exchange, SessionKey, exchange_of
 from proxy.memory.work import Due
 from proxy.settings import ProfileSettings
 
@@ -85,7 +86,7 @@ class FeedbackDesk:
             namespace=place.namespace,
             key=place.key,
             value=msgspec.json.encode(feedback),
-            expires_at=feedback.created_at + session.ttl if session.ttl else None,
+            expires_at=feedback.created_at + session.details.ttl if session.ttl else None,
         )
         await self.items.change_items(Shelf(key.tenant, user), [change])
 
@@ -103,7 +104,7 @@ class FeedbackDesk:
         elif settings is not None and settings.episodes.enabled:
             found = await self.exchanges.answered(key, feedback.message)
             if found is not None:
-                ttl, now = session.ttl, feedback.created_at
+                ttl, now = session.details.ttl, feedback.created_at
                 episode = episode_of(found, "feedback", self.count, now, ttl)
                 await self.episodes.keep(shelf, episode)
 

@@ -14,8 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.learning.lesson import NEWEST, Mark, mark_of, mark_place
+from proxy.memory.archive import Session
 from proxy.memory.items import Change, Items, Shelf
-from proxy.memory.model import Ask, Session, SessionKey, Snapshot
+from proxy.memory.model import Ask, SessionKey, Snapshot
 
 Action = Literal["deleted", "source_removed", "restored", "rolled_back"]
 

@@ -20,8 +20,8 @@ from proxy.learning.instructions import (
     proposal_place,
     revision_place,
 )
+from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, Items, Place, Shelf
-from proxy.memory.model import Page
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from proxy.background.completion import Failed
+from proxy.memory.archive import Session
 from proxy.memory.items import PEOPLE, Change, Item, Place, Shelf
-from proxy.memory.model import Ask, Session, SessionKey
+from proxy.memory.model import Ask, SessionKey
 from proxy.settings import ProfileSettings
 
 READ = "learned"

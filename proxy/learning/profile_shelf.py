@@ -21,8 +21,8 @@ from proxy.learning.profile_lines import card
 from proxy.learning.profile_patch import Document, Operation, applied, differences, same
 from proxy.learning.profile_replay import folded
 from proxy.learning.profile_schema import Schema
+from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, Items, Place, Shelf
-from proxy.memory.model import Page
 
 Patching = Callable[[Document], Sequence[object]]
 """Makes the patch of an edit from the current document."""

@@ -10,8 +10,9 @@ from typing import NamedTuple, Protocol
 from proxy.learning.chunks import LONGEST, cut, piece
 from proxy.learning.lesson import Lesson, Mark, Occasion, Said
 from proxy.learning.pasted import pasted
+from proxy.memory.archive import Message, Page, Session
 from proxy.memory.items import Shelf
-from proxy.memory.model import Ask, Message, Page, Session, SessionKey, Snapshot, State
+from proxy.memory.model import Ask, SessionKey, Snapshot, State
 
 PAGE = 20
 """Messages that are read at once."""

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from proxy.memory.model import Page
+from proxy.memory.archive import Page
 
 Namespace = tuple[str, ...]
 
@@ -104,11 +104,18 @@ class Items(Protocol):
         """The namespaces below a prefix that have items, ascending."""
         ...
 
-    async def change_items(self, shelf: Shelf, changes: Sequence[Change]) -> bool:
+    async def change_items(
+        self, shelf: Shelf, changes: Sequence[Change], since: float | None = None
+    ) -> bool:
         """Make all changes, or, if one of them finds another version than it must, none: False.
 
-        No place is changed twice in one call.
+        No place is changed twice in one call.  ``since`` is when that was read which they are made
+        from: False too if the shelf's person was erased then or later.
         """
+        ...
+
+    async def adopt_items(self, shelf: Shelf, items: Sequence[Item]) -> int:
+        """Put items where there are none, versions and times as they are; how many were put."""
         ...
 
     async def drop_items(self, shelf: Shelf, prefix: Namespace) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,6 @@ from proxy.memory.work import Due
 
 State = Literal["active", "superseded"]
 Origin = Literal["request", "response", "import"]
-T = TypeVar("T")
 
 IDEMPOTENCY_SECONDS = 24 * 3600
 """How long an Idempotency-Key is remembered."""
@@ -205,11 +204,11 @@ class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     drafts: tuple[Draft, ...] = ()
 
 
-Outcome = Literal["recorded", "duplicate", "stale", "outrun", "foreign"]
+Outcome = Literal["recorded", "duplicate", "stale", "outrun", "foreign", "erased"]
 """What a commit did.  ``duplicate``: this exchange id is in history already.  ``stale``: another
 exchange has followed the first attempt with this key.  ``outrun``: an attempt with this key that
-started later is recorded.  ``foreign``: the session belongs to another user.  Only ``recorded``
-changed anything."""
+started later is recorded.  ``foreign``: the session belongs to another user.  ``erased``: the
+session or its user was erased since the exchange began.  Only ``recorded`` changed anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,37 +263,3 @@ class Snapshot:
     @property
     def end(self) -> Position:
         return self.log[-1].position if self.log else BEGINNING
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A session as people list it.  Times are Unix seconds."""
-
-    id: str
-    user: str | None
-    messages: int
-    tokens: int
-    system: bytes | None
-    window_start: int
-    ttl: int
-    created_at: float
-    last_active_at: float
-    summary: Summary | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message as people list it; ``wire`` is its JSON as it came."""
-
-    seq: int
-    card: Card
-    state: State
-    wire: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """A part of a list; ``after`` is the cursor of the next part, None at the end."""
-
-    items: tuple[T, ...]
-    after: str | None = None

@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from proxy.memory.archive import Archive, Message
+from proxy.memory.erasure import Erasures
 from proxy.memory.model import (
     Amendment,
     Ask,
     Commit,
-    Exchange,
-    Message,
     Outcome,
-    Page,
-    Session,
     SessionKey,
     Snapshot,
-    State,
 )
 from proxy.memory.summary import Summary
 from proxy.memory.work import Due, Work
@@ -71,53 +68,6 @@ class Memory(Protocol):
         ...
 
 
-class Archive(Protocol):
-    """What people and the memory API need."""
-
-    async def session(self, key: SessionKey) -> Session | None: ...
-
-    async def tenants(self) -> Sequence[str]:
-        """All that have sessions, sorted; with time they may be some whose sessions have expired.
-
-        Goes through the whole store: not for requests.
-        """
-        ...
-
-    async def sessions(
-        self, tenant: str, user: str | None, after: str | None, limit: int
-    ) -> Page[Session]:
-        """A tenant's sessions, newest activity first; with ``user`` only this person's."""
-        ...
-
-    async def messages(
-        self, key: SessionKey, states: Collection[State], after: int, limit: int
-    ) -> Page[Message]:
-        """History by seq, ascending, beginning behind seq ``after``; the cursor is the last seq."""
-        ...
-
-    async def exchange(
-        self, key: SessionKey, exchange: str
-    ) -> tuple[Exchange, Sequence[str]] | None:
-        """An exchange and the ids of its messages, or None."""
-        ...
-
-    async def delete(self, key: SessionKey) -> bool:
-        """Remove a session with all that it owns; False if there was none.
-
-        Its own index is dropped, and its user's forgets it.
-        """
-        ...
-
-    async def move(self, old: str, new: str) -> int:
-        """Hand all sessions of tenant ``old`` to ``new``; the number moved.
-
-        A session id that ``new`` has already stays with ``old`` and is not counted.  Indexes do not
-        move: those of ``old`` are dropped, and those of the users in ``new`` who got sessions; they
-        are made anew.
-        """
-        ...
-
-
 class Summaries(Protocol):
     """Implemented by every store.  All methods raise StoreError.
 
@@ -130,12 +80,18 @@ class Summaries(Protocol):
         ...
 
     async def put_summary(
-        self, key: SessionKey, summary: Summary, after: int, changes: int | None
+        self,
+        key: SessionKey,
+        summary: Summary,
+        after: int,
+        changes: int | None,
+        since: float | None = None,
     ) -> bool:
         """Make this the session's summary, its version one above ``after``; False: not done.
 
         Only if the version in force is ``after`` (0: there is none), the session exists, and, but
-        for None, its count of ``changes`` is still this one.  The session is not stalled any more.
+        for None, its count of ``changes`` is still this one, and it was not erased at ``since``
+        (when it was read) or later.  The session is not stalled any more.
         """
         ...
 
@@ -193,7 +149,7 @@ class Queue(Protocol):
         ...
 
 
-class Store(Memory, Archive, Summaries, Queue, Protocol):
+class Store(Memory, Archive, Summaries, Queue, Erasures, Protocol):
     """Everything, and its lifetime."""
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from proxy.memory.model import Message, Session
+from proxy.memory.archive import Message, Session
 from proxy.recall.index import Batch, Look, Mark
 from proxy.recall.packing import SAID_BY_USER, STANDING, check_of
 from proxy.recall.standing import is_standing
@@ -44,7 +44,7 @@ class Addition:
             first=first,
             rows=packed.rows,
             postings=packed.postings,
-            ttl=self.session.ttl,
+            ttl=self.session.details.ttl,
         )
 
     @property

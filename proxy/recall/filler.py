@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from proxy.memory.model import Message
+from proxy.memory.archive import Message
 from proxy.memory.store import StoreError
 from proxy.recall.embedding import Embedder, EmbedderError, EmbedderRefused, beginning_of
 from proxy.recall.history import History

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Protocol
 
-from proxy.memory.model import Message, Page, Session, SessionKey, State
+from proxy.memory.archive import Message, Page, Session
+from proxy.memory.model import SessionKey, State
 from proxy.recall.index import Owner
 
 PAGE = 100

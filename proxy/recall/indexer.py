@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from proxy.memory.model import Message, Session, SessionKey
+from proxy.memory.archive import Message, Session
+from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.addition import Addition
 from proxy.recall.history import History, owner_of, sessions_of

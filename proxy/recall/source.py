@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proxy.memory.model import Message
+from proxy.memory.archive import Message
 from proxy.recall.choose import Passage
 from proxy.recall.found import Found, Kind
 from proxy.recall.score import Ranked

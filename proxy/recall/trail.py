@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from proxy.memory.model import Message, Recalled
+from proxy.memory.archive import Message
+from proxy.memory.model import Recalled
 from proxy.recall.choose import Passage, choose, relevant
 from proxy.recall.choose import shortlist as readable
 from proxy.recall.found import Found, Kind, Recollection

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from proxy.memory.model import Card, Entry, Exchange, Message
+from proxy.memory.archive import Message
+from proxy.memory.model import Card, Entry, Exchange
 from proxy.memory.summary import Summary
 from proxy.stores.places import is_choice
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from proxy.memory.archive import Message, Page, Session
 from proxy.memory.model import (
     Amendment,
     Ask,
     Commit,
     Exchange,
-    Message,
     Outcome,
-    Page,
-    Session,
     SessionKey,
     Snapshot,
     State,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
+from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, Namespace, Place, Shelf
-from proxy.memory.model import Page
 from proxy.stores.shelf import page_of, within
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from proxy.memory.archive import Message
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     Amendment,
@@ -19,7 +20,6 @@ from proxy.memory.model import (
     Draft,
     Entry,
     Exchange,
-    Message,
     Outcome,
     Position,
     Snapshot,

@@ -10,15 +10,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from proxy.memory.archive import Message, Page, Session
 from proxy.memory.model import (
     Amendment,
     Ask,
     Commit,
     Exchange,
-    Message,
     Outcome,
-    Page,
-    Session,
     SessionKey,
     Snapshot,
     State,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
-from proxy.memory.model import Exchange, Message, Page, Session, SessionKey, State
+from proxy.memory.archive import Message, Page, Session
+from proxy.memory.model import Exchange, SessionKey, State
 from proxy.stores import codec
 from proxy.stores.places import read_cursor, rehomed, sessions_cursor
 from proxy.stores.redis_codec import (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
+from proxy.memory.archive import Message, Session
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     Amendment,
@@ -15,10 +16,8 @@ from proxy.memory.model import (
     Draft,
     Entry,
     Exchange,
-    Message,
     Outcome,
     Position,
-    Session,
     SessionKey,
     Snapshot,
 )

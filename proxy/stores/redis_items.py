@@ -8,8 +8,8 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, Namespace, Place, Shelf
-from proxy.memory.model import Page
 from proxy.stores.redis_base import RedisBase
 from proxy.stores.redis_link import bounded
 from proxy.stores.shelf import begins, ends, pack, page_of, unpack

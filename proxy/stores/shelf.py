@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proxy.memory.archive import Page
 from proxy.memory.items import Item, Namespace, Place
-from proxy.memory.model import Page
 
 _LABEL_END = "\x02"
 _KEY = "\x01"

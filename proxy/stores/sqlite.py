@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from proxy.memory.archive import Message, Page, Session
 from proxy.memory.model import (
     Amendment,
     Ask,
     Commit,
     Exchange,
-    Message,
     Outcome,
-    Page,
-    Session,
     SessionKey,
     Snapshot,
     State,

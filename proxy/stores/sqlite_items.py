@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
+from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, Namespace, Place, Shelf
-from proxy.memory.model import Page
 from proxy.stores.shelf import begins, behind, ends, pack, page_of, unpack
 from proxy.stores.sqlite_file import SQLiteFile
 

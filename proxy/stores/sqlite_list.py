@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from proxy.memory.model import Exchange, Message, Page, Session, SessionKey, State
+from proxy.memory.archive import Message, Page, Session
+from proxy.memory.model import Exchange, SessionKey, State
 from proxy.stores import codec
 from proxy.stores.places import read_cursor, sessions_cursor
 from proxy.stores.sqlite_read import LIVE, SUMMARY

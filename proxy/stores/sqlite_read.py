@@ -6,15 +6,8 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from proxy.memory.model import (
-    IDEMPOTENCY_SECONDS,
-    Ask,
-    Entry,
-    Message,
-    Position,
-    SessionKey,
-    Snapshot,
-)
+from proxy.memory.archive import Message
+from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, Entry, Position, SessionKey, Snapshot
 from proxy.memory.summary import Summary
 from proxy.stores import codec
 from proxy.stores.places import Place, Span, begins_at, fits, locate_all

@@ -8,8 +8,9 @@ import pytest
 
 from proxy.learning.feedback import Feedback, feedback_place
 from proxy.learning.feedback_desk import NoMessage
+from proxy.memory.archive import Session
 from proxy.memory.items import Shelf, is_reserved
-from proxy.memory.model import Session, SessionKey, message_id
+from proxy.memory.model import SessionKey, message_id
 from proxy.memory.work import Work
 from tests.support import studying
 from tests.support.learning import KAI, Classroom

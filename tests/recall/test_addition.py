@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from proxy.chat.message import text_of
-from proxy.memory.model import Message, Session
+from proxy.memory.archive import Message, Session
 from proxy.recall.addition import Addition
 from proxy.recall.index import Batch, Look, Mark
 from proxy.recall.packing import SAID_BY_USER, STANDING, check_of, read_postings, read_rows

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from proxy.chat.message import text_of
-from proxy.memory.model import Message, SessionKey
+from proxy.memory.archive import Message
+from proxy.memory.model import SessionKey
 from proxy.recall.index import ROW_SIZE, Rows
 from proxy.recall.packing import check_of
 from proxy.recall.question import read

@@ -6,7 +6,8 @@ import string
 
 import pytest
 
-from proxy.memory.model import Ask, Session, SessionKey, Snapshot, State, WindowMove
+from proxy.memory.archive import Session
+from proxy.memory.model import Ask, SessionKey, Snapshot, State, WindowMove
 from proxy.memory.store import Store
 from tests.support.commits import TOKENS, chat, draft, record
 

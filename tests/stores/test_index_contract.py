@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from proxy.memory.model import Message, SessionKey
+from proxy.memory.archive import Message
+from proxy.memory.model import SessionKey
 from proxy.recall.index import NO_POSTINGS, ROW_SIZE, Look, Mark, Owner, Postings, Rows
 from proxy.stores import Backend
 from proxy.stores.inmemory import InMemoryStore

@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 from proxy.gateway.tenancy import digest_of
-from proxy.memory.model import Amendment, Ask, Commit, Exchange, Message, Outcome, SessionKey
+from proxy.memory.archive import Message
+from proxy.memory.model import Amendment, Ask, Commit, Exchange, Outcome, SessionKey
 from proxy.memory.store import Store
 from proxy.stores import open_store as open_real_store
 from tests.support.answers import Script

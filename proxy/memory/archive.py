@@ -1,0 +1,212 @@
+"""History as people see it: listed, changed by hand, taken out and put back.
+
+The values are as stores keep them; what they look like in the API is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from proxy.memory.model import Card, Exchange, Position, SessionKey, State
+from proxy.memory.summary import Summary
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A part of a list; ``after`` is the cursor of the next part, None at the end."""
+
+    items: tuple[T, ...]
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What people may change of a session itself.
+
+    ``metadata`` is a JSON object, ``ttl`` is in seconds, 0 for ever.  ``system`` is the JSON list
+    of its leading system messages.
+    """
+
+    title: str | None = None
+    metadata: bytes = b"{}"
+    ttl: int = 0
+    system: bytes | None = None
+    system_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session as people list it.  Times are Unix seconds.
+
+    ``window_start`` is that of the profile of the newest exchange, ``windows`` has all, by profile.
+    ``end`` is the last seq that is taken; what it was taken by may be gone.  ``last`` is the newest
+    exchange's id.
+    """
+
+    id: str
+    user: str | None
+    messages: int
+    tokens: int
+    window_start: int
+    created_at: float
+    last_active_at: float
+    details: Details = Details()
+    summary: Summary | None = None
+    end: int = 0
+    last: str | None = None
+    windows: Mapping[str, Position] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as people list it; ``wire`` is its JSON as it came."""
+
+    seq: int
+    card: Card
+    state: State
+    wire: bytes
+
+
+class Line(NamedTuple):
+    """A message with all that is kept of it.
+
+    ``body`` is the JSON that a later request carries, ``wire`` what came where that differs.
+    """
+
+    position: Position
+    card: Card
+    state: State
+    body: bytes
+    wire: bytes | None = None
+
+
+class Placed(NamedTuple):
+    """An exchange at its place: its first seq, and the ids of its messages."""
+
+    first: int
+    exchange: Exchange
+    messages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """One session with all that it owns but its idempotency keys, to be put back as it was.
+
+    ``lines`` are ascending by seq, ``exchanges`` by place, ``summaries`` newest first.
+    """
+
+    session: Session
+    lines: tuple[Line, ...]
+    exchanges: tuple[Placed, ...]
+    summaries: tuple[Summary, ...] = ()
+
+
+class Edited(msgspec.Struct, frozen=True, kw_only=True):
+    """A message in another's place, under the same id; ``was`` is the wire JSON of that one."""
+
+    card: Card
+    body: bytes
+    wire: bytes | None = None
+    was: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A change that people make to a session.
+
+    ``removed``, ``superseded`` and ``activated`` are message ids; ids that history does not know
+    are ignored.  ``details`` take the place of those that ``was`` says.
+    """
+
+    edited: tuple[Edited, ...] = ()
+    removed: tuple[str, ...] = ()
+    superseded: tuple[str, ...] = ()
+    activated: tuple[str, ...] = ()
+    details: Details | None = None
+    was: Details | None = None
+
+
+class Archive(Protocol):
+    """What people and the memory API need."""
+
+    async def session(self, key: SessionKey) -> Session | None: ...
+
+    async def tenants(self) -> Sequence[str]:
+        """All that have sessions, sorted; with time they may be some whose sessions have expired.
+
+        Goes through the whole store: not for requests.
+        """
+        ...
+
+    async def sessions(
+        self, tenant: str, user: str | None, after: str | None, limit: int
+    ) -> Page[Session]:
+        """A tenant's sessions, newest activity first; with ``user`` only this person's."""
+        ...
+
+    async def messages(
+        self, key: SessionKey, states: Collection[State], after: int, limit: int
+    ) -> Page[Message]:
+        """History by seq, ascending, beginning behind seq ``after``; the cursor is the last seq."""
+        ...
+
+    async def message(self, key: SessionKey, message: str) -> Line | None:
+        """One message with all that is kept of it, by its id."""
+        ...
+
+    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[Line]:
+        """As ``messages`` of every state, with all that is kept of each."""
+        ...
+
+    async def exchange(
+        self, key: SessionKey, exchange: str
+    ) -> tuple[Exchange, Sequence[str]] | None:
+        """An exchange and the ids of its messages, or None."""
+        ...
+
+    async def exchanges(self, key: SessionKey, before: int | None, limit: int) -> Page[Placed]:
+        """Exchanges that have messages, by place, descending; the cursor is the last ``first``.
+
+        ``before`` is a cursor, None for the newest.
+        """
+        ...
+
+    async def revise(self, key: SessionKey, revision: Revision) -> bool:
+        """Make all changes, or, if something is not as ``was`` says or not there, none: False.
+
+        Every message that is edited, removed, superseded or activated counts as a change, and the
+        versions of the summary that cover its place are dropped.  Where messages leave or come
+        back the windows of all profiles are forgotten: they are found anew.  An exchange whose
+        last message is removed is gone too.  Activity stays as it was; a new ttl counts from now.
+        """
+        ...
+
+    async def restore(self, key: SessionKey, archived: Archived) -> bool:
+        """Put a session back under this key: all of it, or nothing if there is one already: False.
+
+        Ids, seqs, turns, states and times are as they were, and so is its user; the counts are
+        those of ``lines``; its ttl counts from now.
+        """
+        ...
+
+    async def delete(self, key: SessionKey) -> bool:
+        """Remove a session with all that it owns; False if there was none.
+
+        Its own index is dropped, and its user's forgets it.
+        """
+        ...
+
+    async def move(self, old: str, new: str) -> int:
+        """Hand all sessions of tenant ``old`` to ``new``; the number moved.
+
+        A session id that ``new`` has already stays with ``old`` and is not counted.  Indexes do not
+        move: those of ``old`` are dropped, and those of the users in ``new`` who got sessions; they
+        are made anew.
+        """
+        ...

@@ -86,7 +86,7 @@ class FeedbackDesk:
             namespace=place.namespace,
             key=place.key,
             value=msgspec.json.encode(feedback),
-            expires_at=feedback.created_at + session.details.ttl if session.ttl else None,
+            expires_at=feedback.created_at + session.details.ttl if session.details.ttl else None,
         )
         await self.items.change_items(Shelf(key.tenant, user), [change])
 

@@ -1,4 +1,4 @@
-# Nine verbs: run, test, lint, format, bench, recall, demo, picture, clean.
+# Ten verbs: run, test, lint, format, bench, recall, demo, picture, vendor, clean.
 #
 #   make run ARGS="--upstream http://127.0.0.1:11434/v1"
 #   make test PYTEST_ARGS="tests/wire -k gate"
@@ -22,10 +22,10 @@ export XDG_CACHE_HOME := $(CURDIR)/$(VENV)/cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench recall demo picture clean
+.PHONY: help run test lint format bench recall demo picture vendor clean
 
 help:
-	@echo "make run | test | lint | format | bench | recall | demo | picture | clean"
+	@echo "make run | test | lint | format | bench | recall | demo | picture | vendor | clean"
 
 run: $(RUNTIME)
 	@exec $(PY) -m proxy serve $(ARGS)
@@ -56,6 +56,10 @@ recall: $(DEV)
 # The picture in README.md, from the demo.
 picture: $(RUNTIME)
 	@exec $(PY) -m docs.record
+
+# The libraries of the console, from npm.
+vendor: $(DEV)
+	@exec $(PY) -m tests.support.vendored
 
 # Not data/: that is somebody's memory.
 clean:

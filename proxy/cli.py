@@ -1,7 +1,8 @@
-"""The command line: ``memory-proxy serve | check | demo | reindex | tenants move``.
+"""The command line: running the proxy, and (``proxy.commands``) looking after what it remembers.
 
 Knows flags, exit statuses and how things look in a terminal; all else is asked of others.
-Exit statuses: 0 all is well, 1 it did not work, 2 the command line or configuration is wrong.
+Exit statuses: 0 all is well, 1 it did not work, 2 the command line or configuration is wrong; those
+of the commands that look after memory are in :mod:`proxy.commands.failure`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,12 @@ from rich.text import Text
 
 from proxy import __version__, check, server
 from proxy.app import Factory
+from proxy.commands.command import command
+from proxy.commands.context import context
+from proxy.commands.memories import memories
+from proxy.commands.sessions import sessions
+from proxy.commands.stats import stats
+from proxy.commands.users import users
 from proxy.demo import run as play
 from proxy.memory.store import StoreError
 from proxy.settings import Settings, SettingsError, effective, load, without_credentials
@@ -28,11 +35,14 @@ app = typer.Typer(
     name="memory-proxy",
     help="An OpenAI-compatible streaming reverse proxy that gives chat applications memory.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 tenants = typer.Typer(help="Whose memory it is.", no_args_is_help=True)
 app.add_typer(tenants, name="tenants")
+for name, group in (("sessions", sessions), ("memories", memories), ("users", users)):
+    app.add_typer(group, name=name)
+command(app, "context")(context)
+command(app, "stats")(stats)
 
 # Flags are text here: the settings check them, together with everything else.
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="TOML file.")]

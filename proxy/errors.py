@@ -5,14 +5,18 @@ HTTP statuses and sentences, nothing of ours, and never says what happened insid
 
 ProxyError
   400 invalid_request_error   invalid_header . invalid_session_id . invalid_user_id .
-                              unknown_profile
+                              unknown_profile . invalid_import
   401                         invalid_api_key
   403                         session_owner_mismatch . user_required . path_not_allowed .
                               profile_not_allowed . invalid_signature
-  404                         not_found . missing_v1 . session_not_found
+  404                         not_found . missing_v1 . session_not_found .
+                              message_not_found
   405                         method_not_allowed
   408                         request_timeout
+  409                         session_exists
+  412                         precondition_failed
   413                         request_too_large
+  422                         idempotency_key_reused
   431                         headers_too_large (code invalid_header)
   500 server_error            server_error
   502                         upstream_unreachable
@@ -141,6 +145,11 @@ def unknown_profile() -> ProxyError:
     )
 
 
+def invalid_import(message: str) -> ProxyError:
+    """``message`` says what is wrong with the file, and what was imported all the same."""
+    return ProxyError(400, "invalid_import", message)
+
+
 def invalid_api_key() -> ProxyError:
     return ProxyError(
         401,
@@ -206,6 +215,28 @@ def session_not_found() -> ProxyError:
     return ProxyError(404, "session_not_found", "There is no such session.")
 
 
+def message_not_found() -> ProxyError:
+    return ProxyError(404, "message_not_found", "There is no such message in this session.")
+
+
+def session_exists() -> ProxyError:
+    return ProxyError(
+        409,
+        "session_exists",
+        "There is a session with this id already. Choose another id, or delete that session first.",
+        param="id",
+    )
+
+
+def idempotency_key_reused() -> ProxyError:
+    return ProxyError(
+        422,
+        "idempotency_key_reused",
+        "This key came with another request before. Use a new key for each request of its own.",
+        param="Idempotency-Key",
+    )
+
+
 def method_not_allowed(allow: str) -> ProxyError:
     """``allow``: the methods that would do, as RFC 9110 15.5.6 wants them listed."""
     return ProxyError(
@@ -223,6 +254,16 @@ def request_timeout() -> ProxyError:
         "request_timeout",
         "The request body did not arrive in time. Send it again.",
         headers=((b"connection", b"close"),),
+    )
+
+
+def precondition_failed(header: str) -> ProxyError:
+    """``header`` names the condition that does not hold."""
+    return ProxyError(
+        412,
+        "precondition_failed",
+        "This is not as you say any more. Read it again, and repeat the change if it still fits.",
+        param=header,
     )
 
 

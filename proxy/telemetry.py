@@ -54,7 +54,7 @@ class Telemetry:
         self._commits = self._counter(
             "memory_commits",
             "Exchanges handed to the store, by what became of them (recorded, duplicate, "
-            "stale, outrun, foreign, spooled).",
+            "stale, outrun, foreign, erased, spooled).",
             "outcome",
         )
         self._injected = self._counter("memory_injected_tokens", "Tokens that memory added.")

@@ -28,11 +28,26 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "check": None,
     "demo": None,
     "upkeep": None,
+    "administration": None,
+    "commands": None,
     "cors": frozenset({"wire", "gateway", "errors"}),
     "gateway": frozenset(
         {"wire", "chat", "memory", "recall", "learning", "errors", "telemetry", "logs", "settings"}
     ),
-    "admin": frozenset({"memory", "recall", "learning", "errors", "telemetry", "logs", "settings"}),
+    "admin": frozenset(
+        {
+            "memory",
+            "recall",
+            "learning",
+            "portable",
+            "console",
+            "errors",
+            "telemetry",
+            "logs",
+            "settings",
+        }
+    ),
+    "portable": frozenset({"memory", "chat"}),
     "console": frozenset(),
     "stores": frozenset(
         {

@@ -18,8 +18,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, NoMatchFound
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
+from proxy.admin.conditions import conditional
 from proxy.errors import (
     ProxyError,
     memory_unavailable,
@@ -65,10 +66,16 @@ class Endpoint(BaseRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         clock = time.perf_counter()
         status, size = CLIENT_GONE, 0
+
+        async def counted(message: Message) -> None:
+            nonlocal size
+            size += len(message.get("body", b""))
+            await send(message)
+
         try:
             response = await self._answer(Request(scope, receive))
-            await response(scope, receive, send)
-            status, size = response.status_code, len(response.body)
+            await response(scope, receive, counted)
+            status = response.status_code
         except ClientDisconnect:
             pass
         finally:
@@ -76,7 +83,8 @@ class Endpoint(BaseRoute):
 
     async def _answer(self, request: Request) -> Response:
         try:
-            return await self._handler(request.method)(request)
+            response = await self._handler(request.method)(request)
+            return conditional(request, response) if self._kind == "memory" else response
         except ClientDisconnect:
             raise
         except ProxyError as error:

@@ -15,7 +15,7 @@ from proxy.admin.imports import UNREADABLE, fields_of
 from proxy.admin.objects import Object, reply
 from proxy.admin.parts import AdminParts
 from proxy.admin.sessions import must_not_wait
-from proxy.errors import ProxyError, memory_unavailable, session_not_found
+from proxy.errors import ProxyError, memory_unavailable, message_not_found, session_not_found
 from proxy.learning.feedback import LONGEST_COMMENT, Feedback, Score
 from proxy.learning.feedback_desk import NoMessage
 from proxy.learning.forgetting import Busy
@@ -80,10 +80,6 @@ def _comment(fields: dict[str, bytes]) -> str:
     if len(comment) > LONGEST_COMMENT:
         raise invalid(f"comment must not have more than {LONGEST_COMMENT} characters.", "comment")
     return comment
-
-
-def message_not_found() -> ProxyError:
-    return ProxyError(404, "message_not_found", "There is no such message in this session.")
 
 
 def feedback_not_found() -> ProxyError:

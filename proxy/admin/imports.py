@@ -7,7 +7,7 @@ resends them can edit and regenerate.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -123,7 +123,7 @@ def commit_of(
     ``ttl`` is for a session that begins with it, ``due`` the work that it asks for.
     """
     drafts = _drafts(imported, snapshot, exchange, count)
-    system = b"[" + b",".join(imported.system) + b"]" if imported.system else None
+    system = system_of(imported.system) if imported.system else None
     if system == snapshot.system:
         system = None
     return Commit(
@@ -134,6 +134,7 @@ def commit_of(
             created_at=now,
             memory=Injection(status="off", reason="import"),
             size=len(drafts),
+            follows=snapshot.log[-1].card.id if snapshot.log else "",
         ),
         user=imported.user,
         drafts=drafts,
@@ -142,6 +143,11 @@ def commit_of(
         ttl=None if snapshot.exists else ttl,
         due=due,
     )
+
+
+def system_of(messages: Sequence[bytes]) -> bytes:
+    """System messages as a session remembers them: a JSON list."""
+    return b"[" + b",".join(messages) + b"]"
 
 
 def _drafts(imported: Import, snapshot: Snapshot, exchange: str, count: Count) -> tuple[Draft, ...]:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from proxy.admin import asking
 from proxy.admin.access import Access
 from proxy.admin.asking import invalid
+from proxy.admin.conditions import must_match
 from proxy.admin.imports import fields_of
 from proxy.admin.objects import Object, listed, reply
 from proxy.admin.parts import AdminParts
@@ -18,7 +19,7 @@ from proxy.admin.profiles import version_in, version_not_found
 from proxy.errors import ProxyError, memory_unavailable
 from proxy.learning.forgetting import Busy
 from proxy.learning.instructions import LONGEST_TEXT, Proposal, Revision
-from proxy.learning.instructions_shelf import Held, NotThere, Outdated
+from proxy.learning.instructions_shelf import Check, Held, NotThere, Outdated
 from proxy.memory.items import Shelf
 from proxy.memory.model import SessionKey
 from proxy.memory.work import Due
@@ -46,7 +47,8 @@ class ApplicationInstructions:
         if text is None or len(text) > LONGEST_TEXT:
             raise invalid(f"text must be a text of at most {LONGEST_TEXT} characters.", "text")
         try:
-            held = await self._instructions.write(shelf, name, text.strip())
+            meant = self._meant(request, name)
+            held = await self._instructions.write(shelf, name, text.strip(), meant)
         except Busy:
             raise memory_unavailable() from None
         return reply(instructions_object(name, held))
@@ -63,7 +65,8 @@ class ApplicationInstructions:
         shelf, name = self._place(request)
         number = version_in(await asking.body_of(request, self._parts.settings.server), self._parts)
         try:
-            held = await self._instructions.roll_back(shelf, name, number)
+            meant = self._meant(request, name)
+            held = await self._instructions.roll_back(shelf, name, number, meant)
         except NotThere:
             raise version_not_found() from None
         except Busy:
@@ -112,6 +115,10 @@ class ApplicationInstructions:
         except Busy:
             raise memory_unavailable() from None
         return reply(proposal_object(name, decided))
+
+    def _meant(self, request: Request, name: str) -> Check:
+        """Raises where the instructions are not as the request says."""
+        return lambda held: must_match(request, instructions_object(name, held))
 
     def _place(self, request: Request) -> tuple[Shelf, str]:
         """The tenant's own shelf, and the application in the path."""

@@ -9,11 +9,13 @@ import time
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
 from proxy.admin import asking
 from proxy.admin.access import Access
+from proxy.admin.conditions import is_conditional, must_match
 from proxy.admin.imports import fields_of
 from proxy.admin.item_asking import (
     Fields,
@@ -35,7 +37,8 @@ from proxy.admin.item_search import ItemSearch, Wanted
 from proxy.admin.objects import Object, reply
 from proxy.admin.parts import AdminParts
 from proxy.errors import ProxyError
-from proxy.memory.items import Change, Item, Place, is_reserved, shelf_of
+from proxy.learning.forgetting import ATTEMPTS
+from proxy.memory.items import Change, Item, Place, Shelf, is_reserved, shelf_of
 
 DEFAULT_FOUND = 10
 DEFAULT_NAMESPACES = 100
@@ -63,8 +66,7 @@ class StoredItems:
             after=version_in(fields),
             expires_at=time.time() + ttl if ttl else None,
         )
-        if not await self._store.change_items(shelf_of(tenant, place.namespace), [change]):
-            raise version_conflict()
+        await self._make(request, tenant, change)
         return reply(item_object(await self._item(tenant, place)))
 
     async def get(self, request: Request) -> Response:
@@ -79,7 +81,7 @@ class StoredItems:
         place = _writable(place_in_query(request) if fields is None else place_in(fields))
         await self._item(tenant, place)
         gone = Change(namespace=place.namespace, key=place.key, value=None)
-        await self._store.change_items(shelf_of(tenant, place.namespace), [gone])
+        await self._make(request, tenant, gone)
         return reply({"object": "item.deleted", **place._asdict(), "deleted": True})
 
     async def search(self, request: Request) -> Response:
@@ -110,6 +112,27 @@ class StoredItems:
         listed = await self._store.namespaces(shelf_of(tenant, prefix), literal(prefix))
         found = {space[:depth] for space in listed if matches(space, prefix, suffix)}
         return reply(part_of(sorted(found)[offset : offset + limit + 1], offset, limit))
+
+    async def _make(self, request: Request, tenant: str, change: Change) -> None:
+        """Change an item, if it is as the request says.  Raises ProxyError 409 and 412."""
+        shelf = shelf_of(tenant, change.namespace)
+        for _ in range(ATTEMPTS):
+            fitting = await self._fitting(request, shelf, change)
+            if await self._store.change_items(shelf, [fitting]):
+                return
+            if change.after is not None:
+                break
+        raise version_conflict()
+
+    async def _fitting(self, request: Request, shelf: Shelf, change: Change) -> Change:
+        """The change, to be made only to what the request's conditions were compared with."""
+        if not is_conditional(request):
+            return change
+        place = Place(change.namespace, change.key)
+        there = (await self._store.items_at(shelf, [place])).get(place)
+        must_match(request, item_object(there) if there else None)
+        version = there.version if there else 0
+        return replace(change, after=version if change.after is None else change.after)
 
     async def _asked(self, request: Request) -> tuple[str, Fields]:
         """The tenant, and the fields of the body."""

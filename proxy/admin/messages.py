@@ -13,16 +13,15 @@ from starlette.responses import Response
 from proxy.admin import asking
 from proxy.admin.access import Access
 from proxy.admin.asking import STATES
+from proxy.admin.idempotency import Idempotency
 from proxy.admin.imports import Import, Reader, commit_of
-from proxy.admin.objects import listed, message_object, recorded_object, reply
+from proxy.admin.objects import line_object, listed, message_object, recorded_object, reply
 from proxy.admin.parts import AdminParts
 from proxy.admin.sessions import must_not_wait
-from proxy.errors import ProxyError, session_not_found
-from proxy.memory.model import Ask, Commit, Outcome, SessionKey
+from proxy.errors import ProxyError, message_not_found, session_not_found
+from proxy.memory.model import Commit, Outcome, SessionKey
+from proxy.memory.reading import NEWEST_TURN
 from proxy.memory.store import StoreTimeout
-
-NEWEST_TURN = Ask(profile=".", max_messages=0)
-"""No profile is called so, and no window begins anywhere for it: the log is the newest turn."""
 
 ATTEMPTS = 4
 PAGE = 100
@@ -33,6 +32,7 @@ class Messages:
 
     def __init__(self, parts: AdminParts, access: Access) -> None:
         self._parts, self._store, self._access = parts, parts.store, access
+        self._idempotency = Idempotency(parts.shelves)
 
     async def listing(self, request: Request) -> Response:
         """History by seq, ascending; the active ones, or what ``?state=`` says."""
@@ -44,18 +44,35 @@ class Messages:
         return reply(listed([message_object(message) for message in page.items], page.after))
 
     async def create(self, request: Request) -> Response:
-        """Append messages from elsewhere, in one commit; answers the created objects."""
+        """Append messages from elsewhere, in one commit; answers the created objects.
+
+        An earlier attempt with the same Idempotency-Key is answered as its messages are by now,
+        404 if they are gone.
+        """
         key = self._access.key(request)
         body = await asking.body_of(request, self._parts.settings.server)
         now = time.time()
         imported = await asyncio.to_thread(self._read, body, now)
         must_not_wait(self._parts.spool, key)
+        attempt = await self._idempotency.attempt(request, key.tenant, body)
+        if attempt is None:
+            return await self._append(key, imported, f"im_{secrets.token_urlsafe(15)}", now)
+        exchange = f"im_{attempt.mark}"
+        if attempt.done or (attempt.again and await self._store.exchange(key, exchange)):
+            return await self._recorded(key, exchange)
+        response = await self._append(key, imported, exchange, now)
+        await self._idempotency.done(key.tenant, attempt)
+        return await self._recorded(key, exchange) if attempt.again else response
+
+    async def _append(
+        self, key: SessionKey, imported: Import, exchange: str, now: float
+    ) -> Response:
         snapshot = await self._store.load(key, NEWEST_TURN)
         commit = await asyncio.to_thread(
             commit_of,
             imported,
             snapshot,
-            f"im_{secrets.token_urlsafe(15)}",
+            exchange,
             now,
             self._parts.counter(None),
             self._parts.settings.memory.ttl,
@@ -67,6 +84,15 @@ class Messages:
         seen = max((entry.position.seq for entry in snapshot.log), default=0)
         first = await self._seq(key, commit.drafts[0].card.id, seen) if commit.drafts else 0
         return await asyncio.to_thread(_created, commit, first)
+
+    async def _recorded(self, key: SessionKey, exchange: str) -> Response:
+        """The messages of an import, as they are by now."""
+        found = await self._store.exchange(key, exchange)
+        if found is None:
+            missing = await self._store.session(key) is None
+            raise session_not_found() if missing else message_not_found()
+        lines = [await self._store.message(key, message) for message in found[1]]
+        return reply(listed([line_object(line) for line in lines if line is not None]))
 
     def _read(self, body: bytes, now: float) -> Import:
         limit = self._parts.settings.memory.max_inline_media_bytes

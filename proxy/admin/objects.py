@@ -13,7 +13,7 @@ from starlette.responses import Response
 from proxy.admin.parts import Preview
 from proxy.learning.known import Block
 from proxy.learning.source import Source
-from proxy.memory.archive import Message, Session
+from proxy.memory.archive import Line, Message, Session
 from proxy.memory.model import Card, Exchange, Recalled, State
 from proxy.memory.summary import Summary
 from proxy.recall.found import Found
@@ -21,10 +21,14 @@ from proxy.recall.found import Found
 Object = dict[str, object]
 
 
+encoded = msgspec.json.encode
+"""The bytes of an answer."""
+
+
 def reply(body: object, status: int = 200) -> Response:
     """A JSON answer that nobody may cache."""
     headers = {"content-type": "application/json", "cache-control": "no-store"}
-    return Response(msgspec.json.encode(body), status, headers)
+    return Response(encoded(body), status, headers)
 
 
 def listed(data: Sequence[Object], after: str | None = None) -> Object:
@@ -46,6 +50,7 @@ def session_object(session: Session) -> Object:
         "system_messages": system,
         "summary": summary_object(session.summary) if session.summary else None,
         "window_start": session.window_start,
+        "windows": {profile: start.seq for profile, start in session.windows.items()},
         "end": session.end,
         "title": details.title,
         "metadata": msgspec.Raw(details.metadata),
@@ -72,12 +77,13 @@ def summary_version(summary: Summary) -> Object:
     return {"object": "session.summary", **summary_object(summary), "model": summary.model}
 
 
-def deleted_object(session: str) -> Object:
-    return {"object": "session.deleted", "id": session, "deleted": True}
-
-
 def message_object(message: Message) -> Object:
     return recorded_object(message.seq, message.card, message.state, message.wire)
+
+
+def line_object(line: Line) -> Object:
+    wire = line.body if line.wire is None else line.wire
+    return recorded_object(line.position.seq, line.card, line.state, wire)
 
 
 def recorded_object(seq: int, card: Card, state: State, wire: bytes) -> Object:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from proxy.admin.counting import Counted
 from proxy.errors import RawHeaders
 from proxy.learning.fact_book import FactBook
 from proxy.learning.known import Block
@@ -99,7 +100,8 @@ class ReadMessage(Protocol):
 class AdminParts:
     """Everything that health, metrics and the memory API need.
 
-    ``on_recorded`` is to be told of each session that was written to.  ``due_after_import`` gives
+    ``on_recorded`` is to be told of each session that was written to, ``on_edited`` of messages
+    that have other words now, by seq.  ``due_after_import`` gives
     the work that an import asks for, by the session's user and the time (Unix seconds).
     ``counter`` gives the token count for a model, ``counter_name`` says which tables it uses;
     ``count_text`` gives the tokens of a text.
@@ -116,6 +118,7 @@ class AdminParts:
     preview: Previewer
     remembrance: Remembrance
     on_recorded: Callable[[SessionKey], None]
+    on_edited: Callable[[SessionKey, tuple[int, ...]], None]
     due_after_import: Callable[[str | None, float], tuple[Due, ...]]
     read_message: ReadMessage
     counter: Callable[[str | None], Count]
@@ -125,6 +128,7 @@ class AdminParts:
     items: Callable[[bytes], list[bytes]]
     decode: Callable[[bytes], object]
     shelves: Items
+    erasable: Counted
     meter: Meter
     learned: Learned
     facts: FactBook

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from proxy.admin import asking
 from proxy.admin.access import Access
 from proxy.admin.asking import invalid
+from proxy.admin.conditions import must_match
 from proxy.admin.context import unknown_profile
 from proxy.admin.imports import UNREADABLE, fields_of
 from proxy.admin.objects import Object, listed, reply, source_object
@@ -21,7 +22,7 @@ from proxy.learning.forgetting import Busy
 from proxy.learning.profile import Version
 from proxy.learning.profile_patch import MOST_BYTES, PatchError, merging
 from proxy.learning.profile_schema import Schema
-from proxy.learning.profile_shelf import Held, NoVersion, Patching
+from proxy.learning.profile_shelf import Check, Held, NoVersion, Patching
 from proxy.memory.items import Shelf
 
 JSON_PATCH = "application/json-patch+json"
@@ -51,7 +52,7 @@ class Profiles:
         body = await asking.body_of(request, self._parts.settings.server)
         patching = self._patching(body, request.headers.get("content-type", ""))
         try:
-            held = await self._profiles.edit(shelf, patching, schema)
+            held = await self._profiles.edit(shelf, patching, schema, self._meant(request))
         except PatchError as error:
             raise invalid(f"The profile stays as it is: {error}", error.path) from None
         except Busy:
@@ -69,12 +70,17 @@ class Profiles:
         shelf = self._shelf(request)
         number = version_in(await asking.body_of(request, self._parts.settings.server), self._parts)
         try:
-            held = await self._profiles.roll_back(shelf, number)
+            held = await self._profiles.roll_back(shelf, number, self._meant(request))
         except NoVersion:
             raise version_not_found() from None
         except Busy:
             raise memory_unavailable() from None
         return reply(profile_object(shelf.user, held))
+
+    def _meant(self, request: Request) -> Check:
+        """Raises where the profile is not as the request says."""
+        user = self._shelf(request).user
+        return lambda held: must_match(request, profile_object(user, held))
 
     def _shelf(self, request: Request) -> Shelf:
         return Shelf(self._access.tenant(request), asking.user_in_path(request))

@@ -9,18 +9,28 @@ from starlette.routing import BaseRoute
 from proxy.admin.access import Access
 from proxy.admin.context import Context
 from proxy.admin.endpoint import Endpoint, Handler
+from proxy.admin.erasing import Erasing
+from proxy.admin.exchanges import Exchanges
+from proxy.admin.exporting import Exporting
 from proxy.admin.feedback import FeedbackOnMessages
 from proxy.admin.forgetting import Forget
+from proxy.admin.fork import Forks
 from proxy.admin.health import Health
+from proxy.admin.importing import Importing
 from proxy.admin.instructions import ApplicationInstructions
 from proxy.admin.items import StoredItems
+from proxy.admin.message_edit import OneMessage
 from proxy.admin.messages import Messages
 from proxy.admin.parts import AdminParts
 from proxy.admin.profiles import Profiles
+from proxy.admin.rewind import Rewind
+from proxy.admin.session_edit import SessionEdit
+from proxy.admin.session_list import SessionList
 from proxy.admin.sessions import Sessions
 from proxy.admin.summaries import Summaries
 from proxy.admin.usage import Usage
 from proxy.admin.users import Users
+from proxy.console.pages import Pages
 
 __all__ = ["AdminParts", "admin_routes"]
 
@@ -28,10 +38,12 @@ SESSIONS = "/memory/v1/sessions"
 SESSION = f"{SESSIONS}/(?P<session>[^/]+)"
 EXCHANGE = f"{SESSION}/exchanges/(?P<exchange>[^/]+)"
 
-MEMORIES = "/memory/v1/users/(?P<user>[^/]+)/memories"
+USER = "/memory/v1/users/(?P<user>[^/]+)"
+MEMORIES = f"{USER}/memories"
 MEMORY = f"{MEMORIES}/(?P<memory>[^/]+)"
 
-FEEDBACK = f"{SESSION}/messages/(?P<message>[^/]+)/feedback"
+MESSAGE = f"{SESSION}/messages/(?P<message>[^/]+)"
+FEEDBACK = f"{MESSAGE}/feedback"
 PROFILE = "/memory/v1/users/(?P<user>[^/]+)/profile"
 APPLICATION = "/memory/v1/instructions/(?P<application>[^/]+)"
 PROPOSALS = f"{APPLICATION}/proposals"
@@ -67,18 +79,18 @@ def _health(parts: AdminParts) -> Table:
 
 def _memory(parts: AdminParts) -> Table:
     access = Access(parts)
-    sessions, messages = Sessions(parts, access), Messages(parts, access)
+    messages = Messages(parts, access)
     summaries = Summaries(parts, access)
     context, users = Context(parts, access), Users(parts, access)
     items, usage = StoredItems(parts, access), Usage(parts, access)
+    erasing = Erasing(parts, access)
     return {
-        SESSIONS: {"GET": sessions.listing},
-        SESSION: {"GET": sessions.get, "PATCH": summaries.change, "DELETE": sessions.delete},
+        **_sessions(parts, access, erasing),
+        USER: {"DELETE": erasing.user},
         f"{SESSION}/messages": {"GET": messages.listing, "POST": messages.create},
         f"{SESSION}/context": {"POST": context.preview},
         f"{SESSION}/summaries": {"GET": summaries.listing},
         f"{SESSION}/summary/rebuild": {"POST": summaries.rebuild},
-        EXCHANGE: {"GET": sessions.exchange},
         f"{SESSION}/forget": {"POST": Forget(parts, access).forget},
         MEMORIES: {"GET": users.listing, "POST": users.create},
         f"{MEMORIES}/search": {"POST": users.search},
@@ -88,7 +100,44 @@ def _memory(parts: AdminParts) -> Table:
         NAMESPACES: {"POST": items.namespaces},
         USAGE: {"GET": usage.report},
         **_learned(parts, access),
+        **_portable(parts, access),
+        **_console(),
         "/memory(?:/.*)?": {},
+    }
+
+
+def _sessions(parts: AdminParts, access: Access, erasing: Erasing) -> Table:
+    sessions, message = Sessions(parts, access), OneMessage(parts, access)
+    edit, exchanges = SessionEdit(parts, access), Exchanges(parts, access)
+    rewind = Rewind(parts, access)
+    return {
+        SESSIONS: {"GET": SessionList(parts, access).listing},
+        SESSION: {"GET": sessions.get, "PATCH": edit.change, "DELETE": erasing.session},
+        f"{SESSION}/fork": {"POST": Forks(parts, access).fork},
+        f"{SESSION}/rewind": {"POST": rewind.rewind},
+        MESSAGE: {"GET": message.get, "PATCH": message.change, "DELETE": message.delete},
+        f"{MESSAGE}/activate": {"POST": rewind.activate},
+        f"{SESSION}/exchanges": {"GET": exchanges.listing},
+        EXCHANGE: {"GET": exchanges.get},
+    }
+
+
+def _console() -> Table:
+    pages = Pages()
+    return {
+        "/memory": {"GET": pages.redirect},
+        "/memory/": {"GET": pages.page},
+        "/memory/console/(?P<file>.+)": {"GET": pages.file},
+    }
+
+
+def _portable(parts: AdminParts, access: Access) -> Table:
+    exporting = Exporting(parts, access)
+    return {
+        "/memory/v1/export": {"GET": exporting.tenant},
+        "/memory/v1/users/(?P<user>[^/]+)/export": {"GET": exporting.user},
+        f"{SESSION}/export": {"GET": exporting.session},
+        "/memory/v1/import": {"POST": Importing(parts, access).take},
     }
 
 

@@ -6,14 +6,17 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
 from proxy.admin import asking
 from proxy.admin.access import Access
 from proxy.admin.asking import invalid
-from proxy.admin.episodes import is_episode
+from proxy.admin.conditions import must_match
+from proxy.admin.episodes import episode_object, is_episode
 from proxy.admin.facts import Fields, Lately, changed_fact, is_fact, new_fact
+from proxy.admin.idempotency import Idempotency
 from proxy.admin.imports import fields_of
 from proxy.admin.memories import Memories, after_in, listing_in, shelf_of
 from proxy.admin.memory_search import MemorySearch, wanted_in
@@ -21,10 +24,10 @@ from proxy.admin.objects import listed, reply
 from proxy.admin.parts import AdminParts
 from proxy.errors import ProxyError, memory_unavailable
 from proxy.learning.fact import Fact, new_id, parted
-from proxy.learning.fact_book import Facts
+from proxy.learning.fact_book import Facts, Kept
 from proxy.learning.fact_rules import entered
-from proxy.learning.forgetting import Busy
-from proxy.memory.items import Shelf
+from proxy.learning.forgetting import Busy, anything
+from proxy.memory.items import Item, Shelf
 from proxy.recall.index import Owner
 
 T = TypeVar("T")
@@ -38,6 +41,7 @@ class Users:
         self._book = parts.facts
         self._episodes = parts.learned.episodes
         self._memories = Memories(self._book, self._episodes, self._recall, parts.count_text)
+        self._idempotency = Idempotency(parts.shelves)
         self._searched = MemorySearch(self._memories, self._recall)
 
     async def listing(self, request: Request) -> Response:
@@ -47,17 +51,31 @@ class Users:
         return reply(listed(*await self._memories.page(owner, wanted, after, limit)))
 
     async def create(self, request: Request) -> Response:
-        """Add a fact."""
-        owner, fields = self._owner(request), await self._fields(request)
-        fact = new_fact(fields, self._lately())
+        """Add a fact; what an earlier attempt has added is answered as it is by now."""
+        owner = self._owner(request)
+        body = await asking.body_of(request, self._parts.settings.server)
+        fact = new_fact(fields_of(self._parts.fields, body), self._lately())
+        attempt = await self._idempotency.attempt(request, owner.tenant, body)
+        if attempt is None:
+            await self._add(owner, fact)
+        else:
+            fact = replace(fact, id=f"fact_{attempt.mark}")
+            added = attempt.again and await self._memories.one(owner, fact.id) is not None
+            if not (attempt.done or added):
+                await self._add(owner, fact)
+            await self._idempotency.done(owner.tenant, attempt)
+        found = await self._memories.one(owner, fact.id)
+        if found is None:
+            raise memory_not_found()
+        return reply(found, 201)
 
+    async def _add(self, owner: Owner, fact: Fact) -> None:
         def add(facts: Facts) -> None:
             facts[fact.id] = fact
             settings, now = self._lately()
             facts.update(entered(facts, (), settings, new_id, now))
 
         await self._change(shelf_of(owner), add)
-        return reply(await self._memories.one(owner, fact.id), 201)
 
     async def get(self, request: Request) -> Response:
         found = await self._memories.one(self._owner(request), asking.memory_id(request))
@@ -73,20 +91,21 @@ class Users:
             raise invalid("Only facts can be changed; delete this, or say something else.")
 
         def change(facts: Facts) -> None:
-            facts[wanted] = changed_fact(_there(facts, wanted), fields, self._lately())
+            facts[wanted] = changed_fact(facts[wanted], fields, self._lately())
 
-        await self._change(shelf_of(owner), change)
+        await self._change(shelf_of(owner), change, self._meant(request, wanted))
         return reply(await self._memories.one(owner, wanted))
 
     async def delete(self, request: Request) -> Response:
         """Remove a fact or an episode, or never pin a wish again.  What was said stays."""
         owner, wanted = self._owner(request), asking.memory_id(request)
         if is_fact(wanted):
-            await self._change(shelf_of(owner), lambda facts: _remove(facts, wanted))
+            meant = self._meant(request, wanted)
+            await self._change(shelf_of(owner), lambda facts: _remove(facts, wanted), meant)
         elif is_episode(wanted):
-            await self._drop_episode(shelf_of(owner), wanted)
+            await self._drop_episode(request, shelf_of(owner), wanted)
         else:
-            await self._dismiss(owner, wanted)
+            await self._dismiss(request, owner, wanted)
         return reply({"object": "memory.deleted", "id": wanted, "deleted": True})
 
     async def search(self, request: Request) -> Response:
@@ -95,23 +114,43 @@ class Users:
         wanted = wanted_in(await self._fields(request), self._parts.decode)
         return reply(listed(await self._searched.find(owner, wanted)))
 
-    async def _change(self, shelf: Shelf, make: Callable[[Facts], T]) -> T:
+    async def _change(
+        self,
+        shelf: Shelf,
+        make: Callable[[Facts], T],
+        check: Callable[[Kept], None] = anything,
+    ) -> T:
         try:
-            return await self._book.change(shelf, make)
+            return await self._book.change(shelf, make, check=check)
         except Busy:
             raise memory_unavailable() from None
 
-    async def _drop_episode(self, shelf: Shelf, wanted: str) -> None:
+    def _meant(self, request: Request, wanted: str) -> Callable[[Kept], None]:
+        """Raises where a fact is not there, or not as the request says."""
+
+        def check(kept: Kept) -> None:
+            if wanted not in kept.filed:
+                raise memory_not_found()
+            must_match(request, self._memories.fact(kept.filed[wanted]))
+
+        return check
+
+    async def _drop_episode(self, request: Request, shelf: Shelf, wanted: str) -> None:
+        def check(item: Item) -> None:
+            must_match(request, episode_object(item))
+
         try:
-            there = await self._episodes.drop(shelf, wanted)
+            there = await self._episodes.drop(shelf, wanted, check)
         except Busy:
             raise memory_unavailable() from None
         if not there:
             raise memory_not_found()
 
-    async def _dismiss(self, owner: Owner, wanted: str) -> None:
-        if all(wish.id != wanted for wish in await self._recall.wishes(owner)):
+    async def _dismiss(self, request: Request, owner: Owner, wanted: str) -> None:
+        wish = await self._memories.one(owner, wanted)
+        if wish is None:
             raise memory_not_found()
+        must_match(request, wish)
         await self._recall.dismiss(owner, wanted)
 
     async def _fields(self, request: Request) -> Fields:
@@ -125,15 +164,8 @@ class Users:
         return Lately(self._parts.settings.memory.facts, time.time())
 
 
-def _there(facts: Facts, wanted: str) -> Fact:
-    if wanted not in facts:
-        raise memory_not_found()
-    return facts[wanted]
-
-
 def _remove(facts: Facts, wanted: str) -> None:
     """What it took the place of is not true again because of that; but it has no successor."""
-    _there(facts, wanted)
     del facts[wanted]
     for fact in list(facts.values()):
         if fact.superseded_by == wanted:

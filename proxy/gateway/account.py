@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from proxy.errors import RawHeaders
-from proxy.memory.model import NOTHING_RECALLED, Injection
+from proxy.memory.model import NOTHING_RECALLED, NOTHING_SHOWN, Injection
 
 Status = Literal["applied", "empty", "off", "degraded"]
+
+
+class Noted(NamedTuple):
+    """What was injected, as the record has it: see Injection."""
+
+    recalled: msgspec.Raw = NOTHING_RECALLED
+    shown: msgspec.Raw = NOTHING_SHOWN
+
+
+NOTHING_NOTED = Noted()
 
 
 @dataclass(slots=True)
@@ -25,11 +35,10 @@ class Account:
     tokens: int = 0
     evicted_messages: int = 0
     evicted_tokens: int = 0
+    evicted_reason: str | None = None
     duration: float = 0.0
     """Seconds spent before the upstream was called."""
     recalled: int = 0
-    sources: msgspec.Raw = field(default_factory=lambda: NOTHING_RECALLED)
-    """Where they are from, as the record has it."""
     recall_duration: float | None = None
     """Seconds of it that recall took, None where it was not asked."""
 
@@ -55,8 +64,8 @@ class Account:
             timing += b", recall;dur=%.2f" % (self.recall_duration * 1000)
         return timing
 
-    def injection(self) -> Injection:
-        """The same for the exchange's record."""
+    def injection(self, noted: Noted = NOTHING_NOTED) -> Injection:
+        """The same for the exchange's record, with what was put where."""
         return Injection(
             status=self.status,
             reason=self.reason,
@@ -64,6 +73,8 @@ class Account:
             tokens=self.tokens,
             evicted_messages=self.evicted_messages,
             evicted_tokens=self.evicted_tokens,
+            evicted_reason=self.evicted_reason,
             duration_ms=round(self.duration * 1000, 3),
-            recalled=self.sources,
+            recalled=noted.recalled,
+            shown=noted.shown,
         )

@@ -21,10 +21,12 @@ from proxy.chat.blocks import (
     with_block_behind,
 )
 from proxy.chat.request import ChatRequest
+from proxy.gateway.account import Account, Noted
 from proxy.gateway.reminder import NOTHING, Reminder, last_user
 from proxy.learning.known import Block, Known
 from proxy.memory.compose import Prompt, render
 from proxy.memory.model import NOTHING_RECALLED, Recalled
+from proxy.memory.shown import Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +58,61 @@ class Additions:
     def _learned(self) -> tuple[Recalled, ...]:
         return tuple(source for part in self.known.blocks for source in part.sources)
 
-    def sources(self) -> msgspec.Raw:
-        """Where it is all from, for the exchange's record."""
+    def tell(self, account: Account) -> None:
+        """What the answer's headers say of it."""
+        account.status = "applied" if self else "empty"
+        account.messages, account.tokens = self.prompt.injected.messages, self.tokens
+        account.recalled, account.evicted_reason = self.recalled, self.prompt.reason
+        account.evicted_messages, account.evicted_tokens = self.prompt.evicted
+
+    def noted(self, request: ChatRequest, bodies: Mapping[str, bytes], most: int) -> Noted:
+        """Where it all is from, and at most so many pieces of what stands where."""
         sources = [*self._learned, *self.reminder.sources()]
-        return msgspec.Raw(msgspec.json.encode(sources)) if sources else NOTHING_RECALLED
+        recalled = msgspec.Raw(msgspec.json.encode(sources)) if sources else NOTHING_RECALLED
+        cards = [x[1] for x in self.prompt.pieces if not isinstance(x, int)]
+        stored = [card for card in cards if card.id in bodies]
+        before = len(stored) - self._behind_question(request, bodies)
+        shown = self._shown(before).limited(stored, most)
+        return Noted(recalled, msgspec.Raw(msgspec.json.encode(shown)))
+
+    def _shown(self, before: int) -> Shown:
+        """Without the stored messages; so many of them stand before what is known and recalled."""
+        prompt, known, learned = self.prompt, self.known, len(self._learned)
+        return Shown(
+            system=prompt.system_tokens,
+            summary=prompt.summary_tokens,
+            version=prompt.summary.version if prompt.summary else 0,
+            known=known.tokens,
+            recall=self.reminder.tokens,
+            before=before,
+            order=(*range(learned), *(learned + n for n in self.reminder.order())),
+            ahead=len(known.instructions.sources) if known.instructions else 0,
+        )
+
+    def _behind_question(self, request: ChatRequest, bodies: Mapping[str, bytes]) -> int:
+        """How many stored messages stand behind the beginning of the last user message."""
+        behind = 0
+        for piece in reversed(self.prompt.pieces):
+            if isinstance(piece, int):
+                role = request.messages[piece].role
+            elif piece.card.id in bodies:
+                role = piece.card.role
+                behind += 1
+            else:
+                continue
+            if role == "user":
+                return behind
+        return 0
+
+    def messages(self, request: ChatRequest, bodies: Mapping[str, bytes]) -> list[bytes]:
+        """The JSON of what stands behind the system messages, without blocks."""
+        return render(self.prompt, [message.raw for message in request.messages], bodies)
 
     def body(self, request: ChatRequest, bodies: Mapping[str, bytes], placement: str) -> bytes:
         """The request with all of it.  ``bodies``: the JSON of stored messages by id."""
         stored = self.prompt.system
         system = jsontext.items(stored) if stored else request.system
-        said = [message.raw for message in request.messages]
-        messages = render(self.prompt, said, bodies)
+        messages = self.messages(request, bodies)
         separate = placement == "separate"
         head = _behind(system, list(self._head()), separate=separate)
         tail = _before_last_user(messages, list(self._tail()), separate=separate)

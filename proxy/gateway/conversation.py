@@ -88,7 +88,7 @@ class Conversations:
         await exchange.prepare()
         if self._tools is not None:
             count = self._means.counter(request.model).count_text
-            exchange.tools = tool_use(request, situation, exchange.account, count)
+            exchange.tools = tool_use(request, situation, exchange.account, count, exchange.began)
         return exchange
 
     def _situation(self, call: Call) -> Situation:

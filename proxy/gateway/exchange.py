@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from proxy.chat.message import read_stored
 from proxy.chat.request import ChatRequest
 from proxy.chat.tokens import TokenCounter
 from proxy.errors import memory_unavailable, session_owner_mismatch
-from proxy.gateway.account import Account
+from proxy.gateway.account import NOTHING_NOTED, Account
 from proxy.gateway.additions import Additions
 from proxy.gateway.due import due_of
 from proxy.gateway.informing import Informed, Informing
@@ -25,7 +25,7 @@ from proxy.gateway.room import Room
 from proxy.gateway.situation import Situation, ask_of, intent_of, rules_of
 from proxy.gateway.tool_use import ToolUse
 from proxy.learning.known import Known
-from proxy.memory.compose import compose, render
+from proxy.memory.compose import compose
 from proxy.memory.model import Snapshot
 from proxy.memory.recorder import Prepared, Recorder
 from proxy.memory.store import StoreError, StoreTimeout
@@ -59,8 +59,8 @@ class ChatExchange:
     ) -> None:
         self._request, self._body, self._situation, self._means = request, body, situation, means
         self._counter = means.counter(request.model)
-        self._began = time.time()
-        self._intent = intent_of(situation, self._began)
+        self.began = time.time()
+        self._intent = intent_of(situation, self.began)
         self._rules = rules_of(request, situation, self._counter.count_text)
         # Evicted turns that no summary covers yet may take the place of all that comes after them.
         most = situation.profile.max_tokens if self._rules.summarised else None
@@ -151,7 +151,7 @@ class ChatExchange:
     def _chosen(self, budget: int) -> Known:
         if self._informed is None or budget <= 0 or self._adds is None:
             return Known()
-        messages = self._messages(self._adds)
+        messages = self._adds.messages(self._request, self._bodies)
         at = last_user(messages)
         question = read_stored(messages[at]).text if at is not None else ""
         count = self._counter.count_text
@@ -169,7 +169,7 @@ class ChatExchange:
             self._situation,
             prepared,
             adds.prompt,
-            self._messages(adds),
+            adds.messages(self._request, self._bodies),
             said,
             budget,
             self._counter.count_text,
@@ -184,9 +184,9 @@ class ChatExchange:
     def _recalls(self) -> bool:
         return self._rules.inject and not self._side
 
-    def _messages(self, adds: Additions) -> list[bytes]:
-        bodies = self._prepared.planned.bodies if self._prepared else {}
-        return render(adds.prompt, [message.raw for message in self._request.messages], bodies)
+    @property
+    def _bodies(self) -> Mapping[str, bytes]:
+        return self._prepared.planned.bodies if self._prepared else {}
 
     def _narrow(self, cap: int, *, hard: bool) -> None:
         """Compose anew within ``cap`` tokens; what is beside the window gets half at least."""
@@ -196,19 +196,15 @@ class ChatExchange:
         most = max(cap // 2, cap - adds.prompt.injected.tokens)
         known = adds.known if adds.known.tokens <= most else self._chosen(most)
         reminder = adds.reminder.within(most - known.tokens)
-        rules = replace(self._rules, cap=cap - known.tokens - reminder.tokens, hard=hard)
+        left = cap - known.tokens - reminder.tokens
+        rules = replace(self._rules, cap=left, capped_by="context_length", hard=hard)
         messages = self._request.messages
         prompt = compose(prepared.snapshot, prepared.planned.plan, messages, rules)
         self._adds = Additions(prompt, known, reminder)
 
     def _take_stock(self) -> None:
-        adds, account = self._adds, self.account
-        if adds is None:
-            return
-        account.status = "applied" if adds else "empty"
-        account.messages, account.tokens = adds.prompt.injected.messages, adds.tokens
-        account.recalled, account.sources = adds.recalled, adds.sources()
-        account.evicted_messages, account.evicted_tokens = adds.prompt.evicted
+        if self._adds is not None:
+            self._adds.tell(self.account)
 
     def give_up(self, reason: str) -> None:
         """Do not record this exchange."""
@@ -245,10 +241,10 @@ class ChatExchange:
 
     def upstream_body(self) -> bytes:
         """The request's body with memory in it; its own bytes where there is nothing to add."""
-        if not self._adds or self._prepared is None:
+        if not self._adds:
             return self._body
-        bodies = self._prepared.planned.bodies
-        return self._adds.body(self._request, bodies, self._situation.profile.block_placement)
+        profile = self._situation.profile
+        return self._adds.body(self._request, self._bodies, profile.block_placement)
 
     @property
     def additions(self) -> Additions | None:
@@ -275,19 +271,22 @@ class ChatExchange:
     def _heading(self) -> Heading:
         leading, situation = self._request.system_record, self._situation
         system = b"[" + b",".join(leading) + b"]" if leading else None
-        known = self._prepared.snapshot.system if self._prepared else None
+        snapshot = self._prepared.snapshot if self._prepared else Snapshot()
+        noted = NOTHING_NOTED
+        if self._adds is not None:
+            noted = self._adds.noted(self._request, self._bodies, situation.profile.why)
         return Heading(
             id=self._id,
             profile=situation.identity.profile,
-            began=self._began,
+            began=self.began,
             model=self._request.model,
             choices=self._request.n,
-            user=situation.identity.user,
-            system=leading if system != known else (),
+            user=situation.identity.user or snapshot.owner,
+            system=leading if system != snapshot.system else (),
             idempotency_key=situation.identity.idempotency_key,
             ttl=situation.profile.ttl,
-            injection=self.account.injection(),
-            due=due_of(situation, self._began),
+            injection=self.account.injection(noted),
+            due=due_of(situation, self.began),
         )
 
     def _outline(self) -> Outline | Unplanned:

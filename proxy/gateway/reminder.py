@@ -15,7 +15,7 @@ from proxy.memory.compose import Prompt
 from proxy.memory.model import Recalled, Snapshot
 from proxy.memory.recorder import Prepared
 from proxy.memory.store import StoreError
-from proxy.recall.found import Cost, Found, Recollection, passage_lines, wish_lines
+from proxy.recall.found import Cost, Found, Recollection, order_of, passage_lines, wish_lines
 from proxy.recall.recaller import Recaller
 from proxy.recall.wanted import CountText, Terms, Wanted
 from proxy.settings import RecallSettings
@@ -86,6 +86,11 @@ class Reminder:
     def sources(self) -> tuple[Recalled, ...]:
         """For the exchange's record."""
         return tuple(map(_recalled, self.recollection.all))
+
+    def order(self) -> tuple[int, ...]:
+        """The indexes of the sources as they stand in the blocks: wishes, then passages."""
+        wishes, passages = self.recollection.wishes, self.recollection.passages
+        return (*range(len(wishes)), *(len(wishes) + n for n in order_of(passages)))
 
 
 NOTHING = Reminder()

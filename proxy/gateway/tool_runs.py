@@ -38,7 +38,8 @@ _UNUSED = "Not done: the other calls are answered first."
 class Whose:
     """On whose behalf the model calls, and from where.
 
-    ``exchange`` is None where the exchange is not recorded: then nothing is saved either.
+    ``exchange`` is None where the exchange is not recorded: then nothing is saved either.  It
+    ``began`` then (Unix seconds).
     """
 
     key: SessionKey
@@ -47,6 +48,7 @@ class Whose:
     profile: ProfileSettings
     count: Callable[[str], int]
     """Tokens of a text."""
+    began: float
 
 
 class Told(NamedTuple):

@@ -32,7 +32,11 @@ class ToolUse:
 
 
 def tool_use(
-    request: ChatRequest, situation: Situation, account: Account, count: Callable[[str], int]
+    request: ChatRequest,
+    situation: Situation,
+    account: Account,
+    count: Callable[[str], int],
+    began: float,
 ) -> ToolUse | None:
     """None for a request that offers nothing; if that is for its client's tools, it says so."""
     names, user = names_for(situation, account), situation.identity.user
@@ -41,7 +45,7 @@ def tool_use(
     if name_taken(request):
         account.reason = account.reason or "tool_name_taken"
         return None
-    whose = Whose(situation.key, user, account.exchange, situation.profile, count)
+    whose = Whose(situation.key, user, account.exchange, situation.profile, count, began)
     own = request.fields.get("tools")
     return ToolUse(names, situation.profile.tools.max_rounds, own, whose)
 

@@ -37,7 +37,7 @@ class Toolbox:
         session = whose.key.session
         source = Source(session=session, message="", exchange=whose.exchange, at=self._clock())
         try:
-            fact = await self._notebook(whose).save(_shelf(whose), text, source)
+            fact = await self._notebook(whose).save(_shelf(whose), text, source, whose.began)
         except Busy as busy:
             raise StoreError("others change the same facts again and again") from busy
         if fact.state == "quarantined":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -57,23 +58,40 @@ class MemoryApi:
         method: str,
         path: str,
         params: Sequence[tuple[str, str]] = (),
-        body: bytes | None = None,
+        body: bytes | Iterable[bytes] | None = None,
     ) -> dict[str, Any]:
         """The answer, a JSON object.  Raises MemoryProxyError.
 
-        ``path`` is below ``/memory/v1``, percent-encoded where it has to be.
+        ``path`` is below ``/memory/v1``, percent-encoded where it has to be.  A ``body`` in pieces
+        is sent as they come.
         """
+        with self.stream(method, path, params, body) as response:
+            response.read()
+            return _object_of(response)
+
+    @contextmanager
+    def stream(
+        self,
+        method: str,
+        path: str,
+        params: Sequence[tuple[str, str]] = (),
+        body: bytes | Iterable[bytes] | None = None,
+    ) -> Iterator[httpx.Response]:
+        """An answer that is still to be read.  Raises MemoryProxyError, also while it is read."""
         url = f"{self._root}/memory/v1{path}"
         query = httpx.QueryParams([*params, *self._tenant])
         try:
-            response = self._client.request(
+            with self._client.stream(
                 method, url, params=query, content=body, headers=self._headers
-            )
+            ) as response:
+                if not response.is_success:
+                    response.read()
+                    _object_of(response)
+                yield response
         except httpx.TransportError as error:
             reason = str(error) or type(error).__name__
             sentence = f"No answer from {self._root}: {reason}."
             raise MemoryProxyError(None, UNREACHABLE, sentence) from error
-        return _object_of(response)
 
     def close(self) -> None:
         if self._end:

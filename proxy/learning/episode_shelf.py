@@ -17,7 +17,7 @@ from proxy.learning.episode import (
     namespace,
 )
 from proxy.learning.fact_card import card_place
-from proxy.learning.forgetting import ATTEMPTS, Busy, Forgotten
+from proxy.learning.forgetting import ATTEMPTS, Busy, Forgotten, anything
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, Items, Shelf
 
@@ -61,17 +61,28 @@ class EpisodeShelf:
         card = msgspec.json.decode(item.value, type=Card)
         return Held(tuple(entry.episode for entry in card.entries), item.version)
 
-    async def keep(self, shelf: Shelf, episode: Episode) -> None:
-        """Keep one more; one with its id is replaced."""
+    async def keep(self, shelf: Shelf, episode: Episode, since: float) -> None:
+        """Keep one more that was read at ``since``: see Items.change_items.
+
+        One with its id is replaced.
+        """
         for _ in range(ATTEMPTS):
             held = await self.held(shelf)
-            if await self._items.change_items(shelf, self.changes(shelf, held, [episode], ())):
+            changes = self.changes(shelf, held, [episode], ())
+            if await self._items.change_items(shelf, changes, since):
                 return
         raise Busy
 
-    async def drop(self, shelf: Shelf, id: str) -> bool:
-        """False if there was none."""
-        return bool(await self._drop(shelf, lambda episode: episode.id == id))
+    async def drop(self, shelf: Shelf, id: str, check: Callable[[Item], None] = anything) -> bool:
+        """False if there was none.  ``check`` raises where it is not what is meant to go."""
+        for _ in range(ATTEMPTS):
+            held, item = await self.held(shelf), await self.episode(shelf, id)
+            if item is None or all(episode.id != id for episode in held.episodes):
+                return False
+            check(item)
+            if await self._items.change_items(shelf, self.changes(shelf, held, (), [id])):
+                return True
+        raise Busy
 
     async def forget(
         self, shelf: Shelf, session: str, exchange: str | None, dry_run: bool

@@ -58,7 +58,17 @@ class EpisodeStudent:
         changes = [lesson.mark(FEATURE)]
         if new:
             changes += self.episodes.changes(lesson.shelf, held, new, ())
-        return await self.items.change_items(lesson.shelf, changes)
+        if not await self.items.change_items(lesson.shelf, changes, lesson.since):
+            return False
+        if new:
+            await self._take_back(lesson)
+        return True
+
+    async def _take_back(self, lesson: Lesson) -> None:
+        """A session that was deleted meanwhile takes its episodes with it."""
+        session = await self.exchanges.history.session(lesson.key)
+        if session is None or session.created_at != lesson.then.began:
+            await self.episodes.forget(lesson.shelf, lesson.key.session, None, False)
 
     async def _pairs(self, lesson: Lesson, held: Held) -> list[Pair]:
         pleased = [said for said in lesson.said if seems_pleased(said)]

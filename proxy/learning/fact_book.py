@@ -10,7 +10,7 @@ import msgspec
 
 from proxy.learning.fact import FACTS, Fact, Filed, fact_place
 from proxy.learning.fact_card import FactCard, card_of, card_place, read_card
-from proxy.learning.forgetting import ATTEMPTS, Busy
+from proxy.learning.forgetting import ATTEMPTS, Busy, anything
 from proxy.memory.items import PEOPLE, Change, Item, Items, Place, Shelf
 
 PAGE = 500
@@ -61,26 +61,43 @@ class FactBook:
         return Kept(filed, _read(card), card.version if card else 0)
 
     async def save(
-        self, shelf: Shelf, kept: Kept, facts: Mapping[str, Fact], also: Sequence[Change] = ()
+        self,
+        shelf: Shelf,
+        kept: Kept,
+        facts: Mapping[str, Fact],
+        also: Sequence[Change] = (),
+        since: float | None = None,
     ) -> bool:
-        """Make the facts what they are now, with other changes; False if any were changed since."""
+        """Make the facts what they are now, with other changes; False if any were changed since.
+
+        What they are made from was read at ``since``: see Items.change_items.
+        """
         changes = [*_changes(shelf, kept, facts)]
         if changes:
             changes.append(self._card_change(shelf, kept, facts))
         if not changes and not also:
             return True
-        return await self._items.change_items(shelf, [*changes, *also])
+        return await self._items.change_items(shelf, [*changes, *also], since)
 
-    async def change(self, shelf: Shelf, make: Callable[[Facts], T]) -> T:
+    async def change(
+        self,
+        shelf: Shelf,
+        make: Callable[[Facts], T],
+        since: float | None = None,
+        check: Callable[[Kept], None] = anything,
+    ) -> T:
         """Let ``make`` change the facts, which it gets as they are, and store what it has made.
 
-        It may be called more than once.  Raises Busy, and what ``make`` raises.
+        ``check`` raises where they are not what the change is meant for.  Both may be called more
+        than once.  What ``make`` adds was read at ``since``: see ``save``.  Raises Busy, and what
+        they raise.
         """
         for _ in range(ATTEMPTS):
             kept = await self.load(shelf)
+            check(kept)
             facts = kept.facts
             made = make(facts)
-            if await self.save(shelf, kept, facts):
+            if await self.save(shelf, kept, facts, since=since):
                 return made
         raise Busy
 

@@ -58,7 +58,8 @@ class FactStudent:
 
     async def learn(self, lesson: Lesson) -> bool:
         if not any(said.own.strip(f"{BLANK} \n\t") for said in lesson.said):
-            return await self._items.change_items(lesson.shelf, [lesson.mark(FACTS)])
+            read = [lesson.mark(FACTS)]
+            return await self._items.change_items(lesson.shelf, read, lesson.since)
         kept = await self._book.load(lesson.shelf)
         shown = _shown(kept, lesson, self._book.clock())
         operations = await self._operations(lesson, shown)
@@ -71,7 +72,8 @@ class FactStudent:
             facts = entered(
                 kept.facts, found, lesson.settings.facts, self._new_id, self._book.clock()
             )
-            if await self._book.save(lesson.shelf, kept, facts, [lesson.mark(FACTS)]):
+            read = [lesson.mark(FACTS)]
+            if await self._book.save(lesson.shelf, kept, facts, read, lesson.since):
                 return True
             if not await self._unread(lesson):
                 return False

@@ -19,6 +19,8 @@ NOBODYS = "/feedback"
 
 Score = Literal[-1, 0, 1]
 
+PAGE = 500
+
 LONGEST_COMMENT = 2000
 """Characters."""
 
@@ -58,7 +60,32 @@ async def feedback_on(
     }
 
 
+async def count_feedback(items: Items, key: SessionKey, user: str | None) -> int:
+    """How much feedback there is about a session.  Raises StoreError."""
+    found = 0
+    for shelf, where in _shelves(key, user):
+        after: Place | None = None
+        while True:
+            page = await items.items(shelf, where, after, PAGE)
+            found += len(page.items)
+            if page.after is None:
+                break
+            after = Place(page.items[-1].namespace, page.items[-1].key)
+    return found
+
+
 async def forget_feedback(items: Items, key: SessionKey, user: str | None) -> int:
-    """Drop all feedback about a session that is deleted; how many it was.  Raises StoreError."""
-    owner = user or ""
-    return await items.drop_items(Shelf(key.tenant, owner), namespace(owner, key.session))
+    """Drop all feedback about a session that is deleted; how many it was.  Raises StoreError.
+
+    A session may have been nobody's when it was said.
+    """
+    found = 0
+    for shelf, where in _shelves(key, user):
+        if (await items.items(shelf, where, None, 1)).items:
+            found += await items.drop_items(shelf, where)
+    return found
+
+
+def _shelves(key: SessionKey, user: str | None) -> list[tuple[Shelf, Namespace]]:
+    owners = ("", user) if user else ("",)
+    return [(Shelf(key.tenant, owner), namespace(owner, key.session)) for owner in owners]

@@ -54,7 +54,12 @@ class FeedbackDesk:
     async def take(
         self, session: Session, key: SessionKey, message: str, score: Score, comment: str
     ) -> Feedback:
-        """Keep what is said of a message, in place of what was.  Raises NoMessage, and Busy."""
+        """Keep what is said of a message, in place of what was.  Raises NoMessage, and Busy.
+
+        The message is looked for again at the end: who erases it meanwhile either finds what was
+        kept here, or it is found missing here.
+        """
+        since = self.clock()
         exchange = await self._exchange(key, message)
         feedback = Feedback(
             session=key.session,
@@ -65,13 +70,29 @@ class FeedbackDesk:
             profile=exchange.profile,
             created_at=self.clock(),
         )
-        await self._keep(session, key, feedback)
+        if not await self._keep(session, key, feedback, since):
+            raise NoMessage
         settings = self.profile_of(exchange.profile)
         if session.user:
-            await self._exemplify(session, key, feedback, settings)
+            await self._exemplify(session, key, feedback, settings, since)
         if settings is not None and settings.instructions.enabled:
             await self._instruct(session, key, feedback, settings)
+        await self._still_there(session, key, message)
         return feedback
+
+    async def _still_there(self, session: Session, key: SessionKey, message: str) -> None:
+        """Raises NoMessage, with all that was kept about it taken back."""
+        try:
+            await self._exchange(key, message)
+        except NoMessage:
+            shelf = Shelf(key.tenant, session.user or "")
+            place = feedback_place(shelf.user, key.session, message)
+            gone = Change(namespace=place.namespace, key=place.key, value=None)
+            await self.items.change_items(shelf, [gone])
+            if session.user:
+                await self.episodes.drop(shelf, episode_id(key.session, message))
+            await self.pending.drop_session(key.tenant, key.session, message)
+            raise
 
     async def _exchange(self, key: SessionKey, message: str) -> Exchange:
         found = await self.exchanges.history.exchange(key, exchange_of(message))
@@ -79,7 +100,9 @@ class FeedbackDesk:
             raise NoMessage
         return found[0]
 
-    async def _keep(self, session: Session, key: SessionKey, feedback: Feedback) -> None:
+    async def _keep(
+        self, session: Session, key: SessionKey, feedback: Feedback, since: float
+    ) -> bool:
         user = session.user or ""
         place = feedback_place(user, feedback.session, feedback.message)
         change = Change(
@@ -88,7 +111,7 @@ class FeedbackDesk:
             value=msgspec.json.encode(feedback),
             expires_at=feedback.created_at + session.details.ttl if session.details.ttl else None,
         )
-        await self.items.change_items(Shelf(key.tenant, user), [change])
+        return await self.items.change_items(Shelf(key.tenant, user), [change], since)
 
     async def _exemplify(
         self,
@@ -96,6 +119,7 @@ class FeedbackDesk:
         key: SessionKey,
         feedback: Feedback,
         settings: ProfileSettings | None,
+        since: float,
     ) -> None:
         """A good answer becomes an example, and one that is not found good any more is none."""
         shelf = Shelf(key.tenant, session.user or "")
@@ -106,7 +130,7 @@ class FeedbackDesk:
             if found is not None:
                 ttl, now = session.details.ttl, feedback.created_at
                 episode = episode_of(found, "feedback", self.count, now, ttl)
-                await self.episodes.keep(shelf, episode)
+                await self.episodes.keep(shelf, episode, since)
 
     async def _instruct(
         self, session: Session, key: SessionKey, feedback: Feedback, settings: ProfileSettings

@@ -58,6 +58,10 @@ class Busy(Exception):
     """Others have changed the same again and again: nothing was done."""
 
 
+def anything(held: object) -> None:
+    """The check of a change that is meant whatever there is."""
+
+
 class Forgetting:
     """``features`` are those of all students that read sessions."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -98,7 +98,8 @@ class PendingFeedback:
     ) -> bool:
         """Make changes that come of feedback, which waits no longer; what was said anew stays.
 
-        Nothing is changed if others have made theirs of all of it.  False: to be tried again.
+        Nothing is changed if others have made theirs of all of it.  False: to be tried again, as if
+        some of it is gone: who said it may have been erased, and the changes tell of it.
         """
         for _ in range(ATTEMPTS):
             held = await self.waiting(shelf, application)
@@ -106,6 +107,8 @@ class PendingFeedback:
             found = await self._items.items_at(shelf, places)
             now = {place: item.version for place, item in found.items()}
             read = [p for p in pending if now.get(Place(p.namespace, p.key)) == p.version]
+            if found and len(found) < len(pending):
+                return False
             if not read:
                 return True
             then = Reflection(waiting=max(0, held.reflection.waiting - len(read)))
@@ -116,17 +119,26 @@ class PendingFeedback:
 
     async def drop_person(self, tenant: str, user: str) -> int:
         """Let nothing wait any more that a person said; how many pieces it was."""
+        return await self._drop_where(tenant, lambda pending: pending.user == user)
+
+    async def drop_session(self, tenant: str, session: str, message: str | None = None) -> int:
+        """Let nothing wait any more that was said of a session, or of one message of it."""
+        return await self._drop_where(
+            tenant, lambda each: each.session == session and message in (None, each.message)
+        )
+
+    async def _drop_where(self, tenant: str, wanted: Callable[[Pending], bool]) -> int:
         shelf, dropped = Shelf(tenant), 0
         for where in await self._items.namespaces(shelf, (INSTRUCTIONS,)):
             if len(where) == 3 and where[2] == "feedback":
-                dropped += await self._drop(shelf, where[1], user)
+                dropped += await self._drop(shelf, where[1], wanted)
         return dropped
 
-    async def _drop(self, shelf: Shelf, application: str, user: str) -> int:
+    async def _drop(self, shelf: Shelf, application: str, wanted: Callable[[Pending], bool]) -> int:
         for _ in range(ATTEMPTS):
             held = await self.waiting(shelf, application)
             pending = await self.pending(shelf, application)
-            theirs = [item for item, each in pending if each.user == user]
+            theirs = [item for item, each in pending if wanted(each)]
             if not theirs:
                 return 0
             then = replace(held.reflection, waiting=len(pending) - len(theirs))

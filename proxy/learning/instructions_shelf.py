@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.forgetting import ATTEMPTS, Busy
+from proxy.learning.forgetting import ATTEMPTS, Busy, anything
 from proxy.learning.instructions import (
     MOST_PROPOSALS,
     MOST_VERSIONS,
@@ -31,6 +31,10 @@ class Held:
     instructions: Instructions = Instructions()
     stored: int = 0
     updated_at: float | None = None
+
+
+Check = Callable[[Held], None]
+"""Raises where instructions are not what a change is meant for."""
 
 
 class NotThere(LookupError):
@@ -76,13 +80,17 @@ class InstructionShelf:
         found = tuple(msgspec.json.decode(item.value, type=Proposal) for item in page.items)
         return Page(found, found[-1].id if page.after is not None else None)
 
-    async def write(self, shelf: Shelf, application: str, text: str) -> Held:
+    async def write(
+        self, shelf: Shelf, application: str, text: str, check: Check = anything
+    ) -> Held:
         """A person's text; as it is afterwards."""
         return await self._revise(
-            shelf, application, lambda held: Revision(version=held.version + 1, text=text)
+            shelf, application, lambda held: Revision(version=held.version + 1, text=text), check
         )
 
-    async def roll_back(self, shelf: Shelf, application: str, number: int) -> Held:
+    async def roll_back(
+        self, shelf: Shelf, application: str, number: int, check: Check = anything
+    ) -> Held:
         """Put an earlier version into force again.  Raises NotThere."""
         item = await self._at(shelf, revision_place(application, number))
         if item is None:
@@ -92,6 +100,7 @@ class InstructionShelf:
             shelf,
             application,
             lambda held: Revision(version=held.version + 1, text=text, rolled_back_to=number),
+            check,
         )
 
     async def decide(self, shelf: Shelf, application: str, id: str, approve: bool) -> Proposal:
@@ -134,10 +143,15 @@ class InstructionShelf:
         return [putting(places[0], proposal, 0), *gone]
 
     async def _revise(
-        self, shelf: Shelf, application: str, revised: Callable[[Instructions], Revision]
+        self,
+        shelf: Shelf,
+        application: str,
+        revised: Callable[[Instructions], Revision],
+        check: Check,
     ) -> Held:
         for _ in range(ATTEMPTS):
             held = await self.current(shelf, application)
+            check(held)
             revision = revised(held.instructions)
             if revision.text == held.instructions.text and held.stored:
                 return held

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from proxy.background.completion import Completer
 from proxy.learning.episode_lines import EpisodeCards
 from proxy.learning.episode_shelf import EpisodeShelf
 from proxy.learning.episode_student import EpisodeStudent
 from proxy.learning.exchanges import Exchanges, History
-from proxy.learning.feedback import forget_feedback
+from proxy.learning.feedback import count_feedback, forget_feedback
 from proxy.learning.feedback_desk import FeedbackDesk, Queue
 from proxy.learning.instructions_lines import InstructionCards
 from proxy.learning.instructions_pending import PendingFeedback
@@ -31,6 +31,13 @@ Clock = Callable[[], float]
 
 class Store(Items, History, Queue, Protocol):
     """What is needed of a store."""
+
+
+class Repeated(NamedTuple):
+    """How much there was that repeats a session's text."""
+
+    episodes: int
+    feedback: int
 
 
 class Learned:
@@ -113,14 +120,21 @@ class Learned:
         """Parts for Forgetting."""
         return ProfileForgetting(self._store, self.profiles), self.episodes
 
-    async def drop_session(self, key: SessionKey, user: str | None) -> None:
+    async def drop_session(
+        self, key: SessionKey, user: str | None, *, dry_run: bool = False
+    ) -> Repeated:
         """Drop what repeats a session's text, for when that is deleted: episodes and comments.
 
-        Raises StoreError, and Busy.
+        With ``dry_run`` they are only counted.  Raises StoreError, and Busy.
         """
+        episodes = 0
         if user:
-            await self.episodes.forget(Shelf(key.tenant, user), key.session, None, False)
-        await forget_feedback(self._store, key, user)
+            shelf = Shelf(key.tenant, user)
+            episodes = len(await self.episodes.forget(shelf, key.session, None, dry_run))
+        if dry_run:
+            return Repeated(episodes, await count_feedback(self._store, key, user))
+        await self.pending.drop_session(key.tenant, key.session)
+        return Repeated(episodes, await forget_feedback(self._store, key, user))
 
 
 def schema_paths(settings: Settings) -> frozenset[str]:

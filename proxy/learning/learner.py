@@ -70,13 +70,14 @@ class Learner:
 
     async def run(self, work: Work) -> float | None:
         """All students learn, whatever comes of the others; then what went wrong is raised."""
+        since = self.clock()
         settings, key = self.profile_of(work.profile), SessionKey(work.tenant, work.session)
         session = await self.reader.history.session(key) if settings else None
         if settings is None or session is None:
             return None
         last = (await self.reader.history.load(key, NEWEST)).last
         model = (last.asked or last.model) if last else None
-        occasion = Occasion(session, key, work.profile, settings, model)
+        occasion = Occasion(session, key, work.profile, settings, model, since)
         failures: list[CompletionError | StoreError] = []
         again = False
         for step in self._steps(occasion, work.attempts):
@@ -141,4 +142,5 @@ class Learner:
         """One lesson that cannot be learned must not be in the way of all that follow."""
         logger.warning("a lesson of %s is skipped: %s", student.feature, failure)
         self.skipped(student.feature)
-        return await self.items.change_items(lesson.shelf, [lesson.mark(student.feature)])
+        read = [lesson.mark(student.feature)]
+        return await self.items.change_items(lesson.shelf, read, lesson.since)

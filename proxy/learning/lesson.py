@@ -102,7 +102,8 @@ class Lesson:
     """What one feature has not read yet, oldest first, not more than fits into one request.
 
     ``model`` is the one that the session uses.  ``then`` is the mark when this has been read,
-    ``read`` the version of the mark before it.
+    ``read`` the version of the mark before it.  It was read after ``since`` (Unix seconds): what is
+    learned from it is not kept if the person was erased then or later.
     """
 
     shelf: Shelf
@@ -112,6 +113,7 @@ class Lesson:
     model: str | None
     then: Mark
     read: int = 0
+    since: float | None = None
 
     def mark(self, feature: str) -> Change:
         """To be made together with what was learned: read once, whatever happens."""
@@ -153,13 +155,17 @@ class Student(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """A session that asks for learning.  ``profile`` is the name, "" the default one's."""
+    """A session that asks for learning.  ``profile`` is the name, "" the default one's.
+
+    Everything about it is read after ``since`` (Unix seconds).
+    """
 
     session: Session
     key: SessionKey
     profile: str
     settings: ProfileSettings
     model: str | None
+    since: float | None = None
 
 
 class Reflector(Protocol):

@@ -29,16 +29,21 @@ class Notebook:
     def __init__(self, book: FactBook, settings: FactsSettings) -> None:
         self._book, self._settings = book, settings
 
-    async def save(self, shelf: Shelf, text: str, source: Source) -> Fact:
+    async def save(
+        self, shelf: Shelf, text: str, source: Source, since: float | None = None
+    ) -> Fact:
         """Keep a statement; one that says the same already is confirmed.
 
-        Text that tells the assistant what to do is kept in quarantine, where it does nothing.
+        It was read at ``since``: see Items.change_items.  Text that tells the assistant what to do
+        is kept in quarantine, where it does nothing.
         Raises ValueError for a text that is empty or longer than 500 characters, and Busy.
         """
         plain = one_line(text)
         if not 0 < len(plain) <= MOST_CHARACTERS:
             raise ValueError(f"must have 1 to {MOST_CHARACTERS} characters")
-        return await self._book.change(shelf, lambda facts: self._enter(facts, plain, source))
+        return await self._book.change(
+            shelf, lambda facts: self._enter(facts, plain, source), since
+        )
 
     async def find(self, shelf: Shelf, query: str, limit: int) -> list[Noted]:
         """Facts in force that share words with a question, best first.  One round trip."""

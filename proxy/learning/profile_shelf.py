@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from proxy.learning.fact_card import card_place
-from proxy.learning.forgetting import ATTEMPTS, Busy
+from proxy.learning.forgetting import ATTEMPTS, Busy, anything
 from proxy.learning.profile import (
     FEATURE,
     MOST_VERSIONS,
@@ -40,6 +40,10 @@ class Held:
     updated_at: float | None = None
 
 
+Check = Callable[[Held], None]
+"""Raises where a profile is not what a change is meant for."""
+
+
 class NoVersion(LookupError):
     """There is no such version of this profile, or not any more."""
 
@@ -67,10 +71,13 @@ class ProfileShelf:
         found = tuple(map(version_in, page.items))
         return Page(found, str(found[-1].version) if page.after is not None else None)
 
-    async def edit(self, shelf: Shelf, patching: Patching, schema: Schema) -> Held:
+    async def edit(
+        self, shelf: Shelf, patching: Patching, schema: Schema, check: Check = anything
+    ) -> Held:
         """A person's change; as it is afterwards.  Raises PatchError, and Busy."""
         for _ in range(ATTEMPTS):
             held = await self.current(shelf)
+            check(held)
             patch = patching(held.profile.document)
             document = changed(held.profile.document, patch, schema)
             if same(document, held.profile.document):
@@ -86,10 +93,11 @@ class ProfileShelf:
                 return await self.current(shelf)
         raise Busy
 
-    async def roll_back(self, shelf: Shelf, number: int) -> Held:
+    async def roll_back(self, shelf: Shelf, number: int, check: Check = anything) -> Held:
         """Make an earlier version the current one again.  Raises NoVersion, and Busy."""
         for _ in range(ATTEMPTS):
             held = await self.current(shelf)
+            check(held)
             places = [version_place(shelf.user, each) for each in held.profile.kept]
             found = await self._items.items_at(shelf, places)
             until = [version_in(found[place]) for place in places if place in found]

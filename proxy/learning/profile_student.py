@@ -60,7 +60,7 @@ class ProfileStudent:
             version = await self._learned(lesson, held)
             if version is not None:
                 changes += await self.profiles.changes(lesson.shelf, held, version)
-        return await self.items.change_items(lesson.shelf, changes)
+        return await self.items.change_items(lesson.shelf, changes, lesson.since)
 
     async def _learned(self, lesson: Lesson, held: Held) -> Version | None:
         """The version that the model's patch makes, None if there is nothing new or usable.

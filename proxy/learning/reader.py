@@ -101,6 +101,7 @@ def _lesson(occasion: Occasion, taken: list[Piece], version: int) -> Lesson:
         model=occasion.model,
         then=taken[-1].then,
         read=version,
+        since=occasion.since,
     )
 
 

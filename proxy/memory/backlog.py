@@ -10,11 +10,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
 from proxy.memory.deferred import Deferred, settle
+from proxy.memory.items import Items, Shelf
 from proxy.memory.model import Amendment, Ask, Commit, SessionKey, Snapshot
 from proxy.memory.overlay import overlay
 from proxy.memory.planner import Planner
@@ -34,6 +35,10 @@ class Tally:
     replayed: int = 0
 
 
+class Keeping(Store, Items, Protocol):
+    """A store, as far as it is needed here."""
+
+
 class Backlog:
     """A spool and the store that it is for.
 
@@ -42,7 +47,7 @@ class Backlog:
 
     def __init__(
         self,
-        store: Store,
+        store: Keeping,
         spool: Spool,
         planner: Planner,
         counter: Callable[[str | None], Count],
@@ -52,6 +57,8 @@ class Backlog:
         self._store, self._spool, self._planner = store, spool, planner
         self._counter, self._on_quarantine = counter, on_quarantine
         self._on_recorded = on_recorded
+        self._untidy = True
+        """The spool's files may hold what was carried out: by now, or by a process that ended."""
         self.tally = Tally()
 
     async def put(
@@ -130,6 +137,7 @@ class Backlog:
         A session whose entry the store refuses is left for later, so that it holds up no other.
         """
         if self._spool.idle():
+            await self._tidy()
             return False
         await self._store.ping()  # a backlog is not read for a store that is down
         progress = False
@@ -142,6 +150,24 @@ class Backlog:
             else:
                 refused.add(entry.key)
         return progress
+
+    async def _tidy(self) -> None:
+        """What was carried out may be erased in the store: the spool must not hold it still."""
+        if self._untidy:
+            await asyncio.to_thread(self._spool.empty_log)
+            self._untidy = False
+
+    async def review(self) -> None:
+        """Drop what is quarantined of people who were erased since.  Raises StoreError, SpoolError.
+
+        It is never committed again, where their mark would refuse it; a change of nothing is
+        refused as well.
+        """
+        for aside in await asyncio.to_thread(self._spool.asides):
+            shelf = Shelf(aside.tenant, aside.user)
+            if not await self._store.change_items(shelf, (), aside.began):
+                self._untidy = True
+                await asyncio.to_thread(self._spool.done, aside)
 
     async def _replay_one(self, entry: SpoolEntry, on_taken: Callable[[], None]) -> bool:
         """Carry out one entry; False if the store is up and yet refuses it."""
@@ -157,9 +183,11 @@ class Backlog:
         if outcome in ("foreign", "unreadable"):
             await asyncio.to_thread(self._spool.quarantine, entry, outcome)
             self._on_quarantine()
-        else:
+            return True
+        self._untidy = True
+        await asyncio.to_thread(self._spool.done, entry)
+        if outcome != "erased":
             self.tally.replayed += 1
-            await asyncio.to_thread(self._spool.done, entry)
             self._on_recorded(entry.key)
         return True
 

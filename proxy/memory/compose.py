@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot
 from proxy.memory.reconcile import Plan
@@ -29,20 +30,27 @@ class Summarised:
     frame: int = 0
 
 
+Capped = Literal["max_tokens_header", "context_length"]
+Reason = Literal["window", "summary"] | Capped
+"""What kept the newest of the evicted messages out of a prompt."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """How to compose for one request.
 
     ``system`` says that the remembered system message goes in (the request has none of its own).
-    ``cap`` is a bound on all injected tokens of this request alone; ``hard``: even the remembered
-    system message is left out rather than pass it.  ``inject = False`` adds nothing at all.
-    ``summarised`` is None where the profile has no summaries.
+    ``cap`` is a bound on all injected tokens of this request alone, ``capped_by`` where it is from;
+    ``hard``: even the remembered system message is left out rather than pass it.
+    ``inject = False`` adds nothing at all.  ``summarised`` is None where the profile has no
+    summaries.
     """
 
     window: Window
     system: bool = True
     cap: int | None = None
     hard: bool = True
+    capped_by: Capped = "max_tokens_header"
     inject: bool = True
     summarised: Summarised | None = None
 
@@ -53,7 +61,8 @@ class Prompt:
 
     ``start`` is where the profile's window starts from now on; it ``moved``, or was found ``anew``
     because what it showed was superseded.  ``injected`` counts stored messages, and the tokens of
-    these, of the summary and of the remembered system message; ``evicted`` what is left out.
+    these, of the summary and of the remembered system message, which ``system_tokens`` and
+    ``summary_tokens`` count by themselves; ``evicted`` what is left out, and ``reason`` why.
     ``left`` may be said before there is something to summarise.
     """
 
@@ -65,6 +74,9 @@ class Prompt:
     anew: bool
     injected: Size
     evicted: Size
+    reason: Reason | None
+    system_tokens: int
+    summary_tokens: int
     left: Size = ANYTHING
 
     @property
@@ -113,9 +125,11 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[Incoming], rules: Rules)
     cover = snapshot.summary if rules.summarised else None
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
     beside = system_tokens + summary_tokens
-    sight = _Sight(_shown(snapshot, plan, rules, start, beside), plan.running, cover)
+    uncapped, shown = _shown(snapshot, plan, rules, start, beside)
+    sight = _Sight(shown, plan.running, cover)
     pieces = _pieces(plan, m, sight, inject=rules.inject)
     injected = _count(piece for piece in pieces if not isinstance(piece, int))
+    evicted = _evicted(snapshot, plan, sight)
     return Prompt(
         pieces=pieces,
         system=system,
@@ -124,7 +138,10 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[Incoming], rules: Rules)
         moved=start != (snapshot.start or BEGINNING),
         anew=anew,
         injected=Size(injected.messages, injected.tokens + beside),
-        evicted=_evicted(snapshot, plan, sight),
+        evicted=evicted,
+        reason=_reason(sight, rules, capped=shown != uncapped) if evicted.messages else None,
+        system_tokens=system_tokens,
+        summary_tokens=summary_tokens,
         left=_left(plan, start, cover, window) if rules.summarised else ANYTHING,
     )
 
@@ -152,8 +169,11 @@ def _summary(
     return summary, tokens
 
 
-def _shown(snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside: int) -> Position:
-    """Where the view of this request starts; ``beside`` tokens are injected besides."""
+def _shown(
+    snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside: int
+) -> tuple[Position, Position]:
+    """Where the view of this request starts, without its own bound and with it; ``beside`` tokens
+    are injected besides."""
     shown, log = start, plan.log
     if rules.summarised is not None:
         cover = snapshot.summary
@@ -161,9 +181,18 @@ def _shown(snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside
         if not snapshot.stalled:
             room = Window(max_tokens=max(0, rules.summarised.most - beside))
             shown = min(start, advance(log, BEGINNING, room, plan.running))
-    if rules.cap is not None:
-        shown = advance(log, shown, rules.window.at_most(rules.cap - beside), plan.running)
-    return shown
+    if rules.cap is None:
+        return shown, shown
+    bound = rules.window.at_most(rules.cap - beside)
+    return shown, advance(log, shown, bound, plan.running)
+
+
+def _reason(sight: _Sight, rules: Rules, *, capped: bool) -> Reason:
+    """What kept out the newest of what is not shown."""
+    if capped:
+        return rules.capped_by
+    covered = sight.summary is not None and sight.summary.until >= sight.start
+    return "summary" if covered else "window"
 
 
 def render(prompt: Prompt, m: Sequence[bytes], bodies: Mapping[str, bytes]) -> list[bytes]:

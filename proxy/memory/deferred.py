@@ -101,7 +101,7 @@ async def settle(
     """The commit of a deferred exchange, planned over the log as it is now.
 
     Only what was committed before the exchange began can be superseded: its client had not seen
-    the rest.
+    the rest.  Where it named nobody it is the session's owner's.
     """
     summarised = any(due.kind == "summary" for due in deferred.occasion.due)
     rules = Rules(
@@ -114,7 +114,8 @@ async def settle(
     older = {entry.card.id for entry in seen}
     plan = replace(planned.plan, superseded=planned.plan.superseded & older)
     outlined = outline(plan, planned.prompt, deferred.said)
-    return transcribe(outlined, deferred.answers, deferred.occasion, count)
+    occasion = replace(deferred.occasion, user=deferred.occasion.user or snapshot.owner)
+    return transcribe(outlined, deferred.answers, occasion, count)
 
 
 def _behind_unseen_turns(intent: Intent, snapshot: Snapshot, seen: Sequence[Entry]) -> Intent:

@@ -26,6 +26,9 @@ RESERVED = frozenset({"facts", "profile", "profiles", "episodes", "learned", "ca
 INSTRUCTIONS = "instructions"
 """The first label of what the proxy itself has learned about how to answer."""
 
+REQUESTS = "requests"
+"""The label of fingerprints of requests to the memory API that came with an Idempotency-Key."""
+
 
 class Shelf(NamedTuple):
     """Whose items: a person's, or with ``user`` "" the tenant's own."""
@@ -52,7 +55,7 @@ def is_reserved(namespace: Namespace) -> bool:
     """Whether only the proxy itself writes here."""
     if namespace[:1] == (PEOPLE,):
         return bool(RESERVED.intersection(namespace[2:3]))
-    return namespace[:1] == (INSTRUCTIONS,)
+    return namespace[:1] in ((INSTRUCTIONS,), (REQUESTS,))
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):

@@ -59,11 +59,11 @@ def wanted_bodies(snapshot: Snapshot, m: Sequence[Incoming]) -> list[str]:
     return wanted[-MAX_WANTED:]
 
 
-def alternate(snapshot: Snapshot, card: Card, digest: str) -> Card | None:
+def alternate(snapshot: Snapshot, card: Card, digest: str) -> Entry | None:
     """The inactive choice of the same reply that has this digest."""
     for entry in snapshot.alternates.get(card.exchange, ()):
         if entry.card.digest == digest:
-            return entry.card
+            return entry
     return None
 
 

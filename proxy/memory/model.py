@@ -116,13 +116,16 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NOTHING_RECALLED = msgspec.Raw(b"[]")
+NOTHING_SHOWN = msgspec.Raw(b"null")
 
 
 class Injection(msgspec.Struct, frozen=True, kw_only=True):
     """What memory did for one exchange: counts and ids, never text.
 
-    ``recalled`` is a JSON list of ``Recalled``, ``tools`` one of the calls of memory that the model
-    made.  They are read by those few who ask: every open stream and every load has them.
+    ``evicted_reason`` says what kept the newest of the evicted messages out.  ``recalled`` is a
+    JSON list of ``Recalled``, ``tools`` one of the calls of memory that the model made, ``shown`` a
+    ``proxy.memory.shown.Shown``.  They are read by those few who ask: every open stream and every
+    load has them.
     """
 
     status: str = "empty"
@@ -131,9 +134,11 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
     evicted_messages: int = 0
     evicted_tokens: int = 0
+    evicted_reason: str | None = None
     duration_ms: float = 0.0
     recalled: msgspec.Raw = NOTHING_RECALLED
     tools: msgspec.Raw = NOTHING_RECALLED
+    shown: msgspec.Raw = NOTHING_SHOWN
 
     def all_recalled(self) -> tuple[Recalled, ...]:
         return msgspec.json.decode(self.recalled, type=tuple[Recalled, ...])
@@ -144,6 +149,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
 
     ``usage`` is the upstream's, as JSON; ``model`` is what the reply says, ``asked`` what the
     request did.  ``size`` places in history are its own, reserved ones of choices included.
+    ``follows`` is the message that stood last in the log before it, "" if none did, None if that is
+    not known: it tells the branches of a conversation apart.
     """
 
     id: str
@@ -158,6 +165,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     memory: Injection = Injection()
     size: int = 0
     asked: str | None = None
+    follows: str | None = None
 
 
 class WindowMove(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from proxy.memory.align import Kind
 from proxy.memory.log import last_turns, open_calls
 from proxy.memory.match import Alignment, alternate, match_messages
-from proxy.memory.model import Card, Entry, Snapshot
+from proxy.memory.model import Card, Entry, Position, Snapshot
 from proxy.memory.request import Incoming, Intent, Rerendered, visible
 from proxy.memory.retry import retried_exchange
 
@@ -42,6 +42,7 @@ class Plan:
     ``log`` is the active log when the plan has been carried out, without what is new.  ``running``
     is the turn that the request goes on with, None where it begins one.  ``reply_joins`` is a
     stored message in whose turn the reply is, None: the turn of the newest new message.
+    ``follows`` is the last message of the log then, ``activated`` ones included, "" without any.
     """
 
     order: tuple[Entry | int, ...]
@@ -51,6 +52,7 @@ class Plan:
     activated: tuple[str, ...] = ()
     running: int | None = None
     reply_joins: str | None = None
+    follows: str = ""
 
 
 def reconcile(
@@ -69,6 +71,10 @@ def reconcile(
         found = match_messages(log, snapshot, m, rerendered)
     layout = _Layout(log, m, found, full=intent.history == "full", retry=retried is not None)
     return layout.plan(dropped, snapshot)
+
+
+def _place(entry: Entry) -> Position:
+    return entry.position
 
 
 def _without(entries: Sequence[Entry], gone: AbstractSet[str]) -> list[Entry]:
@@ -97,18 +103,20 @@ class _Layout:
     def plan(self, dropped: set[str], snapshot: Snapshot) -> Plan:
         if self._supersedes_rest():
             self._drop_rest()
-        activated = self._exchange_answers(snapshot)
+        chosen = self._exchange_answers(snapshot)
         self._bring_something()
         gone = frozenset(dropped | self.superseded)
         running = self._running()
+        log = tuple(_without(self.log, gone))
         return Plan(
             order=self._order(running),
-            log=tuple(_without(self.log, gone)),
+            log=log,
             fresh=(*self._edited(), *self._fresh(running)),
             superseded=gone,
-            activated=activated,
+            activated=tuple(entry.card.id for entry in chosen),
             running=running.position.turn if running else None,
             reply_joins=running.card.id if running and not self._recorded() else None,
+            follows=max((*log[-1:], *chosen), key=_place).card.id if log or chosen else "",
         )
 
     def _behind_last_match(self) -> list[int]:
@@ -128,18 +136,18 @@ class _Layout:
         self.replaced |= any(entry.card.role == "assistant" for entry in self.rest)
         self.rest = []
 
-    def _exchange_answers(self, snapshot: Snapshot) -> tuple[str, ...]:
+    def _exchange_answers(self, snapshot: Snapshot) -> list[Entry]:
         """Answers that the client edited, or chose among several, replace the stored ones."""
-        activated: list[str] = []
+        activated: list[Entry] = []
         for match in self.matches:
             card = self.log[match.j].card
             chosen = alternate(snapshot, card, self.m[match.i].digest)
             if match.kind is Kind.SIMILAR and chosen is not None:
-                activated.append(chosen.id)
+                activated.append(chosen)
             elif match.kind is not Kind.REPLACED:
                 continue
             self.superseded.add(card.id)
-        return tuple(activated)
+        return activated
 
     def _bring_something(self) -> None:
         """Rule 6: a request always brings something."""

@@ -18,14 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from proxy.memory.backlog import Backlog, Tally
+from proxy.memory.backlog import Backlog, Keeping, Tally
 from proxy.memory.compose import Rules
 from proxy.memory.deferred import Deferred
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planned, Planner, asks_for_whole, sees_enough, whole
 from proxy.memory.request import Intent
 from proxy.memory.spool import Spool, SpoolError
-from proxy.memory.store import Store, StoreError, StoreTimeout
+from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory.transcript import Count, Said
 from proxy.memory.work import Due
 
@@ -41,6 +41,9 @@ PAUSE = 1.0
 
 REPLAY_EVERY = 0.25
 """Seconds between looks at the spool."""
+
+REVIEW_EVERY = 600.0
+"""Seconds between looks at what is quarantined in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class Recorder:
 
     def __init__(
         self,
-        store: Store,
+        store: Keeping,
         spool: Spool,
         planner: Planner,
         counter: Callable[[str | None], Count],
@@ -79,6 +82,7 @@ class Recorder:
         self._on_recorded, self._on_due = on_recorded, on_due
         self._load_timeout, self._clock = load_timeout, clock
         self._no_loads_until = self._no_commits_until = 0.0
+        self._reviewed = -REVIEW_EVERY
         self._failure: StoreError = StoreError()
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -225,7 +229,14 @@ class Recorder:
                 if not self._spool.is_open:
                     await asyncio.to_thread(self._spool.open)
                 await self.replay()
+                await self._review()
             await asyncio.sleep(REPLAY_EVERY)
+
+    async def _review(self) -> None:
+        now = self._clock()
+        if now - self._reviewed >= REVIEW_EVERY:
+            await self._backlog.review()
+            self._reviewed = now
 
     async def replay(self) -> None:
         """Carry out all that waits, in order.  Raises StoreError if the store is down."""

@@ -17,7 +17,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from proxy.memory import spool_people
 from proxy.memory.model import SessionKey
+from proxy.memory.spool_people import Aside, Whose
 
 Kind = Literal["commit", "deferred", "amendment"]
 
@@ -167,7 +169,7 @@ class Spool:
             ).fetchall()
         return [SpoolEntry(r[0], SessionKey(r[1], r[2]), r[3], r[4], r[5]) for r in rows]
 
-    def done(self, entry: SpoolEntry) -> None:
+    def done(self, entry: SpoolEntry | Aside) -> None:
         with self._writing() as db:
             db.execute("DELETE FROM entries WHERE id = ?", (entry.id,))
 
@@ -175,6 +177,37 @@ class Spool:
         """Keep what can never be carried out, out of the way."""
         with self._writing() as db:
             db.execute("UPDATE entries SET quarantined = ? WHERE id = ?", (reason, entry.id))
+
+    def asides(self) -> list[Aside]:
+        """What is quarantined and names a person."""
+        with self._reading() as db:
+            return spool_people.asides(db, self._store)
+
+    def sessions_of(self, tenant: str, user: str) -> list[str]:
+        """The sessions for which something waits that names this person."""
+        with self._reading() as db:
+            return spool_people.sessions_of(db, self._store, tenant, user)
+
+    def count(self, whose: Whose) -> int:
+        """How many exchanges; those in quarantine count, and those that wait for other stores."""
+        with self._reading() as db:
+            return spool_people.count(db, whose)
+
+    def erase(self, whose: Whose) -> int:
+        """Remove what ``count`` counts; nothing of it is in the files then."""
+        with self._writing() as db:
+            found = spool_people.count(db, whose)
+            if found:
+                spool_people.remove(db, whose)
+        self.empty_log()
+        return found
+
+    def empty_log(self) -> None:
+        """Let nothing that was removed be in the files any more."""
+        with self._reading() as db:
+            busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise SpoolError("others use the spool all the while")
 
     def depth(self) -> tuple[int, int]:
         """Entries waiting and quarantined."""

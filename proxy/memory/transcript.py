@@ -74,7 +74,8 @@ class Outline:
     """What of a plan has to be kept while the reply is on its way: little, for there are many.
 
     ``window_start`` is the message that the window now starts at, "" the first one of the
-    exchange itself, None where the window has not moved.  ``left``: see Prompt.
+    exchange itself, None where the window has not moved.  ``left``: see Prompt.  ``follows``: see
+    Exchange.
     """
 
     said: tuple[tuple[Fresh, Said], ...]
@@ -84,6 +85,7 @@ class Outline:
     window_start: str | None
     window_anew: bool
     left: Size
+    follows: str
 
 
 def outline(plan: Plan, prompt: Prompt, m: Sequence[Said]) -> Outline:
@@ -96,6 +98,7 @@ def outline(plan: Plan, prompt: Prompt, m: Sequence[Said]) -> Outline:
         window_start=_window_start(plan, prompt) if prompt.moved or prompt.anew else None,
         window_anew=prompt.anew,
         left=prompt.left,
+        follows=plan.follows,
     )
 
 
@@ -121,7 +124,9 @@ def transcribe(
         drafts += [_answered(a, turn, base + a.index, exchange, count) for a in further]
         reserved = 0  # of those that are still on their way, ``amend`` will know more
     return Commit(
-        exchange=msgspec.structs.replace(exchange, size=len(drafts) + reserved),
+        exchange=msgspec.structs.replace(
+            exchange, size=len(drafts) + reserved, follows=outlined.follows
+        ),
         user=occasion.user,
         drafts=tuple(drafts),
         reserved=reserved,

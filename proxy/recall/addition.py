@@ -18,16 +18,18 @@ ROLES = ("user", "assistant")
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """``found`` follow each other in history, behind the session's mark in ``look``."""
+    """``found`` follow each other in history, behind the session's mark in ``look``, or ``again``
+    are messages before it that say something else now."""
 
     look: Look
     state: State
     session: Session
     found: Sequence[Message]
     text_of: Callable[[bytes], str]
+    again: bool = False
 
     def batch(self) -> Batch:
-        """The batch that indexes them; it moves the mark behind the last one."""
+        """The batch that indexes them; unless they are known, it moves the mark behind the last."""
         entries = self._entries()
         first, number, last = self.state.passages, self._number, self.found[-1]
         packed = pack(entries, first)
@@ -40,7 +42,7 @@ class Addition:
             revision=self.look.revision,
             state=write_state(state),
             session=self.session.id,
-            mark=Mark(number, last.seq, check_of(last.card.id)),
+            mark=None if self.again else Mark(number, last.seq, check_of(last.card.id)),
             first=first,
             rows=packed.rows,
             postings=packed.postings,
@@ -72,7 +74,7 @@ class Addition:
         return Entry(
             session=self._number,
             seq=message.seq,
-            check=check_of(card.id),
+            check=check_of(card.id, card.digest),
             time=card.created_at,
             tokens=card.tokens,
             flags=flags,

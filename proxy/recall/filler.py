@@ -19,6 +19,7 @@ from proxy.recall.history import History
 from proxy.recall.index import Index, Owner
 from proxy.recall.indexer import Indexer
 from proxy.recall.packing import check_of, read_rows
+from proxy.recall.removal import put_zeros
 from proxy.recall.state import State, read_state
 from proxy.recall.vectors import MOST_SEARCHED, name_of, pack
 
@@ -145,7 +146,18 @@ class Filler:
         texts = await self._texts(owner, first, end)
         await self._embed(owner, name, texts)
         await self._indexer.update(owner, lambda now: _marked(now, state, name, first, end))
+        await self._take_back(owner, name, texts)
         return len(texts)
+
+    async def _take_back(self, owner: Owner, name: str, texts: Mapping[int, str]) -> None:
+        """What was erased or edited while it was embedded has no vector.
+
+        Behind the writing: who erases meanwhile either finds the vector, or it is found here.
+        """
+        if texts:
+            there = await self._texts(owner, min(texts), max(texts) + 1)
+            gone = [number for number, text in texts.items() if there.get(number) != text]
+            await put_zeros(self._index, owner, name, gone)
 
     async def _learn_name(self) -> str:
         """How many dimensions a model has, only the model can tell."""
@@ -178,11 +190,15 @@ class Filler:
         return {
             number: self._text(messages[session, seq])
             for number, (session, seq, check) in places.items()
-            if (session, seq) in messages and check_of(messages[session, seq].card.id) == check
+            if (session, seq) in messages and _check(messages[session, seq]) == check
         }
 
     def _text(self, message: Message) -> str:
         return beginning_of(self._text_of(message.wire))
+
+
+def _check(message: Message) -> int:
+    return check_of(message.card.id, message.card.digest)
 
 
 def _marked(now: State, then: State, name: str, first: int, end: int) -> State:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
@@ -30,7 +31,15 @@ AGAIN = 600.0
 SIDE_BY_SIDE = 4
 """Sessions that are indexed at the same time: most of it is waiting for the store."""
 
-Work = SessionKey | Owner
+
+class Rewritten(NamedTuple):
+    """A message, by its place, that says something else now."""
+
+    key: SessionKey
+    seq: int
+
+
+Work = SessionKey | Owner | Rewritten
 
 
 class Follower:
@@ -74,6 +83,11 @@ class Follower:
     def recorded(self, key: SessionKey) -> None:
         """An exchange of this session is in history."""
         self._add(key)
+
+    def edited(self, key: SessionKey, seqs: Sequence[int]) -> None:
+        """Messages of this session say something else now."""
+        for seq in seqs:
+            self._add(Rewritten(key, seq))
 
     def heard_of(self, owner: Owner) -> None:
         """Somebody asks on this owner's behalf: is their index level with history?"""
@@ -126,6 +140,8 @@ class Follower:
                 logger.exception("a session could not be indexed")
 
     async def _do(self, work: Work) -> int:
+        if isinstance(work, Rewritten):
+            return await self._indexer.again(*work)
         if isinstance(work, SessionKey):
             return await self._indexer.level(work)
         if work not in self._stale:

@@ -109,20 +109,27 @@ def _passages_within(found: Sequence[Found], own: str, cost: Cost, left: int) ->
     return tuple(kept)
 
 
+def order_of(found: Sequence[Found]) -> list[int]:
+    """The indexes of passages in the order in which they are written: by session and in time."""
+    began: dict[str, float] = {}
+    for one in found:
+        began[one.session] = min(one.created_at, began.get(one.session, one.created_at))
+    keys = [(began[one.session], one.session, one.seq) for one in found]
+    return sorted(range(len(found)), key=keys.__getitem__)
+
+
 def passage_lines(found: Sequence[Found], own: str) -> str:
     """Passages as they were said: by session and in time, under a line with the day.
 
     ``own`` is the session that is asked in.  Lines of a message but its first are indented, so that
     none can pass for another message.
     """
-    began: dict[str, float] = {}
-    for one in found:
-        began[one.session] = min(one.created_at, began.get(one.session, one.created_at))
-    ordered = sorted(found, key=lambda f: (began[f.session], f.session, f.seq))
+    ordered = [found[n] for n in order_of(found)]
     lines: list[str] = []
     for session, group in groupby(ordered, key=lambda f: f.session):
-        lines.append(_heading(began[session], own=session == own))
-        lines += map(_line, group)
+        said = list(group)
+        lines.append(_heading(min(one.created_at for one in said), own=session == own))
+        lines += map(_line, said)
     return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 import msgspec
 
@@ -64,6 +65,29 @@ class Indexer:
         session = await self._history.session(key)
         return await self._level(key, session) if session else 0
 
+    async def again(self, key: SessionKey, seq: int) -> int:
+        """Index a message that says something else now; the number of messages.
+
+        What the index had of it leads nowhere since: its check is of what it said.  Raises
+        StoreError.
+        """
+        session = await self._history.session(key)
+        if session is None:
+            return 0
+        owner = owner_of(key, session.user)
+        for _ in range(TRIES):
+            look = await self._index.look(owner, (), 0, session=key.session)
+            state = read_state(look.state, self._clock())
+            if state is None or look.mark is None or look.mark.seq < seq:
+                return await self._level(key, session)
+            page = await self._history.messages(key, ("active", "superseded"), seq - 1, 1)
+            found = [message for message in page.items if message.seq == seq]
+            addition = Addition(look, state, session, found, self._text_of, again=True)
+            if not found or await self._write(owner, addition):
+                self._on_level(owner)
+                return len(found)
+        raise StoreError("too many write to an index at once")
+
     async def catch_up(self, owner: Owner) -> int:
         """Index what any session of an owner has that the index lacks.  Raises StoreError."""
         if owner.session:
@@ -92,9 +116,13 @@ class Indexer:
         await self.update(owner, lambda old: msgspec.structs.replace(old, dismissed=dismissed))
         return await self.catch_up(owner)
 
-    async def dismiss(self, owner: Owner, wish: str) -> None:
-        """Never pin a standing wish again.  Raises StoreError."""
-        await self.update(owner, lambda old: old.without(wish))
+    async def dismiss(self, owner: Owner, *wishes: str) -> None:
+        """Never pin standing wishes again.  Raises StoreError."""
+        await self.update(owner, lambda old: reduce(State.without, wishes, old))
+
+    async def dismissed(self, owner: Owner) -> tuple[str, ...]:
+        """The standing wishes that are not to be pinned, the newest last.  Raises StoreError."""
+        return (await self._state(owner)).dismissed
 
     async def _level(self, key: SessionKey, session: Session) -> int:
         owner, count = owner_of(key, session.user), 0
@@ -120,9 +148,12 @@ class Indexer:
         if not found:
             return 0
         addition = Addition(look, state, session, found, self._text_of)
-        large = sum(len(message.wire) for message in found) > IN_THE_LOOP
+        return len(found) if await self._write(owner, addition) else -1
+
+    async def _write(self, owner: Owner, addition: Addition) -> bool:
+        large = sum(len(message.wire) for message in addition.found) > IN_THE_LOOP
         batch = await asyncio.to_thread(addition.batch) if large else addition.batch()
-        return len(found) if await self._index.write(owner, batch) else -1
+        return await self._index.write(owner, batch)
 
     async def _behind(self, key: SessionKey, mark: Mark | None) -> Sequence[Message] | None:
         """The next messages behind a mark, of any state: that is asked when they are recalled.

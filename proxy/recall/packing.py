@@ -23,9 +23,9 @@ ROW = np.dtype(
         ("flags", "u1"),
     ]
 )
-"""A passage: number of its session, place in history, part of the hash of its message's id (a
-session that is deleted and begun anew has other messages at the same places), Unix seconds, tokens
-(at most 65,535), coded length, flags."""
+"""A passage: number of its session, place in history, part of the hash of its message's id and
+digest (a session that is deleted and begun anew has other messages at the same places, and one that
+was edited says something else), Unix seconds, tokens (at most 65,535), coded length, flags."""
 
 POSTING = np.dtype([("passage", "<u4"), ("frequency", "u1"), ("length", "u1")])
 """A term in a passage: how often (at most 255), and the passage's coded length."""
@@ -56,9 +56,10 @@ def term_of(word: str) -> bytes:
     return blake2b(word.encode("utf-8", "replace"), digest_size=TERM_SIZE).digest()
 
 
-def check_of(message_id: str) -> int:
-    """What a row keeps of a message's id."""
-    return int.from_bytes(blake2b(message_id.encode(), digest_size=4).digest(), "little")
+def check_of(message_id: str, digest: str = "") -> int:
+    """What a row keeps of a message's id and digest, and a mark of the id alone."""
+    marked = f"{message_id} {digest}" if digest else message_id
+    return int.from_bytes(blake2b(marked.encode(), digest_size=4).digest(), "little")
 
 
 def read_rows(data: bytes) -> Array:

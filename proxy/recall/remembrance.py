@@ -31,9 +31,13 @@ class Remembrance:
         """The standing wishes in force, newest first."""
         return await self._recaller.wishes(_wanted(owner, ""))
 
-    async def dismiss(self, owner: Owner, wish: str) -> None:
-        """Never pin a wish again."""
-        await self._indexer.dismiss(owner, wish)
+    async def dismiss(self, owner: Owner, *wishes: str) -> None:
+        """Never pin wishes again."""
+        await self._indexer.dismiss(owner, *wishes)
+
+    async def dismissed(self, owner: Owner) -> tuple[str, ...]:
+        """The ids of the wishes that were dismissed, the newest last."""
+        return await self._indexer.dismissed(owner)
 
 
 def _wanted(owner: Owner, text: str) -> Wanted:

@@ -5,19 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proxy.memory.archive import Message
+from proxy.memory.model import Card
 from proxy.recall.choose import Passage
 from proxy.recall.found import Found, Kind
+from proxy.recall.packing import check_of
 from proxy.recall.score import Ranked
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a passage stands: the session's name and number, the seq, the check of its id."""
+    """Where a passage stands: the session's name and number, the seq, and the check of its message,
+    or, where that was recalled once already, the id."""
 
     session: str
     number: int
     seq: int
-    check: int
+    check: int = 0
+    message: str = ""
+
+    def leads_to(self, card: Card) -> bool:
+        """Whether this message is the one that is meant, and says what it said."""
+        if self.message:
+            return card.id == self.message
+        return check_of(card.id, card.digest) == self.check
 
 
 @dataclass(frozen=True, slots=True)

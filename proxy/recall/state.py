@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-FORMAT = 1
-"""Changes with every change of how texts become terms: an index of another format is made anew."""
+FORMAT = 2
+"""Changes with every change of how texts become terms, and of what rows hold: an index of another
+format is made anew."""
 
 MOST_STANDING = 64
 """Passages with standing wishes that are kept, the newest."""

@@ -17,7 +17,7 @@ from proxy.recall.choose import shortlist as readable
 from proxy.recall.found import Found, Kind, Recollection
 from proxy.recall.index import Look, Rows
 from proxy.recall.match import Matches, Numbers, candidates, match
-from proxy.recall.packing import Array, check_of, read_rows
+from proxy.recall.packing import Array, read_rows
 from proxy.recall.question import Question
 from proxy.recall.score import PARTS, Options, Ranked, rank
 from proxy.recall.source import Place, Source
@@ -159,7 +159,7 @@ def again(beginning: Beginning, refs: Sequence[Recalled]) -> Shortlist:
     """What was recalled once already."""
     sessions = list(dict.fromkeys(ref.session for ref in refs))
     places = {
-        i: Place(ref.session, sessions.index(ref.session), ref.seq, check_of(ref.message))
+        i: Place(ref.session, sessions.index(ref.session), ref.seq, message=ref.message)
         for i, ref in enumerate(refs)
     }
     ranked = [
@@ -223,11 +223,12 @@ def arrive(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recolle
 def _sources(
     shortlist: Shortlist, messages: Messages, text_of: TextOf
 ) -> Iterator[tuple[int, Source]]:
-    """What the places lead to, unless that is another message by now, or was said by the client."""
+    """What the places lead to, unless that is another message or says something else by now, or was
+    said by the client."""
     wanted = shortlist.wanted
     for number, place in shortlist.places.items():
         message = messages.get((place.session, place.seq))
-        if message is None or check_of(message.card.id) != place.check:
+        if message is None or not place.leads_to(message.card):
             continue
         if message.card.digest not in wanted.said and message.card.id not in wanted.gone:
             yield number, Source(place, message, text_of(message.wire))

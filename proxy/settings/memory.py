@@ -99,6 +99,7 @@ class ProfileSettings(Section):
     block_placement: Literal["merge", "separate"] = "merge"
     max_inline_media_bytes: int = Field(default=65536, ge=0)
     ttl: int = Field(default=0, ge=0)
+    why: int = Field(default=500, ge=0, le=100_000)
     summary: SummarySettings = SummarySettings()
     recall: RecallSettings = RecallSettings()
     facts: FactsSettings = FactsSettings()

@@ -20,6 +20,9 @@ from proxy.settings.model import PREFIX, Location, Settings
 
 CONFIG = f"{PREFIX}CONFIG"
 
+ELSEWHERE = frozenset({CONFIG, *(f"{PREFIX}{name}" for name in ("URL", "KEY", "TENANT"))})
+"""Variables that are no settings: where the file is, and how commands reach a running proxy."""
+
 SHORT_NAMES: Mapping[str, Location] = {
     "UPSTREAM": ("upstream", "url"),
     "STORE": ("store", "url"),
@@ -74,7 +77,7 @@ class Environment(EnvSettingsSource):
         found: dict[str, str | None] = {}
         for variable in sorted(self._environ):
             name, text = variable.removeprefix(PREFIX), self._environ[variable].strip()
-            if not variable.startswith(PREFIX) or variable == CONFIG or not text:
+            if not variable.startswith(PREFIX) or variable in ELSEWHERE or not text:
                 continue
             if _KUBERNETES.fullmatch(name) or (name == "PORT" and _KUBERNETES_PORT.match(text)):
                 continue

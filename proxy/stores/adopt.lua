@@ -5,7 +5,7 @@
 -- Returns 1, or 0 where another session has this id.
 
 local meta = redis.call('HMGET', META, 'revision', 'created', 'last')
-if meta[1] and table.concat({ meta[1], meta[2], meta[3] }, ' ') ~= ARGV[1] then return 0 end
+if meta[1] and stamp_of(meta) ~= ARGV[1] then return 0 end
 local left = math.max(tonumber(ARGV[2]), 0)
 for i = 1, SESSION_KEYS do
   redis.call('DEL', KEYS[i])

@@ -16,8 +16,5 @@ for at = 3, #ARGV, DRAFT_SIZE + 1 do
   end
 end
 redis.call('HINCRBY', META, 'revision', 1)
--- A key that was created just now has no time to live yet.
-if left > 0 then
-  for i = 1, SESSION_KEYS do redis.call('PEXPIRE', KEYS[i], left) end
-end
+live_on(left)
 return 1

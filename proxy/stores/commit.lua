@@ -1,21 +1,26 @@
 -- Put an exchange into history.  Lua, because the decisions (seen before? whose? outrun?) and the
 -- writes must be one: a client could not do them in a transaction without reading first.
 --
--- The keys behind the session's, where given, are the lists that follow (see touch.lua), then, with
--- work to ask for, the queue (see work_prelude.lua); in a cluster they live elsewhere: the queue is
--- written before, the lists are written afterwards.
+-- The keys behind the session's are the marks of what was erased: the session's, then those of
+-- people; then the lists that follow (see touch.lua), then, with work to ask for, the queue (see
+-- work_prelude.lua).  In a cluster all but the session's mark live elsewhere: the marks of people are
+-- looked at before, lists and queue are written afterwards.
 -- ARGV: id, user, idempotency key, started_at, created_at, record, reserved, system, system_tokens,
 -- the profile, the window's start (exchange, index; '' for none), the window's profile, anew, ttl
 -- ('' leaves it), the time since when keys count, now, the session's id, number of drafts, number of
--- superseded, number of activated, number of pieces of work; then the drafts, then places (exchange,
--- index) of the superseded and the activated, then the pieces of work.
--- Returns { outcome, owner, last active, ttl }.
+-- superseded, number of activated, number of pieces of work, number of keys that are marks, a mark
+-- that was looked at before ('' for none), the person whose mark is among them ('' for none); then
+-- the drafts, then places (exchange, index) of the superseded and the activated, then the pieces of
+-- work.
+-- Returns { outcome, owner, last active, ttl }; the outcome "owned" says that nothing was done because
+-- the owner's mark must be looked at too.
 
 local id, user, key, started, created = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local record, reserved = ARGV[6], tonumber(ARGV[7])
 local drafts, gone, back = tonumber(ARGV[19]), tonumber(ARGV[20]), tonumber(ARGV[21])
 local oldest, now, work = tonumber(ARGV[16]), ARGV[17], tonumber(ARGV[22])
-local HEAD = 23
+local marks, mark, person = tonumber(ARGV[23]), ARGV[24], ARGV[25]
+local HEAD = 26
 
 local meta = redis.call('HMGET', META, 'next', 'owner', 'last', 'ttl', 'active_at')
 local owner, last, old_ttl = meta[2], meta[3], tonumber(meta[4] or 0)
@@ -35,20 +40,13 @@ local function attempt()
   return since and tonumber(since) > oldest and redis.call('HGET', EXCHANGES, 'k' .. key) or nil
 end
 
-local switched = {} -- { turn, seq } of the messages that come or go
-
-local function switch_off(id, index)
-  local tokens, turn, seq = message_at(id, index)
-  if tokens and supersede(tokens, seq) then
-    switched[#switched + 1] = { tonumber(turn), tonumber(seq) }
+-- Was something that this belongs to erased since it began?
+local function erased()
+  if forbids(mark, started) then return true end
+  for i = 1, marks do
+    if forbids(redis.call('GET', KEYS[SESSION_KEYS + i]), started) then return true end
   end
-end
-
-local function switch_on(id, index)
-  local tokens, turn, seq = message_at(id, index)
-  if tokens and activate(tokens, turn, seq) then
-    switched[#switched + 1] = { tonumber(turn), tonumber(seq) }
-  end
+  return false
 end
 
 -- Refuse.
@@ -56,13 +54,18 @@ if redis.call('HEXISTS', EXCHANGES, 'x' .. id) == 1 then return refused('duplica
 if user ~= '' and owner and owner ~= user then return refused('foreign') end
 local earlier = attempt()
 if earlier then
-  local _, size, its_start = exchange_of(earlier)
+  local _, _, its_start = exchange_of(earlier)
   if earlier ~= last then return refused('stale') end
   if its_start > tonumber(started) then return refused('outrun') end
-  for index = 0, size - 1 do switch_off(earlier, index) end
 end
+if owner and person ~= owner then return refused('owned') end
+if erased() then return refused('erased') end
 
 -- Supersede, activate.
+if earlier then
+  local _, size = exchange_of(earlier)
+  for index = 0, size - 1 do switch_off(earlier, index) end
+end
 local at = HEAD + drafts * DRAFT_SIZE
 for i = 1, gone do
   switch_off(ARGV[at], ARGV[at + 1])
@@ -72,10 +75,7 @@ for i = 1, back do
   switch_on(ARGV[at], ARGV[at + 1])
   at = at + 2
 end
-if #switched > 0 then
-  redis.call('HINCRBY', META, 'changes', #switched)
-  drop_covering(switched)
-end
+note_changes()
 
 -- Append.  The exchange first, so that drafts find the turn of those before them.
 local first, size = tonumber(meta[1] or 1), drafts + reserved
@@ -126,5 +126,5 @@ if work > 0 then
   lists = #KEYS - 2
   for i = 0, work - 1 do enqueue(KEYS[#KEYS - 1], KEYS[#KEYS], at + i * DUE_SIZE) end
 end
-for i = SESSION_KEYS + 1, lists, 2 do touch(KEYS[i], KEYS[i + 1], ARGV[18], active_at, ttl, now) end
+for i = SESSION_KEYS + marks + 1, lists, 2 do touch(KEYS[i], KEYS[i + 1], ARGV[18], active_at, ttl, now) end
 return { 'recorded', owner or '', active_at, string.format('%d', ttl) }

@@ -8,7 +8,7 @@ if not meta[1] then
   redis.call('DEL', unpack(KEYS))
   return { -1, '' }
 end
-if ARGV[1] ~= '' and table.concat({ meta[1], meta[2], meta[3] }, ' ') ~= ARGV[1] then
+if ARGV[1] ~= '' and stamp_of(meta) ~= ARGV[1] then
   return { 0, '' }
 end
 redis.call('DEL', unpack(KEYS))

@@ -8,6 +8,6 @@ if not meta[1] then return {} end
 local payloads = {}
 for i = 1, SESSION_KEYS do payloads[i] = redis.call('DUMP', KEYS[i]) or '' end
 return {
-  table.concat({ meta[1], meta[2], meta[3] }, ' '), redis.call('PTTL', META), meta[4] or '',
+  stamp_of(meta), redis.call('PTTL', META), meta[4] or '',
   meta[5], meta[6], payloads,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from proxy.memory.archive import Message, Page, Session
+from proxy.memory.archive import Archived, Line, Message, Page, Placed, Revision, Session
 from proxy.memory.model import (
     Amendment,
     Ask,
@@ -18,11 +18,13 @@ from proxy.memory.model import (
 )
 from proxy.memory.summary import Summary
 from proxy.recall.index import Owner
+from proxy.stores import ledger_archive
 from proxy.stores.inmemory_index import InMemoryIndex
 from proxy.stores.inmemory_items import InMemoryItems
 from proxy.stores.inmemory_usage import InMemoryMeter
 from proxy.stores.inmemory_work import InMemoryQueue
 from proxy.stores.ledger import Ledger
+from proxy.stores.marks import forbids, of_session, of_users
 from proxy.stores.places import read_cursor, rehomed, sessions_cursor
 
 
@@ -55,6 +57,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         self._items.clear()
         self._spent.clear()
         self._pieces.clear()
+        self._marks.clear()
 
     # Memory
 
@@ -82,7 +85,8 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
         at = commit.exchange.created_at
         ledger = self._find(key) or Ledger(created_at=at, last_active_at=at)
-        outcome = ledger.commit(commit)
+        mark = self._mark_of([of_session(key), *of_users(key.tenant, commit.user, ledger.owner)])
+        outcome = ledger.commit(commit, mark)
         if outcome == "recorded":
             self._ledgers[key] = ledger
             self._slide(key, ledger)
@@ -102,10 +106,17 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         return tuple(ledger.versions) if ledger else ()
 
     async def put_summary(
-        self, key: SessionKey, summary: Summary, after: int, changes: int | None
+        self,
+        key: SessionKey,
+        summary: Summary,
+        after: int,
+        changes: int | None,
+        since: float | None = None,
     ) -> bool:
         ledger = self._find(key)
-        return ledger is not None and ledger.put_summary(summary, after, changes)
+        if ledger is None or forbids(self._mark_of([of_session(key)]), since):
+            return False
+        return ledger.put_summary(summary, after, changes)
 
     async def drop_summaries(self, key: SessionKey) -> bool:
         ledger = self._find(key)
@@ -120,7 +131,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
 
     async def session(self, key: SessionKey) -> Session | None:
         ledger = self._find(key)
-        return _describe(key, ledger) if ledger else None
+        return ledger_archive.describe(key.session, ledger) if ledger else None
 
     async def tenants(self) -> Sequence[str]:
         return sorted({key.tenant for key in list(self._ledgers) if self._find(key)})
@@ -129,7 +140,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         self, tenant: str, user: str | None, after: str | None, limit: int
     ) -> Page[Session]:
         mine = [key for key in list(self._ledgers) if key.tenant == tenant and self._find(key)]
-        rows = [_describe(key, self._ledgers[key]) for key in mine]
+        rows = [ledger_archive.describe(key.session, self._ledgers[key]) for key in mine]
         if user is not None:
             rows = [row for row in rows if row.user == user]
         if after is not None:
@@ -143,9 +154,19 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         self, key: SessionKey, states: Collection[State], after: int, limit: int
     ) -> Page[Message]:
         ledger = self._find(key)
-        rows = ledger.page(states, after, limit + 1) if ledger else []
+        rows = ledger_archive.messages(ledger, states, after) if ledger else []
         page = tuple(rows[:limit])
         return Page(page, str(page[-1].seq) if len(rows) > limit else None)
+
+    async def message(self, key: SessionKey, message: str) -> Line | None:
+        ledger = self._find(key)
+        return ledger.find(message) if ledger else None
+
+    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[Line]:
+        ledger = self._find(key)
+        rows = ledger_archive.lines(ledger, after) if ledger else []
+        page = tuple(rows[:limit])
+        return Page(page, str(page[-1].position.seq) if len(rows) > limit else None)
 
     async def exchange(
         self, key: SessionKey, exchange: str
@@ -155,6 +176,29 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         if ledger is None or record is None:
             return None
         return record.value, ledger.ids(exchange)
+
+    async def exchanges(self, key: SessionKey, before: int | None, limit: int) -> Page[Placed]:
+        ledger = self._find(key)
+        rows = ledger_archive.exchanges(ledger, before) if ledger else []
+        page = tuple(rows[:limit])
+        return Page(page, str(page[-1].first) if len(rows) > limit else None)
+
+    async def revise(self, key: SessionKey, revision: Revision) -> bool:
+        ledger = self._find(key)
+        if ledger is None:
+            return False
+        ttl = ledger.details.ttl
+        done = ledger_archive.revise(ledger, revision)
+        if ledger.details.ttl != ttl:
+            self._slide(key, ledger)
+        return done
+
+    async def restore(self, key: SessionKey, archived: Archived) -> bool:
+        if self._find(key) is not None:
+            return False
+        self._ledgers[key] = ledger_archive.restore(archived)
+        self._slide(key, self._ledgers[key])
+        return True
 
     async def delete(self, key: SessionKey) -> bool:
         ledger = self._find(key)
@@ -188,23 +232,10 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         return self._ledgers.get(key)
 
     def _slide(self, key: SessionKey, ledger: Ledger) -> None:
-        self._expiry[key] = self._clock() + ledger.ttl if ledger.ttl else float("inf")
+        self._expiry[key] = (
+            self._clock() + ledger.details.ttl if ledger.details.ttl else float("inf")
+        )
 
     def _drop(self, key: SessionKey) -> None:
         self._ledgers.pop(key, None)
         self._expiry.pop(key, None)
-
-
-def _describe(key: SessionKey, ledger: Ledger) -> Session:
-    return Session(
-        id=key.session,
-        user=ledger.owner,
-        messages=len(ledger.log),
-        tokens=ledger.tokens,
-        system=ledger.system,
-        window_start=ledger.window_start,
-        ttl=ledger.ttl,
-        created_at=ledger.created_at,
-        last_active_at=ledger.last_active_at,
-        summary=ledger.summary,
-    )

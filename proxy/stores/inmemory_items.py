@@ -8,14 +8,16 @@ import msgspec
 
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, Namespace, Place, Shelf
+from proxy.stores.inmemory_marks import InMemoryErasures
+from proxy.stores.marks import forbids, of_users
 from proxy.stores.shelf import page_of, within
 
 
-class InMemoryItems:
+class InMemoryItems(InMemoryErasures):
     """See :class:`proxy.memory.items.Items`.  ``clock`` gives Unix seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._time = clock
+        super().__init__(clock)
         self._items: dict[Shelf, dict[Place, Item]] = {}
 
     async def items_at(self, shelf: Shelf, places: Collection[Place]) -> dict[Place, Item]:
@@ -34,7 +36,11 @@ class InMemoryItems:
         found = {place.namespace for place in self._held(shelf)}
         return sorted(namespace for namespace in found if within(namespace, prefix))
 
-    async def change_items(self, shelf: Shelf, changes: Sequence[Change]) -> bool:
+    async def change_items(
+        self, shelf: Shelf, changes: Sequence[Change], since: float | None = None
+    ) -> bool:
+        if forbids(self._mark_of(of_users(shelf.tenant, shelf.user)), since):
+            return False
         held = self._held(shelf)
         before = [held.get(Place(change.namespace, change.key)) for change in changes]
         for change, old in zip(changes, before, strict=True):
@@ -47,6 +53,14 @@ class InMemoryItems:
             else:
                 held[place] = _item(change, change.value, old, self._time())
         return True
+
+    async def adopt_items(self, shelf: Shelf, items: Sequence[Item]) -> int:
+        held = self._held(shelf)
+        before = len(held)
+        for item in items:
+            if item.expires_at is None or item.expires_at > self._time():
+                held.setdefault(Place(item.namespace, item.key), item)
+        return len(held) - before
 
     async def drop_items(self, shelf: Shelf, prefix: Namespace) -> int:
         held = self._held(shelf)

@@ -1,12 +1,14 @@
--- Change items: all, or none of them.  Lua, because each may depend on the version it finds.
+-- Change items: all, or none of them.  Lua, because each may depend on the version it finds.  The
+-- key behind the shelf's is the mark of its person.
 --
--- ARGV: now, then of each change: place, the version that it must find ('' for any), whether it
+-- ARGV: now, when that was read which the changes are made from ('' for not known), then of each: place, the version that it must find ('' for any), whether it
 -- puts (1) or deletes (0), the end, the value.
--- Returns 1, or 0 where a version is another and nothing was changed.
+-- Returns 1, or 0 where a version is another, or the person was erased since, and nothing was changed.
 
 local now = tonumber(ARGV[1])
 local found = {}
-for i = 2, #ARGV, 5 do
+if forbids(redis.call('GET', KEYS[4]), ARGV[2]) then return 0 end
+for i = 3, #ARGV, 5 do
   local record = alive(ARGV[i], now)
   local version, created = 0, ARGV[1]
   if record then version, created = parts(record) end
@@ -14,7 +16,7 @@ for i = 2, #ARGV, 5 do
   found[i] = { version + 1, created }
 end
 
-for i = 2, #ARGV, 5 do
+for i = 3, #ARGV, 5 do
   if ARGV[i + 2] == '1' then
     local version, created = unpack(found[i])
     local head = { string.format('%d', version), created, ARGV[1], ARGV[i + 3], ARGV[i + 4] }

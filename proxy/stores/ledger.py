@@ -7,11 +7,11 @@ nothing of tenants, time or expiry.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from proxy.memory.archive import Message
+from proxy.memory.archive import Details, Line, Message
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     Amendment,
@@ -27,6 +27,7 @@ from proxy.memory.model import (
     WindowMove,
 )
 from proxy.memory.summary import MOST_VERSIONS, Summary
+from proxy.stores.marks import UNMARKED, forbids
 from proxy.stores.places import (
     FIRST_SEQ,
     Span,
@@ -36,16 +37,6 @@ from proxy.stores.places import (
     shown,
     sized,
 )
-
-
-@dataclass(slots=True)
-class Line:
-    """A message in history."""
-
-    entry: Entry
-    body: bytes
-    wire: bytes
-    active: bool
 
 
 @dataclass(slots=True)
@@ -69,10 +60,8 @@ class Ledger:
 
     created_at: float
     last_active_at: float
-    ttl: int = 0
     owner: str | None = None
-    system: bytes | None = None
-    system_tokens: int = 0
+    details: Details = Details()
     next: int = FIRST_SEQ
     last: str | None = None
     lines: dict[int, Line] = field(default_factory=dict)
@@ -88,12 +77,11 @@ class Ledger:
 
     @property
     def log(self) -> list[Line]:
-        active = (line for line in self.lines.values() if line.active)
-        return sorted(active, key=lambda line: line.entry.position)
+        return sorted(line for line in self.lines.values() if line.state == "active")
 
     @property
     def tokens(self) -> int:
-        return sum(line.entry.card.tokens for line in self.log)
+        return sum(line.card.tokens for line in self.log)
 
     @property
     def window_start(self) -> int:
@@ -129,12 +117,12 @@ class Ledger:
         return Snapshot(
             exists=True,
             owner=self.owner,
-            system=self.system,
-            system_tokens=self.system_tokens,
+            system=self.details.system,
+            system_tokens=self.details.system_tokens,
             start=start,
-            log=tuple(line.entry for line in (log if ask.whole else window)),
+            log=tuple(_entry(line) for line in (log if ask.whole else window)),
             whole=ask.whole,
-            bodies={line.entry.card.id: line.body for line in window},
+            bodies={line.card.id: line.body for line in window},
             alternates=self._alternates() if ask.whole else {},
             last=self.records[self.last].value if self.last else None,
             attempt=attempt.value if attempt else None,
@@ -148,56 +136,49 @@ class Ledger:
     def _window(self, log: list[Line], start: Position | None, ask: Ask) -> list[Line]:
         if not log:
             return []
-        backwards = [(x.entry.position.turn, x.entry.card.tokens) for x in reversed(log)]
+        backwards = [(x.position.turn, x.card.tokens) for x in reversed(log)]
         first = begins_at(lambda: backwards, start, backwards[0][0], ask, self.summary)
         last = self.lines_of(self.last) if self.last else []
-        others = {line.entry.position.turn for line in last if line.active}
-        return [line for line in log if shown(line.entry.position.turn, first, others)]
+        others = {line.position.turn for line in last if line.state == "active"}
+        return [line for line in log if shown(line.position.turn, first, others)]
 
     def _alternates(self) -> dict[str, tuple[Entry, ...]]:
         found: dict[str, tuple[Entry, ...]] = {}
         for exchange in self.records:
             lines = self.lines_of(exchange)
-            replies = [line for line in lines if line.entry.card.origin == "response"]
-            idle = tuple(line.entry for line in replies if not line.active)
-            if idle and any(is_choice(line.entry.card) for line in replies):
+            replies = [line for line in lines if line.card.origin == "response"]
+            idle = tuple(_entry(line) for line in replies if line.state != "active")
+            if idle and any(is_choice(line.card) for line in replies):
                 found[exchange] = idle
         return found
-
-    def page(self, states: Collection[State], after: int, limit: int) -> list[Message]:
-        rows = (
-            Message(seq, line.entry.card, "active" if line.active else "superseded", line.wire)
-            for seq, line in sorted(self.lines.items())
-            if seq > after
-        )
-        return [row for row in rows if row.state in states][:limit]
 
     def passages(self, seqs: Collection[int]) -> list[Message]:
         """The active ones among these messages, as a later request carries them."""
         lines = [(seq, self.lines[seq]) for seq in seqs if seq in self.lines]
-        return [Message(seq, x.entry.card, "active", x.body) for seq, x in lines if x.active]
+        return [Message(seq, x.card, x.state, x.body) for seq, x in lines if x.state == "active"]
 
     # Writing
 
-    def commit(self, commit: Commit) -> Outcome:
+    def commit(self, commit: Commit, mark: float = UNMARKED) -> Outcome:
+        """``mark`` is the latest of those that count for it."""
         exchange = sized(commit)
         attempt = self.attempt(commit.idempotency_key, exchange.created_at)
         refused = self._refusal(commit, attempt)
         if refused:
             return refused
+        if forbids(mark, exchange.started_at):
+            return "erased"
         self.owner = self.owner or commit.user or None
-        if commit.system:
-            self.system, self.system_tokens = commit.system, commit.system_tokens
+        self._detail(commit)
         if attempt:
-            self._set(tuple(x.entry.card.id for x in self.lines_of(attempt.exchange.id)), False)
-        self._set(commit.superseded, False)
-        self._set(commit.activated, True)
+            self.switch(self.ids(attempt.exchange.id), "superseded")
+        self.switch(commit.superseded, "superseded")
+        self.switch(commit.activated, "active")
         self._append(exchange, commit.drafts)
         if commit.window:
             self._move(commit.window)
         if commit.idempotency_key:
             self.keys[commit.idempotency_key] = exchange.id
-        self.ttl = self.ttl if commit.ttl is None else commit.ttl
         self.last_active_at = max(self.last_active_at, exchange.created_at)
         return "recorded"
 
@@ -212,14 +193,28 @@ class Ledger:
             return "stale"
         return "outrun" if attempt.exchange.started_at > commit.exchange.started_at else None
 
-    def _set(self, messages: tuple[str, ...], active: bool) -> None:
+    def _detail(self, commit: Commit) -> None:
+        if commit.system:
+            self.details = replace(
+                self.details, system=commit.system, system_tokens=commit.system_tokens
+            )
+        if commit.ttl is not None:
+            self.details = replace(self.details, ttl=commit.ttl)
+
+    def switch(self, messages: Collection[str], state: State) -> bool:
+        """Whether a message has come or gone."""
+        changes = self.changes
         for message in messages:
             line = self.find(message)
-            if line and line.active != active:
-                line.active = active
-                self.changes += 1
-                position = line.entry.position
-                self.versions = [x for x in self.versions if not x.covers(position)]
+            if line and line.state != state:
+                self.lines[line.position.seq] = line._replace(state=state)
+                self.changed(line.position)
+        return self.changes > changes
+
+    def changed(self, position: Position) -> None:
+        """The message at this place is not what it was any more."""
+        self.changes += 1
+        self.versions = [x for x in self.versions if not x.covers(position)]
 
     def _append(self, exchange: Exchange, drafts: tuple[Draft, ...]) -> None:
         self.records[exchange.id] = Record(exchange, Span(self.next, exchange.size))
@@ -230,17 +225,15 @@ class Ledger:
 
     def _put(self, seq: int, draft: Draft) -> None:
         began = self.find(draft.turn)
-        turn = began.entry.position.turn if began else seq
-        entry = Entry(Position(turn, seq), draft.card)
-        wire = draft.body if draft.wire is None else draft.wire
-        self.lines[seq] = Line(entry, draft.body, wire, draft.state == "active")
+        turn = began.position.turn if began else seq
+        self.lines[seq] = Line(Position(turn, seq), draft.card, draft.state, draft.body, draft.wire)
 
     def _move(self, move: WindowMove) -> None:
         line = self.find(move.start)
         if line is None:
             return
         old = self.windows.get(move.profile)
-        new = line.entry.position
+        new = line.position
         self.windows[move.profile] = new if move.anew or old is None else max(old, new)
 
     def amend(self, amendment: Amendment) -> None:
@@ -256,7 +249,7 @@ class Ledger:
                 self._put(seq, draft)
 
     def ids(self, exchange: str) -> tuple[str, ...]:
-        return tuple(line.entry.card.id for line in self.lines_of(exchange))
+        return tuple(line.card.id for line in self.lines_of(exchange))
 
     # Summaries
 
@@ -278,3 +271,7 @@ class Ledger:
         self.versions, self.stalled = [], False
         self.changes += there
         return there
+
+
+def _entry(line: Line) -> Entry:
+    return Entry(line.position, line.card)

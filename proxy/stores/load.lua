@@ -40,6 +40,7 @@ end
 -- The turns before `begin` that the last exchange belongs to, ascending: late answers to a call.
 local function older_turns(begin)
   local turns, known = {}, {}
+  if not last then return turns end
   local first, size = exchange_of(last)
   for index = 0, size - 1 do
     local tokens, turn, seq = message_at(last, index)
@@ -101,7 +102,11 @@ for _, turn in ipairs(others) do
 end
 for _, seq in ipairs(places(begin, '+inf')) do shown[#shown + 1] = seq end
 
-local _, _, _, newest_record = exchange_of(last)
+local newest_record, newest_usage = false, false
+if last then
+  newest_record = select(4, exchange_of(last))
+  newest_usage = redis.call('HGET', EXCHANGES, 'u' .. last)
+end
 local attempt, attempt_usage = false, false
 local since = key ~= '' and redis.call('ZSCORE', IDEMPOTENCY, key)
 if since and tonumber(since) > oldest then
@@ -110,8 +115,8 @@ if since and tonumber(since) > oldest then
   attempt, attempt_usage = record, redis.call('HGET', EXCHANGES, 'u' .. id)
 end
 return {
-  meta[2], meta[3], meta[4], meta[5], meta[6], start, newest_record,
-  redis.call('HGET', EXCHANGES, 'u' .. last), attempt, attempt_usage,
+  meta[2], meta[3], meta[4], meta[5], meta[6], start, newest_record, newest_usage, attempt,
+  attempt_usage,
   entries(whole and places('-inf', '+inf') or shown), string.format('%d', begin),
   table.concat(others, ','), fetch(LOG, shown), whole and inactive_choices() or '',
   summary, meta[10], meta[11],

@@ -1,9 +1,11 @@
 -- What several scripts share: it is put in front of each of them when it is loaded.
 --
--- Every script gets the keys of one session, all under one hash tag, as its first eight:
---   meta       hash: owner, system, system_tokens, next, messages, tokens, last, profile, ttl, created,
---              active_at, revision, changes, summary, stalled, window:PROFILE -> "turn seq"
---   cards      hash: seq -> tokens SPACE [[turn,seq],card]   every message, written once
+-- Every script gets the keys of one session, all under one hash tag, as its first eight; last and
+-- profile are of the newest exchange, revised names the last change by hand:
+--   meta       hash: owner, title, metadata, system, system_tokens, next, messages, tokens, last,
+--              profile, ttl, created, active_at, revision, revised, changes, summary, stalled,
+--              window:PROFILE -> "turn seq"
+--   cards      hash: seq -> tokens SPACE [[turn,seq],card]   every message
 --   log        hash: seq -> body, w<seq> -> wire where it differs
 --   active     zset: "seq tokens", score turn                the log: sorted by (turn, seq)
 --   exchanges  hash: x<id> -> first SP size SP started SP record, u<id> -> usage, k<key> -> id
@@ -30,6 +32,16 @@ local function exchange_of(id)
   return tonumber(first), tonumber(size), tonumber(started), record
 end
 
+-- The card in "tokens [[turn,seq],card]", as a list in the order of its fields.
+local function card_of(stored)
+  return cjson.decode(string.match(stored, '^%d+ (.*)$'))[2]
+end
+
+-- The exchange that the message of a card belongs to.
+local function exchange_in(card)
+  return string.match(card[1], '^(.*)%.%d+$')
+end
+
 -- tokens, turn and seq (padded) of the message at an index of an exchange, or nil
 local function message_at(id, index)
   local first, size = exchange_of(id)
@@ -39,6 +51,11 @@ local function message_at(id, index)
   if not card then return nil end
   local tokens, turn = string.match(card, '^(%d+) %[%[(%d+),')
   return tokens, turn, seq
+end
+
+-- What tells one state of a session from another, of its revision, created and last.
+local function stamp_of(meta)
+  return table.concat({ meta[1], meta[2], meta[3] or '' }, ' ')
 end
 
 -- Add to the counts of the active log.
@@ -75,6 +92,13 @@ local function put(id, seq, at)
   if ARGV[at + 7] == '1' then redis.call('HSET', LOG, 'w' .. place, ARGV[at + 8]) end
   if ARGV[at + 2] == '1' then activate(tokens, turn, place) end
   if ARGV[at + 3] == '1' then redis.call('SADD', CHOICES, id) end
+end
+
+-- Let all keys of the session live on as long (ms) as its meta did before the script: a key that
+-- was created just now has no time to live yet.
+local function live_on(left)
+  if left < 0 then return end
+  for i = 1, SESSION_KEYS do redis.call('PEXPIRE', KEYS[i], left) end
 end
 
 -- HMGET of any number of fields.

@@ -8,31 +8,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from proxy.memory.archive import Message, Page, Session
-from proxy.memory.model import (
-    Amendment,
-    Ask,
-    Commit,
-    Exchange,
-    Outcome,
-    SessionKey,
-    Snapshot,
-    State,
-)
+from proxy.memory.model import Ask, SessionKey, Snapshot
 from proxy.recall.index import Owner
 from proxy.stores import redis_codec as codec
 from proxy.stores.places import locate_all
-from proxy.stores.redis_archive import Archive
+from proxy.stores.redis_commit import RedisCommits
+from proxy.stores.redis_erasures import RedisErasures
+from proxy.stores.redis_history import RedisHistory
 from proxy.stores.redis_index import RedisIndex
 from proxy.stores.redis_items import RedisItems
+from proxy.stores.redis_keys import field_of, list_keys, session_keys
 from proxy.stores.redis_link import Link, bounded
+from proxy.stores.redis_revise import RedisRevisions
 from proxy.stores.redis_scripts import Scripts
 from proxy.stores.redis_summaries import RedisSummaries
 from proxy.stores.redis_usage import RedisMeter
-from proxy.stores.redis_work import RedisQueue
-from proxy.stores.redis_work_codec import QUEUE_KEYS
+from proxy.stores.redis_values import read_stored
 
 ANSWER_SECONDS = 0.15
 """What is kept of the commit's time for WAIT's answer, which says more than a timeout: the server
@@ -42,11 +34,17 @@ MOVE_SECONDS = 3600.0
 """Moving a tenant, or finding them all, takes as long as it takes; it must end even so."""
 
 
-class RedisStore(RedisIndex, RedisItems, RedisMeter, RedisSummaries, RedisQueue):
-    """``timeout`` bounds each read, ``commit_timeout`` each write, in seconds.
-
-    ``one_slot`` says that all keys are on one server, so that a commit can write the lists too.
-    """
+class RedisStore(
+    RedisCommits,
+    RedisHistory,
+    RedisRevisions,
+    RedisErasures,
+    RedisIndex,
+    RedisItems,
+    RedisMeter,
+    RedisSummaries,
+):
+    """``timeout`` bounds each read, ``commit_timeout`` each write, in seconds; see RedisBase."""
 
     def __init__(
         self,
@@ -60,10 +58,8 @@ class RedisStore(RedisIndex, RedisItems, RedisMeter, RedisSummaries, RedisQueue)
         clock: Callable[[], float] = time.time,
     ) -> None:
         scripts = Scripts(link, wait_replicas, commit_timeout - ANSWER_SECONDS)
-        super().__init__(link, scripts, timeout, commit_timeout, clock)
+        super().__init__(link, scripts, timeout, commit_timeout, clock, one_slot=one_slot)
         self.name = name
-        self._one_slot = one_slot
-        self._archive = Archive(link, scripts, clock)
 
     def __repr__(self) -> str:
         return f"<RedisStore [{self.name}]>"
@@ -75,7 +71,7 @@ class RedisStore(RedisIndex, RedisItems, RedisMeter, RedisSummaries, RedisQueue)
         await self._link.close()
 
     async def ping(self) -> None:
-        key = codec.list_keys("")[0]
+        key = list_keys("")[0]
         # A write that leaves nothing: a replica, or a server that is out of memory, refuses it.
         command = ("SET", key, "", "PX", 1)
         await self._ask(key, *command)
@@ -87,7 +83,7 @@ class RedisStore(RedisIndex, RedisItems, RedisMeter, RedisSummaries, RedisQueue)
 
     async def _load(self, key: SessionKey, ask: Ask) -> Snapshot:
         arguments = codec.load_arguments(ask, self._clock())
-        keys = codec.session_keys(key)
+        keys = session_keys(key)
         return codec.read_snapshot(
             await self._scripts.read(self._scripts.load, keys, arguments), ask
         )
@@ -99,17 +95,17 @@ class RedisStore(RedisIndex, RedisItems, RedisMeter, RedisSummaries, RedisQueue)
         places = locate_all(ids)
         if not places:
             return {}
-        _, _, log, _, exchanges, *_ = codec.session_keys(key)
+        _, _, log, _, exchanges, *_ = session_keys(key)
         fields = [f"x{place.exchange}" for place in places]
         values = await self._ask(exchanges, "HMGET", exchanges, *fields)
         seqs: dict[str, int] = {}
         for place, value in zip(places, values, strict=True):
-            seq = codec.read_stored(value).span.seq(place.number) if value else None
+            seq = read_stored(value).span.seq(place.number) if value else None
             if seq is not None:
                 seqs[f"{place.exchange}.{place.number}"] = seq
         if not seqs:
             return {}
-        found = await self._ask(log, "HMGET", log, *map(codec.field_of, seqs.values()))
+        found = await self._ask(log, "HMGET", log, *map(field_of, seqs.values()))
         return {id: body for id, body in zip(seqs, found, strict=True) if body is not None}
 
     async def passages(
@@ -117,44 +113,13 @@ class RedisStore(RedisIndex, RedisItems, RedisMeter, RedisSummaries, RedisQueue)
     ) -> dict[tuple[str, int], Message]:
         whose = (int(user is not None), user or "")
         calls = [
-            (codec.session_keys(SessionKey(tenant, name)), (*whose, *seqs))
+            (session_keys(SessionKey(tenant, name)), (*whose, *seqs))
             for name, seqs in places.items()
         ]
         work = self._scripts.many(self._scripts.passages, calls)
         return codec.read_passages(list(places), await bounded(work, self._timeout))
 
-    async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
-        return await bounded(self._commit(key, commit), self._commit_timeout)
-
-    async def _commit(self, key: SessionKey, commit: Commit) -> Outcome:
-        now = self._clock()
-        keys = codec.session_keys(key)
-        if self._one_slot:
-            keys += codec.list_keys(key.tenant)
-            keys += codec.list_keys(key.tenant, commit.user) if commit.user else []
-            keys += QUEUE_KEYS if commit.due else []
-        dues = () if self._one_slot else commit.due
-        arguments = codec.commit_arguments(key, replace(commit, due=()) if dues else commit, now)
-        reply = await self._scripts.write(self._scripts.commit, keys, arguments)
-        outcome, owner, at, ttl = reply
-        # What the script could not write.  Also after a duplicate: the first attempt may have been
-        # cut short between the two.
-        if not self._one_slot or (owner and not commit.user):
-            await self._archive.list(key, owner.decode(), (at, ttl))
-        if dues and outcome in (b"recorded", b"duplicate"):
-            await self._enqueue(key, dues)
-        return codec.OUTCOMES[outcome]
-
-    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
-        keys = codec.session_keys(key)
-        arguments = codec.amend_arguments(amendment)
-        work = self._scripts.write(self._scripts.amend, keys, arguments)
-        await bounded(work, self._commit_timeout)
-
     # Archive
-
-    async def session(self, key: SessionKey) -> Session | None:
-        return await bounded(self._archive.session(key), self._timeout)
 
     async def tenants(self) -> Sequence[str]:
         return await bounded(self._archive.tenants(), MOVE_SECONDS)
@@ -164,16 +129,6 @@ class RedisStore(RedisIndex, RedisItems, RedisMeter, RedisSummaries, RedisQueue)
     ) -> Page[Session]:
         work = self._archive.sessions(tenant, user, after, limit)
         return await bounded(work, self._timeout)
-
-    async def messages(
-        self, key: SessionKey, states: Collection[State], after: int, limit: int
-    ) -> Page[Message]:
-        return await bounded(self._archive.messages(key, states, after, limit), self._timeout)
-
-    async def exchange(
-        self, key: SessionKey, exchange: str
-    ) -> tuple[Exchange, Sequence[str]] | None:
-        return await bounded(self._archive.exchange(key, exchange), self._timeout)
 
     async def delete(self, key: SessionKey) -> bool:
         status, owner = await bounded(self._archive.delete(key), self._commit_timeout)

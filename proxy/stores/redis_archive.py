@@ -1,4 +1,4 @@
-"""What people want of the Redis store: lists, pages, deleting, moving.  Off the path of a request.
+"""The lists of sessions in Redis, and what takes sessions from them: deleting, moving.
 
 A list of sessions lives in another slot than the sessions: what it names is looked up one by one,
 and what is dead is dropped from it.
@@ -6,31 +6,20 @@ and what is dead is dropped from it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from proxy.memory.archive import Message, Page, Session
-from proxy.memory.model import Exchange, SessionKey, State
-from proxy.stores import codec
+from proxy.memory.archive import Page, Session
+from proxy.memory.erasure import Subject
+from proxy.memory.model import SessionKey
 from proxy.stores.places import read_cursor, rehomed, sessions_cursor
-from proxy.stores.redis_codec import (
-    ANY_LIST,
-    field_of,
-    list_keys,
-    read_exchange,
-    read_session,
-    read_stored,
-    read_tenant,
-    session_keys,
-)
+from proxy.stores.redis_keys import ANY_LIST, list_keys, mark_key, read_tenant, session_keys
 from proxy.stores.redis_link import Link, checked
 from proxy.stores.redis_scripts import Scripts
+from proxy.stores.redis_values import read_session
 
 DropIndexes = Callable[[SessionKey, str, str], Awaitable[None]]
 """Drops the indexes that a move makes wrong: those of a session, its owner, and the new tenant."""
-
-SCANNED_AT_ONCE = 1000
-"""Places in history that one script looks at, so that it never blocks the server for long."""
 
 
 class Archive:
@@ -40,11 +29,6 @@ class Archive:
         self._link = link
         self._scripts = scripts
         self._clock = clock
-
-    async def session(self, key: SessionKey) -> Session | None:
-        meta = session_keys(key)[0]
-        (fields,) = checked(await self._link.run(meta, ("HGETALL", meta)))
-        return read_session(key.session, fields)
 
     async def tenants(self) -> Sequence[str]:
         keys = await self._link.scan(ANY_LIST)
@@ -91,34 +75,6 @@ class Archive:
         replies = await self._link.many([(meta, ("HGETALL", meta)) for meta in metas])
         return [read_session(name, fields) for name, fields in zip(names, replies, strict=True)]
 
-    async def messages(
-        self, key: SessionKey, states: Collection[State], after: int, limit: int
-    ) -> Page[Message]:
-        wanted = (int("active" in states), int("superseded" in states))
-        rows: list[Message] = []
-        at = b"%d" % after
-        while at and any(wanted) and len(rows) <= limit:
-            arguments = (at, limit + 1 - len(rows), *wanted, SCANNED_AT_ONCE)
-            reply = await self._scripts.read(self._scripts.messages, session_keys(key), arguments)
-            at, joined, flags, wires = reply
-            rows += _messages(joined, flags, wires)
-        page = tuple(rows[:limit])
-        return Page(page, str(page[-1].seq) if len(rows) > limit else None)
-
-    async def exchange(
-        self, key: SessionKey, exchange: str
-    ) -> tuple[Exchange, Sequence[str]] | None:
-        _, cards, _, _, exchanges, *_ = session_keys(key)
-        fields = (f"x{exchange}", f"u{exchange}")
-        ((value, usage),) = checked(await self._link.run(exchanges, ("HMGET", exchanges, *fields)))
-        if value is None:
-            return None
-        span = read_stored(value).span
-        places = [(cards, ("HEXISTS", cards, field_of(span.first + n))) for n in range(span.size)]
-        known = await self._link.many(places)
-        ids = tuple(f"{exchange}.{n}" for n, there in enumerate(known) if there)
-        return read_exchange(value, usage), ids
-
     async def delete(self, key: SessionKey, stamp: bytes = b"") -> tuple[int, str]:
         """A status and the owner, '' where nobody's or unknown.
 
@@ -127,10 +83,10 @@ class Archive:
         reply = await self._scripts.write(self._scripts.discard, session_keys(key), (stamp,))
         status, owner = int(reply[0]), reply[1].decode()
         if status == 1:
-            await self._unlist(key, owner)
+            await self.unlist(key, owner)
         return status, owner
 
-    async def _unlist(self, key: SessionKey, owner: str) -> None:
+    async def unlist(self, key: SessionKey, owner: str) -> None:
         for user in (None, owner) if owner else (None,):
             keys = list_keys(key.tenant, user)
             await self._scripts.write(self._scripts.forget, keys, (key.session, ""))
@@ -164,18 +120,24 @@ class Archive:
             if status != 0:
                 return True
 
-    async def list(self, key: SessionKey, owner: str, activity: Sequence[bytes]) -> None:
-        """Put a session into its tenant's list and its owner's."""
+    async def list(
+        self,
+        key: SessionKey,
+        owner: str,
+        activity: Sequence[bytes],
+        since: float | None = None,
+        *,
+        new: bool = True,
+    ) -> bool:
+        """Put a session into its tenant's list and its owner's.
+
+        ``activity`` is its last activity and its ttl.  False: what began at ``since`` may not get
+        into the list of its owner, who has been erased; unless it is not ``new`` and was there.
+        """
+        began = "" if since is None else repr(since)
+        arguments = (key.session, *activity, repr(self._clock()), began, int(new))
         for user in (None, owner) if owner else (None,):
-            arguments = (key.session, *activity, repr(self._clock()))
-            await self._scripts.write(self._scripts.touch, list_keys(key.tenant, user), arguments)
-
-
-def _messages(joined: bytes, flags: bytes, wires: Sequence[bytes]) -> list[Message]:
-    entries = codec.decode_log(joined)
-    return [
-        Message(
-            entry.position.seq, entry.card, "active" if flag == ord("1") else "superseded", wire
-        )
-        for entry, flag, wire in zip(entries, flags, wires, strict=True)
-    ]
+            keys = [*list_keys(key.tenant, user), mark_key(Subject(key.tenant, user or ""))]
+            if not await self._scripts.write(self._scripts.touch, keys, arguments):
+                return False
+        return True

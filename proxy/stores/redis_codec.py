@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote
 
-from proxy.memory.archive import Message, Session
+from proxy.memory.archive import Message
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     Amendment,
@@ -15,22 +14,14 @@ from proxy.memory.model import (
     Commit,
     Draft,
     Entry,
-    Exchange,
     Outcome,
-    Position,
     SessionKey,
     Snapshot,
 )
-from proxy.memory.summary import Summary
 from proxy.stores import codec
-from proxy.stores.places import Place, Span, is_choice, locate, locate_all, shown, sized
+from proxy.stores.places import Place, is_choice, locate, locate_all, shown, sized
+from proxy.stores.redis_values import read_position, read_version
 from proxy.stores.redis_work_codec import due_arguments
-
-PARTS = (b"meta", b"cards", b"log", b"active", b"exchanges", b"keys", b"choices", b"summaries")
-"""The keys of a session, in the order in which every script gets them."""
-
-ANY_LIST = b"mp:{*}:sessions"
-"""What the keys of all lists of sessions look like."""
 
 OUTCOMES: Mapping[bytes, Outcome] = {
     b"recorded": "recorded",
@@ -38,33 +29,10 @@ OUTCOMES: Mapping[bytes, Outcome] = {
     b"stale": "stale",
     b"outrun": "outrun",
     b"foreign": "foreign",
+    b"erased": "erased",
 }
 
 Argument = bytes | str | int | float
-
-
-def session_keys(key: SessionKey) -> list[bytes]:
-    """All keys of a session: one hash tag, so one slot, and no two sessions share it.
-
-    Percent-encoding leaves neither braces nor colons in a tenant or a session id.
-    """
-    tag = f"mp:{{{quote(key.tenant, safe='')}:{quote(key.session, safe='')}}}:".encode()
-    return [tag + part for part in PARTS]
-
-
-def list_keys(tenant: str, user: str | None = None) -> list[bytes]:
-    """The list of a tenant's sessions, or of one user's, and when their entries expire."""
-    who = quote(tenant, safe="")
-    if user is not None:
-        who = f"{who}:{quote(user, safe='')}"
-    tag = f"mp:{{{who}}}:".encode()
-    return [tag + b"sessions", tag + b"expiries"]
-
-
-def read_tenant(key: bytes) -> str | None:
-    """Whose list of all sessions a key is of; None for that of a user."""
-    who = key.decode().removeprefix("mp:{").removesuffix("}:sessions")
-    return None if ":" in who else unquote(who)
 
 
 def load_arguments(ask: Ask, now: float) -> list[Argument]:
@@ -92,12 +60,12 @@ def read_snapshot(reply: Sequence[Any], ask: Ask) -> Snapshot:
         owner=owner.decode() if owner else None,
         system=system,
         system_tokens=int(system_tokens or 0),
-        start=Position(*map(int, start.split())) if start else None,
+        start=read_position(start) if start else None,
         log=log,
         whole=ask.whole,
         bodies={entry.card.id: body for entry, body in zip(window, bodies, strict=True)},
         alternates=codec.alternates(codec.decode_log(choices)) if choices else {},
-        last=codec.decode_exchange(last, last_usage),
+        last=codec.decode_exchange(last, last_usage) if last else None,
         attempt=codec.decode_exchange(attempt, attempt_usage) if attempt else None,
         messages=int(messages),
         tokens=int(tokens),
@@ -124,10 +92,23 @@ def read_passages(
     )
 
 
-def commit_arguments(key: SessionKey, commit: Commit, now: float) -> list[Argument]:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of erasures when an exchange is committed.
+
+    ``marks`` keys of marks are given to the script; ``mark`` is the latest that was looked at
+    before, None where none was.  Among them is that of ``person``, "" for nobody's.
+    """
+
+    marks: int
+    mark: float | None = None
+    person: str = ""
+
+
+def commit_arguments(key: SessionKey, commit: Commit, known: Known, now: float) -> list[Argument]:
     exchange = sized(commit)
-    superseded = _flat(locate_all(commit.superseded))
-    activated = _flat(locate_all(commit.activated))
+    superseded = flat(locate_all(commit.superseded))
+    activated = flat(locate_all(commit.activated))
     arguments: list[Argument] = [
         exchange.id,
         commit.user or "",
@@ -148,6 +129,9 @@ def commit_arguments(key: SessionKey, commit: Commit, now: float) -> list[Argume
         len(superseded) // 2,
         len(activated) // 2,
         len(commit.due),
+        known.marks,
+        "" if known.mark is None else repr(known.mark),
+        known.person,
     ]
     for draft in commit.drafts:
         arguments += _draft_arguments(draft)
@@ -186,58 +170,5 @@ def _draft_arguments(draft: Draft) -> tuple[Argument, ...]:
     )
 
 
-def _flat(places: Sequence[Place]) -> list[Argument]:
+def flat(places: Sequence[Place]) -> list[Argument]:
     return [part for place in places for part in place]
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """An exchange as it lies in Redis."""
-
-    span: Span
-    record: bytes
-
-
-def read_stored(value: bytes) -> Stored:
-    first, size, _, record = value.split(b" ", 3)
-    return Stored(Span(int(first), int(size)), record)
-
-
-def read_exchange(value: bytes, usage: bytes | None) -> Exchange:
-    return codec.decode_exchange(read_stored(value).record, usage)
-
-
-def pack_version(summary: Summary) -> bytes:
-    """A version of a summary, and in front of it what the scripts want to know."""
-    facts = (summary.version, *summary.until, summary.seen)
-    return b"%d %d %d %d %b" % (*facts, codec.encode(summary))
-
-
-def read_version(packed: bytes) -> Summary:
-    return codec.decode_summary(packed.split(b" ", 4)[4])
-
-
-def field_of(seq: int) -> bytes:
-    """The hash field of a message."""
-    return b"%010d" % seq
-
-
-def read_session(name: str, fields: Sequence[bytes]) -> Session | None:
-    """A session from the reply to HGETALL; no fields, no session."""
-    meta: Mapping[bytes, bytes] = dict(zip(fields[::2], fields[1::2], strict=True))
-    if b"next" not in meta:
-        return None
-    start = meta.get(b"window:" + meta[b"profile"], b"0 0")
-    owner = meta.get(b"owner")
-    return Session(
-        id=name,
-        user=owner.decode() if owner else None,
-        messages=int(meta[b"messages"]),
-        tokens=int(meta[b"tokens"]),
-        system=meta.get(b"system"),
-        window_start=int(start.split()[1]),
-        ttl=int(meta[b"ttl"]),
-        created_at=float(meta[b"created"]),
-        last_active_at=float(meta[b"active_at"]),
-        summary=read_version(meta[b"summary"]) if b"summary" in meta else None,
-    )

@@ -9,8 +9,10 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from proxy.memory.archive import Page
+from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Item, Namespace, Place, Shelf
 from proxy.stores.redis_base import RedisBase
+from proxy.stores.redis_keys import mark_key
 from proxy.stores.redis_link import bounded
 from proxy.stores.shelf import begins, ends, pack, page_of, unpack
 
@@ -71,13 +73,25 @@ class RedisItems(RedisBase):
             if not at:
                 return found
 
-    async def change_items(self, shelf: Shelf, changes: Sequence[Change]) -> bool:
-        arguments: list[Any] = [repr(self._clock())]
+    async def change_items(
+        self, shelf: Shelf, changes: Sequence[Change], since: float | None = None
+    ) -> bool:
+        arguments: list[Any] = [repr(self._clock()), "" if since is None else repr(since)]
         for change in changes:
             arguments += _arguments(change)
-        script = self._scripts.items_change
-        work = self._scripts.write(script, shelf_keys(shelf), arguments)
+        keys = [*shelf_keys(shelf), mark_key(Subject(*shelf))]
+        work = self._scripts.write(self._scripts.items_change, keys, arguments)
         return bool(await bounded(work, self._commit_timeout))
+
+    async def adopt_items(self, shelf: Shelf, items: Sequence[Item]) -> int:
+        """A part at a time; those of a part whose reply was lost are not counted."""
+        script, keys = self._scripts.items_fill, shelf_keys(shelf)
+        filled = 0
+        for first in range(0, len(items), AT_ONCE):
+            rows = map(_row, items[first : first + AT_ONCE])
+            work = self._scripts.write(script, keys, (repr(self._clock()), *_flat(rows)))
+            filled += await bounded(work, self._commit_timeout)
+        return filled
 
     async def drop_items(self, shelf: Shelf, prefix: Namespace) -> int:
         begin = begins(prefix)
@@ -155,6 +169,14 @@ def _item(row: Row) -> Item:
         updated_at=float(updated),
         expires_at=None if end == b"-" else float(end),
     )
+
+
+def _row(item: Item) -> tuple[bytes, bytes, bytes]:
+    """The place of an item, its record, and its end."""
+    end = b"-" if item.expires_at is None else repr(item.expires_at).encode()
+    times = f"{item.created_at!r} {item.updated_at!r}".encode()
+    record = b"%d %b %b %b" % (item.version, times, end, bytes(item.value))
+    return pack(Place(item.namespace, item.key)), record, end
 
 
 def _pairs(flat: Sequence[bytes]) -> list[Row]:

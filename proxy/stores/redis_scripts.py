@@ -45,15 +45,21 @@ class Scripts:
         )
         self.load = read_script("load", "prelude")
         self.messages = read_script("messages", "prelude")
-        self.commit = read_script("commit", "prelude", "summary_prelude", "lists", "work_prelude")
+        self.exchanges = read_script("exchanges", "prelude")
+        changing = ("prelude", "summary_prelude", "changes_prelude")
+        self.commit = read_script("commit", *changing, "marks", "lists", "work_prelude")
+        self.take_back = read_script("take_back", *changing, "removal_prelude")
+        self.revise = read_script("revise", *changing, "removal_prelude")
+        self.restore_fill = read_script("restore_fill", "prelude")
+        self.restore = read_script("restore", "prelude")
         self.amend = read_script("amend", "prelude")
-        self.touch = read_script("touch", "lists")
+        self.touch = read_script("touch", "marks", "lists")
         self.forget = read_script("forget")
         self.dump = read_script("dump", "prelude")
         self.adopt = read_script("adopt", "prelude")
         self.discard = read_script("discard", "prelude")
         self.passages = read_script("passages", "prelude")
-        self.summary_put = read_script("summary_put", "prelude")
+        self.summary_put = read_script("summary_put", "prelude", "marks")
         self.summary_drop = read_script("summary_drop", "prelude")
         self.summary_stall = read_script("summary_stall", "prelude")
         self.work_enqueue = read_script("work_enqueue", "work_prelude")
@@ -71,7 +77,8 @@ class Scripts:
         self.index_vectors = read_script("index_vectors", "index_prelude")
         self.items_page = read_script("items_page", "items_prelude")
         self.items_namespaces = read_script("items_namespaces", "items_prelude")
-        self.items_change = read_script("items_change", "items_prelude")
+        self.items_change = read_script("items_change", "items_prelude", "marks")
+        self.items_fill = read_script("items_fill", "items_prelude")
         self.items_drop = read_script("items_drop", "items_prelude")
         self.items_adopt = read_script("items_adopt", "items_prelude")
         self.items_leave = read_script("items_leave", "items_prelude")
@@ -94,6 +101,10 @@ class Scripts:
         """Raises StoreError where too few replicas have it in time: it may be lost yet."""
         return await self._run(script, keys, arguments, self._wait)
 
+    async def put(self, key: bytes, *command: Any) -> None:
+        """As :meth:`write`, but a plain command."""
+        self._first(await self._link.run(key, command, *self._wait), self._wait)
+
     async def _run(
         self,
         script: Script,
@@ -106,6 +117,9 @@ class Scripts:
         if isinstance(replies[0], NoScriptError):
             # New to this server: just started, promoted, or its scripts were flushed.
             replies = await self._link.run(keys[0], ("EVAL", script.text, *rest), *wait)
+        return self._first(replies, wait)
+
+    def _first(self, replies: Sequence[Any], wait: tuple[Command, ...]) -> Any:
         for reply in replies:
             if isinstance(reply, ResponseError):
                 raise reply

@@ -8,9 +8,11 @@ from msgspec.structs import replace
 
 from proxy.memory.model import SessionKey
 from proxy.memory.summary import MOST_VERSIONS, Summary
+from proxy.stores.marks import of_session
 from proxy.stores.redis_base import RedisBase
-from proxy.stores.redis_codec import pack_version, read_version, session_keys
+from proxy.stores.redis_keys import mark_key, session_keys
 from proxy.stores.redis_link import bounded, checked
+from proxy.stores.redis_values import pack_version, read_version
 
 
 class RedisSummaries(RedisBase):
@@ -29,11 +31,18 @@ class RedisSummaries(RedisBase):
         return sorted(kept, key=lambda summary: summary.version, reverse=True)
 
     async def put_summary(
-        self, key: SessionKey, summary: Summary, after: int, changes: int | None
+        self,
+        key: SessionKey,
+        summary: Summary,
+        after: int,
+        changes: int | None,
+        since: float | None = None,
     ) -> bool:
         packed = pack_version(replace(summary, version=after + 1))
-        arguments = (packed, after, "" if changes is None else changes, MOST_VERSIONS)
-        work = self._scripts.write(self._scripts.summary_put, session_keys(key), arguments)
+        at, read = "" if changes is None else changes, "" if since is None else repr(since)
+        keys = [*session_keys(key), mark_key(of_session(key))]
+        arguments = (packed, after, at, MOST_VERSIONS, read)
+        work = self._scripts.write(self._scripts.summary_put, keys, arguments)
         return bool(await bounded(work, self._commit_timeout))
 
     async def drop_summaries(self, key: SessionKey) -> bool:

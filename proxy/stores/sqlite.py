@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from proxy.memory.archive import Message, Page, Session
+from proxy.memory.archive import Archived, Line, Message, Page, Placed, Revision, Session
 from proxy.memory.model import (
     Amendment,
     Ask,
@@ -21,16 +21,19 @@ from proxy.stores import (
     sqlite_erase,
     sqlite_list,
     sqlite_read,
+    sqlite_restore,
+    sqlite_revise,
     sqlite_summaries,
     sqlite_work,
     sqlite_write,
 )
 from proxy.stores.sqlite_items import SQLiteItems
+from proxy.stores.sqlite_marks import SQLiteErasures
 from proxy.stores.sqlite_recall import SQLiteIndex
 from proxy.stores.sqlite_usage import SQLiteMeter
 
 
-class SQLiteStore(SQLiteIndex, SQLiteItems, SQLiteMeter):
+class SQLiteStore(SQLiteIndex, SQLiteItems, SQLiteMeter, SQLiteErasures):
     """See :class:`proxy.memory.store.Store`."""
 
     # Memory
@@ -64,11 +67,16 @@ class SQLiteStore(SQLiteIndex, SQLiteItems, SQLiteMeter):
         return await self._read(lambda c: sqlite_summaries.versions(c, key, now))
 
     async def put_summary(
-        self, key: SessionKey, summary: Summary, after: int, changes: int | None
+        self,
+        key: SessionKey,
+        summary: Summary,
+        after: int,
+        changes: int | None,
+        since: float | None = None,
     ) -> bool:
         now = self._clock()
         return await self._write(
-            lambda c: sqlite_summaries.put(c, key, summary, after, changes, now)
+            lambda c: sqlite_summaries.put(c, key, summary, after, changes, since, now)
         )
 
     async def drop_summaries(self, key: SessionKey) -> bool:
@@ -125,11 +133,34 @@ class SQLiteStore(SQLiteIndex, SQLiteItems, SQLiteMeter):
             lambda connection: sqlite_list.messages(connection, key, states, after, limit, now)
         )
 
+    async def message(self, key: SessionKey, message: str) -> Line | None:
+        now = self._clock()
+        return await self._read(lambda c: sqlite_list.message(c, key, message, now))
+
+    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[Line]:
+        now = self._clock()
+        return await self._read(lambda c: sqlite_list.lines(c, key, after, limit, now))
+
     async def exchange(
         self, key: SessionKey, exchange: str
     ) -> tuple[Exchange, Sequence[str]] | None:
         now = self._clock()
         return await self._read(lambda c: sqlite_list.exchange(c, key, exchange, now))
+
+    async def exchanges(self, key: SessionKey, before: int | None, limit: int) -> Page[Placed]:
+        now = self._clock()
+        return await self._read(lambda c: sqlite_list.exchanges(c, key, before, limit, now))
+
+    async def revise(self, key: SessionKey, revision: Revision) -> bool:
+        now = self._clock()
+        # What is edited and what was said of the session is not kept, like what is removed.
+        erases = revision.edited or revision.removed or revision.details
+        run = self._erase if erases else self._write
+        return await run(lambda c: sqlite_revise.revise(c, key, revision, now))
+
+    async def restore(self, key: SessionKey, archived: Archived) -> bool:
+        now = self._clock()
+        return await self._write(lambda c: sqlite_restore.restore(c, key, archived, now))
 
     async def delete(self, key: SessionKey) -> bool:
         now = self._clock()

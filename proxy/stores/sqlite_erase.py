@@ -6,11 +6,11 @@ import sqlite3
 
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
-from proxy.stores import sqlite_index, sqlite_items, sqlite_usage
+from proxy.stores import sqlite_index, sqlite_items, sqlite_marks, sqlite_usage
 from proxy.stores.sqlite_waste import SWEPT_AT_ONCE, discard_expired, sweep
 
 PURGED_AT_ONCE = 2
-"""Expired sessions, and indexes, that a commit removes at most, so that it does not wait long."""
+"""Of what has expired, sessions and the like, a commit removes so many, so as not to wait long."""
 
 _TABLES = ("messages", "exchanges", "windows", "keys", "summaries")
 
@@ -22,7 +22,7 @@ tenant = :old AND (expires_at IS NULL OR expires_at > :now)
 
 
 def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONCE) -> None:
-    """Remove what has expired, at most ``limit`` sessions and indexes; -1 is all."""
+    """Remove what has expired, at most ``limit`` of each kind; -1 is all."""
     expired = connection.execute(
         "SELECT id FROM sessions WHERE expires_at <= ? LIMIT ?", (now, limit)
     ).fetchall()
@@ -30,6 +30,7 @@ def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONC
         remove(connection, session)
     discard_expired(connection, now, limit)
     sqlite_items.discard_expired(connection, now, limit)
+    sqlite_marks.purge(connection, now, limit)
     sweep(connection, SWEPT_AT_ONCE)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
+from proxy.memory.archive import Details
 from proxy.memory.model import SessionKey
 from proxy.stores.places import FIRST_SEQ
 from proxy.stores.sqlite_erase import remove
@@ -24,6 +25,12 @@ _SAVE_HEAD = """
 UPDATE sessions SET owner = ?, next = ?, messages = ?, tokens = ?, last = ?, ttl = ?,
                     expires_at = ?, last_active_at = ?, changes = ?
 WHERE id = ?
+"""
+
+_DETAILS = "SELECT title, metadata, ttl, system, system_tokens FROM sessions WHERE id = ?"
+
+_SAVE_DETAILS = """
+UPDATE sessions SET title = ?, metadata = ?, system = ?, system_tokens = ? WHERE id = ?
 """
 
 
@@ -74,3 +81,13 @@ def save_head(connection: sqlite3.Connection, head: Head) -> None:
             head.id,
         ),
     )
+
+
+def read_details(connection: sqlite3.Connection, session: int) -> Details:
+    return Details(*connection.execute(_DETAILS, (session,)).fetchone())
+
+
+def save_details(connection: sqlite3.Connection, session: int, details: Details) -> None:
+    """All but the ttl, which is the head's."""
+    row = (details.title, details.metadata, details.system, details.system_tokens, session)
+    connection.execute(_SAVE_DETAILS, row)

@@ -9,8 +9,10 @@ import msgspec
 
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, Namespace, Place, Shelf
+from proxy.stores.marks import forbids, of_users
 from proxy.stores.shelf import begins, behind, ends, pack, page_of, unpack
 from proxy.stores.sqlite_file import SQLiteFile
+from proxy.stores.sqlite_marks import mark_of
 
 PURGED_AT_ONCE = 10
 """Expired items that a change removes at most, so that it does not wait long."""
@@ -22,6 +24,13 @@ _AT = "tenant = ? AND user = ? AND place = ?"
 _AMONG = "tenant = ? AND user = ? AND place > ? AND place < ?"
 _ALIVE = "(expires_at IS NULL OR expires_at > ?)"
 _ROW = "SELECT place, value, version, created_at, updated_at, expires_at FROM items"
+
+_EXPIRED = f"DELETE FROM items WHERE {_AT} AND expires_at <= ?"
+
+_ADOPT = """
+INSERT INTO items (tenant, user, place, version, created_at, updated_at, expires_at, value)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
 
 _PUT = """
 INSERT INTO items (tenant, user, place, version, created_at, updated_at, expires_at, value)
@@ -65,11 +74,17 @@ class SQLiteItems(SQLiteFile):
         now = self._clock()
         return await self._read(lambda c: namespaces(c, shelf, prefix, now))
 
-    async def change_items(self, shelf: Shelf, changes: Sequence[Change]) -> bool:
+    async def change_items(
+        self, shelf: Shelf, changes: Sequence[Change], since: float | None = None
+    ) -> bool:
         now = self._clock()
         deletes = any(change.value is None for change in changes)
         run = self._erase if deletes else self._write
-        return await run(lambda c: change_items(c, shelf, changes, now))
+        return await run(lambda c: change_items(c, shelf, changes, now, since))
+
+    async def adopt_items(self, shelf: Shelf, items: Sequence[Item]) -> int:
+        now = self._clock()
+        return await self._write(lambda c: adopt_items(c, shelf, items, now))
 
     async def drop_items(self, shelf: Shelf, prefix: Namespace) -> int:
         now, gone = self._clock(), 0
@@ -119,20 +134,41 @@ def namespaces(
 
 
 def change_items(
-    connection: sqlite3.Connection, shelf: Shelf, changes: Sequence[Change], now: float
+    connection: sqlite3.Connection,
+    shelf: Shelf,
+    changes: Sequence[Change],
+    now: float,
+    since: float | None = None,
 ) -> bool:
     discard_expired(connection, now, PURGED_AT_ONCE)
+    if since is not None and forbids(mark_of(connection, of_users(*shelf), now), since):
+        return False
     for change in changes:
         if change.after is not None and change.after != _version(connection, shelf, change, now):
             return False
     for change in changes:
         at = (*shelf, pack(Place(change.namespace, change.key)))
-        connection.execute(f"DELETE FROM items WHERE {_AT} AND expires_at <= ?", (*at, now))
+        connection.execute(_EXPIRED, (*at, now))
         if change.value is None:
             connection.execute(f"DELETE FROM items WHERE {_AT}", at)
         else:
             connection.execute(_PUT, (*at, now, change.expires_at, change.value))
     return True
+
+
+def adopt_items(
+    connection: sqlite3.Connection, shelf: Shelf, items: Sequence[Item], now: float
+) -> int:
+    adopted = 0
+    for item in items:
+        if item.expires_at is not None and item.expires_at <= now:
+            continue
+        at = (*shelf, pack(Place(item.namespace, item.key)))
+        connection.execute(_EXPIRED, (*at, now))
+        times = (item.created_at, item.updated_at, item.expires_at)
+        row = (*at, item.version, *times, bytes(item.value))
+        adopted += connection.execute(_ADOPT, row).rowcount
+    return adopted
 
 
 def _version(connection: sqlite3.Connection, shelf: Shelf, change: Change, now: float) -> int:

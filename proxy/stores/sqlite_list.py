@@ -6,18 +6,20 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from proxy.memory.archive import Message, Page, Session
-from proxy.memory.model import Exchange, SessionKey, State
+import msgspec
+
+from proxy.memory.archive import Details, Line, Message, Page, Placed, Session
+from proxy.memory.model import BEGINNING, Exchange, Position, SessionKey, State, message_id
 from proxy.stores import codec
-from proxy.stores.places import read_cursor, sessions_cursor
-from proxy.stores.sqlite_read import LIVE, SUMMARY
+from proxy.stores.places import locate, read_cursor, sessions_cursor
+from proxy.stores.sqlite_read import HAS_MESSAGES, LIVE, SUMMARY
 
 _SESSION = f"""
-SELECT s.session, s.owner, s.messages, s.tokens, s.system, coalesce(w.seq, 0), s.ttl,
-       s.created_at, s.last_active_at, {SUMMARY}
+SELECT s.session, s.owner, s.messages, s.tokens, s.created_at, s.last_active_at,
+       s.title, s.metadata, s.ttl, s.system, s.system_tokens, s.next, s.last, x.profile, {SUMMARY},
+       (SELECT json_group_object(profile, json_array(turn, seq)) FROM windows WHERE session = s.id)
 FROM sessions s
 LEFT JOIN exchanges x ON x.session = s.id AND x.id = s.last
-LEFT JOIN windows w ON w.session = s.id AND w.profile = x.profile
 WHERE s.tenant = :tenant AND {LIVE}
 """
 
@@ -29,6 +31,30 @@ _MESSAGES = """
 SELECT seq, entry, active, coalesce(wire, body) FROM messages
 WHERE session = ? AND seq > ? AND active IN (?, ?) ORDER BY seq LIMIT ?
 """
+
+_LINES = """
+SELECT entry, active, body, wire FROM messages WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?
+"""
+
+_LINE = """
+SELECT m.entry, m.active, m.body, m.wire FROM exchanges x
+JOIN messages m ON m.session = x.session AND m.seq = x.first + ?3
+WHERE x.session = ?1 AND x.id = ?2 AND ?3 < x.size
+"""
+
+_EXCHANGES = f"""
+SELECT x.id, x.first, x.record, x.usage,
+       (SELECT json_group_array(m.seq - x.first) FROM messages m WHERE m.session = x.session
+            AND m.seq >= x.first AND m.seq < x.first + x.size)
+FROM exchanges x WHERE x.session = ? AND x.first < ? AND {HAS_MESSAGES}
+ORDER BY x.first DESC LIMIT ?
+"""
+
+_LAST = 2**63 - 1
+"""Behind every place."""
+
+_windows = msgspec.json.Decoder(dict[str, Position])
+_indexes = msgspec.json.Decoder(list[int])
 
 
 def session(connection: sqlite3.Connection, key: SessionKey, now: float) -> Session | None:
@@ -98,6 +124,29 @@ def messages(
     return Page(page, str(page[-1].seq) if len(rows) > limit else None)
 
 
+def message(connection: sqlite3.Connection, key: SessionKey, id: str, now: float) -> Line | None:
+    place, session = locate(id), find(connection, key, now)
+    rows = connection.execute(_LINE, (session, *place)).fetchall() if place else []
+    return next(iter(_lines(rows)), None)
+
+
+def lines(
+    connection: sqlite3.Connection, key: SessionKey, after: int, limit: int, now: float
+) -> Page[Line]:
+    session = find(connection, key, now)
+    rows = connection.execute(_LINES, (session, after, limit + 1)).fetchall()
+    page = _lines(rows[:limit])
+    return Page(page, str(page[-1].position.seq) if len(rows) > limit else None)
+
+
+def _lines(rows: Sequence[Any]) -> tuple[Line, ...]:
+    entries = codec.decode_entries([row[0] for row in rows])
+    return tuple(
+        Line(*entry, "active" if active else "superseded", body, wire)
+        for entry, (_, active, body, wire) in zip(entries, rows, strict=True)
+    )
+
+
 def exchange(
     connection: sqlite3.Connection, key: SessionKey, id: str, now: float
 ) -> tuple[Exchange, Sequence[str]] | None:
@@ -113,13 +162,43 @@ def exchange(
         "SELECT seq FROM messages WHERE session = ? AND seq >= ? AND seq < ? ORDER BY seq",
         (session, first, first + size),
     )
-    ids = tuple(f"{id}.{seq - first}" for (seq,) in places)
+    ids = tuple(message_id(id, seq - first) for (seq,) in places)
     return codec.decode_exchange(record, usage), ids
 
 
+def exchanges(
+    connection: sqlite3.Connection, key: SessionKey, before: int | None, limit: int, now: float
+) -> Page[Placed]:
+    session = find(connection, key, now)
+    last = _LAST if before is None else before
+    rows = connection.execute(_EXCHANGES, (session, last, limit + 1)).fetchall()
+    page = tuple(_placed(*row) for row in rows[:limit])
+    return Page(page, str(page[-1].first) if len(rows) > limit else None)
+
+
+def _placed(id: str, first: int, record: bytes, usage: bytes | None, indexes: str) -> Placed:
+    ids = tuple(message_id(id, index) for index in sorted(_indexes.decode(indexes)))
+    return Placed(first, codec.decode_exchange(record, usage), ids)
+
+
 def _session(row: Sequence[Any]) -> Session:
-    values = (*row[:-1], codec.decode_summary(row[-1]) if row[-1] else None)
-    return Session(*values)
+    id, user, messages, tokens, created_at, last_active_at, *details = row[:11]
+    next, last, profile, summary, windows = row[11:]
+    starts = _windows.decode(windows)
+    return Session(
+        id=id,
+        user=user,
+        messages=messages,
+        tokens=tokens,
+        window_start=starts.get(profile, BEGINNING).seq,
+        created_at=created_at,
+        last_active_at=last_active_at,
+        details=Details(*details),
+        summary=codec.decode_summary(summary) if summary else None,
+        end=next - 1,
+        last=last,
+        windows=starts,
+    )
 
 
 def find(connection: sqlite3.Connection, key: SessionKey, now: float) -> int | None:

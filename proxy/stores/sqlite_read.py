@@ -17,6 +17,12 @@ LIVE = "(s.expires_at IS NULL OR s.expires_at > :now)"
 SUMMARY = "(SELECT data FROM summaries WHERE session = s.id ORDER BY version DESC LIMIT 1)"
 """The version in force."""
 
+HAS_MESSAGES = """
+EXISTS (SELECT 1 FROM messages WHERE session = x.session
+        AND seq >= x.first AND seq < x.first + x.size)
+"""
+"""Of an exchange x."""
+
 # One statement for all that is not a message; each join finds at most one row.
 _HEAD = f"""
 SELECT s.id, s.owner, s.system, s.system_tokens, s.messages, s.tokens, w.turn, w.seq,

@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from proxy.memory.model import Position, SessionKey
 from proxy.memory.summary import MOST_VERSIONS, Summary
 from proxy.stores import codec
+from proxy.stores.marks import forbids, of_session
 from proxy.stores.sqlite_head import Head, find_head
 from proxy.stores.sqlite_list import find
+from proxy.stores.sqlite_marks import mark_of
 
 _VERSIONS = "SELECT data FROM summaries WHERE session = ? ORDER BY version DESC"
 
@@ -29,10 +31,13 @@ def put(
     summary: Summary,
     after: int,
     changes: int | None,
+    since: float | None,
     now: float,
 ) -> bool:
     head = find_head(connection, key, now)
-    if head is None or changes not in (None, head.changes) or _in_force(connection, head) != after:
+    if head is None or forbids(mark_of(connection, [of_session(key)], now), since):
+        return False
+    if changes not in (None, head.changes) or _in_force(connection, head) != after:
         return False
     connection.execute(
         "INSERT INTO summaries (session, version, data) VALUES (?, ?, ?)",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from proxy.memory.archive import Line
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     Amendment,
@@ -18,27 +18,13 @@ from proxy.memory.model import (
     WindowMove,
 )
 from proxy.stores import codec, sqlite_summaries, sqlite_work
-from proxy.stores.places import (
-    Place,
-    Span,
-    is_choice,
-    locate,
-    locate_all,
-    sized,
-)
+from proxy.stores.marks import forbids, of_session, of_users
+from proxy.stores.places import Place, Span, is_choice, locate, locate_all, sized
 from proxy.stores.sqlite_erase import purge
 from proxy.stores.sqlite_head import Head, find_head, new_head, save_head
+from proxy.stores.sqlite_marks import mark_of
+from proxy.stores.sqlite_messages import insert_exchange, insert_messages, switch
 from proxy.stores.sqlite_read import look_up
-
-_INSERT_MESSAGE = """
-INSERT INTO messages (session, seq, turn, tokens, active, entry, body, wire)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-"""
-
-_INSERT_EXCHANGE = """
-INSERT INTO exchanges (session, id, first, size, choices, profile, started_at, created_at, record)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
 
 _ATTEMPT = """
 SELECT x.id, x.started_at, x.size FROM keys k
@@ -67,14 +53,17 @@ def commit(connection: sqlite3.Connection, key: SessionKey, commit: Commit, now:
     purge(connection, now)
     exchange = sized(commit)
     head = find_head(connection, key, now)
+    attempt = None
     if head is not None:
         attempt = _attempt(connection, head.id, commit.idempotency_key, exchange.created_at)
         refused = _refusal(connection, head, commit, attempt)
         if refused:
             return refused
-        _switch(connection, head, commit, attempt)
-    else:
-        head = new_head(connection, key, exchange.created_at)
+    whose = of_users(key.tenant, commit.user, head.owner if head else None)
+    if forbids(mark_of(connection, [of_session(key), *whose], now), exchange.started_at):
+        return "erased"
+    head = head or new_head(connection, key, exchange.created_at)
+    _switch(connection, head, commit, attempt)
     head.owner = head.owner or commit.user or None
     _append(connection, head, exchange, commit.drafts)
     _remember(connection, head, commit)
@@ -149,28 +138,10 @@ def _switch(
         gone += (Place(attempt.id, index) for index in range(attempt.size))
     gone += locate_all(commit.superseded)
     switched = {
-        *_set(connection, head, gone, active=False),
-        *_set(connection, head, locate_all(commit.activated), active=True),
+        *switch(connection, head, gone, active=False),
+        *switch(connection, head, locate_all(commit.activated), active=True),
     }
     sqlite_summaries.drop_covering(connection, head.id, switched)
-
-
-def _set(
-    connection: sqlite3.Connection, head: Head, places: Iterable[Place], *, active: bool
-) -> Iterator[Position]:
-    """Yields where the messages stand whose state has changed."""
-    for place in places:
-        row = look_up(connection, head.id, place)
-        if row is None or bool(row[3]) == active:
-            continue
-        connection.execute(
-            "UPDATE messages SET active = ? WHERE session = ? AND seq = ?",
-            (active, head.id, row[1]),
-        )
-        head.messages += 1 if active else -1
-        head.tokens += row[2] if active else -row[2]
-        head.changes += 1
-        yield Position(row[0], row[1])
 
 
 # Appending
@@ -179,20 +150,8 @@ def _set(
 def _append(
     connection: sqlite3.Connection, head: Head, exchange: Exchange, drafts: tuple[Draft, ...]
 ) -> None:
-    connection.execute(
-        _INSERT_EXCHANGE,
-        (
-            head.id,
-            exchange.id,
-            head.next,
-            exchange.size,
-            codec.has_choices(draft.card for draft in drafts),
-            exchange.profile,
-            exchange.started_at,
-            exchange.created_at,
-            codec.encode(exchange),
-        ),
-    )
+    choices = codec.has_choices(draft.card for draft in drafts)
+    insert_exchange(connection, head.id, head.next, exchange, choices=choices)
     for seq, draft in enumerate(drafts, head.next):
         _put(connection, head, seq, draft)
     head.next += exchange.size
@@ -200,16 +159,14 @@ def _append(
 
 
 def _put(connection: sqlite3.Connection, head: Head, seq: int, draft: Draft) -> None:
-    card, active = draft.card, draft.state == "active"
+    card = draft.card
     began = None if draft.turn == card.id else look_up(connection, head.id, locate(draft.turn))
     turn = began[0] if began else seq
-    entry = codec.encode_entry(turn, seq, card)
-    connection.execute(
-        _INSERT_MESSAGE,
-        (head.id, seq, turn, card.tokens, active, entry, draft.body, draft.wire),
-    )
-    head.messages += active
-    head.tokens += card.tokens if active else 0
+    line = Line(Position(turn, seq), card, draft.state, draft.body, draft.wire)
+    insert_messages(connection, head.id, [line])
+    if draft.state == "active":
+        head.messages += 1
+        head.tokens += card.tokens
 
 
 def _fill(

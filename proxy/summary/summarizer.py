@@ -51,8 +51,9 @@ class Sessions(Memory, Summaries, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Sight:
-    """A session as it was seen, and what waits in it."""
+    """A session as it was seen at ``since`` (Unix seconds) or later, and what waits in it."""
 
+    since: float
     key: SessionKey
     ask: Ask
     snapshot: Snapshot
@@ -110,6 +111,7 @@ class Summarizer:
         ask = Ask(profile=work.profile, whole=True, max_messages=0)  # no bodies but the window's
         conflicts = goal = 0
         while conflicts < CONFLICTS:
+            since = self._clock()
             snapshot = moved_on(await self._store.load(key, ask), window)
             waiting = waiting_turns(snapshot, settings)
             when = self._when(snapshot, waiting, settings)
@@ -118,7 +120,7 @@ class Summarizer:
             now = up_to(goal, waiting)
             if not now:
                 return when
-            step = await self._step(_Sight(key, ask, snapshot, now), settings)
+            step = await self._step(_Sight(since, key, ask, snapshot, now), settings)
             if step == "nothing":
                 return None
             conflicts += step == "conflict"
@@ -207,9 +209,9 @@ class Summarizer:
 
     async def _put(self, sight: _Sight, summary: Summary) -> bool:
         """Store it; False if what it was made from has changed."""
-        changes = sight.snapshot.changes
+        changes, since = sight.snapshot.changes, sight.since
         for _ in range(CONFLICTS):
-            if await self._store.put_summary(sight.key, summary, sight.version, changes):
+            if await self._store.put_summary(sight.key, summary, sight.version, changes, since):
                 return True
             fresh = await self._store.load(sight.key, sight.ask)
             same = covered_by(summary, fresh) == covered_by(summary, sight.snapshot)

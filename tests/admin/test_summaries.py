@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from proxy.gateway.tenancy import digest_of
+from proxy.memory.archive import Session
 from proxy.memory.model import SessionKey
 from proxy.memory.spool import Spool
 from proxy.memory.summary import Summary
@@ -147,9 +148,9 @@ async def test_an_edit_that_is_overtaken_is_made_on_the_newer_version(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await seed(client, "s", *talk("one", "two"))
-    real, calls = store.summaries, 0
+    real, calls = store.session, 0
 
-    async def overtaken(key: SessionKey) -> Any:
+    async def overtaken(key: SessionKey) -> Session | None:
         nonlocal calls
         found = await real(key)
         calls += 1
@@ -157,7 +158,7 @@ async def test_an_edit_that_is_overtaken_is_made_on_the_newer_version(
             await put(store, "Meanwhile.", 0)
         return found
 
-    monkeypatch.setattr(store, "summaries", overtaken)
+    monkeypatch.setattr(store, "session", overtaken)
     response = await edit(client, {"text": "Mine."})
 
     assert response.json()["summary"]["version"] == 2
@@ -192,9 +193,8 @@ async def test_null_forgets_all_versions(client: httpx.AsyncClient, store: Backe
 @pytest.mark.parametrize(
     ("body", "param"),
     [
-        ({}, "summary"),
-        ({"title": "My trip"}, "title"),
-        ({"summary": {"text": "a"}, "metadata": {}}, "metadata"),
+        ({}, "title, metadata, ttl, system, summary"),
+        ({"summary": {"text": "a"}, "messages": 3}, "messages"),
         ({"summary": "text"}, "summary"),
         ({"summary": ["text"]}, "summary"),
         ({"summary": {}}, "summary.text"),
@@ -218,8 +218,9 @@ async def test_a_wrong_change_is_refused_by_name(
 
 async def test_a_refusal_says_what_can_be_changed(client: httpx.AsyncClient) -> None:
     await seed(client, "s", *talk("one"))
-    response = await client.patch(URL, json={"ttl": 5})
-    assert error_of(response)["message"] == "What can be changed is: summary."
+    response = await client.patch(URL, json={"tokens": 5})
+    known = "title, metadata, ttl, system, summary"
+    assert error_of(response)["message"] == f"What can be changed is: {known}."
     response = await client.patch(URL, content=b"no json")
     assert response.status_code == 400
 

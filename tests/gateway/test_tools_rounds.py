@@ -57,7 +57,7 @@ class Played:
             self.bodies.append(json.loads(body))
             return replies.pop(0)
 
-        whose = Whose(KEY, "kai", "ex", ProfileSettings(), len)
+        whose = Whose(KEY, "kai", "ex", ProfileSettings(), len, 1000.0)
         use = ToolUse((SAVE, SEARCH), self.most, self.own, whose, self.log)
         first = replies.pop(0)
         rounds = Rounds(json.dumps(SENT).encode(), use, self.tools, ask)

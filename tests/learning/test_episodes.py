@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from proxy.learning.episode_prompt import Pair, good_in, seems_pleased
 from proxy.learning.known import Block
 from proxy.learning.lesson import Said, Unreadable
 from proxy.learning.pasted import pasted
+from proxy.memory.archive import Details
 from proxy.memory.items import Shelf
 from proxy.memory.model import SessionKey, message_id
 from proxy.recall.question import read
@@ -147,9 +149,7 @@ async def test_an_episode_does_not_outlive_its_session(study: Study) -> None:
     key = SessionKey("t", "s")
     known = await study.room.store.session(key)
     assert known is not None
-    mortal = msgspec.convert(
-        {**{name: getattr(known, name) for name in known.__slots__}, "ttl": 60}, type(known)
-    )
+    mortal = replace(known, details=Details(ttl=60))
     await study.learned.feedback.take(mortal, key, message_id(exchange, 1), 1, "")
     assert await chosen(study, SORTING) is not None
     study.room.clock.now += 61

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from proxy.memory.erasure import Subject
+from proxy.memory.model import Amendment, Commit, Outcome, SessionKey
 from proxy.memory.planner import Planner
 from proxy.memory.recorder import Recorder
 from proxy.memory.spool import Spool
 from proxy.memory.store import StoreError
 from tests.support.commits import chat
 from tests.support.recording import KEY, OTHER, Workbench, deferred, never_the_same, said
+from tests.support.scanning import found_in_files
 
 DOWN = StoreError("connection refused")
 
@@ -131,3 +134,73 @@ async def test_a_recorder_leaves_no_task_behind(bench: Workbench) -> None:
     await bench.prepare()
     await bench.recorder.close(1)
     assert asyncio.all_tasks() == before
+
+
+# What was erased
+
+
+async def test_what_began_before_an_erasure_is_not_replayed_and_leaves_the_spool(
+    bench: Workbench, path: Path
+) -> None:
+    await bench.recorder.defer(KEY, deferred("x1", said("the-secret-marker"), user="kai", at=10.0))
+    await bench.recorder.defer(KEY, deferred("x2", said("of nobody"), at=15.0))
+    await bench.recorder.defer(KEY, deferred("x3", said("afterwards"), user="kai", at=30.0))
+    await bench.store.mark(Subject("tenant", session="session"), 20.0)
+    await bench.recorder.replay()
+    assert await bench.history() == ["x3"]
+    assert bench.spool.depth() == (0, 0) and not bench.quarantined
+    tally = bench.recorder.tally
+    assert (tally.spooled, tally.replayed, tally.lost) == (3, 1, 0)
+    await bench.recorder.replay()
+    assert found_in_files(path.parent, "the-secret-marker") == []
+
+
+async def test_an_exchange_of_who_was_erased_is_not_recorded_and_not_spooled(
+    bench: Workbench,
+) -> None:
+    await bench.store.mark(Subject("tenant", "kai"), 20.0)
+    assert await bench.recorder.record(KEY, chat("x1", at=20.0, user="kai")) == "erased"
+    assert await bench.recorder.amend(KEY, Amendment(exchange="x1", usage=b"{}")) == "recorded"
+    assert await bench.recorder.record(KEY, chat("x2", at=20.5, user="kai")) == "recorded"
+    assert await bench.history() == ["x2"]
+    assert bench.spool.idle() and bench.recorder.tally.lost == 0
+
+
+async def test_who_named_nobody_is_replayed_as_the_owner_of_the_session(bench: Workbench) -> None:
+    """A session that is erased meanwhile must not be made anew for nobody."""
+    await bench.recorder.record(KEY, chat("x1", user="kai"))
+    await bench.recorder.defer(KEY, deferred("x2", said("more")))
+    commit = bench.store.commit
+    seen: list[str | None] = []
+
+    async def watched(key: SessionKey, made: Commit) -> Outcome:
+        seen.append(made.user)
+        return await commit(key, made)
+
+    bench.store.commit = watched  # type: ignore[method-assign]
+    await bench.recorder.replay()
+    assert seen == ["kai"] and await bench.history() == ["x1", "x2"]
+
+
+async def test_what_was_carried_out_is_not_left_in_the_spools_files(
+    bench: Workbench, path: Path
+) -> None:
+    await bench.recorder.defer(KEY, deferred("x1", said("the-secret-marker")))
+    assert found_in_files(path.parent, "the-secret-marker")
+    await bench.recorder.replay()
+    assert await bench.history() == ["x1"]
+    assert found_in_files(path.parent, "the-secret-marker") == []
+
+
+async def test_quarantine_is_left_by_who_was_erased(bench: Workbench, path: Path) -> None:
+    await bench.recorder.record(KEY, chat("x1", user="kai"))
+    for id, user, at in [("x2", "eve", 10.0), ("x3", "eve", 30.0), ("x4", "ann", 10.0)]:
+        await bench.recorder.defer(KEY, deferred(id, said(f"{id}-is-the-marker"), user=user, at=at))
+    await bench.recorder.replay()
+    assert bench.spool.depth() == (0, 3)
+    await bench.store.mark(Subject("tenant", "eve"), 20.0)
+    await bench.recorder._backlog.review()
+    await bench.recorder.replay()
+    assert bench.spool.depth() == (0, 2)
+    assert found_in_files(path.parent, "x2-is-the-marker") == []
+    assert found_in_files(path.parent, "x3-is-the-marker", "x4-is-the-marker")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 
 from proxy.chat.message import text_of
-from proxy.memory.archive import Message, Session
+from proxy.memory.archive import Details, Message, Session
 from proxy.recall.addition import Addition
 from proxy.recall.index import Batch, Look, Mark
 from proxy.recall.packing import SAID_BY_USER, STANDING, check_of, read_postings, read_rows
 from proxy.recall.state import State, read_state
 from tests.support.commits import card
 
-SESSION = Session("s", "kai", 0, 0, None, 0, 60, 0.0, 0.0)
+SESSION = Session("s", "kai", 0, 0, 0, 0.0, 0.0, Details(ttl=60))
+
+
+WHO = ((7, "user"), (8, "assistant"))
 
 
 def message(seq: int, role: str, text: str, **fields: object) -> Message:
@@ -29,7 +32,8 @@ def test_a_message_becomes_a_row_that_leads_back_to_it() -> None:
     made = batch(message(7, "user", "The boat is red."), message(8, "assistant", "Fine boat!"))
     rows = read_rows(made.rows)
     assert rows["seq"].tolist() == [7, 8]
-    assert rows["check"].tolist() == [check_of("x7.0"), check_of("x8.0")]
+    checks = [check_of(f"x{seq}.0", card(f"x{seq}", 0, role).digest) for seq, role in WHO]
+    assert rows["check"].tolist() == checks
     assert rows["time"].tolist() == [1000, 1000]
     assert rows["tokens"].tolist() == [4, 4]
     assert rows["flags"].tolist() == [SAID_BY_USER, 0]

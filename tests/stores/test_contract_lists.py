@@ -6,8 +6,8 @@ import string
 
 import pytest
 
-from proxy.memory.archive import Session
-from proxy.memory.model import Ask, SessionKey, Snapshot, State, WindowMove
+from proxy.memory.archive import Details, Session
+from proxy.memory.model import Ask, Position, SessionKey, Snapshot, State, WindowMove
 from proxy.memory.store import Store
 from tests.support.commits import TOKENS, chat, draft, record
 
@@ -37,18 +37,20 @@ async def names(store: Store, tenant: str, user: str | None = None) -> list[str]
 
 async def test_a_session_is_described_exactly(store: Store, key: SessionKey) -> None:
     move = WindowMove(profile="p", start="x2.0")
-    await store.commit(key, chat("x1", 1000.25, user="kai", system=b"[1]"))
+    await store.commit(key, chat("x1", 1000.25, user="kai", system=b"[1]", system_tokens=3))
     await store.commit(key, chat("x2", 1001.5, profile="p", window=move, ttl=600))
     expected = Session(
         id="session",
         user="kai",
         messages=4,
         tokens=4 * TOKENS,
-        system=b"[1]",
         window_start=3,
-        ttl=600,
         created_at=1000.25,
         last_active_at=1001.5,
+        details=Details(ttl=600, system=b"[1]", system_tokens=3),
+        end=4,
+        last="x2",
+        windows={"p": Position(3, 3)},
     )
     assert await store.session(key) == expected
     assert (await store.sessions(key.tenant, None, None, 10)).items == (expected,)
@@ -56,6 +58,7 @@ async def test_a_session_is_described_exactly(store: Store, key: SessionKey) -> 
     described = await store.session(key)
     assert described is not None
     assert (described.window_start, described.last_active_at) == (0, 1001.5)
+    assert (described.last, described.end) == ("x3", 6)
 
 
 async def test_sessions_are_listed_by_their_newest_activity(store: Store, tenant: str) -> None:
@@ -197,7 +200,7 @@ async def test_all_sessions_of_a_tenant_move_but_those_that_are_taken(
     assert (after[0], after[2]) == (before[0], before[2])
     assert (await store.load(SessionKey(tenant, "s1"), ALL)) == before[1]
     described = await store.session(SessionKey(new, "s2"))
-    assert described is not None and described.ttl == 1200
+    assert described is not None and described.details.ttl == 1200
     assert await store.commit(SessionKey(new, "s0"), chat("z", user="kai")) == "recorded"
     assert await store.move(tenant, new) == 0
     assert await store.move(tenant, tenant) == 0

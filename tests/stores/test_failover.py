@@ -11,11 +11,12 @@ import pytest
 import redis
 from redis.crc import key_slot
 
+from proxy.memory.erasure import Subject
 from proxy.memory.model import Ask, SessionKey
 from proxy.memory.store import Store, StoreError
 from proxy.memory.summary import Summary
 from proxy.stores import open_store
-from proxy.stores.redis_codec import list_keys, session_keys
+from proxy.stores.redis_keys import list_keys, session_keys
 from tests.support.commits import chat, draft, record
 from tests.support.servers import HOST, Cluster, Server, cluster, guarded, wait_until
 
@@ -96,13 +97,14 @@ async def test_a_slot_on_its_way_is_asked_for_where_it_goes(masters: Cluster, te
     choice = draft("x1", 1, "assistant", choice=1)
     await store.commit(key, record("x1", draft("x1", 0), choice, idempotency_key="k"))
     await store.put_summary(key, Summary(text="short", version=1), 0, None)
+    await store.mark(Subject(tenant, session=key.session), time.time() - 60)
     before = await store.load(key, ALL)
     new.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", identity(old))
     old.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", identity(new))
     names = old.ask("CLUSTER", "GETKEYSINSLOT", slot, 100)
     old.ask("MIGRATE", HOST, new.port, "", 0, 1000, "KEYS", *names)
     assert await store.load(key, ALL) == before
-    assert await store.commit(key, chat("x2")) == "recorded"
+    assert await store.commit(key, chat("x2", time.time())) == "recorded"
     for server in (new, old):
         server.ask("CLUSTER", "SETSLOT", slot, "NODE", identity(new))
     assert (await store.load(key, ALL)).messages == 4

@@ -12,8 +12,8 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.memory.usage import Account, Spent
 from proxy.stores import Backend, open_store
-from proxy.stores.redis_codec import list_keys, session_keys
 from proxy.stores.redis_items import shelf_keys
+from proxy.stores.redis_keys import list_keys, session_keys
 from proxy.stores.redis_usage import KEPT
 from tests.support.clock import Clock
 from tests.support.servers import Server, standalone

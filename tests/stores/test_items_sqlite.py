@@ -14,7 +14,8 @@ from proxy.memory.model import SessionKey
 from proxy.memory.usage import Account, Spent
 from proxy.stores import sqlite_items
 from proxy.stores.sqlite import SQLiteStore
-from proxy.stores.sqlite_schema import MIGRATIONS, connect, migrate
+from proxy.stores.sqlite_migrations import MIGRATIONS
+from proxy.stores.sqlite_schema import connect, migrate
 from tests.support.clock import Clock
 from tests.support.commits import chat
 from tests.support.shelves import gone, places, put, value

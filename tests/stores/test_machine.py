@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from proxy.memory.archive import Details, Revision
+from proxy.memory.erasure import Subject
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     Amendment,
@@ -22,11 +25,13 @@ from proxy.memory.model import (
     SessionKey,
     State,
     WindowMove,
+    exchange_of,
 )
 from proxy.memory.summary import Summary
 from proxy.memory.work import Due, Kind, Work
 from proxy.stores import Backend, open_store
 from proxy.stores.inmemory import InMemoryStore
+from tests.support.archives import edited, take_out
 from tests.support.clock import Clock
 from tests.support.commits import draft, record
 
@@ -56,6 +61,17 @@ SUMMARIES = st.builds(
     seen=st.integers(0, 30),
 )
 LATE = 1e9
+PICKS = st.lists(st.integers(0, 9), max_size=3)
+DETAILS = st.builds(
+    Details,
+    title=st.sampled_from([None, "a title"]),
+    metadata=st.sampled_from([b"{}", b'{"a":1}']),
+    ttl=st.sampled_from([0, 10**8]),
+    system=st.sampled_from([None, b"[1]"]),
+    system_tokens=st.integers(0, 3),
+)
+MARKS = st.sampled_from([999.0, 1000.0, 1000.25, 1000.75, 1001.0])
+SINCE = st.sampled_from([None, None, None, 1000.0, 1000.5])
 
 
 @st.composite
@@ -129,6 +145,10 @@ class Comparison(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.store = open_store(url, timeout=5, commit_timeout=5, clock=self.clock)
         self.oracle = InMemoryStore(self.clock)
+        self.subjects = [Subject(self.tenant, session=key.session) for key in self.keys]
+        if url.startswith("sqlite"):
+            # Elsewhere a person's mark may be seen when the exchange is in: see the contract.
+            self.subjects.append(Subject(self.tenant, "kai"))
         self.asks_again = url.startswith("redis+cluster")
         self.claims: list[tuple[Work, Work]] = []
         """The oracle's and the store's."""
@@ -143,8 +163,15 @@ class Comparison(RuleBasedStateMachine):
     def teardown(self) -> None:
         for key in self.keys:
             self.wait(self.store.delete(key))
+        for subject in self.subjects:
+            self.wait(self.store.unmark(subject))
         self.wait(self.store.close())
         self.runner.close()
+
+    @initialize(n=st.integers(0, 1), some=st.lists(commits(), max_size=4))
+    def begin(self, n: int, some: Sequence[Commit]) -> None:
+        for commit in some:
+            self.commit(n, commit)
 
     @rule(n=st.integers(0, 1), commit=commits())
     def commit(self, n: int, commit: Commit) -> None:
@@ -207,14 +234,22 @@ class Comparison(RuleBasedStateMachine):
         summary=SUMMARIES,
         after=st.none() | st.integers(0, 3),
         changes=st.none() | st.integers(0, 2),
+        since=SINCE,
     )
-    def summarise(self, n: int, summary: Summary, after: int | None, changes: int | None) -> None:
+    def summarise(
+        self,
+        n: int,
+        summary: Summary,
+        after: int | None,
+        changes: int | None,
+        since: float | None,
+    ) -> None:
         key = self.keys[n]
         known = self.wait(self.oracle.summaries(key))
         if after is None:
             after = known[0].version if known else 0
-        expected = self.wait(self.oracle.put_summary(key, summary, after, changes))
-        assert self.wait(self.store.put_summary(key, summary, after, changes)) == expected
+        expected = self.wait(self.oracle.put_summary(key, summary, after, changes, since))
+        assert self.wait(self.store.put_summary(key, summary, after, changes, since)) == expected
         self.compare(key)
 
     @rule(n=st.integers(0, 1), stall=st.booleans())
@@ -227,6 +262,110 @@ class Comparison(RuleBasedStateMachine):
             expected = self.wait(self.oracle.drop_summaries(key))
             assert self.wait(self.store.drop_summaries(key)) == expected
         self.compare(key)
+
+    def of(self, n: int, picks: Sequence[int]) -> tuple[str, ...]:
+        """Ids of messages that are there, by their number."""
+        found = self.wait(self.oracle.lines(self.keys[n], 0, 100)).items
+        return tuple(found[pick % len(found)].card.id for pick in picks if found)
+
+    @rule(
+        n=st.integers(0, 1),
+        removed=PICKS,
+        superseded=PICKS,
+        activated=PICKS,
+        unknown=SOME_MESSAGES,
+        details=st.none() | DETAILS,
+        was=st.sampled_from([None, None, True, False]),
+    )
+    def revise(
+        self,
+        n: int,
+        removed: Sequence[int],
+        superseded: Sequence[int],
+        activated: Sequence[int],
+        unknown: tuple[str, ...],
+        details: Details | None,
+        was: bool | None,
+    ) -> None:
+        session = self.wait(self.oracle.session(self.keys[n]))
+        known = session.details if session else Details()
+        revision = Revision(
+            removed=self.of(n, removed),
+            superseded=(*self.of(n, superseded), *unknown[:1]),
+            activated=(*unknown[1:], *self.of(n, activated)),
+            details=details,
+            was=None if was is None else known if was else replace(known, title="never"),
+        )
+        self.change(n, revision)
+
+    @rule(
+        n=st.integers(0, 1),
+        picks=PICKS,
+        tokens=st.integers(0, 9),
+        choice=st.integers(0, 1),
+        wire=st.sampled_from([None, b"new wire"]),
+        knows=st.sampled_from([True, True, True, False]),
+        removed=st.sampled_from([(), (), (0,), (1, 2)]),
+    )
+    def edit(
+        self,
+        n: int,
+        picks: Sequence[int],
+        tokens: int,
+        choice: int,
+        wire: bytes | None,
+        knows: bool,
+        removed: Sequence[int],
+    ) -> None:
+        changes = []
+        for id in dict.fromkeys(self.of(n, picks)):
+            line = self.wait(self.oracle.message(self.keys[n], id))
+            was = (line.wire or line.body) if line and knows else b"something else"
+            place = exchange_of(id), int(id.rpartition(".")[2]), "assistant"
+            fields = {"tokens": tokens, "choice": choice}
+            changes.append(edited(*place, was=was, wire=wire, **fields))
+        self.change(n, Revision(edited=tuple(changes), removed=self.of(n, removed)))
+
+    @rule(n=st.integers(0, 1), nth=st.integers(0, 3))
+    def empty(self, n: int, nth: int) -> None:
+        """Remove all messages of the nth newest exchange."""
+        placed = self.wait(self.oracle.exchanges(self.keys[n], None, 10)).items
+        if nth < len(placed):
+            self.change(n, Revision(removed=placed[nth].messages))
+
+    def change(self, n: int, revision: Revision) -> None:
+        key = self.keys[n]
+        expected = self.wait(self.oracle.revise(key, revision))
+        assert self.wait(self.store.revise(key, revision)) == expected
+        self.compare(key)
+
+    @rule(source=st.integers(0, 1), n=st.integers(0, 1), first=st.booleans())
+    def restore(self, source: int, n: int, first: bool) -> None:
+        """As a fork, or, deleted ``first``, as an import does it."""
+        key = self.keys[n]
+        if self.wait(self.oracle.session(self.keys[source])) is None:
+            return
+        archived = self.wait(take_out(self.oracle, self.keys[source]))
+        assert self.wait(take_out(self.store, self.keys[source])) == archived
+        if first:
+            self.delete(n)
+        expected = self.wait(self.oracle.restore(key, archived))
+        assert self.wait(self.store.restore(key, archived)) == expected
+        self.compare(key)
+
+    @rule(nth=st.integers(0, 2), until=st.none() | MARKS)
+    def mark(self, nth: int, until: float | None) -> None:
+        subject = self.subjects[nth % len(self.subjects)]
+        for store in (self.oracle, self.store):
+            self.wait(store.unmark(subject) if until is None else store.mark(subject, until))
+
+    @rule(n=st.integers(0, 1), after=st.integers(0, 20), limit=st.integers(1, 5))
+    def page(self, n: int, after: int, limit: int) -> None:
+        key = self.keys[n]
+        rows = self.wait(self.oracle.lines(key, after, limit))
+        assert self.wait(self.store.lines(key, after, limit)) == rows
+        placed = self.wait(self.oracle.exchanges(key, after or None, limit))
+        assert self.wait(self.store.exchanges(key, after or None, limit)) == placed
 
     @rule(n=st.integers(0, 1), due=DUES)
     def ask_for_work(self, n: int, due: Due) -> None:
@@ -280,6 +419,10 @@ class Comparison(RuleBasedStateMachine):
         expected = self.wait(self.oracle.messages(key, STATES, 0, 100))
         assert self.wait(self.store.messages(key, STATES, 0, 100)) == expected
         assert self.wait(self.store.session(key)) == self.wait(self.oracle.session(key))
+        rows = self.wait(self.oracle.lines(key, 0, 100))
+        assert self.wait(self.store.lines(key, 0, 100)) == rows
+        placed = self.wait(self.oracle.exchanges(key, None, 100))
+        assert self.wait(self.store.exchanges(key, None, 100)) == placed
         kept = self.wait(self.oracle.summaries(key))
         assert list(self.wait(self.store.summaries(key))) == list(kept)
 

@@ -14,7 +14,7 @@ from proxy.memory.model import IDEMPOTENCY_SECONDS, Amendment, Ask, SessionKey, 
 from proxy.memory.store import Store, StoreError, StoreTimeout
 from proxy.memory.work import Due
 from proxy.stores import open_store
-from proxy.stores.redis_codec import list_keys, session_keys
+from proxy.stores.redis_keys import list_keys, session_keys
 from proxy.stores.redis_work_codec import QUEUE_KEYS
 from tests.support.commits import chat, draft, record, summary
 from tests.support.servers import HOST, Server, free_port, standalone, wait_until

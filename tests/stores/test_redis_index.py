@@ -11,8 +11,8 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Look, Owner
 from proxy.stores import Backend, open_store
-from proxy.stores.redis_codec import list_keys, session_keys
 from proxy.stores.redis_index_codec import index_keys, term_keys
+from proxy.stores.redis_keys import list_keys, session_keys
 from tests.support.batches import batch, term
 from tests.support.commits import chat
 from tests.support.servers import Server, standalone, wait_until

@@ -18,7 +18,8 @@ from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory.work import Due
 from proxy.stores.sqlite import SQLiteStore
-from proxy.stores.sqlite_schema import MIGRATIONS, connect, migrate
+from proxy.stores.sqlite_migrations import MIGRATIONS
+from proxy.stores.sqlite_schema import connect, migrate
 from tests.support.clock import Clock
 from tests.support.commits import chat, draft, exchange, record, summary
 
@@ -106,10 +107,10 @@ async def test_a_file_of_a_newer_version_is_refused_clearly(path: Path, clock: C
 
 def test_a_file_of_an_older_version_is_brought_up_to_date(path: Path) -> None:
     with closing(connect(path, 1)) as connection:
-        newer = (*MIGRATIONS, "ALTER TABLE sessions ADD COLUMN title TEXT; CREATE TABLE t (a)")
+        newer = (*MIGRATIONS, "ALTER TABLE sessions ADD COLUMN extra TEXT; CREATE TABLE t (a)")
         migrate(connection, newer)
         migrate(connection, newer)
-        assert connection.execute("SELECT title FROM sessions").fetchall() == []
+        assert connection.execute("SELECT extra FROM sessions").fetchall() == []
         assert connection.execute("PRAGMA user_version").fetchone()[0] == len(newer)
 
 

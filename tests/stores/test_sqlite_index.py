@@ -13,7 +13,8 @@ from proxy.memory.model import Ask, SessionKey
 from proxy.recall.index import Look, Owner
 from proxy.stores import sqlite_index
 from proxy.stores.sqlite import SQLiteStore
-from proxy.stores.sqlite_schema import MIGRATIONS, connect, migrate
+from proxy.stores.sqlite_migrations import MIGRATIONS
+from proxy.stores.sqlite_schema import connect, migrate
 from tests.support.batches import batch, term
 from tests.support.clock import Clock
 from tests.support.commits import chat

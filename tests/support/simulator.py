@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from proxy.memory.compose import Prompt, Rules, compose
-from proxy.memory.model import Ask, Exchange, Snapshot
+from proxy.memory.model import Ask, Commit, Exchange, Snapshot
 from proxy.memory.overlay import overlay
 from proxy.memory.reconcile import Plan, reconcile
 from proxy.memory.request import Intent
@@ -51,6 +51,7 @@ class Memory:
     history: Counter[str] = field(default_factory=Counter)
     exchanges: int = 0
     clock: float = 0.0
+    commits: list[Commit] = field(default_factory=list)
 
     def ask(self, m: Sequence[Talk], intent: Intent = Intent()) -> tuple[Plan, Prompt]:  # noqa: B008
         plan = reconcile(self.snapshot, m, replace(intent, now=self.clock), rerendered)
@@ -75,6 +76,7 @@ class Memory:
         )
         outlined = outline(plan, prompt, m)
         commit = transcribe(outlined, [answer], Occasion(exchange), lambda raw: 10)
+        self.commits.append(commit)
         self.history.update(draft.card.digest for draft in commit.drafts)
         self.snapshot = overlay(self.snapshot, commit, Ask(profile=""))
         return [m[x].name if isinstance(x, int) else x.card.digest for x in prompt.pieces]

@@ -1,0 +1,66 @@
+"""Counting what there is of a session or of a person, without reading what it says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from proxy.admin.receipt import Counts
+from proxy.learning.episode import FEATURE as EPISODES
+from proxy.learning.fact import FACTS
+from proxy.learning.feedback import FEEDBACK
+from proxy.learning.profile import FEATURE as PROFILE
+from proxy.memory.items import PEOPLE, RESERVED, Items, Namespace, Place, Shelf
+from proxy.memory.model import SessionKey
+from proxy.memory.reading import all_exchanges
+from proxy.memory.store import Store
+from proxy.recall.index import Index
+
+PAGE = 500
+
+_KINDS = {FACTS: "fact", PROFILE: "profile", EPISODES: "episode"}
+"""What the third label of a person's namespace says of the items in it."""
+
+
+class Counted(Store, Items, Index, Protocol):
+    """A store, as far as counting and erasing need it."""
+
+
+async def session_counts(store: Counted, key: SessionKey) -> Counts:
+    """Of a session's history; of none, nothing.  Raises StoreError."""
+    session = await store.session(key)
+    if session is None:
+        return Counts()
+    placed = [len(one.messages) async for one in all_exchanges(store, key, session.end)]
+    return Counts(
+        sessions=1,
+        messages=sum(placed),
+        exchanges=len(placed),
+        summaries=len(await store.summaries(key)),
+    )
+
+
+async def shelf_counts(items: Items, shelf: Shelf) -> Counts:
+    """Of all that is kept of a person beside history.  Raises StoreError."""
+    counts = Counts()
+    async for namespace in _namespaces(items, shelf):
+        label = namespace[2] if namespace[:1] == (PEOPLE,) and len(namespace) > 2 else ""
+        if label in _KINDS:
+            counts.memories[_KINDS[label]] += 1
+        elif label == FEEDBACK:
+            counts.feedback += 1
+        elif label not in RESERVED:
+            counts.items += 1
+    return counts
+
+
+async def _namespaces(items: Items, shelf: Shelf) -> AsyncIterator[Namespace]:
+    """The namespace of each item."""
+    after: Place | None = None
+    while True:
+        page = await items.items(shelf, (), after, PAGE)
+        for item in page.items:
+            yield item.namespace
+        if page.after is None:
+            return
+        after = Place(page.items[-1].namespace, page.items[-1].key)

@@ -1,0 +1,123 @@
+"""The same request twice is one request: Idempotency-Key on what creates something.
+
+No answer is kept.  What a request creates has ids that are made from its tenant, path and key, so
+that a second attempt finds it there, or creates what the first one did not get to.  Kept is a
+fingerprint of the body, for a day: it says whether it is the same request, and, since it is made
+with the key, nothing of what the body says.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import time
+from dataclasses import dataclass
+
+import msgspec
+from starlette.requests import Request
+
+from proxy.errors import idempotency_key_reused, invalid_header, memory_unavailable
+from proxy.memory.items import REQUESTS, Change, Item, Items, Place, Shelf
+from proxy.memory.model import IDEMPOTENCY_SECONDS
+
+HEADER = "Idempotency-Key"
+
+ATTEMPTS = 5
+
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a request; ``done``: it has created what it was to create."""
+
+    body: str
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a request with a key.
+
+    ``mark`` is the same for all of them and for no other request.  ``again``: it has come before.
+    ``done``: and all that it was to create was there.
+    """
+
+    mark: str
+    body: str
+    again: bool = False
+    done: bool = False
+
+
+class Idempotency:
+    """Keeps what requests have come, on the tenant's own shelf.  All methods raise StoreError."""
+
+    def __init__(self, items: Items) -> None:
+        self._items = items
+
+    async def attempt(self, request: Request, tenant: str, body: bytes) -> Attempt | None:
+        """The attempt that this request is, None without a key.
+
+        To be asked for a request that is right in itself: one that is refused may be put right and
+        come again with its key.  Raises ProxyError 400 and 422.
+        """
+        key = request.headers.get(HEADER)
+        if key is None:
+            return None
+        if not _KEY.fullmatch(key):
+            message = f"{HEADER} must be 1 to 255 visible ASCII characters."
+            raise invalid_header(message, HEADER)
+        path = request.scope["raw_path"]
+        mark = _hash(tenant.encode(), path, key.encode())
+        first = Attempt(mark, _hash(mark.encode(), key.encode(), body))
+        for _ in range(ATTEMPTS):
+            if await self._put(tenant, first, Seen(body=first.body), 0):
+                return first
+            found = await self._found(tenant, mark)
+            if found is not None:
+                return _again(first, msgspec.json.decode(found.value, type=Seen))
+        raise memory_unavailable()
+
+    async def done(self, tenant: str, attempt: Attempt) -> None:
+        """All is there: what is deleted from now on is not created again."""
+        if not attempt.done:
+            await self._put(tenant, attempt, Seen(body=attempt.body, done=True), None)
+
+    async def dropped(self, tenant: str, attempt: Attempt) -> None:
+        """Nothing has been created, and unless another attempt has, the key is as good as new."""
+        place = _place(attempt.mark)
+        gone = Change(namespace=place.namespace, key=place.key, value=None, after=1)
+        await self._items.change_items(Shelf(tenant), [gone])
+
+    async def _put(self, tenant: str, attempt: Attempt, seen: Seen, after: int | None) -> bool:
+        place = _place(attempt.mark)
+        change = Change(
+            namespace=place.namespace,
+            key=place.key,
+            value=msgspec.json.encode(seen),
+            after=after,
+            expires_at=time.time() + IDEMPOTENCY_SECONDS,
+        )
+        return await self._items.change_items(Shelf(tenant), [change])
+
+    async def _found(self, tenant: str, mark: str) -> Item | None:
+        place = _place(mark)
+        return (await self._items.items_at(Shelf(tenant), [place])).get(place)
+
+
+def _again(first: Attempt, seen: Seen) -> Attempt:
+    if seen.body != first.body:
+        raise idempotency_key_reused()
+    return Attempt(first.mark, first.body, again=True, done=seen.done)
+
+
+def _place(mark: str) -> Place:
+    return Place((REQUESTS,), mark)
+
+
+def _hash(*parts: bytes) -> str:
+    """22 characters, for ids and keys; where one part ends makes a difference."""
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(len(part).to_bytes(8) + part)
+    return base64.urlsafe_b64encode(whole.digest())[:22].decode("ascii")

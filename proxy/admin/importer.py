@@ -1,0 +1,145 @@
+"""What an import brings, piece by piece, on its way into memory."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from proxy.admin.adopting import Adopting
+from proxy.admin.parts import AdminParts
+from proxy.errors import ProxyError, memory_unavailable
+from proxy.learning.forgetting import Busy
+from proxy.memory.archive import Archived
+from proxy.memory.erasure import Subject
+from proxy.memory.items import Shelf
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreTimeout
+from proxy.portable.broken import Broken
+from proxy.portable.check import check_session
+from proxy.portable.conversing import Terms, session_of
+from proxy.portable.piece import Conversation, Items, Piece, Session
+from proxy.recall.history import owner_of
+from proxy.recall.index import Owner
+
+ATTEMPTS = 4
+"""Tries to put a session back: a large one can outlast a store's timeout."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was put, and what was there already."""
+
+    sessions: int = 0
+    messages: int = 0
+    exchanges: int = 0
+    memories: int = 0
+    skipped_sessions: int = 0
+    skipped_memories: int = 0
+
+
+class Importer:
+    """One import of a tenant.  ``strict``: a session that is there already ends it.
+
+    ``terms`` are those of conversations from elsewhere.  Methods raise StoreError, ProxyError and
+    Broken.
+    """
+
+    def __init__(self, parts: AdminParts, tenant: str, terms: Terms, *, strict: bool) -> None:
+        self._parts, self._store, self._tenant = parts, parts.store, tenant
+        self._terms, self._strict = terms, strict
+        self._adopting = Adopting(
+            parts.shelves, parts.facts, parts.learned.episodes, parts.count_text, time.time
+        )
+        self._conversations = 0
+        self._brought: dict[SessionKey, str | None] = {}
+        """The sessions that were put, and whose they are."""
+        self._people: set[str] = set()
+        """Those for whom the mark of an erasure was lifted."""
+        self.counts = Counts()
+
+    async def take(self, piece: Piece) -> None:
+        if isinstance(piece, Items):
+            await self._adopt(piece)
+        elif isinstance(piece, Session):
+            await self._put(piece)
+        else:
+            await self._converse(piece)
+
+    async def end(self) -> None:
+        """Ask for the work on what was brought: now, when all that was learned of it is there."""
+        now = time.time()
+        for key, user in self._brought.items():
+            for due in self._parts.due_after_import(user, now):
+                await self._store.enqueue(key, due)
+        self._brought.clear()
+
+    async def _converse(self, conversation: Conversation) -> None:
+        self._conversations += 1
+        if self._terms.session and self._conversations > 1:
+            raise Broken("has more than one conversation, and ?session= names only one")
+        session = await asyncio.to_thread(session_of, conversation, self._terms)
+        check_session(session.archived)
+        await self._put(session)
+
+    async def _put(self, session: Session) -> None:
+        archived = session.archived
+        head, key = archived.session, SessionKey(self._tenant, archived.session.id)
+        if self._parts.spool.waiting(key) or not await self._restore(key, archived):
+            return self._is_there(head.id)
+        await self._store.unmark(Subject(self._tenant, session=head.id))
+        if head.user:
+            await self._lift(head.user)
+        await self._dismiss(owner_of(key, head.user), session.dismissed)
+        self._parts.on_recorded(key)
+        self._brought[key] = head.user
+        self.counts.sessions += 1
+        self.counts.messages += len(archived.lines)
+        self.counts.exchanges += len(archived.exchanges)
+
+    def _is_there(self, session: str) -> None:
+        if self._strict:
+            raise ProxyError(409, "session_exists", f'The session "{session}" is there already.')
+        self.counts.skipped_sessions += 1
+
+    async def _restore(self, key: SessionKey, archived: Archived) -> bool:
+        """With patience.  A store that was only slow has it already, and says that it is there."""
+        for _ in range(ATTEMPTS - 1):
+            with suppress(StoreTimeout):
+                return await self._store.restore(key, archived)
+            if await self._is_done(key, archived):
+                return True
+        return await self._store.restore(key, archived)
+
+    async def _is_done(self, key: SessionKey, archived: Archived) -> bool:
+        found, wanted = await self._store.session(key), archived.session
+        if found is None:
+            return False
+        same = (found.user, found.end, found.created_at, found.last_active_at)
+        return same == (wanted.user, wanted.end, wanted.created_at, wanted.last_active_at)
+
+    async def _adopt(self, items: Items) -> None:
+        try:
+            put, skipped = await self._adopting.adopt(Shelf(self._tenant, items.user), items.items)
+        except Busy:
+            raise memory_unavailable() from None
+        self.counts.memories += put
+        self.counts.skipped_memories += skipped
+        if items.user:
+            await self._dismiss(Owner(self._tenant, user=items.user), items.dismissed)
+        if items.user and put:
+            await self._lift(items.user)
+
+    async def _lift(self, user: str) -> None:
+        if user not in self._people:
+            self._people.add(user)
+            await self._store.unmark(Subject(self._tenant, user))
+
+    async def _dismiss(self, owner: Owner, wishes: tuple[str, ...]) -> None:
+        if not wishes:
+            return
+        there = set(await self._parts.remembrance.dismissed(owner))
+        new = [wish for wish in wishes if wish not in there]
+        if new:
+            await self._parts.remembrance.dismiss(owner, *new)

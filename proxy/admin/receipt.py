@@ -1,0 +1,58 @@
+"""What was erased, or would be: counts, never text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from proxy.memory.erasure import Subject
+
+
+@dataclass(slots=True)
+class Counts:
+    """How much of each kind.  ``memories`` are by kind, ``spooled`` exchanges on this host.
+
+    ``messages`` are those of every state, ``index_passages`` the messages that recall could find.
+    """
+
+    sessions: int = 0
+    messages: int = 0
+    exchanges: int = 0
+    summaries: int = 0
+    memories: Counter[str] = field(default_factory=Counter)
+    items: int = 0
+    feedback: int = 0
+    index_passages: int = 0
+    spooled: int = 0
+
+    def __bool__(self) -> bool:
+        """Was there anything?"""
+        return bool(
+            self.sessions
+            or self.messages
+            or self.memories.total()
+            or self.items
+            or self.feedback
+            or self.index_passages
+            or self.spooled
+        )
+
+    def add(self, other: Counts) -> None:
+        self.sessions += other.sessions
+        self.messages += other.messages
+        self.exchanges += other.exchanges
+        self.summaries += other.summaries
+        self.memories += other.memories
+        self.items += other.items
+        self.feedback += other.feedback
+        self.index_passages += other.index_passages
+        self.spooled += other.spooled
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """``erased_at`` (Unix seconds) is None for a dry run: then nothing was changed."""
+
+    subject: Subject
+    counts: Counts
+    erased_at: float | None = None

@@ -1,0 +1,53 @@
+"""``memory-proxy context``: what would be sent to the model."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from proxy.commands.command import Desk, seg
+from proxy.commands.conversation import STYLES, cut
+from proxy.commands.output import Object, text_of
+from proxy.commands.plain import line, plain
+
+
+def context(
+    desk: Desk,
+    session: Annotated[str, typer.Argument(help="The session's id.")],
+    question: Annotated[str, typer.Argument(help="What the user would say next.")],
+    profile: Annotated[str | None, typer.Option(help="One of the proxy's profiles.")] = None,
+    model: Annotated[str | None, typer.Option(help="Whose tokens are counted.")] = None,
+) -> None:
+    """Exactly the messages that would be sent for a question.  Changes nothing."""
+    given = {"profile": profile, "model": model}
+    body = {name: value for name, value in given.items() if value is not None}
+    body_ = {**body, "messages": [{"role": "user", "content": question}]}
+    path = f"/sessions/{seg(session)}/context"
+    found = desk.api.ask("POST", path, body=json.dumps(body_).encode())
+    if desk.out.as_json:
+        return desk.out.raw(found)
+    _print(desk, found)
+
+
+def _print(desk: Desk, found: Object) -> None:
+    for message in found["messages"]:
+        role = str(message.get("role"))
+        desk.out.console.print(Text(plain(role), style=STYLES.get(role, "bold")))
+        desk.out.console.print(Text("  " + "\n  ".join(_lines(message))), soft_wrap=True)
+    injected, evicted = found["injected"], found["evicted"]
+    desk.out.say(
+        f"\n{found['tokens']} tokens, {injected['tokens']} of them from memory: "
+        f"{injected['messages']} messages, {injected['recalled']} recalled; "
+        f"left out: {evicted['messages']} messages of {evicted['tokens']} tokens"
+    )
+    for one in found["recalled"]:
+        desk.out.say(f"  recalled {one['score']:.2f}  {cut(line(one['text']), 70)}")
+
+
+def _lines(message: Object) -> list[str]:
+    calls = message.get("tool_calls") or ()
+    called = [plain(f"→ {(call.get('function') or call).get('name')}") for call in calls]
+    return [*cut(plain(text_of(message))).split("\n"), *called]

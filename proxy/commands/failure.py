@@ -1,0 +1,39 @@
+"""How a command fails: one sentence, and a status that scripts can tell apart."""
+
+from __future__ import annotations
+
+from proxy.integrations.api import UNREACHABLE, MemoryProxyError
+
+FAILED, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, INTERRUPTED = 1, 2, 3, 4, 5, 130
+
+_BY_STATUS = {
+    400: USAGE,
+    401: NOT_ALLOWED,
+    403: NOT_ALLOWED,
+    404: NOT_FOUND,
+    409: CONFLICT,
+    412: CONFLICT,
+    422: CONFLICT,
+}
+
+
+class CommandError(Exception):
+    """``status`` is the exit status of the program."""
+
+    def __init__(self, sentence: str, status: int = FAILED) -> None:
+        super().__init__(sentence)
+        self.sentence, self.status = sentence, status
+
+
+def told(error: MemoryProxyError) -> CommandError:
+    """What the memory API refused, as the end of a command."""
+    if error.code == UNREACHABLE:
+        hint = "Start the proxy, name another with --url, or use --store to work without one."
+        return CommandError(f"{error.message} {hint}")
+    if error.status == 401:
+        hint = (
+            "Put the key into MEMORY_PROXY_KEY, or the administrator's into MEMORY_PROXY_ADMIN_KEY."
+        )
+        return CommandError(f"{error.message} {hint}", NOT_ALLOWED)
+    sentence = f"{error.message} ({error.code})"
+    return CommandError(sentence, _BY_STATUS.get(error.status or 0, FAILED))

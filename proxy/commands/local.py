@@ -1,0 +1,105 @@
+"""The memory API on a store, in this process, for as long as a command takes.
+
+It listens on a free port of this machine, and only who knows the key that is made here gets in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from pydantic import SecretStr
+
+from proxy.administration import Administration
+from proxy.assembly import store_of
+from proxy.commands.failure import NOT_FOUND, CommandError
+from proxy.memory.store import StoreError
+from proxy.settings import Settings
+from proxy.stores.address import read_address
+
+PATIENCE = 60.0
+"""Seconds for one look at the store: a person waits, not a chat."""
+
+ENDING = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Where the memory API is for now, and what it takes to be let in."""
+
+    url: str
+    key: str
+
+
+class _Server(uvicorn.Server):
+    """Says when it serves, or that it never will."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets)
+        finally:
+            self.ready.set()
+
+
+@contextmanager
+def serving(settings: Settings) -> Iterator[Local]:
+    """The memory API on the store of the settings.  Raises CommandError."""
+    key = secrets.token_urlsafe(32)
+    server = settings.server.model_copy(update={"admin_key": SecretStr(key)})
+    application = Administration(settings.model_copy(update={"server": server}), PATIENCE)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(
+            application,
+            interface="asgi3",
+            lifespan="on",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=ENDING,
+        )
+        running = _Server(config)
+        arguments = {"sockets": [listener]}
+        thread = threading.Thread(target=running.run, kwargs=arguments, name="memory API")
+        thread.start()
+        try:
+            running.ready.wait()
+            if not running.started:
+                raise CommandError("The store cannot be used; the lines above say why.")
+            yield Local(f"http://127.0.0.1:{listener.getsockname()[1]}", key)
+        finally:
+            running.should_exit = True
+            thread.join()
+
+
+def tenants_in(settings: Settings) -> Sequence[str]:
+    """Who has memory in the store.  Raises CommandError where it cannot be reached."""
+    address = read_address(settings.store.url)
+    if address.kind == "sqlite" and not Path(address.path).exists():
+        sentence = f"There is no database at {address.path}. Name the one you mean with --store."
+        raise CommandError(sentence, NOT_FOUND)
+    try:
+        return asyncio.run(_tenants(settings))
+    except StoreError as failure:
+        raise CommandError(f"The store does not work: {failure}") from failure
+
+
+async def _tenants(settings: Settings) -> Sequence[str]:
+    store = store_of(settings, PATIENCE)
+    try:
+        await store.open()
+        await store.ping()
+        return await store.tenants()
+    finally:
+        await store.close()

@@ -1,0 +1,92 @@
+"""``memory-proxy memories``: what is known of a person."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from proxy.commands.command import Desk, Yes, command, seg
+from proxy.commands.failure import USAGE, CommandError
+from proxy.commands.output import Object
+
+memories = typer.Typer(help="What is known of a person.", no_args_is_help=True)
+
+User = Annotated[str, typer.Argument(help="The person's id.")]
+Memory = Annotated[str, typer.Argument(help="The memory's id.")]
+
+COLUMNS = {"id": "id", "kind": "kind", "state": "state", "text": "text", "created": "created_at"}
+FOUND = {"score": "score", "kind": "kind", "text": "text", "id": "id"}
+
+
+def path_of(user: str, memory: str | None = None) -> str:
+    return f"/users/{seg(user)}/memories" + (f"/{seg(memory)}" if memory is not None else "")
+
+
+@command(memories, "list")
+def list_(
+    desk: Desk,
+    user: User,
+    kind: Annotated[str | None, typer.Option(help="Only of this kind: fact, episode …")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 100,
+) -> None:
+    """Everything that is kept of a person beside what was said."""
+    found = desk.pages(path_of(user), None if kind else limit)
+    chosen = (one for one in found if kind in (None, one["kind"]))
+    desk.out.many(list(chosen)[:limit], COLUMNS, "Nothing is known of this person.")
+
+
+@command(memories, "search")
+def search(
+    desk: Desk,
+    user: User,
+    query: Annotated[str, typer.Argument(help="A question, or words.")],
+    limit: Annotated[int, typer.Option(min=1, max=100, help="How many at most.")] = 10,
+) -> None:
+    """What recall would find for a question, best first."""
+    body = json.dumps({"query": query, "limit": limit}).encode()
+    found = desk.api.ask("POST", f"{path_of(user)}/search", body=body)
+    desk.out.many(found["data"], FOUND, "Nothing is found.")
+
+
+@command(memories, "add")
+def add(
+    desk: Desk, user: User, text: Annotated[str, typer.Argument(help="One short sentence.")]
+) -> None:
+    """Add a fact about a person."""
+    _one(desk, desk.api.ask("POST", path_of(user), body=json.dumps({"text": text}).encode()))
+
+
+@command(memories, "edit")
+def edit(
+    desk: Desk,
+    user: User,
+    memory: Memory,
+    text: Annotated[str | None, typer.Option(help="What it shall say.")] = None,
+    state: Annotated[str | None, typer.Option(help="current or superseded.")] = None,
+) -> None:
+    """Change a fact.  What it said before is not kept."""
+    given = {"text": text, "state": state}
+    body = {name: value for name, value in given.items() if value is not None}
+    if not body:
+        raise CommandError("Say what to change: --text or --state.", USAGE)
+    _one(desk, desk.api.ask("PATCH", path_of(user, memory), body=json.dumps(body).encode()))
+
+
+@command(memories, "forget")
+def forget(desk: Desk, user: User, memory: Memory, yes: Yes = False) -> None:
+    """Remove one memory.  What was said stays in history."""
+    if not yes:
+        found = desk.api.ask("GET", path_of(user, memory))
+        _one(desk, found)
+    desk.confirm("Forget it?", yes=yes)
+    gone = desk.api.ask("DELETE", path_of(user, memory))
+    if desk.out.as_json:
+        return desk.out.raw(gone)
+    desk.out.say("forgotten")
+
+
+def _one(desk: Desk, memory: Object) -> None:
+    names = ("id", "kind", "state", "text", "about", "message_id", "session_id")
+    desk.out.one(memory, {name: memory.get(name) for name in names})

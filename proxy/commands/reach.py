@@ -1,0 +1,86 @@
+"""Where a command finds the memory: at a running proxy, or on a store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from proxy import check
+from proxy.commands.failure import USAGE, CommandError
+from proxy.commands.local import serving, tenants_in
+from proxy.gateway.tenancy import ANONYMOUS
+from proxy.integrations.api import DEFAULT_URL, MemoryApi
+from proxy.settings import Settings, SettingsError, load
+
+URL, KEY, TENANT = "MEMORY_PROXY_URL", "MEMORY_PROXY_KEY", "MEMORY_PROXY_TENANT"
+ADMIN_KEY = "MEMORY_PROXY_ADMIN_KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What the command line says of it; the environment has the rest, the keys above all."""
+
+    url: str | None = None
+    store: str | None = None
+    tenant: str | None = None
+    config: Path | None = None
+
+    @contextmanager
+    def api(self, environ: Mapping[str, str] = os.environ) -> Iterator[MemoryApi]:
+        """The memory API.  Raises CommandError where there is no way to it."""
+        if self.store is not None or self.config is not None:
+            if self.url is not None:
+                raise CommandError("--url and --store exclude each other.", USAGE)
+            with self._on_store(environ) as api:
+                yield api
+        else:
+            with _closing(self._at_proxy(environ)) as api:
+                yield api
+
+    def _at_proxy(self, environ: Mapping[str, str]) -> MemoryApi:
+        url = self.url or environ.get(URL) or DEFAULT_URL
+        tenant = self.tenant or environ.get(TENANT)
+        admin_key, key = environ.get(ADMIN_KEY), environ.get(KEY)
+        if tenant and not admin_key:
+            raise CommandError(f"--tenant needs the administrator's key in {ADMIN_KEY}.", USAGE)
+        return MemoryApi(url, admin_key if tenant or not key else key, tenant, None)
+
+    @contextmanager
+    def _on_store(self, environ: Mapping[str, str]) -> Iterator[MemoryApi]:
+        settings = self._settings(environ)
+        tenant = self.tenant or environ.get(TENANT) or _only(tenants_in(settings))
+        with (
+            serving(settings) as local,
+            _closing(MemoryApi(local.url, local.key, tenant, None)) as api,
+        ):
+            yield api
+
+    def _settings(self, environ: Mapping[str, str]) -> Settings:
+        try:
+            settings = load(self.config, {"store.url": self.store}, environ)
+        except SettingsError as error:
+            raise CommandError("\n".join(error.problems), USAGE) from error
+        problems = tuple(check.unreadable(settings))
+        if problems:
+            raise CommandError("\n".join(problems), USAGE)
+        return settings
+
+
+@contextmanager
+def _closing(api: MemoryApi) -> Iterator[MemoryApi]:
+    try:
+        yield api
+    finally:
+        api.close()
+
+
+def _only(tenants: Sequence[str]) -> str:
+    """The tenant that is meant where none is named."""
+    if len(tenants) < 2:
+        return next(iter(tenants), ANONYMOUS)
+    names = "\n".join(f"  {name}" for name in tenants)
+    sentence = f"This store has the memory of several tenants; say whose with --tenant:\n{names}"
+    raise CommandError(sentence, USAGE)

@@ -1,0 +1,209 @@
+"""``memory-proxy sessions``: conversations listed, shown, followed, moved, branched and deleted."""
+
+from __future__ import annotations
+
+import json
+import time
+from itertools import count
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proxy.commands.command import Desk, Yes, command, seg
+from proxy.commands.conversation import bubble, drawn
+from proxy.commands.failure import USAGE, CommandError
+from proxy.commands.files import STANDARD
+from proxy.commands.output import Object
+from proxy.commands.transfer import bring_in, export
+
+sessions = typer.Typer(help="Conversations.", no_args_is_help=True)
+
+Session = Annotated[str, typer.Argument(help="The session's id.")]
+User = Annotated[str | None, typer.Option("--user", metavar="ID", help="Only this person's.")]
+
+COLUMNS = {
+    "id": "id",
+    "user": "user_id",
+    "about": "title|preview",
+    "messages": "messages",
+    "tokens": "tokens",
+    "active": "last_active_at",
+}
+EVERY_STATE = "active,superseded"
+BETWEEN_LOOKS = 1.0
+"""Seconds from one look for new messages to the next."""
+
+
+@command(sessions, "list")
+def list_(
+    desk: Desk,
+    user: User = None,
+    query: Annotated[str | None, typer.Option(help="In the id, title or user.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+) -> None:
+    """The newest sessions first."""
+    found = desk.pages("/sessions", limit, user=user, query=query, preview="true")
+    desk.out.many(found, COLUMNS, "There are no sessions.")
+
+
+@command(sessions, "show")
+def show(
+    desk: Desk,
+    session: Session,
+    branches: Annotated[bool, typer.Option(help="Superseded messages too.")] = False,
+) -> None:
+    """A conversation, with what the summary covers and where the window starts."""
+    path = f"/sessions/{seg(session)}"
+    found = desk.api.ask("GET", path)
+    states = EVERY_STATE if branches else "active"
+    messages = list(desk.pages(f"{path}/messages", state=states))
+    if desk.out.as_json:
+        desk.out.raw({**found, "data": messages})
+        return
+    desk.out.one(found, facts(found))
+    desk.out.say("")
+    for text in drawn(found, messages):
+        desk.out.console.print(text, soft_wrap=True)
+
+
+def facts(session: Object) -> dict[str, object]:
+    """What is said of a session itself."""
+    summary = session["summary"]
+    return {
+        "session": session["id"],
+        "user": session["user_id"],
+        "title": session["title"],
+        "messages": session["messages"],
+        "tokens": session["tokens"],
+        "summary": summary["text"] if summary else None,
+        "metadata": session["metadata"] or None,
+        "ttl": f"{session['ttl']} s" if session["ttl"] else None,
+    }
+
+
+@command(sessions, "tail")
+def tail(
+    desk: Desk,
+    session: Session,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="To begin with.")] = 10,
+    follow: Annotated[bool, typer.Option(help="Wait for more.")] = True,
+) -> None:
+    """The end of a conversation, and what is added to it."""
+    path = f"/sessions/{seg(session)}"
+    end = desk.api.ask("GET", path)["end"]
+    known = list(desk.pages(f"{path}/messages", after=str(max(0, end - 2 * lines - 20))))
+    _print(desk, known[-lines:] if lines else [])
+    seen = max([end, *(message["seq"] for message in known)])
+    for _ in count() if follow else ():
+        time.sleep(BETWEEN_LOOKS)
+        new = list(desk.pages(f"{path}/messages", after=str(seen)))
+        _print(desk, new)
+        seen = max([seen, *(message["seq"] for message in new)])
+
+
+def _print(desk: Desk, messages: list[Object]) -> None:
+    for message in messages:
+        if desk.out.as_json:
+            desk.out.raw(message)
+            continue
+        for text in bubble(message):
+            desk.out.console.print(text, soft_wrap=True)
+
+
+@command(sessions, "export")
+def export_(
+    desk: Desk,
+    session: Annotated[str | None, typer.Argument(help="One session; else all of them.")] = None,
+    user: User = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Else standard output.")
+    ] = STANDARD,
+) -> None:
+    """Everything as NDJSON, to be imported again: a session, a person's, or the whole tenant's."""
+    if session is not None and user is not None:
+        raise CommandError("Name a session or --user, not both.", USAGE)
+    if session is not None:
+        export(desk, f"/sessions/{seg(session)}/export", output, 1, None)
+    else:
+        export(desk, "/export", output, None, user)
+
+
+@command(sessions, "import")
+def import_(
+    desk: Desk,
+    file: Annotated[Path, typer.Argument(help='"-" is standard input.')],
+    format: Annotated[
+        str,
+        typer.Option(help="auto, memory-proxy, openai, chat_jsonl, chatgpt or langchain."),
+    ] = "auto",
+    session: Annotated[str | None, typer.Option(help="The id for a single conversation.")] = None,
+    user: Annotated[str | None, typer.Option(help="Whose it is.")] = None,
+    conflict: Annotated[str, typer.Option(help="A session that exists: skip or error.")] = "skip",
+) -> None:
+    """Bring in an export, or what other programs have kept."""
+    bring_in(desk, file, format, session, user, conflict)
+
+
+@command(sessions, "fork")
+def fork(
+    desk: Desk,
+    session: Session,
+    new: Annotated[str, typer.Argument(help="The id of the copy.")],
+    until: Annotated[str | None, typer.Option(help="The last message that it has.")] = None,
+    title: Annotated[str | None, typer.Option(help="What the copy is called.")] = None,
+) -> None:
+    """Copy a conversation, to go on differently."""
+    given = {"id": new, "until": until, "title": title}
+    body = {name: value for name, value in given.items() if value is not None}
+    path = f"/sessions/{seg(session)}/fork"
+    found = desk.api.ask("POST", path, body=json.dumps(body).encode())
+    desk.out.one(found, facts(found))
+
+
+@command(sessions, "rewind")
+def rewind(
+    desk: Desk,
+    session: Session,
+    turns: Annotated[int | None, typer.Option(min=1, help="So many turns leave.")] = None,
+    to: Annotated[str | None, typer.Option(help="This message leaves, and all after it.")] = None,
+    yes: Yes = False,
+) -> None:
+    """Take back the end of a conversation; it stays in history as superseded."""
+    if (turns is None) == (to is None):
+        raise CommandError("Say either --turns or --to.", USAGE)
+    what = f"the last {turns} turns" if turns else f"everything from {to} on"
+    desk.confirm(f"Rewind {session}: {what}?", yes=yes)
+    body = {"turns": turns} if turns else {"to": to}
+    path = f"/sessions/{seg(session)}/rewind"
+    found = desk.api.ask("POST", path, body=json.dumps(body).encode())
+    desk.out.one(found, facts(found))
+
+
+@command(sessions, "delete")
+def delete(desk: Desk, session: Session, yes: Yes = False) -> None:
+    """Erase a conversation for good, with a receipt."""
+    erase(desk, f"/sessions/{seg(session)}", f"session {session}", yes=yes)
+
+
+def erase(desk: Desk, path: str, what: str, *, yes: bool) -> None:
+    """Say what would go, ask, and do it."""
+    if not yes:
+        would = desk.api.ask("DELETE", path, [("dry_run", "true")])
+        desk.out.say(f"{what} has {counted(would)}.")
+        desk.confirm("Erase all of it, for good?", yes=False)
+    receipt = desk.api.ask("DELETE", path)
+    if desk.out.as_json:
+        return desk.out.raw(receipt)
+    desk.out.say(f"erased: {counted(receipt)}")
+
+
+def counted(receipt: Object) -> str:
+    """The counts of a receipt in words."""
+    told: list[str] = []
+    for name, found in receipt["counts"].items():
+        if isinstance(found, dict):
+            told += [f"{each} memories of kind {kind}" for kind, each in found.items() if each]
+        elif found:
+            told.append(f"{found} {name.replace('_', ' ')}")
+    return ", ".join(told) or "nothing"

@@ -1,0 +1,45 @@
+"""``memory-proxy stats``: how much is said, and what memory adds to it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from proxy.commands.command import Desk
+from proxy.commands.output import clock
+
+
+def stats(
+    desk: Desk,
+    days: Annotated[int, typer.Option(min=1, max=366, help="How far back.")] = 7,
+    bucket: Annotated[str, typer.Option(help="hour or day.")] = "day",
+    user: Annotated[str | None, typer.Option(metavar="ID", help="Only this person's.")] = None,
+) -> None:
+    """Exchanges, tokens and memory's latency over time."""
+    params = [("days", str(days)), ("bucket", bucket), *([("user", user)] if user else [])]
+    found = desk.api.ask("GET", "/stats", params)
+    if desk.out.as_json:
+        return desk.out.raw(found)
+    headings = ("since", "exchanges", "prompt", "completion", "cached", "injected", "p50 ms", "p95")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "since" else "right")
+    for row in found["series"]:
+        table.add_row(clock(row["at"])[: 16 if bucket == "hour" else 10], *_numbers(row))
+    table.add_row("all", *_numbers(found["totals"]), style="bold")
+    desk.out.console.print(table)
+    if not found["complete"]:
+        desk.out.say("There are more exchanges than were looked at; these are the newest.")
+
+
+def _numbers(row: dict[str, Any]) -> list[str]:
+    tokens, latency = row["tokens"], row["latency_ms"]
+    counts = [row["exchanges"], *(tokens[name] for name in ("prompt", "completion", "cached"))]
+    shown = [str(number) for number in (*counts, tokens["injected"])]
+    return shown + [_ms(latency["p50"]), _ms(latency["p95"])]
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"

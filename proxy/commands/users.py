@@ -1,0 +1,65 @@
+"""``memory-proxy users``: people, and all that is kept of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proxy.commands.command import Desk, Yes, command, seg
+from proxy.commands.files import STANDARD
+from proxy.commands.output import ago
+from proxy.commands.sessions import erase
+from proxy.commands.transfer import export
+
+users = typer.Typer(help="People.", no_args_is_help=True)
+
+User = Annotated[str, typer.Argument(help="The person's id.")]
+
+COLUMNS = {"id": "id", "sessions": "sessions", "active": "last_active_at"}
+
+
+@command(users, "list")
+def list_(
+    desk: Desk, limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 100
+) -> None:
+    """Who has been active, the newest first."""
+    desk.out.many(desk.pages("/users", limit), COLUMNS, "There are no people with a user id.")
+
+
+@command(users, "show")
+def show(desk: Desk, user: User) -> None:
+    """How much is kept of a person."""
+    found = desk.api.ask("GET", f"/users/{seg(user)}")
+    known = ", ".join(f"{count} {kind}" for kind, count in found["memories"].items() if count)
+    active = found["last_active_at"]
+    fields = {
+        "user": found["id"],
+        "sessions": found["sessions"],
+        "messages": found["messages"],
+        "tokens": found["tokens"],
+        "memories": known or None,
+        "last active": ago(active) if active is not None else None,
+    }
+    desk.out.one(found, fields)
+
+
+@command(users, "export")
+def export_(
+    desk: Desk,
+    user: User,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Else standard output.")
+    ] = STANDARD,
+) -> None:
+    """All that is kept of a person as NDJSON, to be imported again."""
+    path = f"/users/{seg(user)}"
+    sessions = desk.api.ask("GET", path)["sessions"]
+    export(desk, f"{path}/export", output, sessions, None)
+
+
+@command(users, "erase")
+def erase_(desk: Desk, user: User, yes: Yes = False) -> None:
+    """Erase all that is kept of a person, for good, with a receipt."""
+    erase(desk, f"/users/{seg(user)}", f"user {user}", yes=yes)

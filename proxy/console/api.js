@@ -1,0 +1,214 @@
+/** The memory API over HTTP.  The key lives in this object and nowhere else. */
+
+/** A list is given as several values of one name. @typedef {Record<string, string | number | boolean | string[] | null | undefined>} Params */
+/** @typedef {{data: any, etag: string | null, status: number}} Answer */
+
+const BASE = new URL("../v1", import.meta.url).href;
+
+/** A refusal, in the words of the API; `code` is "unreachable" where no answer came. */
+export class ApiError extends Error {
+  /**
+   * @param {number} status 0 where no answer came
+   * @param {string} code
+   * @param {string} message
+   * @param {string | null} [param]
+   */
+  constructor(status, code, message, param = null) {
+    super(message);
+    this.name = "ApiError";
+    this.status = status;
+    this.code = code;
+    this.param = param;
+  }
+}
+
+/** An id as one segment of a path. @param {string} id */
+export const seg = (id) => encodeURIComponent(id);
+
+/** Can this be sent as a key at all?  RFC 6750's b64token and what people use besides. */
+const KEY = /^[\x21-\x7e]+$/;
+
+export class Api {
+  /** @type {string} */ #key;
+
+  /**
+   * @param {string} key "" for callers without one
+   * @param {string | null} tenant whose memory, for the administrator; else null
+   */
+  constructor(key, tenant = null) {
+    this.#key = key;
+    this.tenant = tenant;
+    /** Told when the key is no longer taken. @type {() => void} */
+    this.onRefused = () => {};
+  }
+
+  /** The same caller with another tenant's memory. @param {string | null} tenant */
+  of(tenant) {
+    const api = new Api(this.#key, tenant);
+    api.onRefused = this.onRefused;
+    return api;
+  }
+
+  /**
+   * @param {string} path
+   * @param {Params} [params]
+   * @param {{signal?: AbortSignal, etag?: string | null}} [options]
+   * @returns {Promise<Answer>} `data` is null with status 304
+   */
+  get(path, params = {}, { signal, etag } = {}) {
+    /** @type {Record<string, string>} */
+    const headers = etag ? { "if-none-match": etag } : {};
+    return this.#ask("GET", path, { params, headers, signal });
+  }
+
+  /** @param {string} path @param {unknown} [body] @param {Asking} [options] */
+  post(path, body, options = {}) {
+    return this.#ask("POST", path, { ...options, body });
+  }
+
+  /** @param {string} path @param {unknown} body @param {Asking} [options] */
+  patch(path, body, options = {}) {
+    return this.#ask("PATCH", path, { ...options, body });
+  }
+
+  /** @param {string} path @param {unknown} body @param {Asking} [options] */
+  put(path, body, options = {}) {
+    return this.#ask("PUT", path, { ...options, body });
+  }
+
+  /** @param {string} path @param {Params} [params] @param {Asking} [options] */
+  del(path, params = {}, options = {}) {
+    return this.#ask("DELETE", path, { ...options, params });
+  }
+
+  /**
+   * Fetch a file and hand it to the browser to be saved.
+   * @param {string} path
+   * @param {Params} params
+   * @param {string} filename
+   * @param {(bytes: number) => void} [onProgress]
+   */
+  async download(path, params, filename, onProgress = () => {}) {
+    const response = await this.#fetch("GET", path, { params });
+    if (!response.ok) throw await this.#refusal(response);
+    save(await whole(response, onProgress), filename);
+  }
+
+  /**
+   * @param {string} path
+   * @param {Params} params
+   * @param {Blob} file
+   * @param {(sent: number, total: number) => void} [onProgress]
+   * @returns {Promise<Answer>}
+   */
+  upload(path, params, file, onProgress = () => {}) {
+    const request = new XMLHttpRequest();
+    request.open("POST", this.#url(path, params));
+    if (this.#key) request.setRequestHeader("authorization", `Bearer ${this.#key}`);
+    request.setRequestHeader("content-type", "application/x-ndjson");
+    request.upload.onprogress = (event) => onProgress(event.loaded, event.total);
+    return new Promise((resolve, reject) => {
+      request.onload = () => {
+        const data = parsed(request.responseText);
+        if (request.status < 300) resolve({ data, etag: null, status: request.status });
+        else reject(refusalOf(request.status, data));
+      };
+      request.onerror = () => reject(unreachable());
+      request.send(file);
+    });
+  }
+
+  /** @param {string} method @param {string} path @param {Asking & {params?: Params, body?: unknown}} options */
+  async #ask(method, path, options) {
+    const response = await this.#fetch(method, path, options);
+    const etag = response.headers.get("etag");
+    if (response.status === 304) return { data: null, etag, status: 304 };
+    if (!response.ok) throw await this.#refusal(response);
+    return { data: parsed(await response.text()), etag, status: response.status };
+  }
+
+  /** @param {string} method @param {string} path @param {Asking & {params?: Params, body?: unknown}} options */
+  async #fetch(method, path, { params = {}, headers = {}, body, signal }) {
+    if (this.#key && !KEY.test(this.#key)) throw new ApiError(401, "invalid_api_key", "");
+    /** @type {Record<string, string>} */
+    const all = { ...headers };
+    if (this.#key) all.authorization = `Bearer ${this.#key}`;
+    if (body !== undefined) all["content-type"] ??= "application/json";
+    const sent = body === undefined ? undefined : JSON.stringify(body);
+    const options = /** @type {RequestInit} */ ({ method, headers: all, body: sent, signal });
+    try {
+      return await fetch(this.#url(path, params), { ...options, ...PRIVATE });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw unreachable();
+    }
+  }
+
+  /** @param {Response} response */
+  async #refusal(response) {
+    if (response.status === 401) this.onRefused();
+    return refusalOf(response.status, parsed(await response.text()));
+  }
+
+  /** @param {string} path @param {Params} params */
+  #url(path, params) {
+    const url = new URL(BASE + path);
+    const all = { ...params, ...(this.tenant !== null && { tenant: this.tenant }) };
+    for (const [name, value] of Object.entries(all)) {
+      if (value === undefined || value === null || value === "") continue;
+      for (const one of [value].flat()) url.searchParams.append(name, String(one));
+    }
+    return url;
+  }
+}
+
+/** @typedef {{headers?: Record<string, string>, params?: Params, signal?: AbortSignal}} Asking */
+
+const PRIVATE = /** @type {const} */ ({
+  cache: "no-store",
+  credentials: "omit",
+  referrerPolicy: "no-referrer",
+  redirect: "error",
+});
+
+const unreachable = () => new ApiError(0, "unreachable", "The proxy did not answer.");
+
+/** @param {number} status @param {any} body */
+function refusalOf(status, body) {
+  const error = body?.error ?? {};
+  const message = typeof error.message === "string" ? error.message : `HTTP ${status}`;
+  return new ApiError(status, String(error.code ?? error.type ?? status), message, error.param);
+}
+
+/** @param {string} text */
+function parsed(text) {
+  try {
+    return text === "" ? null : JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** A body, told of as it arrives. @param {Response} response @param {(bytes: number) => void} onProgress */
+async function whole(response, onProgress) {
+  const reader = response.body?.getReader();
+  /** @type {BlobPart[]} */
+  const parts = [];
+  let bytes = 0;
+  while (reader) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    parts.push(value);
+    onProgress((bytes += value.length));
+  }
+  return new Blob(parts, { type: response.headers.get("content-type") ?? "" });
+}
+
+/** Let the browser save this as a file. @param {Blob} blob @param {string} filename */
+export function save(blob, filename) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = filename;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

@@ -1,0 +1,103 @@
+/** The console's words, numbers and times in the reader's language. */
+
+import en from "./en.js";
+import enConversation from "./en.conversation.js";
+import zh from "./zh.js";
+import zhConversation from "./zh.conversation.js";
+
+/** @typedef {"en" | "zh"} Locale */
+/** A text, or one for each plural form (Intl.PluralRules) of `n`. @typedef {string | {one: string, other: string}} Text */
+/** @typedef {Record<string, Text>} Dictionary */
+
+/** @type {Record<Locale, Dictionary>} */
+const DICTIONARIES = { en: { ...en, ...enConversation }, zh: { ...zh, ...zhConversation } };
+
+/** @param {Locale} locale */
+const speaking = (locale) => ({
+  locale,
+  texts: DICTIONARIES[locale],
+  plural: new Intl.PluralRules(locale),
+  number: new Intl.NumberFormat(locale),
+  short: new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 }),
+  exact: new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" }),
+  day: new Intl.DateTimeFormat(locale, { dateStyle: "medium" }),
+  relative: new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" }),
+});
+
+/** The browser's wish among what there is. @returns {Locale} */
+export const preferred = () =>
+  navigator.languages.map((name) => name.slice(0, 2)).find((name) => name === "zh" || name === "en") ===
+  "zh"
+    ? "zh"
+    : "en";
+
+let now = speaking(preferred());
+
+/** Speak another language from now on; whoever shows words has to show them again. @param {Locale} locale */
+export function setLocale(locale) {
+  now = speaking(locale);
+  document.documentElement.lang = locale === "zh" ? "zh-Hans" : "en";
+}
+
+export const locale = () => now.locale;
+
+/**
+ * A text with its places filled: `{name}`.  Numbers are written as people write them.
+ * @param {string} key
+ * @param {Record<string, string | number>} [vars] `n` chooses the plural form
+ */
+export function t(key, vars = {}) {
+  const entry = now.texts[key];
+  if (entry === undefined) return key;
+  const text = typeof entry === "string" ? entry : entry[formOf(vars.n)];
+  return text.replace(/\{(\w+)\}/g, (place, name) => {
+    const value = vars[name];
+    return value === undefined ? place : typeof value === "number" ? n(value) : value;
+  });
+}
+
+/** @param {string | number | undefined} count @returns {"one" | "other"} */
+const formOf = (count) =>
+  typeof count === "number" && now.plural.select(count) === "one" ? "one" : "other";
+
+/** @param {number} number */
+export const n = (number) => now.number.format(number);
+
+/** 12.3K @param {number} number */
+export const short = (number) => now.short.format(number);
+
+/** @param {number} seconds Unix time */
+export const time = (seconds) => now.exact.format(seconds * 1000);
+
+/** @param {number} seconds Unix time */
+export const day = (seconds) => now.day.format(seconds * 1000);
+
+/** @type {[Intl.RelativeTimeFormatUnit, number][]} */
+const UNITS = [
+  ["year", 31_557_600],
+  ["month", 2_629_800],
+  ["week", 604_800],
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+];
+
+/** "5 min. ago" @param {number} seconds Unix time */
+export function ago(seconds) {
+  const past = Date.now() / 1000 - seconds;
+  if (Math.abs(past) < 45) return t("time.now");
+  const [unit, length] = UNITS.find(([, size]) => Math.abs(past) >= size * 0.75) ?? ["minute", 60];
+  return now.relative.format(-Math.round(past / length), unit);
+}
+
+const BYTES = ["B", "kB", "MB", "GB"];
+
+/** "1.2 MB" @param {number} count */
+export function bytes(count) {
+  let [value, unit] = [count, 0];
+  while (value >= 1000 && unit < BYTES.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${n(Math.round(value * 10) / 10)} ${BYTES[unit]}`;
+}

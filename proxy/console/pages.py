@@ -1,0 +1,108 @@
+"""The console's files over HTTP: read once, served from memory, to anybody.
+
+They hold nothing of anyone's: the page asks for a key and uses the memory API with it.  Only what
+is packaged here and of a known kind can be had; a name is looked up in a table and never in the
+file system.  Conditional requests: RFC 9110, 13.1.2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+FOLDER = Path(__file__).parent
+PAGE = "index.html"
+
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+"""What is served, by the end of its name."""
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data: blob:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    # Asked again each time and answered with 304: a new release is there at once.
+    "cache-control": "no-cache",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """``etag`` is of the content, in quotes."""
+
+    body: bytes
+    kind: str
+    etag: str
+
+    @classmethod
+    def read(cls, path: Path) -> File:
+        body = path.read_bytes()
+        digest = urlsafe_b64encode(hashlib.sha256(body).digest())[:22].decode()
+        return cls(body, KINDS[path.suffix], f'"{digest}"')
+
+
+class Pages:
+    """``/memory/`` and what it loads from ``/memory/console/``."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self._files = files_in(folder)
+
+    async def page(self, request: Request) -> Response:
+        return self._answer(PAGE, request)
+
+    async def file(self, request: Request) -> Response:
+        """By its name as it stands in the raw path: none of ours is percent-encoded."""
+        return self._answer(request.path_params["file"].decode("latin-1"), request)
+
+    async def redirect(self, request: Request) -> Response:
+        """To the folder: relative, so that it is right behind a prefix too."""
+        return RedirectResponse("memory/", 308, HEADERS)
+
+    def _answer(self, name: str, request: Request) -> Response:
+        file = self._files.get(name)
+        if file is None:
+            return Response("There is no such file.\n", 404, HEADERS, "text/plain")
+        headers = {**HEADERS, "etag": file.etag}
+        if _named(file.etag, request.headers.get("if-none-match", "")):
+            return Response(None, 304, headers)
+        return Response(file.body, 200, {**headers, "content-type": file.kind})
+
+
+def files_in(folder: Path) -> Mapping[str, File]:
+    """All that is served, by its path below the folder."""
+    return {
+        path.relative_to(folder).as_posix(): File.read(path)
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in KINDS
+    }
+
+
+def _named(etag: str, condition: str) -> bool:
+    """Weak comparison, as ``If-None-Match`` asks for."""
+    tags = {tag.strip().removeprefix("W/") for tag in condition.split(",")}
+    return etag in tags or tags == {"*"}

@@ -1,0 +1,58 @@
+/** Dialogs: the browser's own, which keep the focus and close with Escape. */
+
+import { html, useEffect, useId, useRef, useState } from "../vendor/preact.js";
+import { t } from "../i18n/index.js";
+
+/**
+ * A dialog, open as long as it is shown.
+ * @param {{title: string, onClose: () => void, children?: any, class?: string}} props
+ */
+export function Dialog({ title, onClose, children, class: name = "" }) {
+  const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const heading = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    element.current?.showModal();
+    return () => before instanceof HTMLElement && before.focus({ preventScroll: true });
+  }, []);
+  const outside = (/** @type {MouseEvent} */ event) => event.target === element.current && onClose();
+  return html`<dialog ref=${element} class=${`dialog ${name}`} aria-labelledby=${heading}
+    onCancel=${(/** @type {Event} */ event) => (event.preventDefault(), onClose())}
+    onMouseDown=${outside}>
+    <div class="dialog-inside">
+      <header class="dialog-head">
+        <h2 id=${heading}>${title}</h2>
+        <button type="button" class="icon-button" onClick=${onClose} aria-label=${t("close")}>✕</button>
+      </header>
+      ${children}
+    </div>
+  </dialog>`;
+}
+
+/**
+ * A question before something is done.
+ * @param {{question: import("../context.js").Question, answer: (yes: boolean) => void}} props
+ */
+export function Confirm({ question, answer }) {
+  const [typed, setTyped] = useState("");
+  const ready = question.typed === undefined || typed === question.typed;
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (ready) answer(true);
+  };
+  return html`<${Dialog} title=${question.title} onClose=${() => answer(false)} class="confirm">
+    <form onSubmit=${submit}>
+      <div class="dialog-body">${question.body}</div>
+      ${question.typed !== undefined && html`<label class="field">
+        <span>${t("confirm.type")} <bdi class="mono typed">${question.typed}</bdi></span>
+        <input name="typed" autocomplete="off" spellcheck=${false} value=${typed}
+          onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} />
+      </label>`}
+      <footer class="dialog-foot">
+        <button type="button" class="button" onClick=${() => answer(false)}>${t("cancel")}</button>
+        <button type="submit" disabled=${!ready}
+          class=${`button ${question.danger ? "danger" : "primary"}`}>${question.action}</button>
+      </footer>
+    </form>
+  </${Dialog}>`;
+}

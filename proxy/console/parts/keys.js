@@ -1,0 +1,28 @@
+/** Shortcuts: single keys, heard where nobody is typing. */
+
+import { useEffect } from "../vendor/preact.js";
+
+/** @param {EventTarget | null} target */
+export const isTyping = (target) =>
+  target instanceof HTMLElement &&
+  (target.isContentEditable || target.matches("input, textarea, select"));
+
+/**
+ * Hear these keys while the component is shown; never while typing (but for Escape), nor behind a
+ * dialog.
+ * @param {Record<string, (event: KeyboardEvent) => void>} keys by `KeyboardEvent.key`
+ */
+export function useKeys(keys) {
+  useEffect(() => {
+    const press = (/** @type {KeyboardEvent} */ event) => {
+      const act = keys[event.key];
+      if (!act || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (document.querySelector("dialog[open], [popover]:popover-open")) return;
+      if (isTyping(event.target) && event.key !== "Escape") return;
+      event.preventDefault();
+      act(event);
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  });
+}

@@ -1,0 +1,37 @@
+/** A box to search in: tells what is typed once the typing pauses. */
+
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { t } from "../i18n/index.js";
+import { useKeys } from "./keys.js";
+
+/**
+ * @param {{value: string, onSearch: (text: string) => void, label: string, ms?: number, slash?: boolean, onEnter?: (text: string) => void}} props
+ *   `slash`: the key / leads here
+ */
+export function SearchBox({ value, onSearch, label, ms = 250, slash = true, onEnter }) {
+  const [text, setText] = useState(value);
+  const input = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text === value) return;
+    const timer = setTimeout(() => onSearch(text), ms);
+    return () => clearTimeout(timer);
+  }, [text]);
+  /** @type {Record<string, (event: KeyboardEvent) => void>} */
+  const keys = slash ? { "/": () => input.current?.focus() } : {};
+  useKeys(keys);
+  const press = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter") (onEnter ?? onSearch)(text);
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    if (text === "") input.current?.blur();
+    else setText("");
+  };
+  return html`<div class="search">
+    <span class="search-icon" aria-hidden="true">⌕</span>
+    <input ref=${input} type="search" value=${text} aria-label=${label} placeholder=${label}
+      autocomplete="off" spellcheck=${false} onKeyDown=${press}
+      onInput=${(/** @type {any} */ event) => setText(event.target.value)} />
+    ${slash && text === "" && html`<kbd aria-hidden="true" title=${t("help.search")}>/</kbd>`}
+  </div>`;
+}

@@ -1,0 +1,26 @@
+/** Short messages at the edge; screen readers say them. */
+
+import { html } from "../vendor/preact.js";
+import { t } from "../i18n/index.js";
+
+/** @typedef {{id: number, message: string, kind: import("../context.js").Kind}} Toast */
+
+/** Milliseconds: an error stays until it is closed. */
+export const SHOWN = 6000;
+
+/** @param {{toasts: Toast[], close: (id: number) => void}} props */
+export const Toasts = ({ toasts, close }) => html`<div class="toasts">
+  <div role="status" aria-live="polite">
+    ${toasts.filter((toast) => toast.kind !== "error").map((toast) => one(toast, close))}
+  </div>
+  <div role="alert">
+    ${toasts.filter((toast) => toast.kind === "error").map((toast) => one(toast, close))}
+  </div>
+</div>`;
+
+/** @param {Toast} toast @param {(id: number) => void} close */
+const one = (toast, close) => html`<div class=${`toast ${toast.kind}`} key=${toast.id}>
+  <span class="toast-text">${toast.message}</span>
+  <button type="button" class="icon-button" aria-label=${t("close")}
+    onClick=${() => close(toast.id)}>✕</button>
+</div>`;

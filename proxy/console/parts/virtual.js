@@ -1,0 +1,174 @@
+/** Long lists of which only what is seen is in the page; heights are measured, and may differ. */
+
+import {
+  Virtualizer,
+  elementScroll,
+  measureElement,
+  observeElementOffset,
+  observeElementRect,
+} from "../vendor/virtual-core/index.js";
+import { html, useEffect, useLayoutEffect, useReducer, useRef, useState } from "../vendor/preact.js";
+import { isTyping } from "./keys.js";
+
+/** @typedef {import("../vendor/preact.js").VNode} VNode */
+/** @typedef {Virtualizer<HTMLElement, HTMLElement>} Virtual */
+/** What a list can be told from outside. @typedef {{scrollTo: (index: number, align?: "start" | "center" | "end" | "auto") => void, toEnd: () => void, atEnd: () => boolean, focus: (index: number) => void, offset: () => number, element: () => HTMLElement | null}} Handle */
+
+/**
+ * @typedef {object} Props
+ * @property {number} count
+ * @property {(index: number) => number} estimate pixels, until it is measured
+ * @property {(index: number) => VNode} render
+ * @property {(index: number) => string | number} keyOf stable; give a new function when keys moved
+ * @property {(first: number, last: number) => void} [onRange] what is seen, whenever it changes
+ * @property {number} [initialIndex] the item at the top at first
+ * @property {number} [initialOffset] pixels, instead of an index
+ * @property {boolean} [stick] begins at the end, and stays there while items are added behind it
+ * @property {string} label for screen readers
+ * @property {boolean} [keys] j, k, arrows, Home and End move the focus from item to item
+ * @property {number} [gap] pixels between items
+ * @property {number} [overscan] items kept on either side
+ * @property {string} [class]
+ * @property {(handle: Handle) => void} [handle]
+ * @property {(atEnd: boolean, offset: number) => void} [onScroll]
+ */
+
+/** What can be focused in an item: the first link or button, or what says so. */
+const FOCUSABLE = "[data-focus], a[href], button";
+
+/** @param {Props} props */
+export function VirtualList(props) {
+  const scroller = useRef(/** @type {HTMLElement | null} */ (null));
+  const virtual = useVirtualizer(props, scroller);
+  const items = virtual.getVirtualItems();
+  const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? -1];
+  useEffect(() => props.onRange?.(first, last), [first, last, props.count]);
+  const focus = useFocus(virtual, scroller);
+  useOpening(props, virtual);
+  useHandle(props, virtual, scroller, focus);
+  useListKeys(props, scroller, focus);
+  return html`<div class=${`virtual ${props.class ?? ""}`} ref=${scroller} tabindex="-1"
+    onScroll=${() => props.onScroll?.(virtual.isAtEnd(48), virtual.scrollOffset ?? 0)}>
+    <div class="virtual-all" role="list" aria-label=${props.label}
+      style=${{ height: `${virtual.getTotalSize()}px` }}>
+      ${items.map((item) => one(props, virtual, item))}
+    </div>
+  </div>`;
+}
+
+/** @param {Props} props @param {Virtual} virtual @param {{key: any, index: number, start: number}} item */
+const one = (props, virtual, item) => html`<div class="virtual-item" role="listitem" key=${item.key}
+  data-index=${item.index} aria-setsize=${props.count} aria-posinset=${item.index + 1}
+  ref=${virtual.measureElement} style=${{ transform: `translateY(${item.start}px)` }}>
+  ${props.render(item.index)}
+</div>`;
+
+/** @param {Props} props @param {{current: HTMLElement | null}} scroller @returns {Virtual} */
+function useVirtualizer(props, scroller) {
+  const [, redraw] = useReducer((/** @type {number} */ count) => count + 1, 0);
+  const options = {
+    count: props.count,
+    getScrollElement: () => scroller.current,
+    estimateSize: props.estimate,
+    getItemKey: props.keyOf,
+    overscan: props.overscan ?? 8,
+    gap: props.gap ?? 0,
+    initialOffset: props.initialOffset ?? 0,
+    anchorTo: /** @type {"start" | "end"} */ (props.stick ? "end" : "start"),
+    followOnAppend: Boolean(props.stick),
+    scrollEndThreshold: 48,
+    observeElementRect,
+    observeElementOffset,
+    measureElement,
+    scrollToFn: elementScroll,
+    onChange: () => redraw(null),
+  };
+  const [virtual] = useState(() => /** @type {Virtual} */ (/** @type {unknown} */ (new Virtualizer(/** @type {any} */ (options)))));
+  virtual.setOptions(/** @type {any} */ (options));
+  useLayoutEffect(() => virtual._didMount(), []);
+  useLayoutEffect(() => virtual._willUpdate());
+  return virtual;
+}
+
+/** Where the list begins, as soon as there is something. @param {Props} props @param {Virtual} virtual */
+function useOpening(props, virtual) {
+  const filled = props.count > 0;
+  useLayoutEffect(() => {
+    if (!filled || props.initialOffset !== undefined) return;
+    if (props.initialIndex !== undefined) {
+      virtual.scrollToIndex(props.initialIndex, { align: "start" });
+    } else if (props.stick) virtual.scrollToEnd();
+  }, [filled]);
+}
+
+/**
+ * Focus an item, as soon as it is in the page.
+ * @param {Virtual} virtual @param {{current: HTMLElement | null}} scroller
+ */
+function useFocus(virtual, scroller) {
+  const wanted = useRef(-1);
+  const settle = () => {
+    if (wanted.current < 0) return;
+    const item = scroller.current?.querySelector(`:scope > div > [data-index="${wanted.current}"]`);
+    const target = /** @type {HTMLElement | null | undefined} */ (item?.querySelector(FOCUSABLE));
+    if (target) {
+      wanted.current = -1;
+      target.focus({ preventScroll: true });
+    }
+  };
+  useLayoutEffect(settle);
+  return (/** @type {number} */ index) => {
+    wanted.current = index;
+    virtual.scrollToIndex(index, { align: "auto" });
+    settle();
+  };
+}
+
+/** @param {Props} props @param {Virtual} virtual @param {{current: HTMLElement | null}} scroller @param {(index: number) => void} focus */
+function useHandle(props, virtual, scroller, focus) {
+  useLayoutEffect(() => {
+    props.handle?.({
+      scrollTo: (index, align = "start") => virtual.scrollToIndex(index, { align }),
+      toEnd: () => virtual.scrollToEnd(),
+      atEnd: () => virtual.isAtEnd(48),
+      focus,
+      offset: () => virtual.scrollOffset ?? 0,
+      element: () => scroller.current,
+    });
+  }, []);
+}
+
+/** @type {Record<string, number>} */
+const STEPS = { j: 1, k: -1, ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+
+/** @param {Props} props @param {{current: HTMLElement | null}} scroller @param {(index: number) => void} focus */
+function useListKeys(props, scroller, focus) {
+  const { count, keys } = props;
+  useEffect(() => {
+    if (!keys) return;
+    const press = (/** @type {KeyboardEvent} */ event) => {
+      const step = STEPS[event.key];
+      const inside = scroller.current?.contains(document.activeElement);
+      if (step === undefined || count === 0 || !isPlain(event)) return;
+      if (event.key.length > 1 && !inside) return;
+      event.preventDefault();
+      const at = focused(scroller.current);
+      focus(at < 0 && step ** 2 === 1 ? 0 : Math.min(Math.max(at + step, 0), count - 1));
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, [count, keys]);
+}
+
+/** @param {KeyboardEvent} event */
+const isPlain = (event) =>
+  !(event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) &&
+  !isTyping(event.target) &&
+  !document.querySelector("dialog[open]");
+
+/** The item with the focus, or -1. @param {HTMLElement | null} scroller */
+function focused(scroller) {
+  const active = document.activeElement;
+  const item = scroller?.contains(active) ? active?.closest(".virtual-item") : null;
+  return item instanceof HTMLElement ? Number(item.dataset.index) : -1;
+}

@@ -1,0 +1,86 @@
+/** Signing in: a key, kept in the page's memory alone; or none, on the proxy's own machine. */
+
+import { Api } from "./api.js";
+import { t } from "./i18n/index.js";
+import { LookMenu } from "./look.js";
+import { html, useEffect, useRef, useState } from "./vendor/preact.js";
+
+/** @typedef {import("./context.js").Caller} Caller */
+/** @typedef {(api: Api, caller: Caller) => void} Enter */
+
+/** @param {{notice: string, enter: Enter, look: import("./app.js").Look, setLook: (look: Partial<import("./app.js").Look>) => void}} props */
+export function SignIn({ notice, enter, look, setLook }) {
+  const [key, setKey] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState("");
+  const [open, setOpen] = useState(false);
+  const input = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useEffect(() => {
+    document.title = `${t("signin.title")} · memory-proxy`;
+    input.current?.focus();
+    void known("").then(() => setOpen(true)).catch(() => setOpen(false));
+  }, []);
+  const attempt = async (/** @type {string} */ wanted) => {
+    setBusy(true);
+    setProblem("");
+    try {
+      enter(...(await known(wanted)));
+    } catch (error) {
+      setProblem(reason(error, wanted));
+      input.current?.focus();
+    } finally {
+      setBusy(false);
+    }
+  };
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (key.trim()) void attempt(key.trim());
+    else setProblem(t("signin.empty"));
+  };
+  return html`<div class="signin">
+    <header class="signin-top"><${LookMenu} look=${look} setLook=${setLook} /></header>
+    <main class="signin-card">
+      <img src="console/icon.svg" alt="" width="44" height="44" />
+      <h1>memory-proxy</h1>
+      <p class="muted">${t("signin.lead")}</p>
+      ${notice && html`<p class="note warn" role="alert">${notice}</p>`}
+      <form onSubmit=${submit}>
+        <label class="field"><span>${t("signin.key")}</span>
+          <input ref=${input} name="key" type="password" autocomplete="off" spellcheck=${false}
+            placeholder="sk-…" value=${key} aria-invalid=${Boolean(problem)} aria-describedby="signin-problem"
+            onInput=${(/** @type {any} */ event) => setKey(event.target.value)} />
+        </label>
+        <p id="signin-problem" class="problem" role="alert">${problem}</p>
+        <button class="button primary wide" type="submit" disabled=${busy}>${t("signin.enter")}</button>
+        ${open && html`<button class="button wide" type="button" disabled=${busy}
+          onClick=${() => attempt("")}>${t("signin.without")}</button>`}
+      </form>
+      <p class="muted small">${t("signin.memory")}</p>
+    </main>
+  </div>`;
+}
+
+/**
+ * Who calls with this key.  The administrator begins with the first tenant there is.
+ * @param {string} key @returns {Promise<[Api, Caller]>}
+ */
+async function known(key) {
+  const api = new Api(key);
+  const { data: caller } = await api.get("/whoami");
+  if (!caller.admin) return [api, caller];
+  const tenant = caller.tenant ?? (await tenants(api))[0] ?? "anonymous";
+  return [api.of(tenant), { ...caller, tenant }];
+}
+
+/** The tenants there are, for the administrator. @param {Api} api @returns {Promise<string[]>} */
+export async function tenants(api) {
+  const { data } = await api.get("/tenants", { limit: 1000 });
+  return data.data.map((/** @type {{id: string}} */ each) => each.id);
+}
+
+/** @param {any} error @param {string} key */
+function reason(error, key) {
+  if (error.status === 401) return t(key ? "signin.wrong" : "signin.needed");
+  if (error.status === 0) return t("error.unreachable");
+  return error.message;
+}

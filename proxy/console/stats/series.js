@@ -1,0 +1,40 @@
+/** The series of the charts from those of the API.  Pure, but for the language of `whenOf`. */
+
+import { locale } from "../i18n/index.js";
+
+/** @typedef {import("../parts/chart.js").Series} Series */
+
+/**
+ * Labels are keys of the dictionary.  Cached tokens are a part of the prompt's, so they are shown
+ * apart from the rest of them.
+ * @param {any[]} buckets `series` of `GET /stats`
+ * @returns {{times: number[], tokens: Series[], memory: Series[], latency: Series[], exchanges: Series[]}}
+ */
+export function seriesOf(buckets) {
+  const of = (/** @type {string} */ label, /** @type {string} */ color, /** @type {(bucket: any) => number | null} */ value) => ({
+    label,
+    color: `--series-${color}`,
+    values: buckets.map(value),
+  });
+  return {
+    times: buckets.map((bucket) => bucket.at),
+    tokens: [
+      of("stats.cached", "2", ({ tokens }) => tokens.cached),
+      of("stats.uncached", "1", ({ tokens }) => Math.max(0, tokens.prompt - tokens.cached)),
+      of("stats.completion", "3", ({ tokens }) => tokens.completion),
+    ],
+    memory: [
+      of("stats.injected", "1", ({ tokens }) => tokens.injected),
+      of("stats.evicted", "4", ({ tokens }) => tokens.evicted),
+    ],
+    latency: [
+      of("stats.p50", "2", ({ latency_ms: latency }) => latency.p50),
+      of("stats.p95", "4", ({ latency_ms: latency }) => latency.p95),
+    ],
+    exchanges: [of("exchanges", "1", ({ exchanges }) => exchanges)],
+  };
+}
+
+/** A day's name; buckets are days of UTC. @param {number} at */
+export const whenOf = (at) =>
+  new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeZone: "UTC" }).format(at * 1000);

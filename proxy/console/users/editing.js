@@ -1,0 +1,109 @@
+/** Adding a fact and correcting one.  What somebody else changed meanwhile is shown beside it. */
+
+import { useApp } from "../context.js";
+import { t } from "../i18n/index.js";
+import { Dialog } from "../parts/dialog.js";
+import { visible } from "../parts/text.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+
+/** `until`: a day, or "" for ever. @typedef {{text: string, about: string, until: string}} Draft */
+
+const LONGEST = 500;
+const NEW = { text: "", about: "", until: "" };
+
+/** @param {{path: string, onClose: () => void, onDone: () => void}} props */
+export function Adding({ path, onClose, onDone }) {
+  const { api, toast } = useApp();
+  const key = useRef(crypto.randomUUID()).current;
+  const save = async (/** @type {Draft} */ draft) => {
+    await api.post(path, fieldsOf(draft), { headers: { "idempotency-key": key } });
+    toast(t("memory.added"), "success");
+    onDone();
+    onClose();
+  };
+  return html`<${Fields} title=${t("memories.add.title")} initial=${NEW} save=${save} onClose=${onClose} />`;
+}
+
+/** @param {{path: string, memory: any, onClose: () => void, onDone: () => void}} props */
+export function Editing({ path, memory, onClose, onDone }) {
+  const { api, toast } = useApp();
+  const [current, setCurrent] = useState({ memory, etag: /** @type {string | null} */ (null) });
+  const [theirs, setTheirs] = useState(/** @type {any} */ (null));
+  const load = async () => {
+    const { data, etag } = await api.get(path);
+    setCurrent({ memory: data, etag });
+    return data;
+  };
+  useEffect(() => void load().catch(() => {}), []); // what fails here fails again when it is saved
+  const save = async (/** @type {Draft} */ draft) => {
+    const headers = /** @type {Record<string, string>} */ (current.etag ? { "if-match": current.etag } : {});
+    try {
+      await api.patch(path, fieldsOf(draft), { headers });
+    } catch (error) {
+      if (/** @type {any} */ (error).status !== 412) throw error;
+      setTheirs(await load());
+      return;
+    }
+    toast(t("memory.changed"), "success");
+    onDone();
+    onClose();
+  };
+  return html`<${Fields} title=${t("memory.edit")} initial=${draftOf(memory)} theirs=${theirs && draftOf(theirs)}
+    save=${save} onClose=${onClose} />`;
+}
+
+/** @param {any} memory @returns {Draft} */
+const draftOf = (memory) => ({
+  text: memory.text,
+  about: memory.about === "user" ? "" : memory.about,
+  until: memory.expires_at ? new Date(memory.expires_at * 1000).toISOString().slice(0, 10) : "",
+});
+
+/** @param {Draft} draft */
+const fieldsOf = (draft) => ({
+  text: draft.text,
+  about: draft.about || "user",
+  expires_at: draft.until ? Date.parse(`${draft.until}T23:59:59Z`) / 1000 : null,
+});
+
+/** @param {{title: string, initial: Draft, theirs?: Draft | null, save: (draft: Draft) => Promise<void>, onClose: () => void}} props */
+function Fields({ title, initial, theirs, save, onClose }) {
+  const [draft, setDraft] = useState(initial);
+  const [problem, setProblem] = useState("");
+  const [busy, setBusy] = useState(false);
+  const change = (/** @type {keyof Draft} */ name) => (/** @type {any} */ event) => setDraft({ ...draft, [name]: event.target.value });
+  const submit = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    setBusy(true);
+    setProblem("");
+    await save(draft).catch((error) => setProblem(error.message));
+    setBusy(false);
+  };
+  return html`<${Dialog} title=${title} onClose=${onClose}>
+    <form onSubmit=${submit}>
+      <div class="dialog-body">
+        ${theirs && html`<${Conflict} theirs=${theirs} take=${() => setDraft(theirs)} />`}
+        <label class="field"><span>${t("memory.text")}</span>
+          <textarea rows="4" required maxlength=${LONGEST} dir="auto" value=${draft.text} onInput=${change("text")}></textarea></label>
+        <div class="fields">
+          <label class="field"><span>${t("memory.who")}</span>
+            <input value=${draft.about} placeholder=${t("memory.themselves")} onInput=${change("about")} /></label>
+          <label class="field"><span>${t("memory.until")}</span>
+            <input type="date" value=${draft.until} onInput=${change("until")} /></label>
+        </div>
+        <p class="problem" role="alert">${problem}</p>
+      </div>
+      <footer class="dialog-foot">
+        <button type="button" class="button" onClick=${onClose}>${t("cancel")}</button>
+        <button type="submit" class="button primary" disabled=${busy || draft.text.trim() === ""}>${t(theirs ? "conflict.mine" : "save")}</button>
+      </footer>
+    </form>
+  </${Dialog}>`;
+}
+
+/** @param {{theirs: Draft, take: () => void}} props */
+const Conflict = ({ theirs, take }) => html`<div class="note warn conflict" role="alert">
+  <p><b>${t("conflict.title")}</b> ${t("conflict.hint")}</p>
+  <blockquote dir="auto"><bdi>${visible(theirs.text)}</bdi></blockquote>
+  <button type="button" class="button" onClick=${take}>${t("conflict.theirs")}</button>
+</div>`;

@@ -1,0 +1,102 @@
+/** What is remembered of a person, listed by kind and state, or searched. */
+
+import { seg } from "../api.js";
+import { useApp } from "../context.js";
+import { n, t } from "../i18n/index.js";
+import { Empty, Failed, Loading } from "../parts/empty.js";
+import { usePoll } from "../parts/poll.js";
+import { SearchBox } from "../parts/search.js";
+import { html, useEffect, useState } from "../vendor/preact.js";
+import { Adding, Editing } from "./editing.js";
+import { Memory } from "./memory.js";
+
+const KINDS = ["fact", "instruction", "preference", "episode"];
+const STATES = ["current", "superseded", "quarantined", "expired"];
+const PAGE = 100;
+const FOUND = 50;
+const EVERY = 4000;
+
+/** @typedef {{kind: string, state: string}} Wanted */
+
+/** @param {{user: string, counts: Record<string, number>}} props */
+export function Memories({ user, counts }) {
+  const [query, setQuery] = useState("");
+  const [wanted, setWanted] = useState(/** @type {Wanted} */ ({ kind: "", state: "current" }));
+  const [pages, setPages] = useState(/** @type {string[]} */ ([]));
+  const [editing, setEditing] = useState(/** @type {any} */ (null));
+  const path = `/users/${seg(user)}/memories`;
+  const asked = query === "" ? path : null;
+  const params = { kind: wanted.kind, state: wanted.state, limit: PAGE, after: pages.at(-1) };
+  const list = usePoll(asked, params, EVERY);
+  const found = useSearch(`${path}/search`, query);
+  const choose = (/** @type {Partial<Wanted>} */ more) => {
+    setWanted({ ...wanted, ...more });
+    setPages([]);
+  };
+  const refresh = () => (query ? found.refresh() : list.refresh());
+  const shown = query ? found : { ...list, data: list.data?.data ?? null };
+  return html`<div class="memories">
+    <div class="bar">
+      <${SearchBox} value=${query} onSearch=${setQuery} label=${t("memories.search")} />
+      ${query === "" && html`<${Choices} wanted=${wanted} choose=${choose} counts=${counts} />`}
+      <button type="button" class="button" onClick=${() => setEditing("new")}>${t("memories.add")}</button>
+    </div>
+    <${Shown} shown=${shown} query=${query} user=${user} edit=${setEditing} changed=${refresh} />
+    ${query === "" && html`<${Pager} pages=${pages} next=${list.data?.next ?? null} go=${setPages} />`}
+    ${editing === "new" && html`<${Adding} path=${path} onClose=${() => setEditing(null)} onDone=${refresh} />`}
+    ${editing && editing !== "new" && html`<${Editing} path=${`${path}/${seg(editing.id)}`} memory=${editing}
+      onClose=${() => setEditing(null)} onDone=${refresh} />`}
+  </div>`;
+}
+
+/** @param {{wanted: Wanted, choose: (more: Partial<Wanted>) => void, counts: Record<string, number>}} props */
+const Choices = ({ wanted, choose, counts }) => html`<div class="chips" role="group" aria-label=${t("memories.kind")}>
+    ${["", ...KINDS].map((kind) => html`<button type="button" class="chip" key=${kind} aria-pressed=${wanted.kind === kind}
+      onClick=${() => choose({ kind })}>${kind ? t(`kind.${kind}`) : t("memories.all")}${kind && counts[kind] ? html` <span class="num muted">${n(counts[kind])}</span>` : ""}</button>`)}
+  </div>
+  <label><span class="sr-only">${t("memories.state")}</span>
+    <select value=${wanted.state} onChange=${(/** @type {any} */ event) => choose({ state: event.target.value })}>
+      ${STATES.map((state) => html`<option key=${state} value=${state}>${t(`state.${state}`)}</option>`)}
+      <option value=${STATES.join(",")}>${t("state.any")}</option>
+    </select></label>`;
+
+/** @param {{shown: {data: any[] | null, error: any, refresh: () => void}, query: string, user: string, edit: (memory: any) => void, changed: () => void}} props */
+function Shown({ shown, query, user, edit, changed }) {
+  if (shown.data === null) {
+    return shown.error ? html`<${Failed} error=${shown.error} retry=${shown.refresh} />` : html`<${Loading} />`;
+  }
+  if (shown.data.length === 0) {
+    return html`<${Empty} title=${t(query ? "sessions.none" : "memories.none")} mark=${query ? "⌕" : "○"}>
+      ${!query && html`<p class="muted">${t("memories.none.hint")}</p>`}</${Empty}>`;
+  }
+  return html`<ul class="memory-list">${shown.data.map((memory) => html`<li key=${memory.id}>
+    <${Memory} memory=${memory} user=${user} edit=${edit} changed=${changed} /></li>`)}</ul>`;
+}
+
+/** @param {{pages: string[], next: string | null, go: (pages: string[]) => void}} props */
+function Pager({ pages, next, go }) {
+  if (pages.length === 0 && next === null) return null;
+  return html`<nav class="pager" aria-label=${t("pager")}>
+    <button type="button" class="button" disabled=${pages.length === 0} onClick=${() => go(pages.slice(0, -1))}>${t("pager.previous")}</button>
+    <span class="muted num">${n(pages.length + 1)}</span>
+    <button type="button" class="button" disabled=${next === null} onClick=${() => next && go([...pages, next])}>${t("pager.next")}</button>
+  </nav>`;
+}
+
+/** What recall finds, passages included. @param {string} path @param {string} query */
+function useSearch(path, query) {
+  const { api } = useApp();
+  const [state, setState] = useState(/** @type {{data: any[] | null, error: any}} */ ({ data: null, error: null }));
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    if (query === "") return;
+    const asking = new AbortController();
+    setState((now) => ({ ...now, error: null }));
+    api.post(path, { query, limit: FOUND }, { signal: asking.signal }).then(
+      ({ data }) => setState({ data: data.data, error: null }),
+      (error) => asking.signal.aborted || setState({ data: null, error }),
+    );
+    return () => asking.abort();
+  }, [path, query, round]);
+  return { ...state, refresh: () => setRound(round + 1) };
+}

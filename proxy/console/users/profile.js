@@ -1,0 +1,79 @@
+/** A person's profile: the document, its versions, and the way back. */
+
+import { seg } from "../api.js";
+import { useApp } from "../context.js";
+import { n, t } from "../i18n/index.js";
+import { Empty, Failed, Loading } from "../parts/empty.js";
+import { Json } from "../parts/json.js";
+import { JsonEditor } from "../parts/json_editor.js";
+import { usePoll } from "../parts/poll.js";
+import { Ago } from "../parts/time.js";
+import { html, useState } from "../vendor/preact.js";
+
+const EVERY = 4000;
+
+/** @param {{user: string}} props */
+export function Profile({ user }) {
+  const { api, toast } = useApp();
+  const [editing, setEditing] = useState(false);
+  const path = `/users/${seg(user)}/profile`;
+  const profile = usePoll(path, {}, EVERY);
+  const versions = usePoll(`${path}/versions`, { limit: 1000 }, EVERY);
+  const refresh = () => (profile.refresh(), versions.refresh());
+  if (profile.data === null) {
+    return profile.error ? html`<${Failed} error=${profile.error} retry=${refresh} />` : html`<${Loading} />`;
+  }
+  const { document, version, updated_at: at } = profile.data;
+  const save = async (/** @type {any} */ wanted) => {
+    /** @type {Record<string, string>} */
+    const headers = { "content-type": "application/json-patch+json" };
+    if (profile.etag) headers["if-match"] = profile.etag;
+    await api.patch(path, changes(document, wanted), { headers });
+    toast(t("memory.changed"), "success");
+    refresh();
+  };
+  const known = Object.keys(document ?? {}).length > 0;
+  return html`<div class="profile">
+    <section class="card pad">
+      <header class="section-head"><h2>${t("profile.now")}</h2>
+        ${version > 0 && html`<span class="tag num">${t("profile.version", { version: n(version) })}</span><${Ago} class="muted small" at=${at} />`}
+        <button type="button" class="button" onClick=${() => setEditing(true)}>${t("edit")}</button></header>
+      ${known ? html`<${Json} value=${document} open=${3} />` : html`<${Empty} title=${t("profile.none")} />`}
+    </section>
+    <${Versions} list=${versions.data?.data ?? []} current=${version} path=${path} changed=${refresh} />
+    ${editing && html`<${JsonEditor} title=${t("profile.edit")} value=${document} save=${save} onClose=${() => setEditing(false)} />`}
+  </div>`;
+}
+
+/**
+ * A JSON Patch from one document to another, by their first level.
+ * @param {Record<string, unknown>} from @param {any} to
+ */
+function changes(from, to) {
+  if (to === null || typeof to !== "object" || Array.isArray(to)) throw new Error(t("json.object"));
+  const place = (/** @type {string} */ name) => `/${name.replace(/~/g, "~0").replace(/\//g, "~1")}`;
+  const gone = Object.keys(from).filter((name) => !(name in to)).map((name) => ({ op: "remove", path: place(name) }));
+  const changed = Object.entries(to).filter(([name, value]) => JSON.stringify(from[name]) !== JSON.stringify(value));
+  return [...gone, ...changed.map(([name, value]) => ({ op: "add", path: place(name), value }))];
+}
+
+/** @param {{list: any[], current: number, path: string, changed: () => void}} props */
+function Versions({ list, current, path, changed }) {
+  const { api, confirm, toast, failed } = useApp();
+  const back = async (/** @type {any} */ version) => {
+    const body = html`<p>${t("profile.back.hint")}</p><${Json} value=${version.document} open=${2} />`;
+    const title = t("profile.back.title", { version: n(version.version) });
+    if (!(await confirm({ title, body, action: t("profile.back") }))) return;
+    await api.post(`${path}/rollback`, { version: version.version })
+      .then(() => (toast(t("memory.changed"), "success"), changed()), failed);
+  };
+  if (list.length === 0) return null;
+  return html`<section class="card pad"><header class="section-head"><h2>${t("profile.versions")}</h2></header>
+    <ol class="versions" reversed>${[...list].reverse().map((version) => html`<li key=${version.version}>
+      <details><summary><span class="num">${t("profile.version", { version: n(version.version) })}</span>
+        <span class="tag">${version.origin}</span><${Ago} class="muted small" at=${version.created_at} /></summary>
+        <${Json} value=${version.patch ?? version.document} open=${2} />
+        ${version.version !== current && html`<button type="button" class="button" onClick=${() => back(version)}>${t("profile.back")}</button>`}
+      </details></li>`)}</ol>
+  </section>`;
+}

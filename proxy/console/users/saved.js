@@ -1,0 +1,84 @@
+/** What applications keep for a person: items under a namespace and a key. */
+
+import { useApp } from "../context.js";
+import { n, t } from "../i18n/index.js";
+import { Empty, Failed, Loading } from "../parts/empty.js";
+import { Json } from "../parts/json.js";
+import { JsonEditor } from "../parts/json_editor.js";
+import { SearchBox } from "../parts/search.js";
+import { Ago } from "../parts/time.js";
+import { html, useEffect, useState } from "../vendor/preact.js";
+
+const PAGE = 100;
+/** What the proxy itself has learned lies here; the other tabs show it. */
+const RESERVED = new Set(["facts", "profile", "profiles", "episodes", "learned", "card", "feedback"]);
+
+/** @param {{user: string}} props */
+export function Saved({ user }) {
+  const [query, setQuery] = useState("");
+  const [editing, setEditing] = useState(/** @type {any} */ (null));
+  const { items, error, next, more, reload } = useItems(user, query);
+  const { api, toast } = useApp();
+  const save = async (/** @type {any} */ value) => {
+    const { namespace, key, version } = editing;
+    await api.put("/store/items", { namespace, key, value, if_version: version });
+    toast(t("memory.changed"), "success");
+    reload();
+  };
+  return html`<div class="saved">
+    <div class="bar"><${SearchBox} value=${query} onSearch=${setQuery} label=${t("saved.search")} /></div>
+    ${error && html`<${Failed} error=${error} retry=${reload} />`}
+    ${items === null && !error && html`<${Loading} />`}
+    ${items?.length === 0 && html`<${Empty} title=${t("saved.none")}><p class="muted">${t("saved.none.hint")}</p></${Empty}>`}
+    <ul class="memory-list">${items?.map((item) => html`<li key=${JSON.stringify([item.namespace, item.key])}>
+      <${Item} item=${item} edit=${() => setEditing(item)} changed=${reload} /></li>`)}</ul>
+    ${next !== null && html`<button type="button" class="button" onClick=${more}>${t("pager.more")}</button>`}
+    ${editing && html`<${JsonEditor} title=${t("saved.edit")} value=${editing.value} save=${save} onClose=${() => setEditing(null)} />`}
+  </div>`;
+}
+
+/** @param {{item: any, edit: () => void, changed: () => void}} props */
+function Item({ item, edit, changed }) {
+  const { api, confirm, toast, failed } = useApp();
+  const place = item.namespace.slice(2).join(" / ");
+  const remove = async () => {
+    const body = html`<p><bdi class="mono">${place} · ${item.key}</bdi></p><${Json} value=${item.value} />`;
+    if (!(await confirm({ title: t("saved.delete"), body, action: t("delete"), danger: true }))) return;
+    await api.del("/store/items", { namespace: item.namespace, key: item.key })
+      .then(() => (toast(t("saved.deleted"), "success"), changed()), failed);
+  };
+  return html`<article class="memory">
+    <header class="section-head"><h3><bdi class="muted">${place}</bdi> <bdi class="mono">${item.key}</bdi></h3>
+      <span class="tag num">${t("profile.version", { version: n(item.version) })}</span>
+      <${Ago} class="muted small" at=${item.updated_at} />
+      <button type="button" class="button" onClick=${edit}>${t("edit")}</button>
+      <button type="button" class="button danger-quiet" onClick=${remove}>${t("delete")}</button></header>
+    <${Json} value=${item.value} open=${2} />
+  </article>`;
+}
+
+/** @param {string} user @param {string} query */
+function useItems(user, query) {
+  const { api } = useApp();
+  const [items, setItems] = useState(/** @type {any[] | null} */ (null));
+  const [next, setNext] = useState(/** @type {number | null} */ (null));
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const ask = (/** @type {number} */ offset, /** @type {AbortSignal} */ signal) =>
+    api.post("/store/items/search", { namespace_prefix: ["users", user], query: query || undefined, limit: PAGE, offset }, { signal }).then(
+      ({ data }) => {
+        const own = data.data.filter((/** @type {any} */ item) => !RESERVED.has(item.namespace[2]));
+        setItems((now) => [...(offset ? (now ?? []) : []), ...own]);
+        setNext(data.next);
+        setError(null);
+      },
+      (problem) => signal.aborted || setError(problem),
+    );
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const asking = new AbortController();
+    void ask(0, asking.signal);
+    return () => asking.abort();
+  }, [user, query, round]);
+  const more = () => void (next !== null && ask(next, new AbortController().signal));
+  return { items, error, next, more, reload: () => setRound(round + 1) };
+}

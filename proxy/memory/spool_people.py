@@ -1,0 +1,73 @@
+"""Whose the entries of a spool are.  The functions work on a connection inside a transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection
+from typing import NamedTuple
+
+# What a payload says; one that nobody can read says nothing.
+_SAYS = """
+CASE WHEN json_valid(CAST(payload AS TEXT)) THEN coalesce(
+    json_extract(CAST(payload AS TEXT), '$.{0}'),
+    json_extract(CAST(payload AS TEXT), '$.occasion.{0}')) END
+"""
+_USER, _BEGAN = _SAYS.format("user"), _SAYS.format("exchange.started_at")
+
+# An amendment names nobody: it belongs to whom its exchange does.
+_THEIRS = f"""
+tenant = :tenant AND (session IN (SELECT value FROM json_each(:sessions)) OR exchange IN
+    (SELECT exchange FROM entries WHERE tenant = :tenant AND {_USER} = :user))
+"""
+
+
+class Whose(NamedTuple):
+    """A tenant's exchanges in these sessions, and those that name this person ("" is nobody)."""
+
+    tenant: str
+    sessions: Collection[str] = ()
+    user: str = ""
+
+    @property
+    def asked(self) -> dict[str, str | None]:
+        sessions = json.dumps(list(self.sessions))
+        return {"tenant": self.tenant, "sessions": sessions, "user": self.user or None}
+
+
+class Aside(NamedTuple):
+    """A quarantined entry, the person that it names, and when its exchange began (Unix seconds)."""
+
+    id: int
+    tenant: str
+    user: str
+    began: float
+
+
+def sessions_of(connection: sqlite3.Connection, store: str, tenant: str, user: str) -> list[str]:
+    """The sessions for which something waits that names this person."""
+    rows = connection.execute(
+        "SELECT DISTINCT session FROM entries"
+        f" WHERE store = ? AND tenant = ? AND quarantined IS NULL AND {_USER} = ?",
+        (store, tenant, user),
+    )
+    return [row[0] for row in rows]
+
+
+def asides(connection: sqlite3.Connection, store: str) -> list[Aside]:
+    """What is quarantined and names a person."""
+    rows = connection.execute(
+        f"SELECT id, tenant, {_USER} AS user, {_BEGAN} AS began FROM entries"
+        " WHERE store = ? AND quarantined IS NOT NULL AND user IS NOT NULL AND began IS NOT NULL",
+        (store,),
+    )
+    return [Aside(*row) for row in rows]
+
+
+def count(connection: sqlite3.Connection, whose: Whose) -> int:
+    query = f"SELECT count(DISTINCT exchange) FROM entries WHERE {_THEIRS}"
+    return int(connection.execute(query, whose.asked).fetchone()[0])
+
+
+def remove(connection: sqlite3.Connection, whose: Whose) -> None:
+    connection.execute(f"DELETE FROM entries WHERE {_THEIRS}", whose.asked)

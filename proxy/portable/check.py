@@ -1,0 +1,101 @@
+"""Whether what a line says can be true.  Pure; raises ValueError with what is wrong.
+
+Stores compute places from ids, so that a wrong one would damage the session that it is put into.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from proxy.memory.archive import Archived, Line, Placed
+from proxy.memory.items import PEOPLE, Item
+from proxy.memory.model import Exchange, message_id
+
+_ID = re.compile(r"[\x21-\x7e]{1,256}")
+_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,1024}")
+_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
+
+MOST_LABELS = 20
+LONGEST_TITLE = 200
+LARGEST_METADATA = 16 * 1024
+"""Bytes."""
+
+
+def check_id(id: str, what: str) -> None:
+    """The rule for ids of sessions and users."""
+    if not _ID.fullmatch(id) or id in (".", ".."):
+        raise ValueError(f"{what} that is not 1 to 256 visible ASCII characters")
+
+
+def check_session(archived: Archived) -> None:
+    """Every message in its exchange and at its place, nothing twice, nothing behind the end."""
+    session = archived.session
+    check_id(session.id, "an id")
+    if session.user is not None:
+        check_id(session.user, "a user")
+    if len(session.details.title or "") > LONGEST_TITLE:
+        raise ValueError(f"a title of more than {LONGEST_TITLE} characters")
+    if len(session.details.metadata) > LARGEST_METADATA:
+        raise ValueError(f"metadata of more than {LARGEST_METADATA} bytes")
+    _check_exchanges(archived.exchanges, session.end)
+    _check_lines(archived.lines, archived.exchanges)
+    versions = [summary.version for summary in archived.summaries]
+    if versions != sorted(set(versions), reverse=True) or (versions and versions[-1] < 1):
+        raise ValueError("versions of a summary that do not descend")
+
+
+def _check_exchanges(exchanges: Sequence[Placed], end: int) -> None:
+    taken = 0
+    for placed in exchanges:
+        if placed.first <= taken:
+            raise ValueError("exchanges that overlap or are not in order")
+        taken = placed.first + placed.exchange.size - 1
+        if not placed.messages or placed.exchange.size < len(placed.messages) or taken > end:
+            raise ValueError("an exchange of a wrong size")
+        _check_record(placed.exchange)
+    if len({placed.exchange.id for placed in exchanges}) < len(exchanges):
+        raise ValueError("an exchange that is there twice")
+
+
+def _check_record(exchange: Exchange) -> None:
+    if not _NAME.fullmatch(exchange.id):
+        raise ValueError("an exchange with an impossible id")
+    exchange.memory.all_recalled()
+    _RAWS.decode(exchange.memory.tools)
+
+
+def _check_lines(lines: Sequence[Line], exchanges: Sequence[Placed]) -> None:
+    """The messages are exactly those that the exchanges name, where they name them."""
+    known = {placed.exchange.id: placed for placed in exchanges}
+    before = 0
+    for line in lines:
+        turn, seq = line.position
+        if seq <= before or not 1 <= turn <= seq or not _stands(line, known):
+            raise ValueError("a message that is not where its exchange has it")
+        before = seq
+    if [line.card.id for line in lines] != [id for placed in exchanges for id in placed.messages]:
+        raise ValueError("messages that are not those of the exchanges")
+
+
+def _stands(line: Line, exchanges: Mapping[str, Placed]) -> bool:
+    placed = exchanges.get(line.card.exchange)
+    if placed is None:
+        return False
+    index = line.position.seq - placed.first
+    own = line.card.id == message_id(placed.exchange.id, index)
+    return own and 0 <= index < placed.exchange.size
+
+
+def check_item(item: Item, user: str) -> None:
+    """An item that belongs onto this person's shelf, or with "" onto the tenant's own."""
+    namespace = item.namespace
+    if not 1 <= len(namespace) <= MOST_LABELS or not all(map(_NAME.fullmatch, namespace)):
+        raise ValueError("an item with an impossible namespace")
+    if not _NAME.fullmatch(item.key) or item.version < 1:
+        raise ValueError("an item with an impossible key or version")
+    owner = namespace[1] if namespace[0] == PEOPLE and len(namespace) > 1 else ""
+    if owner != user or namespace == (PEOPLE,):
+        raise ValueError("an item of another shelf")

@@ -1,0 +1,158 @@
+"""From a conversation that was held elsewhere to a session.  Pure, and slow for many messages.
+
+Each exchange is a user message and what follows it on its branch, as if it had gone through us; so
+branches can be told apart and made active again.  Answers count as an upstream's.  All ids are made
+from what is said, so that the same conversation is the same session however often it comes.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from msgspec.structs import replace
+
+from proxy.chat.message import ChatMessage, read_message
+from proxy.memory.archive import Archived, Details, Line, Placed
+from proxy.memory.archive import Session as Head
+from proxy.memory.model import Card, Exchange, Injection, Position, State, message_id
+from proxy.memory.transcript import Count, Said
+from proxy.portable.piece import Conversation, Session
+from proxy.portable.piece import Said as Spoken
+
+LONGEST_TITLE = 200
+ID_CHARACTERS = 22
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a session gets that no file says: whose it is (None: nobody's) and its ttl in seconds.
+
+    ``session`` is its id, None for that of the file.  ``now`` (Unix seconds) is the time where the
+    file has none.  ``media`` bounds inline media, in bytes; ``count`` gives a message's tokens.
+    """
+
+    count: Count
+    now: float
+    media: int
+    ttl: int = 0
+    user: str | None = None
+    session: str | None = None
+
+
+def session_of(conversation: Conversation, terms: Terms) -> Session:
+    """The conversation as a session."""
+    id = terms.session or conversation.id or _made_id(conversation, terms.user)
+    began = conversation.created_at
+    times = _times(conversation.said, terms.now if began is None else began)
+    lines, exchanges = _recorded(id, conversation.said, times, terms)
+    active = [line.card.tokens for line in lines if line.state == "active"]
+    system = b"[" + b",".join(conversation.system) + b"]" if conversation.system else None
+    head = Head(
+        id=id,
+        user=terms.user,
+        messages=len(active),
+        tokens=sum(active),
+        window_start=0,
+        created_at=began if began is not None else min(times, default=terms.now),
+        last_active_at=max(times, default=terms.now),
+        details=Details(
+            title=(conversation.title or "").strip()[:LONGEST_TITLE] or None,
+            ttl=terms.ttl,
+            system=system,
+            system_tokens=sum(map(terms.count, conversation.system)),
+        ),
+        end=len(lines),
+        last=exchanges[-1].exchange.id if exchanges else None,
+    )
+    return Session(Archived(head, tuple(lines), tuple(exchanges)))
+
+
+def card_of(message: Said, id: str, at: float, count: Count) -> Card:
+    """A message that is imported, as the card of an answer of an upstream or of what was asked."""
+    answer = message.role == "assistant"
+    blank = answer and message.blank
+    return Card(
+        id=id,
+        role=message.role,
+        tokens=0 if blank else count(message.record),
+        digest=message.digest,
+        calls=message.calls,
+        answers=message.answers,
+        origin="import",
+        evidence=answer,
+        blank=blank,
+        created_at=at,
+    )
+
+
+def _made_id(conversation: Conversation, user: str | None) -> str:
+    texts = (said.message for said in conversation.said)
+    return f"import-{_digest(user or '', *(text.decode() for text in texts))}"
+
+
+def _digest(*texts: str) -> str:
+    found = sha256("\0".join(texts).encode("utf-8", "replace")).digest()
+    return urlsafe_b64encode(found).decode("ascii")[:ID_CHARACTERS]
+
+
+def _times(said: Sequence[Spoken], began: float) -> list[float]:
+    """When each was said: what has no time has that of the one before."""
+    times: list[float] = []
+    for one in said:
+        before = times[one.parent] if one.parent >= 0 else began
+        times.append(before if one.at is None else one.at)
+    return times
+
+
+def _recorded(
+    session: str, said: Sequence[Spoken], times: Sequence[float], terms: Terms
+) -> tuple[list[Line], list[Placed]]:
+    read = [_message(one.message, terms.media) for one in said]
+    lines: list[Line] = []
+    exchanges: list[Placed] = []
+    for first, end in _spans(said, read):
+        parent = said[first].parent
+        exchange = _exchange(session, said[first], first, end - first, times[first])
+        ids = tuple(message_id(exchange.id, index) for index in range(end - first))
+        for at, id in enumerate(ids, first):
+            card = card_of(read[at], id, times[at], terms.count)
+            turn = at + 1 if _opens(at, said, read) else lines[said[at].parent].position.turn
+            state: State = "active" if said[at].active else "superseded"
+            lines.append(Line(Position(turn, at + 1), card, state, read[at].record))
+        follows = lines[parent].card.id if parent >= 0 else ""
+        exchanges.append(Placed(first + 1, replace(exchange, follows=follows), ids))
+    return lines, exchanges
+
+
+def _message(raw: bytes, media: int) -> ChatMessage:
+    found = read_message(raw, media)
+    assert found is not None  # all formats give objects
+    return found
+
+
+def _opens(at: int, said: Sequence[Spoken], read: Sequence[ChatMessage]) -> bool:
+    """Does a turn begin here?"""
+    return read[at].role == "user" or said[at].parent < 0
+
+
+def _spans(said: Sequence[Spoken], read: Sequence[ChatMessage]) -> Iterator[tuple[int, int]]:
+    """Where exchanges begin and end: at each turn, and where another branch goes on."""
+    first = 0
+    for at in range(1, len(said) + 1):
+        if at == len(said) or _opens(at, said, read) or said[at].parent != at - 1:
+            yield first, at
+            first = at
+
+
+def _exchange(session: str, begin: Spoken, first: int, size: int, at: float) -> Exchange:
+    return Exchange(
+        id=f"im_{_digest(session, str(first), begin.message.decode())}",
+        profile="",
+        started_at=at,
+        created_at=at,
+        memory=Injection(status="off", reason="import"),
+        size=size,
+    )

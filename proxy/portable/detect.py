@@ -1,0 +1,81 @@
+"""Telling by its beginning which format a file has.  Pure."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+import ijson
+
+from proxy.chat import jsontext
+from proxy.portable.format import NAME
+
+Format = Literal["memory-proxy", "openai", "chat_jsonl", "chatgpt", "langchain"]
+
+ENOUGH = 64 * 1024
+"""Bytes of a file's beginning that tell its format."""
+
+
+class Found(NamedTuple):
+    """A format; ``listed``: the file is a list, and not one object."""
+
+    format: Format
+    listed: bool
+
+
+def detect(beginning: bytes) -> Found | None:
+    """What a file is that begins so; None if nothing that is known."""
+    text = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
+    keys = _keys(text)
+    if text[:1] == b"{":
+        return _of_object(text, keys)
+    if text[:1] != b"[":
+        return None
+    if "role" in keys or "messages" in keys:
+        return Found("openai", True)
+    if "mapping" in keys or "current_node" in keys or "conversation_id" in keys:
+        return Found("chatgpt", True)
+    return Found("langchain", True) if {"type", "data"} & keys else None
+
+
+def _of_object(text: bytes, keys: set[str]) -> Found | None:
+    """A file of lines, or one object."""
+    line, end, _ = text.partition(b"\n")
+    first = _fields(line)
+    if first.get("kind") == b'"header"' and first.get("format") == f'"{NAME}"'.encode():
+        return Found("memory-proxy", False)
+    if "mapping" in keys:
+        return Found("chatgpt", False)
+    if "messages" not in keys:
+        return None
+    return Found("chat_jsonl" if first or not end else "openai", False)
+
+
+def _fields(line: bytes) -> dict[str, bytes]:
+    try:
+        return {name: raw.strip() for name, raw in jsontext.fields(line).items()}
+    except jsontext.UNREADABLE:
+        return {}
+
+
+def _keys(text: bytes) -> set[str]:
+    """The names of the fields of the first object, as far as they can be seen."""
+    events = ijson.sendable_list()
+    parser = ijson.basic_parse_coro(events)
+    with suppress(ijson.JSONError, StopIteration):  # what was read until then is enough
+        parser.send(text)
+    return set(_outer(events))
+
+
+def _outer(events: list[tuple[str, object]]) -> list[str]:
+    depth, keys = 0, []
+    for event, value in events:
+        if event == "map_key" and depth == 1:
+            keys.append(str(value))
+        elif event == "start_map":
+            depth += 1
+        elif event == "end_map":
+            depth -= 1
+            if depth == 0:
+                break
+    return keys

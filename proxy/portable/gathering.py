@@ -1,0 +1,173 @@
+"""The lines of one session, or of one shelf, until they are all there.  Pure.
+
+Raises ValueError with what is wrong about a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from proxy.memory.archive import Archived, Details, Line, Placed
+from proxy.memory.archive import Session as Head
+from proxy.memory.items import Item, is_reserved
+from proxy.memory.model import Card, Position
+from proxy.memory.summary import Summary
+from proxy.portable import format
+from proxy.portable.check import check_id, check_item, check_session
+from proxy.portable.piece import Items, Session
+from proxy.portable.value import taken, taken_or_none
+
+COST = 1024
+"""Bytes that a line takes in memory beside its own."""
+
+AT_ONCE = 200
+"""Items that are passed on together."""
+
+
+class _Held:
+    """Bounds what is held: ``most`` in bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._left = most, most
+
+    def hold(self, size: int) -> None:
+        self._left -= size + COST
+        if self._left < 0:
+            raise ValueError(f"more than {self._most} bytes of a session or a person before it")
+
+
+class Gathered:
+    """A session; ``most`` bounds its lines, in bytes."""
+
+    def __init__(self, begin: format.SessionLine, most: int) -> None:
+        self._begin, self._held = begin, _Held(most)
+        self._lines: list[Line] = []
+        self._exchanges: list[Placed] = []
+        self._summaries: list[Summary] = []
+
+    def add(self, line: format.Line, size: int) -> Session | None:
+        """The session, with its last line."""
+        self._held.hold(size)
+        if isinstance(line, format.MessageLine):
+            self._lines.append(_line(line))
+        elif isinstance(line, format.ExchangeLine):
+            self._exchanges.append(_placed(line))
+        elif isinstance(line, format.SummaryLine):
+            self._summaries.append(line.summary)
+        elif isinstance(line, format.SessionEnd):
+            return self._complete(line)
+        else:
+            raise ValueError("a kind that does not belong into a session")
+        return None
+
+    def _complete(self, end: format.SessionEnd) -> Session:
+        counts = [len(self._lines), len(self._exchanges), len(self._summaries)]
+        if counts != [end.messages, end.exchanges, end.summaries]:
+            raise ValueError("counts that are not those of the session: lines are missing")
+        archived = Archived(
+            session=_head(self._begin, self._lines, self._summaries),
+            lines=tuple(self._lines),
+            exchanges=tuple(self._exchanges),
+            summaries=tuple(self._summaries),
+        )
+        check_session(archived)
+        return Session(archived, self._begin.dismissed)
+
+
+class ItemsOf:
+    """A shelf, in parts; ``most`` bounds what must come together, in bytes."""
+
+    def __init__(self, begin: format.ShelfLine, most: int) -> None:
+        self._user, self._dismissed = begin.user or "", begin.dismissed
+        if begin.user is not None:
+            check_id(begin.user, "a user")
+        self._held = _Held(most)
+        self._learned: list[Item] = []
+        self._others: list[Item] = []
+        self.count = 0
+        self.complete = False
+
+    def add(self, line: format.Line, size: int) -> Iterator[Items]:
+        if isinstance(line, format.ItemLine):
+            yield from self._item(_item(line), size)
+        elif isinstance(line, format.ShelfEnd):
+            if line.items != self.count:
+                raise ValueError("a count that is not that of the items: lines are missing")
+            self.complete = True
+            yield Items(self._user, (*self._others, *self._learned), self._dismissed)
+        else:
+            raise ValueError("a kind that does not belong to items")
+
+    def _item(self, item: Item, size: int) -> Iterator[Items]:
+        check_item(item, self._user)
+        self.count += 1
+        if is_reserved(item.namespace):
+            self._held.hold(size)
+            self._learned.append(item)
+            return
+        self._others.append(item)
+        if len(self._others) == AT_ONCE:
+            yield Items(self._user, tuple(self._others))
+            self._others.clear()
+
+
+def _head(begin: format.SessionLine, lines: list[Line], summaries: list[Summary]) -> Head:
+    active = [line.card.tokens for line in lines if line.state == "active"]
+    windows = {name: Position(*at) for name, at in begin.windows.items()}
+    return Head(
+        id=begin.id,
+        user=begin.user,
+        messages=len(active),
+        tokens=sum(active),
+        window_start=0,  # a store knows it from the windows
+        created_at=begin.created_at,
+        last_active_at=begin.last_active_at,
+        details=Details(
+            title=begin.title,
+            metadata=taken(begin.metadata, dict),
+            ttl=begin.ttl,
+            system=taken_or_none(begin.system, list),
+            system_tokens=begin.system_tokens,
+        ),
+        summary=summaries[0] if summaries else None,
+        end=begin.end,
+        last=begin.last,
+        windows=windows,
+    )
+
+
+def _line(line: format.MessageLine) -> Line:
+    card = Card(
+        id=line.id,
+        role=line.role,
+        tokens=line.tokens,
+        digest=line.digest,
+        calls=line.calls,
+        answers=line.answers,
+        origin=line.origin,
+        evidence=line.evidence,
+        incomplete=line.incomplete,
+        blank=line.blank,
+        choice=line.choice,
+        created_at=line.created_at,
+    )
+    return Line(
+        Position(line.turn, line.seq),
+        card,
+        line.state,
+        taken(line.body, dict),
+        taken_or_none(line.wire, dict),
+    )
+
+
+def _placed(line: format.ExchangeLine) -> Placed:
+    usage = taken_or_none(line.usage, dict)
+    exchange = msgspec.structs.replace(line.exchange, usage=usage)
+    return Placed(line.first, exchange, line.messages)
+
+
+def _item(line: format.ItemLine) -> Item:
+    value = msgspec.Raw(taken(line.item.value, dict))
+    return msgspec.structs.replace(line.item, value=value)

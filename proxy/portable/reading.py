@@ -1,0 +1,33 @@
+"""Looking into JSON that others wrote: what is not as it should be counts as absent."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+Fields = dict[str, object]
+
+FARTHEST = 1e11
+"""Unix seconds; what is later is no time."""
+
+
+def text_in(fields: Fields, name: str) -> str:
+    found = fields.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def fields_in(fields: Fields, name: str) -> Fields:
+    found = fields.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def list_in(fields: Fields, name: str) -> list[object]:
+    found = fields.get(name)
+    return found if isinstance(found, list) else []
+
+
+def time_in(fields: Fields, name: str) -> float | None:
+    """Unix seconds."""
+    found = fields.get(name)
+    if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
+        return None
+    return float(found) if 0 < found < FARTHEST else None

@@ -1,0 +1,71 @@
+"""JSON kept byte for byte inside a line.
+
+Most is put in as it is.  What a line cannot hold so is put in as a string that has the JSON text:
+what has line breaks, half a surrogate pair, or is nested so deeply that readers fail.  All values
+that are kept so are objects and lists, so that a string tells that it is such a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+
+import ijson
+import msgspec
+
+Kind = type[dict[str, object]] | type[list[object]]
+
+NULL = msgspec.Raw(b"null")
+"""No value at all."""
+
+DEEPEST = 100
+"""Brackets that open in a value up to which all readers are trusted with its nesting."""
+
+_RAW = msgspec.json.Decoder(msgspec.Raw)
+_TEXT = msgspec.json.Decoder(str)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def put(raw: bytes | None) -> msgspec.Raw:
+    """JSON as a line has it."""
+    if raw is None:
+        return NULL
+    if _fits(raw):
+        return msgspec.Raw(raw)
+    return msgspec.Raw(msgspec.json.encode(raw.decode("utf-8", "replace")))
+
+
+def taken(raw: msgspec.Raw, kind: Kind) -> bytes:
+    """The inverse of ``put``: the same bytes.  Raises ValueError for what is not of this kind."""
+    found = bytes(raw)
+    if found[:1] == b'"':
+        found = _TEXT.decode(found).encode()
+        _check(found)
+    if found.lstrip()[:1] != (b"{" if kind is dict else b"["):
+        raise ValueError(f"a value that is no {kind.__name__}")
+    return found
+
+
+def taken_or_none(raw: msgspec.Raw, kind: Kind) -> bytes | None:
+    """As ``taken``; None for null."""
+    return None if raw == NULL else taken(raw, kind)
+
+
+def _fits(raw: bytes) -> bool:
+    if b"\n" in raw or b"\r" in raw or raw.count(b"{") + raw.count(b"[") > DEEPEST:
+        return False
+    if not _SURROGATE.search(raw):
+        return True
+    try:
+        _RAW.decode(raw)
+    except ValueError:
+        return False
+    return True
+
+
+def _check(text: bytes) -> None:
+    """Raise ValueError unless it is JSON; a parser that does not recurse reads any nesting."""
+    try:
+        deque(ijson.basic_parse(text), 0)
+    except ijson.JSONError:
+        raise ValueError("a text that is not JSON") from None

@@ -1,0 +1,27 @@
+"""The marks of what was erased, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from proxy.memory.erasure import Subject
+from proxy.stores.marks import UNMARKED, expiry, plain
+
+
+class InMemoryErasures:
+    """See :class:`proxy.memory.erasure.Erasures`.  ``clock`` gives Unix seconds, for expiry."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._time = clock
+        self._marks: dict[Subject, float] = {}
+
+    async def mark(self, subject: Subject, until: float) -> None:
+        self._marks[plain(subject)] = until
+
+    async def unmark(self, subject: Subject) -> None:
+        self._marks.pop(plain(subject), None)
+
+    def _mark_of(self, subjects: Iterable[Subject]) -> float:
+        """The latest mark of these."""
+        marks = (self._marks.get(subject, UNMARKED) for subject in subjects)
+        return max((mark for mark in marks if expiry(mark) > self._time()), default=UNMARKED)

@@ -1,0 +1,107 @@
+"""``memory-proxy sessions`` as people and programs use it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import Program, Run
+
+
+def test_list_shows_a_line_for_each_session(run: Run, talked: str) -> None:
+    result = run("sessions", "list", "--user", "alice")
+    assert result.exit_code == 0, result.output
+    row = next(text for text in result.output.splitlines() if text.startswith(talked))
+    assert row.split()[1] == "alice"
+    assert "What is the weather in Bergen?" in row
+
+
+def test_list_as_json_is_an_object_of_the_api_a_line(
+    run: Run, talked: str, program: Program
+) -> None:
+    result = run("sessions", "list", "--query", talked, "--json")
+    (found,) = [json.loads(text) for text in result.output.splitlines()]
+    assert found["id"] == talked
+    one = program.api("GET", f"/sessions/{talked}").json()
+    assert {name: found[name] for name in one} == one
+
+
+def test_nothing_found_is_said_to_people_and_empty_for_programs(run: Run) -> None:
+    assert run("sessions", "list", "--user", "nobody").output == "There are no sessions.\n"
+    assert run("sessions", "list", "--user", "nobody", "--json").output == ""
+
+
+def test_show_draws_the_conversation(run: Run, talked: str) -> None:
+    shown = run("sessions", "show", talked).output
+    order = ["Be brief.", "in Bergen?", '→ weather({"city": "Bergen"})', "rain", "It rains again."]
+    places = [shown.index(text) for text in order]
+    assert places == sorted(places)
+
+
+def test_what_was_said_cannot_drive_the_terminal(run: Run, talked: str, program: Program) -> None:
+    hostile = "\x1b]0;owned\x07 [bold]tag[/bold] \u202e back"
+    body = {"messages": [{"role": "user", "content": hostile}]}
+    program.api("POST", f"/sessions/{talked}/messages", json=body)
+    for shown in (run("sessions", "show", talked), run("sessions", "tail", talked, "--no-follow")):
+        assert "\x1b" not in shown.output and "\u202e" not in shown.output
+        assert "\u241b]0;owned\u2407 [bold]tag[/bold] \\u{202e} back" in shown.output
+
+
+def test_tail_ends_with_the_last_messages(run: Run, talked: str) -> None:
+    shown = run("sessions", "tail", talked, "-n", "1", "--no-follow").output
+    assert "It rains again." in shown
+    assert "And tomorrow?" not in shown
+
+
+def test_fork_and_rewind(run: Run, talked: str, program: Program) -> None:
+    copy = f"{talked}-copy"
+    assert run("sessions", "fork", talked, copy).exit_code == 0
+    rewound = run("sessions", "rewind", copy, "--turns", "1", "--yes", "--json")
+    assert json.loads(rewound.output)["messages"] == 4
+    assert program.api("GET", f"/sessions/{talked}").json()["messages"] == 6
+    again = run("sessions", "fork", talked, copy)
+    assert (again.exit_code, "session_exists" in again.stderr) == (5, True)
+    program.api("DELETE", f"/sessions/{copy}")
+
+
+def test_export_and_import_bring_it_back(
+    run: Run, talked: str, program: Program, tmp_path: Path
+) -> None:
+    path, file = f"/sessions/{talked}", tmp_path / "talk.ndjson"
+    before = [program.api("GET", f"{path}{rest}").json() for rest in ("", "/messages")]
+    assert run("sessions", "export", talked, "-o", str(file)).exit_code == 0
+    piped = run("sessions", "export", talked)
+    assert [json.loads(text)["object"] for text in piped.output.splitlines()] == [
+        json.loads(text)["object"] for text in file.read_text().splitlines()
+    ]
+    assert run("sessions", "delete", talked, "--yes").exit_code == 0
+    assert program.api("GET", path).status_code == 404
+    assert run("sessions", "import", str(file)).exit_code == 0
+    assert [program.api("GET", f"{path}{rest}").json() for rest in ("", "/messages")] == before
+    skipped = run("sessions", "import", "-", stdin=file.read_bytes())
+    assert "skipped, as they are there already: 1 sessions" in skipped.output
+
+
+def test_an_export_that_fails_leaves_no_file(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "none.ndjson"
+    result = run("sessions", "export", "no-such-session", "-o", str(file))
+    assert (result.exit_code, list(tmp_path.iterdir())) == (3, [])
+    assert "session_not_found" in result.stderr
+
+
+@pytest.mark.parametrize("command", [["delete"], ["rewind", "--turns", "1"]])
+def test_what_destroys_is_not_done_without_being_asked(
+    run: Run, talked: str, program: Program, command: list[str]
+) -> None:
+    before = program.api("GET", f"/sessions/{talked}").json()
+    result = run("sessions", command[0], talked, *command[1:])
+    assert (result.exit_code, "--yes" in result.stderr) == (2, True)
+    assert program.api("GET", f"/sessions/{talked}").json() == before
+
+
+def test_delete_gives_a_receipt(run: Run, talked: str) -> None:
+    receipt = json.loads(run("sessions", "delete", talked, "--yes", "--json").output)
+    assert receipt["deleted"] is True
+    assert receipt["counts"]["messages"] == 6

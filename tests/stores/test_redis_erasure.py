@@ -1,0 +1,280 @@
+"""What only the Redis store promises of erasing: where marks lie, and commits under way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import combinations_with_replacement
+from typing import Any
+
+import pytest
+from redis.crc import key_slot
+
+from proxy.memory.erasure import MARKED_SECONDS, Subject
+from proxy.memory.items import Shelf
+from proxy.memory.model import Ask, Commit, Outcome, SessionKey
+from proxy.memory.store import StoreError
+from proxy.memory.work import Due
+from proxy.stores.address import read_address
+from proxy.stores.redis import RedisStore
+from proxy.stores.redis_connect import connect
+from proxy.stores.redis_items import shelf_keys
+from proxy.stores.redis_keys import list_keys, mark_key, session_keys
+from tests.support.commits import chat
+from tests.support.servers import Server, standalone
+
+ALL = Ask(profile="default", whole=True)
+MARK = 1000.0
+"""What began at this time or before is erased."""
+
+EARLY, LATE = 990.0, 1010.0
+DUE = Due(kind="summary", profile="p", at=1.0)
+
+
+def open_redis(url: str) -> RedisStore:
+    address = read_address(url)
+    return RedisStore(
+        address.name,
+        connect(address, 5),
+        one_slot=address.kind != "cluster",
+        timeout=5,
+        commit_timeout=5,
+        clock=lambda: MARK,
+    )
+
+
+@pytest.fixture
+async def store(redis_cluster_url: str) -> AsyncIterator[RedisStore]:
+    store = open_redis(redis_cluster_url)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def eraser(redis_cluster_url: str) -> AsyncIterator[RedisStore]:
+    """A store of another process."""
+    store = open_redis(redis_cluster_url)
+    yield store
+    await store.close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with standalone() as server:
+        yield server
+
+
+async def everything(store: RedisStore, tenant: str) -> dict[bytes, bytes]:
+    """All keys of a tenant but the marks, with what is in them."""
+    commands = {
+        b"string": ("GET",),
+        b"hash": ("HGETALL",),
+        b"set": ("SMEMBERS",),
+        b"zset": ("ZRANGE", 0, -1),
+    }
+    link = store._link
+    found = {}
+    for key in set(await link.scan(f"mp:{{{tenant}*".encode())):
+        (kind,) = await link.run(key, ("TYPE", key))
+        name, *rest = commands[kind]
+        found[key] = repr(await link.run(key, (name, key, *rest))).encode()
+    return {key: text for key, text in found.items() if not key.endswith(b"erased")}
+
+
+# Where marks lie
+
+
+@pytest.mark.parametrize("name", ["kai", "{a}", "a:b", "\u2603"])
+def test_marks_lie_with_what_they_forbid_and_are_no_part_of_it(name: str) -> None:
+    of_session = mark_key(Subject("t", session=name))
+    of_person = mark_key(Subject("t", name))
+    own = session_keys(SessionKey("t", name))
+    lists, shelf = list_keys("t", name), shelf_keys(Shelf("t", name))
+    assert len({key_slot(key) for key in (of_session, *own)}) == 1
+    assert len({key_slot(key) for key in (of_person, *lists, *shelf)}) == 1
+    nobody = mark_key(Subject("t"))
+    assert len({key_slot(key) for key in (nobody, *list_keys("t"), *shelf_keys(Shelf("t")))}) == 1
+    assert len({of_session, of_person, nobody, *own, *lists, *shelf}) == 3 + 8 + 2 + 3
+    assert of_session == mark_key(Subject("t", "kai", name))
+
+
+async def test_a_mark_is_a_time_that_ends_by_itself_and_outlives_the_session(
+    server: Server, key: SessionKey
+) -> None:
+    store = open_redis(server.url)
+    mark = mark_key(Subject(key.tenant, session=key.session))
+    await store.mark(Subject(key.tenant, session=key.session), MARK + 100.5)
+    assert float(server.ask("GET", mark)) == MARK + 100.5
+    life = (MARKED_SECONDS + 100.5) * 1000
+    assert life - 5000 < server.ask("PTTL", mark) <= life
+    await store.commit(key, chat("x1", MARK + 200, ttl=60))
+    assert server.ask("PTTL", session_keys(key)[0]) <= 60_000
+    assert life - 5000 < server.ask("PTTL", mark) <= life
+    await store.delete(key)
+    assert life - 5000 < server.ask("PTTL", mark) <= life
+    await store.unmark(Subject(key.tenant, session=key.session))
+    assert server.ask("EXISTS", mark) == 0
+    await store.mark(Subject(key.tenant, session=key.session), 1e300)
+    assert float(server.ask("GET", mark)) == 1e300
+    await store.mark(Subject(key.tenant, session=key.session), -1e300)
+    wait = time.monotonic() + 5
+    while server.ask("EXISTS", mark) and time.monotonic() < wait:
+        pass
+    assert server.ask("EXISTS", mark) == 0
+    await store.close()
+
+
+# Commits under way
+
+
+class Steps:
+    """What another does while a commit is under way: step by step, before its commands.
+
+    ``at`` says before which of them each step is taken, ascending; what is left is done at the end.
+    """
+
+    def __init__(self, store: RedisStore, eraser: RedisStore, tenant: str, at: Sequence[int]):
+        self._link, self._run = store._link, store._link.run
+        self._eraser, self._tenant, self._at = eraser, tenant, list(at)
+        self._names: list[str] = []
+        self._taken = self._commands = 0
+        store._link.run = self._meddle  # type: ignore[method-assign]
+
+    async def _meddle(self, key: bytes, *commands: Any) -> list[Any]:
+        while self._taken < len(self._at) and self._at[self._taken] <= self._commands:
+            await self._step()
+        self._commands += 1
+        return await self._run(key, *commands)
+
+    async def finish(self) -> None:
+        self._link.run = self._run  # type: ignore[method-assign]
+        while self._taken < 3:
+            await self._step()
+
+    async def _step(self) -> None:
+        self._taken += 1
+        if self._taken == 1:
+            await self._eraser.mark(Subject(self._tenant, "kai"), MARK)
+        elif self._taken == 2:
+            page = await self._eraser.sessions(self._tenant, "kai", None, 100)
+            self._names = [session.id for session in page.items]
+        for name in self._names if self._taken == 3 else ():
+            await self._eraser.mark(Subject(self._tenant, session=name), MARK)
+            await self._eraser.delete(SessionKey(self._tenant, name))
+
+
+COMMANDS = 9
+"""As many as a commit sends: the commit, the mark, the commit, two lists; to take it back three."""
+
+
+@pytest.mark.parametrize("marked", range(COMMANDS + 1))
+@pytest.mark.parametrize(
+    ("there", "user"),
+    [
+        pytest.param(False, "kai", id="a-new-session"),
+        pytest.param(True, "kai", id="a-known-session"),
+        pytest.param(True, None, id="the-user-is-not-named"),
+    ],
+)
+async def test_whenever_a_person_is_erased_nothing_of_a_commit_is_left(
+    store: RedisStore, eraser: RedisStore, tenant: str, there: bool, user: str | None, marked: int
+) -> None:
+    """``marked`` is the command before which the erasure begins."""
+    late = chat("secret1", EARLY, user=user, system=b"secret2", due=(DUE,), idempotency_key="k")
+    for n, then in enumerate(combinations_with_replacement(range(marked, COMMANDS + 1), 2)):
+        key = SessionKey(f"{tenant}-{n}", "session")
+        if there:
+            await store.commit(key, chat("secret0", EARLY - 1, user="kai"))
+        steps = Steps(store, eraser, key.tenant, (marked, *then))
+        assert await store.commit(key, late) in ("recorded", "erased")
+        await steps.finish()
+        found = await everything(store, key.tenant)
+        assert not [name for name, text in found.items() if b"secret" in text]
+        assert not (await store.load(key, ALL)).exists
+        assert (await store.sessions(key.tenant, None, None, 9)).items == ()
+        assert await store.commit(key, late) == "erased"
+
+
+async def meddled(
+    store: RedisStore, key: SessionKey, commit: Commit, before: str, meddle: Any
+) -> Outcome:
+    """Commit while something else is done before the script of this name is run the first time."""
+    scripts, write = store._scripts, store._scripts.write
+    done: list[bool] = []
+
+    async def meddling(script: Any, keys: Any, arguments: Any) -> Any:
+        if script is getattr(scripts, before) and not done:
+            done.append(True)
+            await meddle()
+        return await write(script, keys, arguments)
+
+    scripts.write = meddling  # type: ignore[method-assign]
+    try:
+        return await store.commit(key, commit)
+    finally:
+        scripts.write = write  # type: ignore[method-assign]
+
+
+async def test_what_is_taken_back_leaves_what_is_newer(
+    store: RedisStore, eraser: RedisStore, key: SessionKey
+) -> None:
+    """The session began anew after the erasure, while a late exchange was on its way into it."""
+
+    async def erase() -> None:
+        await eraser.mark(Subject(key.tenant, "kai"), MARK)
+        assert await eraser.commit(key, chat("new", LATE, user="kai")) == "recorded"
+
+    late = chat("secret", EARLY, user="kai", system=b"secret", ttl=100, idempotency_key="k")
+    assert await meddled(store, key, late, "commit", erase) == "erased"
+    found = await everything(store, key.tenant)
+    assert not [name for name, text in found.items() if b"secret" in text]
+    seen = await store.load(key, ALL)
+    assert [entry.card.id for entry in seen.log] == ["new.0", "new.1"]
+    assert (seen.system, seen.messages) == (None, 2)
+    assert seen.last is not None and seen.last.id == "new"
+    page = await store.sessions(key.tenant, "kai", None, 9)
+    assert [session.id for session in page.items] == [key.session]
+    lives = [(await store._link.run(name, ("PTTL", name)))[0] for name in session_keys(key)]
+    assert all(0 < life <= 100_000 for life in lives if life != -2)
+
+
+async def test_a_refused_commit_is_not_written_at_all(
+    store: RedisStore, eraser: RedisStore, key: SessionKey
+) -> None:
+    async def fail() -> None:
+        pytest.fail("it was written, and is taken back")
+
+    await eraser.mark(Subject(key.tenant, "kai"), MARK)
+    late = chat("x1", EARLY, user="kai", due=(DUE,))
+    assert await meddled(store, key, late, "touch", fail) == "erased"
+    assert await everything(store, key.tenant) == {}
+    assert key.tenant not in {work.tenant for work in await store.waiting(1e9, 1000)}
+
+
+async def test_an_exchange_that_never_came_into_the_list_is_taken_back_when_it_comes_again(
+    store: RedisStore, eraser: RedisStore, key: SessionKey
+) -> None:
+    """The proxy died between the two, the person was erased, and the spool replays."""
+    late = chat("secret", EARLY, user="kai")
+
+    async def die() -> None:
+        raise StoreError("killed")
+
+    with pytest.raises(StoreError, match="killed"):
+        await meddled(store, key, late, "touch", die)
+    assert (await store.load(key, ALL)).exists
+    assert (await eraser.sessions(key.tenant, "kai", None, 9)).items == ()
+    await eraser.mark(Subject(key.tenant, "kai"), MARK)
+    assert await store.commit(key, late) == "erased"
+    assert await everything(store, key.tenant) == {}
+
+
+async def test_an_exchange_without_messages_is_taken_back_too(
+    store: RedisStore, eraser: RedisStore, key: SessionKey
+) -> None:
+    async def erase() -> None:
+        await eraser.mark(Subject(key.tenant, "kai"), MARK)
+
+    nothing = Commit(exchange=chat("secret", EARLY).exchange, user="kai", reserved=2)
+    assert await meddled(store, key, nothing, "touch", erase) == "erased"
+    assert await everything(store, key.tenant) == {}

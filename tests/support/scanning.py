@@ -1,0 +1,114 @@
+"""Looking for a text in everything that is kept: files, servers, objects.
+
+A text may be kept as it is, as JSON, or in base64, where it can begin at any of three places.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import redis
+
+from tests.support.servers import Server
+
+_NOT_DATA = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+
+
+def forms(marker: str) -> list[bytes]:
+    """What to look for.  In base64 its last two bytes are left out."""
+    text = marker.encode()
+    found = [text]
+    for before in range(3):
+        coded = base64.b64encode(bytes(before) + text)
+        # The characters at both ends depend on what is beside it.
+        found.append(coded[(0, 2, 3)[before] : (before + len(text)) // 3 * 4])
+    return found
+
+
+def holds(data: bytes, marker: str) -> bool:
+    return any(form in data for form in forms(marker))
+
+
+def found_in_files(folder: Path, *markers: str) -> list[str]:
+    """The files below a folder whose bytes hold one of these."""
+    return [
+        f"{path.name}: {marker}"
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        for marker in markers
+        if holds(path.read_bytes(), marker)
+    ]
+
+
+def found_in_redis(server: Server, *markers: str) -> list[str]:
+    """The keys of a server whose names or values, of whatever type, hold one of these."""
+    with server.client() as client:
+        return [
+            f"{name!r}: {marker}"
+            for name in client.scan_iter(count=1000)
+            for marker in markers
+            if any(holds(piece, marker) for piece in (name, *_values(client, name)))
+        ]
+
+
+def _values(client: redis.Redis, name: bytes) -> Iterator[bytes]:
+    kind = client.type(name)
+    if kind == b"string":
+        yield client.get(name) or b""
+    elif kind == b"hash":
+        for field, value in client.hgetall(name).items():
+            yield from (field, value)
+    elif kind == b"list":
+        yield from client.lrange(name, 0, -1)
+    elif kind == b"set":
+        yield from client.smembers(name)
+    elif kind == b"zset":
+        yield from client.zrange(name, 0, -1)
+    elif kind == b"stream":
+        for _, fields in client.xrange(name):
+            for field, value in fields.items():
+                yield from (field, value)
+    else:
+        assert kind == b"none", f"{name!r} is a {kind!r}"
+
+
+def found_in_object(root: object, *markers: str) -> list[str]:
+    """Where in all that an object refers to one of these is."""
+    seen: set[int] = set()
+    waiting: list[tuple[str, object]] = [("", root)]
+    found: list[str] = []
+    while waiting:
+        path, value = waiting.pop()
+        if id(value) in seen or isinstance(value, _NOT_DATA):
+            continue
+        seen.add(id(value))
+        if isinstance(value, str | bytes | bytearray | memoryview):
+            data = value.encode("utf-8", "replace") if isinstance(value, str) else bytes(value)
+            found += [f"{path}: {marker}" for marker in markers if holds(data, marker)]
+        else:
+            waiting += [(f"{path}{name}", part) for name, part in _parts(value)]
+    return found
+
+
+def _parts(value: Any) -> Iterator[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        for number, (key, item) in enumerate(value.items()):
+            yield f".key{number}", key
+            yield f"[{number}]", item
+    elif isinstance(value, tuple | list | set | frozenset):
+        yield from ((f"[{number}]", item) for number, item in enumerate(value))
+    else:
+        yield from ((f".{name}", item) for name, item in vars_of(value))
+
+
+def vars_of(value: object) -> Iterator[tuple[str, object]]:
+    yield from getattr(value, "__dict__", {}).items()
+    for kind in type(value).__mro__:
+        slots = getattr(kind, "__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if hasattr(value, name):
+                yield name, getattr(value, name)

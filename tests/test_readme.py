@@ -23,7 +23,7 @@ from proxy.stores.address import read_address
 from tests.support.answers import chat_completion, json_answer
 from tests.support.chatting import eventually
 from tests.support.history import TOKEN, Remembered
-from tests.support.node import FOLDER, node_with_sdk
+from tests.support.node import FOLDER, node_with_packages
 from tests.support.program import ROOT, SECONDS, surroundings
 from tests.support.running import Running, running, settings_for
 from tests.support.upstream import ScriptedUpstream
@@ -277,7 +277,7 @@ async def run(*command: str, cwd: Path = ROOT) -> tuple[str, str]:
 @pytest.mark.xdist_group("node")
 @pytest.mark.timeout(150)
 async def test_the_typescript_example_runs(proxy: Running) -> None:
-    node = node_with_sdk()
+    node = node_with_packages()
     (example,) = blocks("typescript")
     example = at(proxy, example)
     out, _ = await run(node, "--input-type=module", "--eval", example, cwd=FOLDER)

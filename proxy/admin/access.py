@@ -54,7 +54,10 @@ class Access:
         """
         headers = request.headers.raw
         if self._tenants.is_admin(headers):
-            return self._chosen(request)
+            chosen = self.chosen(request)
+            if chosen is None:
+                raise invalid("Say whose memory you mean: ?tenant=.", "tenant")
+            return chosen
         tenant = self._tenants.caller(headers).tenant
         if tenant in OPEN_TENANTS and not is_local(request):
             raise invalid_api_key()
@@ -69,13 +72,18 @@ class Access:
         headers = request.headers.raw
         return None if self._tenants.is_admin(headers) else self._tenants.caller(headers).client
 
-    def _chosen(self, request: Request) -> str:
-        tenant = request.query_params.get("tenant")
-        if tenant:
-            return tenant
-        if self._single:
-            return SINGLE
-        raise invalid("Say whose memory you mean: ?tenant=.", "tenant")
+    def is_admin(self, request: Request) -> bool:
+        """Does the administrator ask?  Raises ProxyError 400 for two different keys."""
+        return self._tenants.is_admin(request.headers.raw)
+
+    def must_be_admin(self, request: Request) -> None:
+        """Raise ProxyError 401 for everybody else."""
+        if not self.is_admin(request):
+            raise invalid_api_key()
+
+    def chosen(self, request: Request) -> str | None:
+        """The tenant that the administrator means."""
+        return request.query_params.get("tenant") or (SINGLE if self._single else None)
 
 
 def is_local(request: Request) -> bool:

@@ -31,7 +31,7 @@ class Context:
         preview = await self._parts.preview(key, body, profile, session.user)
         if preview is None:
             raise invalid("messages must be a list of message objects.", "messages")
-        return reply(context_object(preview))
+        return reply(context_object(key.session, preview))
 
     def _profile(self, request: Request, body: bytes) -> str:
         profile = asking.text_field(fields_of(self._parts.fields, body), "profile") or ""

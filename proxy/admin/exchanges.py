@@ -25,7 +25,7 @@ class Exchanges:
         page = await self._store.exchanges(key, after or None, limit)
         if not page.items and await self._store.session(key) is None:
             raise session_not_found()
-        data = [exchange_object(placed.exchange, placed.messages) for placed in page.items]
+        data = [exchange_object(key.session, each.exchange, each.messages) for each in page.items]
         return reply(listed(data, page.after))
 
     async def get(self, request: Request) -> Response:
@@ -35,7 +35,7 @@ class Exchanges:
         if found is None:
             missing = await self._store.session(key) is None
             raise session_not_found() if missing else exchange_not_found()
-        return reply(exchange_object(*found))
+        return reply(exchange_object(key.session, *found))
 
 
 def exchange_not_found() -> ProxyError:

@@ -57,6 +57,8 @@ class Exporter:
                 yield line
             if len(self._written) == before:
                 break
+        if self._user is None:
+            self._people |= set(await self._shelves.people(self._tenant))
         for user in sorted(self._people):
             async for line in self._shelf(user):
                 yield line

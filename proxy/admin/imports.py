@@ -16,9 +16,10 @@ import msgspec
 from proxy.admin import asking
 from proxy.admin.asking import invalid
 from proxy.admin.parts import AdminParts
-from proxy.memory.model import Card, Commit, Draft, Exchange, Injection, Snapshot, message_id
+from proxy.memory.model import Commit, Draft, Exchange, Injection, Snapshot, message_id
 from proxy.memory.transcript import Count, Said
 from proxy.memory.work import Due
+from proxy.portable.conversing import card_of
 
 SYSTEM_ROLES = ("system", "developer")
 ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
@@ -158,27 +159,9 @@ def _drafts(imported: Import, snapshot: Snapshot, exchange: str, count: Count) -
         id = message_id(exchange, index)
         if message.role == "user" or turn is None:
             turn = id
-        drafts.append(_draft(message, id, turn, time, count))
+        body = message.record
+        drafts.append(Draft(card=card_of(message, body, id, time, count), turn=turn, body=body))
     return tuple(drafts)
-
-
-def _draft(message: Said, id: str, turn: str, time: float, count: Count) -> Draft:
-    body = message.record
-    answer = message.role == "assistant"
-    blank = answer and message.blank
-    card = Card(
-        id=id,
-        role=message.role,
-        tokens=0 if blank else count(body),
-        digest=message.digest,
-        calls=message.calls,
-        answers=message.answers,
-        origin="import",
-        evidence=answer,
-        blank=blank,
-        created_at=time,
-    )
-    return Draft(card=card, turn=turn, body=body)
 
 
 def _newest_turn(snapshot: Snapshot) -> str | None:

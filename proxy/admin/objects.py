@@ -14,7 +14,8 @@ from proxy.admin.parts import Preview
 from proxy.learning.known import Block
 from proxy.learning.source import Source
 from proxy.memory.archive import Line, Message, Session
-from proxy.memory.model import Card, Exchange, Recalled, State
+from proxy.memory.model import Card, Exchange, Injection, Recalled, State
+from proxy.memory.shown import Piece, Shown, pieces_of, shown_in
 from proxy.memory.summary import Summary
 from proxy.recall.found import Found
 
@@ -101,8 +102,8 @@ def recorded_object(seq: int, card: Card, state: State, wire: bytes) -> Object:
     }
 
 
-def exchange_object(exchange: Exchange, messages: Sequence[str]) -> Object:
-    did = exchange.memory
+def exchange_object(session: str, exchange: Exchange, messages: Sequence[str]) -> Object:
+    """An exchange of a session, with the ids of its messages."""
     return {
         "object": "session.exchange",
         "id": exchange.id,
@@ -112,33 +113,91 @@ def exchange_object(exchange: Exchange, messages: Sequence[str]) -> Object:
         "incomplete": exchange.incomplete,
         "finish_reason": exchange.finish_reason,
         "usage": msgspec.Raw(exchange.usage) if exchange.usage is not None else None,
-        "memory": {
-            "status": did.status,
-            "reason": did.reason,
-            "messages": did.messages,
-            "tokens": did.tokens,
-            "recalled": [recalled_object(one) for one in did.all_recalled()],
-            "tools": did.tools,
-            "evicted": {"messages": did.evicted_messages, "tokens": did.evicted_tokens},
-            "duration_ms": did.duration_ms,
-        },
+        "memory": memory_object(session, exchange.memory),
         "message_ids": messages,
         "created_at": exchange.created_at,
     }
 
 
-def context_object(preview: Preview) -> Object:
-    messages, tokens = preview.injected
-    evicted, evicted_tokens = preview.evicted
+def memory_object(session: str, did: Injection) -> Object:
+    """What memory did for an exchange of a session, and what it put into the prompt."""
+    return {
+        "status": did.status,
+        "reason": did.reason,
+        "messages": did.messages,
+        "tokens": did.tokens,
+        "recalled": [recalled_object(one) for one in did.all_recalled()],
+        "tools": did.tools,
+        "evicted": evicted_object(did),
+        "duration_ms": did.duration_ms,
+        **shown_objects(session, did),
+    }
+
+
+def evicted_object(did: Injection) -> Object:
+    return {
+        "messages": did.evicted_messages,
+        "tokens": did.evicted_tokens,
+        "reason": did.evicted_reason,
+    }
+
+
+def shown_objects(session: str, did: Injection) -> Object:
+    """What stands in a prompt, and what the injected tokens were spent on."""
+    shown = shown_in(did)
+    pieces = pieces_of(shown, did.all_recalled()) if shown else []
+    return {
+        "breakdown": _breakdown(did.tokens, shown) if shown else None,
+        "shown": [piece_object(session, piece) for piece in pieces],
+        "shown_cut": shown.cut if shown else 0,
+    }
+
+
+def _breakdown(tokens: int, shown: Shown) -> Object:
+    """The injected tokens by what they were spent on; the frames of blocks belong to these."""
+    beside = shown.system + shown.summary + shown.known + shown.recall
+    return {
+        "system": shown.system,
+        "summary": shown.summary,
+        "messages": tokens - beside,
+        "known": shown.known,
+        "recalled": shown.recall,
+    }
+
+
+def piece_object(session: str, piece: Piece) -> Object:
+    """Something in a prompt, by its id; a message is of this session if it says no other."""
+    own = piece.kind == "message"
+    found: Object = {
+        "kind": piece.kind,
+        "id": piece.id,
+        "session_id": session if own else piece.session,
+        "tokens": piece.tokens,
+    }
+    if piece.score is not None:
+        found["score"] = piece.score
+    if piece.version is not None:
+        found["version"] = piece.version
+    return found
+
+
+def context_object(session: str, preview: Preview) -> Object:
+    """A preview in a session; what memory would do is said as in an exchange."""
+    did = preview.did
     return {
         "object": "context",
         "messages": [msgspec.Raw(raw) for raw in preview.messages],
         "tokens": preview.tokens,
-        "injected": {"messages": messages, "tokens": tokens, "recalled": preview.count},
-        "evicted": {"messages": evicted, "tokens": evicted_tokens},
+        "injected": {
+            "messages": did.messages,
+            "tokens": did.tokens,
+            "recalled": preview.count,
+        },
+        "evicted": evicted_object(did),
         "recalled": [found_object(found) for found in preview.recalled],
         "known": [known_object(block) for block in preview.known],
         "summary": preview.summary,
+        **shown_objects(session, did),
     }
 
 

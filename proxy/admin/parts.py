@@ -16,7 +16,7 @@ from proxy.learning.fact_book import FactBook
 from proxy.learning.known import Block
 from proxy.learning.learned import Learned
 from proxy.memory.items import Items
-from proxy.memory.model import SessionKey
+from proxy.memory.model import Injection, SessionKey
 from proxy.memory.spool import Spool
 from proxy.memory.store import Store
 from proxy.memory.transcript import Count, Said
@@ -31,6 +31,8 @@ from proxy.telemetry import Telemetry
 class Client(Protocol):
     """A client that the configuration names."""
 
+    @property
+    def name(self) -> str: ...
     @property
     def profiles(self) -> tuple[str, ...]: ...
 
@@ -57,7 +59,7 @@ class Tenants(Protocol):
 class Preview(Protocol):
     """The messages of a request as they would be sent, and what memory did for it.
 
-    ``tokens`` counts all ``messages``; ``injected`` and ``evicted`` are messages and tokens.
+    ``tokens`` counts all ``messages``; ``did`` is what would be recorded of it.
     """
 
     @property
@@ -65,9 +67,7 @@ class Preview(Protocol):
     @property
     def tokens(self) -> int: ...
     @property
-    def injected(self) -> tuple[int, int]: ...
-    @property
-    def evicted(self) -> tuple[int, int]: ...
+    def did(self) -> Injection: ...
     @property
     def count(self) -> int: ...
     @property

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from starlette.routing import BaseRoute
 
 from proxy.admin.access import Access
+from proxy.admin.callers import Callers
 from proxy.admin.context import Context
 from proxy.admin.endpoint import Endpoint, Handler
 from proxy.admin.erasing import Erasing
@@ -22,11 +23,13 @@ from proxy.admin.items import StoredItems
 from proxy.admin.message_edit import OneMessage
 from proxy.admin.messages import Messages
 from proxy.admin.parts import AdminParts
+from proxy.admin.people import People
 from proxy.admin.profiles import Profiles
 from proxy.admin.rewind import Rewind
 from proxy.admin.session_edit import SessionEdit
 from proxy.admin.session_list import SessionList
 from proxy.admin.sessions import Sessions
+from proxy.admin.stats import Stats
 from proxy.admin.summaries import Summaries
 from proxy.admin.usage import Usage
 from proxy.admin.users import Users
@@ -38,7 +41,8 @@ SESSIONS = "/memory/v1/sessions"
 SESSION = f"{SESSIONS}/(?P<session>[^/]+)"
 EXCHANGE = f"{SESSION}/exchanges/(?P<exchange>[^/]+)"
 
-USER = "/memory/v1/users/(?P<user>[^/]+)"
+USERS = "/memory/v1/users"
+USER = f"{USERS}/(?P<user>[^/]+)"
 MEMORIES = f"{USER}/memories"
 MEMORY = f"{MEMORIES}/(?P<memory>[^/]+)"
 
@@ -52,6 +56,7 @@ PROPOSAL = f"{PROPOSALS}/(?P<proposal>[^/]+)"
 ITEMS = "/memory/v1/store/items"
 NAMESPACES = "/memory/v1/store/namespaces"
 USAGE = "/memory/v1/usage"
+STATS = "/memory/v1/stats"
 
 Table = Mapping[str, Mapping[str, Handler]]
 
@@ -84,9 +89,11 @@ def _memory(parts: AdminParts) -> Table:
     context, users = Context(parts, access), Users(parts, access)
     items, usage = StoredItems(parts, access), Usage(parts, access)
     erasing = Erasing(parts, access)
+    people, callers = People(parts, access), Callers(parts, access)
     return {
         **_sessions(parts, access, erasing),
-        USER: {"DELETE": erasing.user},
+        USERS: {"GET": people.listing},
+        USER: {"GET": people.get, "DELETE": erasing.user},
         f"{SESSION}/messages": {"GET": messages.listing, "POST": messages.create},
         f"{SESSION}/context": {"POST": context.preview},
         f"{SESSION}/summaries": {"GET": summaries.listing},
@@ -99,6 +106,9 @@ def _memory(parts: AdminParts) -> Table:
         f"{ITEMS}/search": {"POST": items.search},
         NAMESPACES: {"POST": items.namespaces},
         USAGE: {"GET": usage.report},
+        STATS: {"GET": Stats(parts, access).report},
+        "/memory/v1/whoami": {"GET": callers.whoami},
+        "/memory/v1/tenants": {"GET": callers.tenants},
         **_learned(parts, access),
         **_portable(parts, access),
         **_console(),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -22,6 +25,14 @@ def counting() -> Progress:
 def loading() -> Progress:
     """Of bytes."""
     return _progress(DownloadColumn())
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """While something takes as long as it takes."""
+    with _progress(TextColumn("")) as progress:
+        progress.add_task(what, total=None)
+        yield
 
 
 def _progress(amount: ProgressColumn) -> Progress:

@@ -11,7 +11,7 @@ from pathlib import Path
 from proxy import check
 from proxy.commands.failure import USAGE, CommandError
 from proxy.commands.local import serving, tenants_in
-from proxy.gateway.tenancy import ANONYMOUS
+from proxy.gateway.tenancy import ANONYMOUS, SINGLE, digest_of
 from proxy.integrations.api import DEFAULT_URL, MemoryApi
 from proxy.settings import Settings, SettingsError, load
 
@@ -51,7 +51,8 @@ class Reach:
     @contextmanager
     def _on_store(self, environ: Mapping[str, str]) -> Iterator[MemoryApi]:
         settings = self._settings(environ)
-        tenant = self.tenant or environ.get(TENANT) or _only(tenants_in(settings))
+        known = tenants_in(settings)
+        tenant = self.tenant or environ.get(TENANT) or _own(settings, environ) or _only(known)
         with (
             serving(settings) as local,
             _closing(MemoryApi(local.url, local.key, tenant, None)) as api,
@@ -75,6 +76,14 @@ def _closing(api: MemoryApi) -> Iterator[MemoryApi]:
         yield api
     finally:
         api.close()
+
+
+def _own(settings: Settings, environ: Mapping[str, str]) -> str | None:
+    """The tenant of the key in the environment, or the only one that there can be."""
+    key = environ.get(KEY)
+    if settings.tenancy.mode == "single":
+        return SINGLE
+    return digest_of(key.encode()) if key and settings.tenancy.mode == "key" else None
 
 
 def _only(tenants: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from proxy.commands.conversation import bubble, drawn
 from proxy.commands.failure import USAGE, CommandError
 from proxy.commands.files import STANDARD
 from proxy.commands.output import Object
+from proxy.commands.progress import working
 from proxy.commands.transfer import bring_in, export
 
 sessions = typer.Typer(help="Conversations.", no_args_is_help=True)
@@ -192,7 +193,8 @@ def erase(desk: Desk, path: str, what: str, *, yes: bool) -> None:
         would = desk.api.ask("DELETE", path, [("dry_run", "true")])
         desk.out.say(f"{what} has {counted(would)}.")
         desk.confirm("Erase all of it, for good?", yes=False)
-    receipt = desk.api.ask("DELETE", path)
+    with working("erasing"):
+        receipt = desk.api.ask("DELETE", path)
     if desk.out.as_json:
         return desk.out.raw(receipt)
     desk.out.say(f"erased: {counted(receipt)}")

@@ -23,7 +23,7 @@ def export(desk: Desk, path: str, output: Path, sessions: int | None, user: str 
                     progress.advance(task)
 
 
-SESSION_ENDS = b'{"object":"session.end"'
+SESSION_ENDS = b'{"kind":"session_end"'
 """How the line begins that ends a session in an export."""
 
 

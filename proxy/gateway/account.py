@@ -35,12 +35,13 @@ class Account:
     tokens: int = 0
     evicted_messages: int = 0
     evicted_tokens: int = 0
-    evicted_reason: str | None = None
     duration: float = 0.0
     """Seconds spent before the upstream was called."""
     recalled: int = 0
     recall_duration: float | None = None
     """Seconds of it that recall took, None where it was not asked."""
+    evicted_reason: str | None = None
+    """What kept the newest of what is evicted out: see ``compose``."""
 
     def headers(self) -> RawHeaders:
         """``X-Memory-*`` and ``Server-Timing``."""

@@ -14,7 +14,7 @@ from proxy.chat.message import read_stored
 from proxy.chat.request import ChatRequest
 from proxy.chat.tokens import TokenCounter
 from proxy.errors import memory_unavailable, session_owner_mismatch
-from proxy.gateway.account import NOTHING_NOTED, Account
+from proxy.gateway.account import Account
 from proxy.gateway.additions import Additions
 from proxy.gateway.due import due_of
 from proxy.gateway.informing import Informed, Informing
@@ -26,7 +26,7 @@ from proxy.gateway.situation import Situation, ask_of, intent_of, rules_of
 from proxy.gateway.tool_use import ToolUse
 from proxy.learning.known import Known
 from proxy.memory.compose import compose
-from proxy.memory.model import Snapshot
+from proxy.memory.model import Injection, Snapshot
 from proxy.memory.recorder import Prepared, Recorder
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory.transcript import Outline, outline
@@ -272,9 +272,6 @@ class ChatExchange:
         leading, situation = self._request.system_record, self._situation
         system = b"[" + b",".join(leading) + b"]" if leading else None
         snapshot = self._prepared.snapshot if self._prepared else Snapshot()
-        noted = NOTHING_NOTED
-        if self._adds is not None:
-            noted = self._adds.noted(self._request, self._bodies, situation.profile.why)
         return Heading(
             id=self._id,
             profile=situation.identity.profile,
@@ -285,9 +282,16 @@ class ChatExchange:
             system=leading if system != snapshot.system else (),
             idempotency_key=situation.identity.idempotency_key,
             ttl=situation.profile.ttl,
-            injection=self.account.injection(noted),
+            injection=self.injection(),
             due=due_of(situation, self.began),
         )
+
+    def injection(self) -> Injection:
+        """What memory did, as the record has it."""
+        if self._adds is None:
+            return self.account.injection()
+        most = self._situation.profile.why
+        return self.account.injection(self._adds.noted(self._request, self._bodies, most))
 
     def _outline(self) -> Outline | Unplanned:
         said = self._request.messages

@@ -18,7 +18,7 @@ from proxy.gateway.ledger import LARGE
 from proxy.gateway.profile import SideRequests
 from proxy.gateway.situation import Situation
 from proxy.learning.known import Block
-from proxy.memory.model import SessionKey
+from proxy.memory.model import Injection, SessionKey
 from proxy.memory.transcript import Count
 from proxy.recall.found import Found
 from proxy.settings import Settings
@@ -28,15 +28,14 @@ from proxy.settings import Settings
 class Previewed:
     """The messages as they would be sent, and how many tokens they are.
 
-    ``injected`` and ``evicted``: messages and tokens, as the answer's headers would say them, and
-    ``count`` is how many passages, wishes, facts and examples there are.  ``recalled``: what recall
-    found, standing wishes first.  ``known`` is what is known of the person and of how to answer.
+    ``did`` is what the exchange's record would say, but for the time it took.  ``count`` is how
+    many passages, wishes, facts and examples there are.  ``recalled``: what recall found, standing
+    wishes first.  ``known`` is what is known of the person and of how to answer.
     """
 
     messages: tuple[bytes, ...]
     tokens: int
-    injected: tuple[int, int]
-    evicted: tuple[int, int]
+    did: Injection
     count: int
     recalled: tuple[Found, ...]
     known: tuple[Block, ...]
@@ -66,14 +65,13 @@ class Preview:
         sent = parse(exchange.upstream_body(), situation.profile.max_inline_media_bytes)
         assert sent is not None  # it was made of one that could be read
         messages = tuple(message.raw for message in (*sent.leading, *sent.messages))
-        did, adds = exchange.account, exchange.additions
+        adds = exchange.additions
         assert adds is not None  # a preview does not go on without memory
         return Previewed(
             messages=messages,
             tokens=await _tokens(messages, self._means.counter(request.model).count),
-            injected=(did.messages, did.tokens),
-            evicted=(did.evicted_messages, did.evicted_tokens),
-            count=did.recalled,
+            did=exchange.injection(),
+            count=exchange.account.recalled,
             recalled=adds.reminder.recollection.all,
             known=adds.known.blocks,
             summary=adds.prompt.summary.text if adds.prompt.summary else None,

@@ -107,6 +107,13 @@ class Items(Protocol):
         """The namespaces below a prefix that have items, ascending."""
         ...
 
+    async def people(self, tenant: str) -> Sequence[str]:
+        """Those who have items, sorted; with time they may be some whose items have expired.
+
+        May go through the whole store: not for what somebody waits for.
+        """
+        ...
+
     async def change_items(
         self, shelf: Shelf, changes: Sequence[Change], since: float | None = None
     ) -> bool:

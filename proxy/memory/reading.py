@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Protocol, TypeVar
 
 from proxy.memory.archive import Archived, Line, Page, Placed, Session
 from proxy.memory.model import Ask, SessionKey, Snapshot
-from proxy.memory.store import Store, StoreError
+from proxy.memory.store import Store, StoreError, StoreTimeout
 
-PAGE = 200
-"""Messages or exchanges that are asked for at once."""
+T = TypeVar("T")
+
+PAGES = (200, 20, 1)
+"""Messages or exchanges that are asked for at once: fewer where a store takes too long for so many,
+as messages can be large."""
 
 ATTEMPTS = 5
 """How often a session is read again that people change meanwhile."""
@@ -58,7 +63,7 @@ async def all_lines(
 ) -> AsyncIterator[Line]:
     """The messages behind seq ``after`` up to ``end``, ascending.  Raises StoreError."""
     while True:
-        page = await store.lines(key, after, PAGE)
+        page = await _in_time(partial(store.lines, key, after))
         for line in page.items:
             if line.position.seq > end:
                 return
@@ -72,9 +77,17 @@ async def all_exchanges(store: History, key: SessionKey, end: int) -> AsyncItera
     """The exchanges that begin up to seq ``end``, descending.  Raises StoreError."""
     before: int | None = end + 1
     while True:
-        page = await store.exchanges(key, before, PAGE)
+        page = await _in_time(partial(store.exchanges, key, before))
         for placed in page.items:
             yield placed
         if page.after is None:
             return
         before = int(page.after)
+
+
+async def _in_time(read: Callable[[int], Awaitable[Page[T]]]) -> Page[T]:
+    """A page of as many as a store can give in time.  Raises StoreError."""
+    for limit in PAGES[:-1]:
+        with suppress(StoreTimeout):
+            return await read(limit)
+    return await read(PAGES[-1])

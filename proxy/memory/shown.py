@@ -128,5 +128,5 @@ def pieces_of(shown: Shown, recalled: Sequence[Recalled]) -> list[Piece]:
 def _told(recalled: Recalled) -> Piece:
     session = recalled.session or None
     return Piece(
-        recalled.kind, recalled.tokens, recalled.message or None, session, score=recalled.score
+        recalled.kind, recalled.tokens, recalled.message or None, session, recalled.score or None
     )

@@ -70,14 +70,17 @@ def session_of(conversation: Conversation, terms: Terms) -> Session:
     return Session(Archived(head, tuple(lines), tuple(exchanges)))
 
 
-def card_of(message: Said, id: str, at: float, count: Count) -> Card:
-    """A message that is imported, as the card of an answer of an upstream or of what was asked."""
+def card_of(message: Said, body: bytes, id: str, at: float, count: Count) -> Card:
+    """The card of a message that is imported; ``body`` is what is recorded of it.
+
+    An answer counts as an upstream's.
+    """
     answer = message.role == "assistant"
     blank = answer and message.blank
     return Card(
         id=id,
         role=message.role,
-        tokens=0 if blank else count(message.record),
+        tokens=0 if blank else count(body),
         digest=message.digest,
         calls=message.calls,
         answers=message.answers,
@@ -118,10 +121,11 @@ def _recorded(
         exchange = _exchange(session, said[first], first, end - first, times[first])
         ids = tuple(message_id(exchange.id, index) for index in range(end - first))
         for at, id in enumerate(ids, first):
-            card = card_of(read[at], id, times[at], terms.count)
+            body = read[at].record
+            card = card_of(read[at], body, id, times[at], terms.count)
             turn = at + 1 if _opens(at, said, read) else lines[said[at].parent].position.turn
             state: State = "active" if said[at].active else "superseded"
-            lines.append(Line(Position(turn, at + 1), card, state, read[at].record))
+            lines.append(Line(Position(turn, at + 1), card, state, body))
         follows = lines[parent].card.id if parent >= 0 else ""
         exchanges.append(Placed(first + 1, replace(exchange, follows=follows), ids))
     return lines, exchanges

@@ -153,7 +153,25 @@ class Indexer:
     async def _write(self, owner: Owner, addition: Addition) -> bool:
         large = sum(len(message.wire) for message in addition.found) > IN_THE_LOOP
         batch = await asyncio.to_thread(addition.batch) if large else addition.batch()
-        return await self._index.write(owner, batch)
+        if not await self._index.write(owner, batch):
+            return False
+        await self._take_back(owner, addition)
+        return True
+
+    async def _take_back(self, owner: Owner, addition: Addition) -> None:
+        """A session that was erased while it was indexed leaves nothing.
+
+        Behind the writing: who erases meanwhile either finds it in the index, or it is found here.
+        An index that was there is only added to as it was, so an erased person's was made anew.
+        """
+        session = addition.session
+        there = await self._history.session(SessionKey(owner.tenant, session.id))
+        if there is not None and there.created_at == session.created_at:
+            return
+        if addition.look.revision:
+            await self._index.drop_session(owner, session.id)
+        else:
+            await self._index.drop(owner)
 
     async def _behind(self, key: SessionKey, mark: Mark | None) -> Sequence[Message] | None:
         """The next messages behind a mark, of any state: that is asked when they are recalled.

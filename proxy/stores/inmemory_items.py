@@ -36,6 +36,10 @@ class InMemoryItems(InMemoryErasures):
         found = {place.namespace for place in self._held(shelf)}
         return sorted(namespace for namespace in found if within(namespace, prefix))
 
+    async def people(self, tenant: str) -> Sequence[str]:
+        shelves = [shelf for shelf in self._items if shelf.tenant == tenant and shelf.user]
+        return sorted(shelf.user for shelf in shelves if self._held(shelf))
+
     async def change_items(
         self, shelf: Shelf, changes: Sequence[Change], since: float | None = None
     ) -> bool:

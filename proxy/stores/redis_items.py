@@ -22,6 +22,9 @@ PARTS = (b"items", b"item-places", b"item-ends")
 AT_ONCE = 500
 """Places that one script looks at or removes, so that it never blocks the server for long."""
 
+WALK_SECONDS = 600.0
+"""What going through all keys may take."""
+
 Row = tuple[bytes, bytes]
 """A packed place and the record there; see items_prelude.lua."""
 
@@ -73,6 +76,10 @@ class RedisItems(RedisBase):
             if not at:
                 return found
 
+    async def people(self, tenant: str) -> Sequence[str]:
+        keys = await bounded(self._link.scan(_of_people(tenant)), WALK_SECONDS)
+        return sorted(set(map(_user_of, keys)))
+
     async def change_items(
         self, shelf: Shelf, changes: Sequence[Change], since: float | None = None
     ) -> bool:
@@ -109,8 +116,7 @@ class RedisItems(RedisBase):
 
         Copied, then removed, so that a move cut short can be done again.  Raises errors of Redis.
         """
-        of_people = f"mp:{{{quote(old, safe='')}:*}}:{PARTS[1].decode()}".encode()
-        keys = await self._link.scan(of_people)
+        keys = await self._link.scan(_of_people(old))
         for user in ("", *map(_user_of, keys)):
             await self._move_shelf(Shelf(old, user), Shelf(new, user))
 
@@ -140,6 +146,11 @@ def shelf_keys(shelf: Shelf) -> list[bytes]:
         who = f"{who}:{quote(shelf.user, safe='')}"
     tag = f"mp:{{{who}}}:".encode()
     return [tag + part for part in PARTS]
+
+
+def _of_people(tenant: str) -> bytes:
+    """The pattern of the keys that only people's shelves have, one a shelf."""
+    return f"mp:{{{quote(tenant, safe='')}:*}}:{PARTS[1].decode()}".encode()
 
 
 def _user_of(key: bytes) -> str:

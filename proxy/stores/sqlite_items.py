@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import msgspec
 
@@ -20,6 +21,9 @@ PURGED_AT_ONCE = 10
 DROPPED_AT_ONCE = 500
 """Items that go in one transaction, so that commits do not wait long for them."""
 
+PEOPLE_AT_ONCE = 1000
+"""People that one read looks for."""
+
 _AT = "tenant = ? AND user = ? AND place = ?"
 _AMONG = "tenant = ? AND user = ? AND place > ? AND place < ?"
 _ALIVE = "(expires_at IS NULL OR expires_at > ?)"
@@ -30,6 +34,10 @@ _EXPIRED = f"DELETE FROM items WHERE {_AT} AND expires_at <= ?"
 _ADOPT = """
 INSERT INTO items (tenant, user, place, version, created_at, updated_at, expires_at, value)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+
+_NEXT_PERSON = f"""
+SELECT user FROM items WHERE tenant = ? AND user > ? AND {_ALIVE} ORDER BY user LIMIT 1
 """
 
 _PUT = """
@@ -74,6 +82,13 @@ class SQLiteItems(SQLiteFile):
         now = self._clock()
         return await self._read(lambda c: namespaces(c, shelf, prefix, now))
 
+    async def people(self, tenant: str) -> Sequence[str]:
+        found: list[str] = []
+        look = partial(people, tenant=tenant, now=self._clock())
+        while some := await self._read(partial(look, after=found[-1] if found else "")):
+            found += some
+        return found
+
     async def change_items(
         self, shelf: Shelf, changes: Sequence[Change], since: float | None = None
     ) -> bool:
@@ -92,6 +107,18 @@ class SQLiteItems(SQLiteFile):
             gone += some
         await self._erase(lambda c: None)
         return gone
+
+
+def people(connection: sqlite3.Connection, tenant: str, after: str, now: float) -> list[str]:
+    """Some who have items, behind ``after``."""
+    found: list[str] = []
+    while len(found) < PEOPLE_AT_ONCE:
+        row = connection.execute(_NEXT_PERSON, (tenant, after, now)).fetchone()
+        if row is None:
+            break
+        (after,) = row
+        found.append(after)
+    return found
 
 
 def items_at(

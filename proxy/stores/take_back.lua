@@ -5,7 +5,7 @@
 -- Returns 1 where the session is gone, else 0.
 
 local first, size = exchange_of(ARGV[1])
-if not first then return 0 end
+if not first then return 1 - redis.call('EXISTS', META) end
 local left = redis.call('PTTL', META)
 for index = 0, size - 1 do remove(ARGV[1], index) end
 touch_exchange(ARGV[1])

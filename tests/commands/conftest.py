@@ -8,8 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from proxy.cli import app
 from tests.support.program import line, running

@@ -73,8 +73,8 @@ def test_export_and_import_bring_it_back(
     before = [program.api("GET", f"{path}{rest}").json() for rest in ("", "/messages")]
     assert run("sessions", "export", talked, "-o", str(file)).exit_code == 0
     piped = run("sessions", "export", talked)
-    assert [json.loads(text)["object"] for text in piped.output.splitlines()] == [
-        json.loads(text)["object"] for text in file.read_text().splitlines()
+    assert [json.loads(text)["kind"] for text in piped.output.splitlines()] == [
+        json.loads(text)["kind"] for text in file.read_text().splitlines()
     ]
     assert run("sessions", "delete", talked, "--yes").exit_code == 0
     assert program.api("GET", path).status_code == 404
@@ -97,7 +97,7 @@ def test_what_destroys_is_not_done_without_being_asked(
 ) -> None:
     before = program.api("GET", f"/sessions/{talked}").json()
     result = run("sessions", command[0], talked, *command[1:])
-    assert (result.exit_code, "--yes" in result.stderr) == (2, True)
+    assert (result.exit_code, "--yes" in result.stderr) == (2, True), result.stderr
     assert program.api("GET", f"/sessions/{talked}").json() == before
 
 

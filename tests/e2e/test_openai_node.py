@@ -14,7 +14,7 @@ import pytest
 from tests.support.answers import chat_completion as completion
 from tests.support.answers import chat_stream, error_answer, json_answer, sse, tool_call
 from tests.support.history import Remembered
-from tests.support.node import FOLDER, node_with_sdk
+from tests.support.node import FOLDER, node_with_packages
 from tests.support.running import Running
 from tests.support.upstream import ScriptedUpstream
 
@@ -31,7 +31,7 @@ RUN_SECONDS = 30
 
 @pytest.fixture(scope="module")
 def node() -> str:
-    return node_with_sdk()
+    return node_with_packages()
 
 
 class Application:

@@ -28,10 +28,10 @@ def in_files(folder: Path) -> Holds:
 
 
 def in_redis(server: servers.Server) -> Holds:
-    """Is this in a key's name or in what it holds?"""
+    """Is this in a key's name or in what it holds?  The mark of an erasure names its session."""
 
     def holds(text: bytes) -> bool:
-        keys = server.ask("KEYS", "*")
+        keys = [key for key in server.ask("KEYS", "*") if not key.endswith(b"erased")]
         return any(text in key or text in (server.ask("DUMP", key) or b"") for key in keys)
 
     return holds

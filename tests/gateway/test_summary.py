@@ -258,7 +258,8 @@ async def test_a_block_that_a_client_sends_back_is_not_remembered(one: Rig) -> N
     await talk.ask([seen, {"role": "user", "content": "[2]"}])
     await summarised(talk, 3)
     session = await one.store.session(talk.key)
-    assert b"memory version" not in session.system
+    system = session.details.system
+    assert system is not None and b"memory version" not in system
     assert not [text for text in scribe.texts if "memory version" in text]
 
 

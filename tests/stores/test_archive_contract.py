@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from proxy.memory.archive import Details, Line
+from proxy.memory.erasure import Subject
 from proxy.memory.model import (
     Amendment,
     Ask,
@@ -238,6 +239,21 @@ async def test_a_new_ttl_counts_from_now_and_other_changes_do_not_slide_it(
     clock.now += 10
     assert await store.session(key) is None
     assert not await revise(store, key, details=Details(title="late"))
+
+
+@pytest.mark.parametrize("url", ["memory", "sqlite"], indirect=True)  # Redis has its own clock
+async def test_a_session_that_has_expired_is_not_there_for_anybody(
+    store: Store, key: SessionKey, clock: Clock
+) -> None:
+    await store.commit(key, chat("x1", user="kai", ttl=100))
+    clock.now += 100
+    assert await store.message(key, "x1.0") is None
+    assert await lines(store, key) == () == await exchanges(store, key)
+    for change in ({"removed": ("x1.0",)}, {"superseded": ("x1.0",)}, {"details": Details()}):
+        assert not await revise(store, key, **change)
+    await store.mark(Subject(key.tenant, "kai"), 1000.0)
+    assert await store.commit(key, chat("x2")) == "recorded"
+    assert ids(await store.load(key, ALL)) == ["x2.0", "x2.1"]
 
 
 # Editing

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
 
@@ -221,6 +223,36 @@ async def test_people_change_what_there_is_whatever_the_mark(
     await store.mark(session, 1000.0)
     assert await revise(store, key, removed=("x1.0",))
     assert (await store.load(key, ALL)).messages == 1
+
+
+async def erase(store: Backend, person: Subject, until: float) -> None:
+    """First the mark, then what there is: whatever comes in between is seen by one of the two."""
+    await store.mark(person, until)
+    page = await store.sessions(person.tenant, person.user, None, 1000)
+    for found in page.items:
+        await store.mark(Subject(person.tenant, session=found.id), until)
+        await store.delete(SessionKey(person.tenant, found.id))
+
+
+@pytest.mark.parametrize("ahead", range(0, 36, 7))
+async def test_nothing_is_left_of_a_person_who_is_erased_while_they_chat(
+    store: Backend, tenant: str, kai: Subject, ahead: int
+) -> None:
+    async def say(n: int) -> str:
+        key = SessionKey(tenant, f"s{n % 5}")
+        return await store.commit(key, chat(f"x{n}", 990.0 + n / 10, user="kai"))
+
+    spoken = [asyncio.create_task(say(n)) for n in range(ahead)]
+    erasing = asyncio.create_task(erase(store, kai, 1000.0))
+    spoken += [asyncio.create_task(say(n)) for n in range(ahead, 35)]
+    outcomes = set(await asyncio.gather(*spoken))
+    await erasing
+    assert outcomes <= {"recorded", "erased"}
+    assert (await store.sessions(tenant, None, None, 9)).items == ()
+    for n in range(5):
+        assert await store.load(SessionKey(tenant, f"s{n}"), ALL) == Snapshot()
+    assert await say(34) == "erased"
+    assert await say(3) == "erased"
 
 
 @pytest.mark.parametrize("url", ["memory", "sqlite"], indirect=True)  # Redis has its own clock

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
+from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Namespace, Place, Shelf
 from proxy.memory.usage import Account, Spent
 from proxy.stores import open_store
@@ -34,6 +35,7 @@ CHANGES = st.builds(
 )
 BATCHES = st.lists(CHANGES, max_size=4, unique_by=lambda c: (c.namespace, c.key))
 USERS = st.sampled_from(["", "kai"])
+SINCE = st.sampled_from([None, None, 1000.0, 1000.5, 1001.5])
 DAYS = ("2026-01-01", "2026-01-02")
 ACCOUNTS = st.builds(Account, st.sampled_from(DAYS), st.sampled_from(["summary", "facts"]))
 FIGURES = st.integers(0, 9)
@@ -61,17 +63,35 @@ class Comparison(RuleBasedStateMachine):
     def teardown(self) -> None:
         for tenant in self.tenants:
             self.compare(tenant)
+            self.wait(self.store.unmark(Subject(tenant, "kai")))
             for user in ("", "kai"):
                 self.wait(self.store.drop_items(Shelf(tenant, user), ()))
         self.wait(self.store.close())
         self.runner.close()
 
-    @rule(n=st.integers(0, 1), user=USERS, changes=BATCHES)
-    def change(self, n: int, user: str, changes: list[Change]) -> None:
+    @rule(n=st.integers(0, 1), user=USERS, changes=BATCHES, since=SINCE)
+    def change(self, n: int, user: str, changes: list[Change], since: float | None) -> None:
         shelf = Shelf(self.tenants[n], user)
         self.clock.now += 2**-10  # no two tenants have one and the same item
-        expected = self.wait(self.oracle.change_items(shelf, changes))
-        assert self.wait(self.store.change_items(shelf, changes)) == expected
+        expected = self.wait(self.oracle.change_items(shelf, changes, since))
+        assert self.wait(self.store.change_items(shelf, changes, since)) == expected
+
+    @rule(n=st.integers(0, 1), user=USERS, skipped=st.integers(0, 2))
+    def adopt(self, n: int, user: str, skipped: int) -> None:
+        """Some of what the tenant's other shelf has."""
+        source, target = (
+            Shelf(self.tenants[n], each) for each in ("kai" if not user else "", user)
+        )
+        coming = self.wait(self.oracle.items(source, (), None, 1000)).items[skipped:]
+        expected = self.wait(self.oracle.adopt_items(target, coming))
+        assert self.wait(self.store.adopt_items(target, coming)) == expected
+        self.compare(self.tenants[n])
+
+    @rule(n=st.integers(0, 1), until=st.sampled_from([1000.0, 1001.0, None]))
+    def mark(self, n: int, until: float | None) -> None:
+        kai = Subject(self.tenants[n], "kai")
+        for store in (self.oracle, self.store):
+            self.wait(store.unmark(kai) if until is None else store.mark(kai, until))
 
     @rule(n=st.integers(0, 1), user=USERS, places=st.lists(PLACES, max_size=4, unique=True))
     def look(self, n: int, user: str, places: list[Place]) -> None:

@@ -321,9 +321,9 @@ class Comparison(RuleBasedStateMachine):
         for id in dict.fromkeys(self.of(n, picks)):
             line = self.wait(self.oracle.message(self.keys[n], id))
             was = (line.wire or line.body) if line and knows else b"something else"
-            place = exchange_of(id), int(id.rpartition(".")[2]), "assistant"
-            fields = {"tokens": tokens, "choice": choice}
-            changes.append(edited(*place, was=was, wire=wire, **fields))
+            index = int(id.rpartition(".")[2])
+            new = edited(exchange_of(id), index, was=was, wire=wire, tokens=tokens, choice=choice)
+            changes.append(new)
         self.change(n, Revision(edited=tuple(changes), removed=self.of(n, removed)))
 
     @rule(n=st.integers(0, 1), nth=st.integers(0, 3))

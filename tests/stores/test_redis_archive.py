@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from proxy.memory.archive import Archived, Details, Revision
-from proxy.memory.model import Ask, Card, SessionKey
+from proxy.memory.erasure import Subject
+from proxy.memory.model import Ask, Card, SessionKey, State
 from proxy.memory.store import StoreError
 from proxy.stores.address import read_address
 from proxy.stores.redis import RedisStore
@@ -24,6 +25,7 @@ from tests.support.commits import chat, draft, record
 from tests.support.servers import Server, guarded, standalone, wait_until
 
 ALL = Ask(profile="default", whole=True)
+ACTIVE: tuple[State, ...] = ("active",)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +70,7 @@ def keys_of(server: Server) -> set[bytes]:
     return set(server.ask("KEYS", "*"))
 
 
-async def restarted(store: RedisStore, key: SessionKey, **fields: Any) -> Archived:
+async def taken_out(store: RedisStore, key: SessionKey, **fields: Any) -> Archived:
     """A session that was taken out, and is not there any more."""
     await store.commit(key, chat("x1", user="kai", **fields))
     archived = await take_out(store, key)
@@ -108,7 +110,7 @@ async def test_a_revision_whose_reply_was_lost_is_done_once_and_said_to_be_done(
 async def test_a_session_whose_reply_was_lost_was_put_back(
     store: RedisStore, server: Server, key: SessionKey
 ) -> None:
-    archived = await restarted(store, key)
+    archived = await taken_out(store, key)
     await store.restore(SessionKey(key.tenant, "other"), archived)
     lose_a_reply(store, store._scripts.restore)
     assert await store.restore(key, archived)
@@ -121,7 +123,7 @@ async def test_revisions_wait_for_replicas_and_say_so_where_there_are_too_few(
     server: Server, key: SessionKey, clock: Clock
 ) -> None:
     store = open_redis(server.url, clock)
-    archived = await restarted(store, key)
+    archived = await taken_out(store, key)
     await store.restore(key, archived)
     await store.close()
     store = RedisStore(
@@ -134,6 +136,8 @@ async def test_revisions_wait_for_replicas_and_say_so_where_there_are_too_few(
     for work in (
         revise(store, key, details=Details()),
         store.restore(SessionKey(key.tenant, "other"), archived),
+        store.mark(Subject(key.tenant, "kai"), time.time()),
+        store.unmark(Subject(key.tenant, "kai")),
     ):
         with pytest.raises(StoreError, match="0 of 1 replicas"):
             await work
@@ -143,7 +147,7 @@ async def test_revisions_wait_for_replicas_and_say_so_where_there_are_too_few(
 async def test_with_replicas_everything_is_done_as_without(key: SessionKey, clock: Clock) -> None:
     with guarded() as guards:
         store = open_redis(guards.url, clock, wait_replicas=1)
-        archived = await restarted(store, key)
+        archived = await taken_out(store, key)
         assert await store.restore(key, archived)
         assert await revise(store, key, removed=("x1.0",))
         assert [line.card.id for line in await lines(store, key)] == ["x1.1"]
@@ -188,7 +192,7 @@ async def test_a_session_that_lives_longer_now_stays_in_the_lists(
 async def test_a_session_that_is_put_back_has_the_keys_of_any_other(
     store: RedisStore, server: Server, key: SessionKey
 ) -> None:
-    archived = await restarted(store, key, ttl=100)
+    archived = await taken_out(store, key, ttl=100)
     assert keys_of(server) == set()
     assert await store.restore(key, archived)
     mine = {name for name in session_keys(key) if server.ask("EXISTS", name)}
@@ -200,7 +204,7 @@ async def test_a_session_that_is_put_back_has_the_keys_of_any_other(
     assert keys_of(server) == set()
 
 
-async def test_removing_the_last_message_leaves_no_empty_words(
+async def test_a_session_without_messages_has_no_key_but_its_meta(
     store: RedisStore, server: Server, key: SessionKey
 ) -> None:
     choice = draft("x1", 1, "assistant", choice=1)
@@ -215,7 +219,7 @@ async def test_removing_the_last_message_leaves_no_empty_words(
 async def test_what_was_cut_short_is_no_session_and_ends_by_itself(
     store: RedisStore, server: Server, key: SessionKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archived = await restarted(store, key)
+    archived = await taken_out(store, key)
     scripts, write = store._scripts, store._scripts.write
 
     async def cut(script: Script, keys: Any, arguments: Any) -> Any:
@@ -237,7 +241,7 @@ async def test_what_was_cut_short_is_no_session_and_ends_by_itself(
 async def test_what_took_too_long_to_bring_is_not_put_back(
     store: RedisStore, server: Server, key: SessionKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archived = await restarted(store, key)
+    archived = await taken_out(store, key)
     scripts, write = store._scripts, store._scripts.write
 
     async def late(script: Script, keys: Any, arguments: Any) -> Any:
@@ -254,7 +258,7 @@ async def test_what_took_too_long_to_bring_is_not_put_back(
 async def test_a_session_that_did_not_come_into_its_lists_does_when_it_is_put_back_again(
     store: RedisStore, key: SessionKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archived = await restarted(store, key)
+    archived = await taken_out(store, key)
     scripts, write = store._scripts, store._scripts.write
 
     async def cut(script: Script, keys: Any, arguments: Any) -> Any:
@@ -273,7 +277,7 @@ async def test_a_session_that_did_not_come_into_its_lists_does_when_it_is_put_ba
 async def test_what_remains_of_a_session_that_has_expired_is_not_the_one_that_is_put_back(
     store: RedisStore, server: Server, key: SessionKey
 ) -> None:
-    archived = await restarted(store, key)
+    archived = await taken_out(store, key)
     await store.commit(key, record("old", *(draft("old", n) for n in range(5))))
     server.ask("DEL", session_keys(key)[0])
     assert await store.restore(key, archived)
@@ -314,7 +318,7 @@ async def test_a_page_of_long_messages_is_read_in_steps(
     page = await store.lines(key, 0, 100)
     assert [len(line.wire or b"") for line in page.items] == [600_000] * 6
     assert calls() - before == 3
-    messages = await store.messages(key, ("active",), 0, 100)
+    messages = await store.messages(key, ACTIVE, 0, 100)
     assert [len(message.wire) for message in messages.items] == [600_000] * 6
     assert calls() - before == 6
 

@@ -1,4 +1,4 @@
-"""Node.js with the official SDK, which npm installs into tests/node/node_modules, once."""
+"""Node.js with what tests need of npm, which npm installs into tests/node/node_modules, once."""
 
 from __future__ import annotations
 
@@ -31,22 +31,28 @@ def surroundings() -> dict[str, str]:
 
 def installed() -> bool:
     """Is what the lock file says there?"""
-    wanted = json.loads((FOLDER / "package-lock.json").read_text(encoding="utf-8"))
-    there = FOLDER / "node_modules" / "openai" / "package.json"
+    lock = json.loads((FOLDER / "package-lock.json").read_text(encoding="utf-8"))
+    wanted = {name: each["version"] for name, each in lock["packages"].items() if name}
+    return all(_version(name) == version for name, version in wanted.items())
+
+
+def _version(package: str) -> str | None:
+    """What is installed of a package, None if it is not."""
+    there = FOLDER / package / "package.json"
     if not there.exists():
-        return False
+        return None
     version: str = json.loads(there.read_text(encoding="utf-8"))["version"]
-    return bool(version == wanted["packages"]["node_modules/openai"]["version"])
+    return version
 
 
-def node_with_sdk() -> str:
-    """The program, with the SDK installed in FOLDER.  Skips where it cannot be; fails in CI."""
+def node_with_packages() -> str:
+    """The program, with the packages installed in FOLDER.  Skips where it cannot be; fails in CI."""
     program, npm = shutil.which("node"), shutil.which("npm")
     if program is None or npm is None:
-        missing("no Node.js SDK: node and npm are not both on PATH")
+        missing("no packages of Node.js: node and npm are not both on PATH")
     said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10)
     if int(said.stdout.strip().removeprefix("v").partition(".")[0]) < OLDEST:
-        missing(f"no Node.js SDK: it needs Node {OLDEST} or newer, this is {said.stdout.strip()}")
+        missing(f"no packages of Node.js: they need Node {OLDEST}, this is {said.stdout.strip()}")
     if not installed():
         install(npm)
     return program
@@ -64,6 +70,6 @@ def install(npm: str) -> None:
             timeout=INSTALL_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        missing(f"no Node.js SDK: npm took longer than {INSTALL_SECONDS} s")
+        missing(f"no packages of Node.js: npm took longer than {INSTALL_SECONDS} s")
     except subprocess.CalledProcessError as error:
-        missing(f"no Node.js SDK: npm failed: {error.stderr.decode()[-300:]}")
+        missing(f"no packages of Node.js: npm failed: {error.stderr.decode()[-300:]}")

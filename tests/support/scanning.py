@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import msgspec
 import redis
 
 from tests.support.servers import Server
@@ -18,6 +20,7 @@ from tests.support.servers import Server
 _NOT_DATA = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 
 
+@cache
 def forms(marker: str) -> list[bytes]:
     """What to look for.  In base64 its last two bytes are left out."""
     text = marker.encode()
@@ -86,7 +89,7 @@ def found_in_object(root: object, *markers: str) -> list[str]:
         if id(value) in seen or isinstance(value, _NOT_DATA):
             continue
         seen.add(id(value))
-        if isinstance(value, str | bytes | bytearray | memoryview):
+        if isinstance(value, str | bytes | bytearray | memoryview | msgspec.Raw):
             data = value.encode("utf-8", "replace") if isinstance(value, str) else bytes(value)
             found += [f"{path}: {marker}" for marker in markers if holds(data, marker)]
         else:
@@ -102,13 +105,13 @@ def _parts(value: Any) -> Iterator[tuple[str, object]]:
     elif isinstance(value, tuple | list | set | frozenset):
         yield from ((f"[{number}]", item) for number, item in enumerate(value))
     else:
-        yield from ((f".{name}", item) for name, item in vars_of(value))
+        yield from ((f".{name}", item) for name, item in _attributes(value))
 
 
-def vars_of(value: object) -> Iterator[tuple[str, object]]:
+def _attributes(value: object) -> Iterator[tuple[str, object]]:
     yield from getattr(value, "__dict__", {}).items()
+    names = list(value.__struct_fields__) if isinstance(value, msgspec.Struct) else []
     for kind in type(value).__mro__:
-        slots = getattr(kind, "__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(value, name):
-                yield name, getattr(value, name)
+        slots = kind.__dict__.get("__slots__", ())
+        names += (slots,) if isinstance(slots, str) else slots
+    yield from ((name, getattr(value, name)) for name in names if hasattr(value, name))

@@ -7,17 +7,17 @@ import { n, short, t } from "../i18n/index.js";
 /** @typedef {"stacked" | "lines" | "bars"} Kind */
 
 /**
- * @param {{title: string, times: number[], series: Series[], kind?: Kind, unit?: string, height?: number, when: (at: number) => string, theme?: string}} props
- *   `times`: Unix seconds, ascending; `when`: one of them as words
+ * @param {{title: string, times: number[], series: Series[], kind?: Kind, unit?: string, height?: number, when: (at: number) => string, tick: (at: number) => string}} props
+ *   `times`: Unix seconds, ascending; `when`: one of them as words; `tick`: in few of them
  */
 export function Chart(props) {
-  const { title, times, series, kind = "lines", unit = "", height = 180, when } = props;
+  const { title, times, series, kind = "lines", unit = "", height = 180, when, tick } = props;
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const [theme, width] = [useTheme(), useWidth(box)];
   const [pointed, setPointed] = useState(/** @type {number | null} */ (null));
   useEffect(() => {
     if (!box.current || width === 0 || times.length === 0) return;
-    const drawing = draw(box.current, { times, series, kind, unit, height, width, setPointed });
+    const drawing = draw(box.current, { times, series, kind, unit, height, width, tick, setPointed });
     return () => void drawing.then((chart) => chart.destroy());
   }, [theme, width, times, series, kind, height]);
   return html`<figure class="chart">
@@ -84,7 +84,7 @@ function useWidth(box) {
 
 /**
  * @param {HTMLElement} box
- * @param {{times: number[], series: Series[], kind: Kind, unit: string, height: number, width: number, setPointed: (index: number | null) => void}} drawing
+ * @param {{times: number[], series: Series[], kind: Kind, unit: string, height: number, width: number, tick: (at: number) => string, setPointed: (index: number | null) => void}} drawing
  */
 async function draw(box, drawing) {
   const { default: UPlot } = await import("../vendor/uplot.js");
@@ -94,6 +94,8 @@ async function draw(box, drawing) {
   // Drawn from the top of a stack down, so that lower bands lie over higher ones.
   const order = drawing.series.map((_, index) => index);
   if (drawing.kind !== "lines") order.reverse();
+  // So that the first bar and the last are seen whole.
+  const margin = drawing.kind === "lines" ? 0 : ((drawing.times[1] ?? 0) - (drawing.times[0] ?? 0)) / 2;
   const bars = UPlot.paths.bars?.({ size: [0.7, 60], radius: 0.12 });
   const axis = { stroke: color("--muted"), font: `11px ${color("--font")}`, ticks: { show: false } };
   const grid = { stroke: color("--line"), width: 1 };
@@ -104,9 +106,12 @@ async function draw(box, drawing) {
       legend: { show: false },
       padding: [10, 8, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { show: drawing.kind === "lines" } },
-      scales: { x: { time: true }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
+      scales: {
+        x: { time: true, range: (_, first, last) => [first - margin, last + margin] },
+        y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] },
+      },
       axes: [
-        { ...axis, grid: { show: false }, space: 70, size: 30 },
+        { ...axis, grid: { show: false }, space: 76, size: 30, values: (_, ticks) => ticks.map(drawing.tick) },
         { ...axis, grid, size: 56, values: (_, ticks) => ticks.map((tick) => short(tick)) },
       ],
       series: [

@@ -1,6 +1,6 @@
 /** Tokens, latency and cost over time. */
 
-import { n, short, t, time } from "../i18n/index.js";
+import { n, short, t } from "../i18n/index.js";
 import { Chart } from "../parts/chart.js";
 import { Empty, Failed, Loading } from "../parts/empty.js";
 import { usePoll } from "../parts/poll.js";
@@ -8,7 +8,7 @@ import { useTitle } from "../parts/title.js";
 import { UserFilter } from "../sessions/user_filter.js";
 import { tile } from "../users/person.js";
 import { html, useMemo, useState } from "../vendor/preact.js";
-import { seriesOf, whenOf } from "./series.js";
+import { seriesOf, wordsOf } from "./series.js";
 import { Usage } from "./usage.js";
 
 const EVERY = 15_000;
@@ -74,14 +74,14 @@ const milliseconds = (ms) => (typeof ms === "number" ? `${n(Math.round(ms))} ms`
 /** @param {{data: any}} props */
 function Charts({ data }) {
   const charts = useMemo(() => seriesOf(data.series), [data]);
-  const when = (/** @type {number} */ at) => (data.bucket === "hour" ? time(at) : whenOf(at));
+  const words = wordsOf(data.bucket);
   return html`<div class="charts">
     <div class="card pad wide"><${Chart} title=${t("stats.tokens")} kind="stacked" height=${230} times=${charts.times}
-      series=${named(charts.tokens)} when=${when} /></div>
-    <div class="card pad"><${Chart} title=${t("stats.memory")} times=${charts.times} series=${named(charts.memory)} when=${when} /></div>
-    <div class="card pad"><${Chart} title=${t("stats.latency")} unit="ms" times=${charts.times} series=${named(charts.latency)} when=${when} /></div>
+      series=${named(charts.tokens)} ...${words} /></div>
+    <div class="card pad"><${Chart} title=${t("stats.memory")} times=${charts.times} series=${named(charts.memory)} ...${words} /></div>
+    <div class="card pad"><${Chart} title=${t("stats.latency")} unit="ms" times=${charts.times} series=${named(charts.latency)} ...${words} /></div>
     <div class="card pad wide"><${Chart} title=${t("exchanges")} kind="bars" height=${140} times=${charts.times}
-      series=${named(charts.exchanges)} when=${when} /></div>
+      series=${named(charts.exchanges)} ...${words} /></div>
   </div>`;
 }
 

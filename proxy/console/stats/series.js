@@ -1,4 +1,4 @@
-/** The series of the charts from those of the API.  Pure, but for the language of `whenOf`. */
+/** The series of the charts from those of the API.  Pure, but for the language of `wordsOf`. */
 
 import { locale } from "../i18n/index.js";
 
@@ -35,6 +35,19 @@ export function seriesOf(buckets) {
   };
 }
 
-/** A day's name; buckets are days of UTC. @param {number} at */
-export const whenOf = (at) =>
-  new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeZone: "UTC" }).format(at * 1000);
+/**
+ * How times are written: those of days, which are days of UTC, and those of hours.
+ * @param {"hour" | "day"} bucket @returns {{when: (at: number) => string, tick: (at: number) => string}}
+ */
+export function wordsOf(bucket) {
+  const format = (/** @type {Intl.DateTimeFormatOptions} */ options) => {
+    const written = new Intl.DateTimeFormat(locale(), options);
+    return (/** @type {number} */ at) => written.format(at * 1000);
+  };
+  const date = /** @type {const} */ ({ month: "short", day: "numeric" });
+  if (bucket === "day") {
+    return { when: format({ ...date, year: "numeric", timeZone: "UTC" }), tick: format({ ...date, timeZone: "UTC" }) };
+  }
+  const hour = /** @type {const} */ ({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  return { when: format({ ...date, ...hour }), tick: format({ ...date, ...hour }) };
+}

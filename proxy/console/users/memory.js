@@ -19,7 +19,7 @@ export function Memory({ memory, user, edit, changed }) {
   return html`<article class=${`memory ${memory.state ?? ""}`} id=${memory.id}>
     <${Words} text=${memory.text} />
     <div class="memory-tags">
-      <span class="tag accent">${named("kind", memory.kind)}</span>
+      <span class="tag accent">${named("one", memory.kind)}</span>
       ${memory.state && memory.state !== "current" && html`<span class=${`tag ${TONES[memory.state] ?? ""}`}>${named("state", memory.state)}</span>`}
       ${memory.about && memory.about !== "user" && html`<span class="tag">${t("memory.about")} <bdi>${memory.about}</bdi></span>`}
       ${memory.edited && html`<span class="tag">${t("memory.edited")}</span>`}

@@ -1,0 +1,115 @@
+"""The console in a browser: one Chromium and one proxy a back end for all tests, a tenant each."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+
+from tests.support import servers
+from tests.support.browsing import ADMIN, Console, Look, chromium, console
+from tests.support.running import Running, running, settings_for
+from tests.support.upstream import ScriptedUpstream
+
+BACK_ENDS = ("memory", "sqlite", "redis")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All in one process: a browser takes what two cores have."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("browser"))
+            # Before the one of the mode "auto", whose loop is each test's own.
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    async with chromium() as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def up() -> AsyncIterator[ScriptedUpstream]:
+    async with ScriptedUpstream() as upstream:
+        yield upstream
+
+
+class Proxies:
+    """A running proxy on each back end, started when it is first asked for."""
+
+    def __init__(self, folder: Path, up: ScriptedUpstream, opened: AsyncExitStack) -> None:
+        self._folder, self._up, self._opened = folder, up, opened
+        self._running: dict[str, Running] = {}
+
+    async def on(self, url: str) -> Running:
+        if url not in self._running:
+            folder = self._folder / str(len(self._running))
+            folder.mkdir()
+            store = {"store__url": url} if url else {}
+            settings = settings_for(folder, self._up.url, server__admin_key=ADMIN, **store)
+            self._running[url] = await self._opened.enter_async_context(running(settings))
+        return self._running[url]
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def proxies(
+    tmp_path_factory: pytest.TempPathFactory, up: ScriptedUpstream
+) -> AsyncIterator[Proxies]:
+    async with AsyncExitStack() as opened:
+        yield Proxies(tmp_path_factory.mktemp("console"), up, opened)
+
+
+@pytest.fixture(scope="session")
+def console_redis() -> Iterator[str]:
+    with servers.standalone() as server:
+        yield server.url
+
+
+@pytest.fixture(params=BACK_ENDS)
+def back_end(request: pytest.FixtureRequest) -> str:
+    """The name of a back end; tests that use it run on all of them."""
+    return str(request.param)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def proxy(request: pytest.FixtureRequest, proxies: Proxies) -> Running:
+    """On ``back_end`` where the test asks for it, else on memory."""
+    named = "back_end" in request.fixturenames
+    back_end = request.getfixturevalue("back_end") if named else "memory"
+    urls = {"memory": "memory://", "sqlite": ""}
+    if back_end not in urls:
+        return await proxies.on(request.getfixturevalue("console_redis"))
+    return await proxies.on(urls[back_end])
+
+
+@pytest.fixture
+def look() -> Look:
+    """Overridden by tests that want another browser."""
+    return Look()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visit(
+    browser: Browser, proxy: Running, up: ScriptedUpstream, look: Look
+) -> AsyncIterator[Console]:
+    """The console with nobody signed in; its tenant is nobody else's.
+
+    At the end the browser must not have complained of anything.
+    """
+    async with console(browser, proxy, up, f"sk-{uuid.uuid4().hex}", look) as one:
+        yield one
+        assert one.complaints == []
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def inside(visit: Console) -> Console:
+    """Signed in, at the list of sessions."""
+    await visit.sign_in()
+    return visit

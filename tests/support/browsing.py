@@ -1,0 +1,179 @@
+"""A real browser on the console of a real proxy: the system's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from tests.support.node import FOLDER, missing, node_with_packages
+from tests.support.program import ROOT
+from tests.support.running import Running
+from tests.support.upstream import ScriptedUpstream
+
+try:
+    from playwright.async_api import Browser, Page, Playwright, async_playwright
+except ImportError:  # said by `chromium` below
+    async_playwright = None  # type: ignore[assignment]
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SCREENS = ROOT / "build" / "screens"
+"""Where tests put the pictures that they make."""
+
+PATIENCE = 10_000
+"""Milliseconds for anything to appear."""
+
+DESKTOP, PHONE = (1440, 900), (390, 844)
+ADMIN = "sk-admin-of-the-console"
+
+_AXE = FOLDER / "node_modules" / "axe-core" / "axe.min.js"
+_REFUSED = re.compile(r"Failed to load resource: the server responded with a status of 4\d\d")
+
+
+def program() -> str:
+    """The browser's path.  Skips where there is none, or no Playwright; fails in CI."""
+    if async_playwright is None:
+        missing("no browser tests: playwright is not installed")
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    return found or missing("no browser tests: Chromium is not on PATH")
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    path = program()
+    playing: Playwright
+    async with async_playwright() as playing:
+        browser = await playing.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield browser
+        await browser.close()
+
+
+@dataclass
+class Look:
+    """How a visitor's browser is set up."""
+
+    size: tuple[int, int] = DESKTOP
+    locale: str = "en-GB"
+    dark: bool = False
+
+
+@dataclass
+class Console:
+    """A page of the console, and a client of the same tenant beside it.
+
+    ``complaints`` is what the browser has said on its console: scripts that failed, violations of
+    the policy.  Refusals by the API (4xx) are none.
+    """
+
+    page: Page
+    proxy: Running
+    up: ScriptedUpstream
+    client: httpx.AsyncClient
+    key: str
+    complaints: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    """The addresses of all requests of the page."""
+
+    @property
+    def address(self) -> str:
+        return f"{self.proxy.url}/memory/"
+
+    async def open(self, path: str = "") -> None:
+        """Load the page; nobody is signed in then."""
+        await self.page.goto(self.address + path)
+
+    async def sign_in(self, path: str = "#/sessions", key: str | None = None) -> None:
+        await self.open(path)
+        await self.page.get_by_label("API key").or_(self.page.get_by_label("API 密钥")).fill(
+            key or self.key
+        )
+        await self.page.keyboard.press("Enter")
+        await self.page.locator(".shell").wait_for()
+
+    async def go(self, path: str) -> None:
+        """To another screen, without loading the page again."""
+        await self.page.evaluate("path => { location.hash = path }", path)
+
+    async def seed(self, session: str, *texts: str, user: str | None = None) -> list[str]:
+        """Import messages, user and assistant in turn; their ids."""
+        roles = ("user", "assistant")
+        said = [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]
+        body = {"messages": said, **({"user": user} if user else {})}
+        answer = await self.client.post(f"/memory/v1/sessions/{session}/messages", json=body)
+        assert answer.status_code == 200, answer.text
+        return [each["id"] for each in answer.json()["data"]]
+
+    async def chat(self, session: str, text: str, user: str | None = None) -> httpx.Response:
+        """A real chat through the proxy, answered by the scripted upstream."""
+        headers = {"x-session-id": session, **({"x-user-id": user} if user else {})}
+        body = {"model": "scripted-1", "messages": [{"role": "user", "content": text}]}
+        answer = await self.client.post("/v1/chat/completions", json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    async def shot(self, name: str) -> None:
+        """A picture of what is seen, to be looked at."""
+        SCREENS.mkdir(parents=True, exist_ok=True)
+        await self.page.screenshot(path=SCREENS / f"{name}.png")
+
+    async def violations(self) -> list[str]:
+        """What axe-core finds wrong and calls serious or critical."""
+        node_with_packages()
+        # Through the debugger, which the page's policy does not bind.
+        await self.page.evaluate(_AXE.read_text(encoding="utf-8"))
+        found = await self.page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
+        return [_told(each) for each in found["violations"] if each["impact"] in _SERIOUS]
+
+
+_SERIOUS = ("serious", "critical")
+
+
+def _told(violation: dict[str, Any]) -> str:
+    nodes: Sequence[dict[str, Any]] = violation["nodes"]
+    return f"{violation['id']}: {violation['help']}: {json.dumps([n['html'] for n in nodes[:3]])}"
+
+
+@asynccontextmanager
+async def console(
+    browser: Browser, proxy: Running, up: ScriptedUpstream, key: str, look: Look
+) -> AsyncIterator[Console]:
+    """A browser of its own, without anything kept from others."""
+    width, height = look.size
+    context = await browser.new_context(
+        viewport={"width": width, "height": height},
+        locale=look.locale,
+        color_scheme="dark" if look.dark else "light",
+        accept_downloads=True,
+    )
+    context.set_default_timeout(PATIENCE)
+    page = await context.new_page()
+    async with httpx.AsyncClient(
+        base_url=proxy.url, headers={"authorization": f"Bearer {key}"}, timeout=30
+    ) as client:
+        one = Console(page, proxy, up, client, key)
+        page.on("console", lambda said: _heed(one, said.type, said.text))
+        page.on("pageerror", lambda error: one.complaints.append(str(error)))
+        page.on("request", lambda request: one.asked.append(request.url))
+        yield one
+    await context.close()
+
+
+def _heed(one: Console, kind: str, text: str) -> None:
+    if kind in ("error", "warning") and not _REFUSED.match(text):
+        one.complaints.append(text)
+
+

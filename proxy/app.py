@@ -186,7 +186,6 @@ def admin_parts(
         items=jsontext.items,
         decode=jsontext.shallow,
         shelves=ground.store,
-        erasable=ground.store,
         meter=ground.store,
         learned=learning.learned,
         facts=learning.facts,

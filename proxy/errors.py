@@ -13,10 +13,8 @@ ProxyError
                               message_not_found
   405                         method_not_allowed
   408                         request_timeout
-  409                         session_exists
   412                         precondition_failed
   413                         request_too_large
-  422                         idempotency_key_reused
   431                         headers_too_large (code invalid_header)
   500 server_error            server_error
   502                         upstream_unreachable
@@ -217,24 +215,6 @@ def session_not_found() -> ProxyError:
 
 def message_not_found() -> ProxyError:
     return ProxyError(404, "message_not_found", "There is no such message in this session.")
-
-
-def session_exists() -> ProxyError:
-    return ProxyError(
-        409,
-        "session_exists",
-        "There is a session with this id already. Choose another id, or delete that session first.",
-        param="id",
-    )
-
-
-def idempotency_key_reused() -> ProxyError:
-    return ProxyError(
-        422,
-        "idempotency_key_reused",
-        "This key came with another request before. Use a new key for each request of its own.",
-        param="Idempotency-Key",
-    )
 
 
 def method_not_allowed(allow: str) -> ProxyError:

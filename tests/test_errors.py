@@ -27,8 +27,6 @@ TABLE: list[tuple[Callable[[], ProxyError], int, str]] = [
     (errors.missing_v1, 404, "not_found"),
     (errors.session_not_found, 404, "session_not_found"),
     (errors.message_not_found, 404, "message_not_found"),
-    (errors.session_exists, 409, "session_exists"),
-    (errors.idempotency_key_reused, 422, "idempotency_key_reused"),
     (lambda: errors.method_not_allowed("GET, DELETE"), 405, "method_not_allowed"),
     (errors.request_timeout, 408, "request_timeout"),
     (lambda: errors.precondition_failed("if-match"), 412, "precondition_failed"),

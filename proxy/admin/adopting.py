@@ -1,8 +1,9 @@
 """Items from elsewhere on their way onto a shelf, beside what is there already.
 
 What has its place taken stays out.  What the proxy has learned hangs together, and is kept so: a
-profile that is there keeps out another one's versions, and the cards, which say what goes into
-prompts, are made anew where facts or episodes came beside those that were there.
+profile that is there keeps out another one with its versions, as do instructions; and the cards,
+which say what goes into prompts, are made anew where facts or episodes came beside those that were
+there.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy.learning import episode, profile
+from proxy.learning import episode, instructions, profile
 from proxy.learning.episode_shelf import EpisodeShelf
 from proxy.learning.fact import FACTS
 from proxy.learning.fact_book import FactBook
 from proxy.learning.fact_card import CARDS, card_of, card_place
+from proxy.learning.feedback import NOBODYS
 from proxy.learning.forgetting import ATTEMPTS, Busy
-from proxy.memory.items import Change, Item, Items, Place, Shelf, is_reserved
+from proxy.learning.reserved import is_sound
+from proxy.memory.items import INSTRUCTIONS, PEOPLE, Change, Item, Items, Place, Shelf, is_reserved
 
 AT_ONCE = 200
 """Items that are put in one go."""
@@ -52,27 +55,29 @@ class Adopting:
         self._count, self._time = count, clock
 
     async def adopt(self, shelf: Shelf, items: Sequence[Item]) -> Adopted:
-        """Put what can be put.  Raises StoreError, and Busy."""
-        taken = list(items)
-        if await self._has_another(shelf, [item for item in items if _of_profile(item)]):
-            taken = [item for item in items if not _of_profile(item)]
-        cards = [item for item in taken if _label(item) == CARDS]
-        others = [item for item in taken if _label(item) != CARDS]
-        put = await self._put(shelf, others)
+        """Put what can be put.  Raises ValueError for what nobody can have learned, StoreError,
+        and Busy.
+        """
+        wrong = next((x for x in items if is_reserved(x.namespace) and not is_sound(x)), None)
+        if wrong is not None:
+            where = "/".join((*wrong.namespace, wrong.key))
+            raise ValueError(f"an item at {where} that is not what belongs there")
+        others = await self._others(shelf, items)
+        taken = [item for item in items if _story(item) not in others]
+        cards = [item for item in taken if _is_card(item)]
+        put = await self._put(shelf, [item for item in taken if not _is_card(item)])
         kept = await self._items.items_at(shelf, [_place(card) for card in cards])
         put_cards = await self._put(shelf, cards)  # last: they speak of the others
         if put and kept:
             await self._recard(shelf, {place.key for place in kept})
         return Adopted(put + put_cards, len(items) - put - put_cards)
 
-    async def _has_another(self, shelf: Shelf, items: Sequence[Item]) -> bool:
-        """Is there a profile already, and not this one?"""
-        place = profile.profile_place(shelf.user)
-        mine = next((item.value for item in items if _place(item) == place), None)
-        if not items:
-            return False
-        there = (await self._items.items_at(shelf, [place])).get(place)
-        return there is not None and (mine is None or bytes(there.value) != bytes(mine))
+    async def _others(self, shelf: Shelf, items: Sequence[Item]) -> set[Place | None]:
+        """The stories of which another is there already."""
+        mine = {_place(item): bytes(item.value) for item in items}
+        stories = {story for item in items if (story := _story(item))}
+        there = await self._items.items_at(shelf, stories)
+        return {place for place, item in there.items() if bytes(item.value) != mine.get(place)}
 
     async def _put(self, shelf: Shelf, items: Sequence[Item]) -> int:
         put = 0
@@ -111,13 +116,22 @@ def _putting(place: Place, card: msgspec.Struct, after: int) -> Change:
     return Change(namespace=place.namespace, key=place.key, value=written, after=after)
 
 
-def _label(item: Item) -> str:
-    """What kind of a person's items it is; "" for others."""
-    return item.namespace[2] if is_reserved(item.namespace) and len(item.namespace) > 2 else ""
+def _story(item: Item) -> Place | None:
+    """What has versions is one story: the place of its current one.  None for all else."""
+    first, *labels = item.namespace
+    if first == PEOPLE and len(labels) > 1 and _is_of_profile(labels[1], item.key):
+        return profile.profile_place(labels[0])
+    if first == INSTRUCTIONS and labels and labels[0] != NOBODYS:
+        return instructions.current_place(labels[0])
+    return None
 
 
-def _of_profile(item: Item) -> bool:
-    return _label(item) in PROFILE or (_label(item) == CARDS and item.key == profile.FEATURE)
+def _is_of_profile(label: str, key: str) -> bool:
+    return label in PROFILE or (label == CARDS and key == profile.FEATURE)
+
+
+def _is_card(item: Item) -> bool:
+    return item.namespace[:1] == (PEOPLE,) and item.namespace[2:] == (CARDS,)
 
 
 def _place(item: Item) -> Place:

@@ -10,15 +10,17 @@ from starlette.responses import Response
 from proxy.admin import asking
 from proxy.admin.access import Access
 from proxy.admin.asking import invalid
-from proxy.admin.conditions import must_match
+from proxy.admin.conditions import is_conditional, must_match
 from proxy.admin.eraser import Eraser
 from proxy.admin.objects import Object, reply, session_object
 from proxy.admin.parts import AdminParts
+from proxy.admin.people import People
 from proxy.admin.receipt import Receipt
 from proxy.errors import memory_unavailable, session_not_found
 from proxy.learning.forgetting import Busy
 from proxy.memory.erasure import MARKED_SECONDS
 from proxy.memory.model import SessionKey
+from proxy.recall.index import Owner
 
 MEMORIES = ("fact", "profile", "episode")
 """Kinds of what was learned."""
@@ -27,9 +29,9 @@ MEMORIES = ("fact", "profile", "episode")
 class Erasing:
     """DELETE of ``/sessions/{id}`` and ``/users/{id}``; ``?dry_run=true`` only counts."""
 
-    def __init__(self, parts: AdminParts, access: Access) -> None:
-        self._store, self._access = parts.store, access
-        self._eraser = Eraser(parts.erasable, parts.spool, parts.learned, time.time)
+    def __init__(self, parts: AdminParts, access: Access, people: People) -> None:
+        self._store, self._access, self._people = parts.store, access, people
+        self._eraser = Eraser(parts.store, parts.spool, parts.learned, time.time)
 
     async def session(self, request: Request) -> Response:
         """Remove a session with all that it owns, for good."""
@@ -54,6 +56,8 @@ class Erasing:
         """Remove everything of a person, for good; of nobody known that is nothing."""
         tenant, user = self._access.tenant(request), asking.user_in_path(request)
         dry_run = _dry_run(request)
+        if is_conditional(request):
+            must_match(request, await self._people.one(Owner(tenant, user=user)))
         try:
             receipt = await (
                 self._eraser.count_person(tenant, user)

@@ -80,7 +80,7 @@ class Export(StreamingResponse):
                 await self._send(send, piece)
         except StoreError as failure:
             logger.warning("an export was cut off, its store cannot be used: %s", failure)
-            raise
+            return  # the server breaks a connection whose answer has no end
         await send({"type": "http.response.body", "body": b""})
 
     async def _send(self, send: Send, piece: bytes) -> None:

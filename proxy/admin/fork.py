@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,7 +22,6 @@ from proxy.errors import (
     ProxyError,
     invalid_session_id,
     message_not_found,
-    session_exists,
     session_not_found,
 )
 from proxy.learning.lesson_marks import read_on
@@ -60,14 +60,24 @@ class Forks:
     async def _once(
         self, key: SessionKey, new: SessionKey, fork: Fork, attempt: Attempt
     ) -> Response:
-        """What an earlier attempt has made is answered as it is by now, 404 if it is gone."""
-        if attempt.done or (attempt.again and await self._store.session(new) is not None):
+        """What an earlier attempt has made is answered as it is by now, 404 if it is gone.
+
+        It is known by its time: all attempts fork at the time of the first.
+        """
+        fork = replace(fork, at=attempt.at)
+        if attempt.done or (attempt.again and await self._is_there(new, fork)):
             return await self._session(new)
         try:
             return await self._made(key, new, fork)
         except ProxyError:
+            if await self._is_there(new, fork):
+                return await self._session(new)
             await self._idempotency.dropped(key.tenant, attempt)
             raise
+
+    async def _is_there(self, new: SessionKey, fork: Fork) -> bool:
+        found = await self._store.session(new)
+        return found is not None and found.created_at == fork.at
 
     async def _made(self, key: SessionKey, new: SessionKey, fork: Fork) -> Response:
         archived = await read_session(self._store, key)
@@ -99,3 +109,8 @@ def _fork(fields: dict[str, bytes]) -> Fork:
     if id is None or not asking.is_id(id.encode("utf-8", "replace")):
         raise invalid_session_id("id")
     return Fork(id, time.time(), asking.text_field(fields, "until"), title_in(fields))
+
+
+def session_exists() -> ProxyError:
+    message = "There is a session with this id already. Choose another, or delete that session."
+    return ProxyError(409, "session_exists", message, param="id")

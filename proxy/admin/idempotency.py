@@ -15,9 +15,10 @@ import time
 from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 
-from proxy.errors import idempotency_key_reused, invalid_header, memory_unavailable
+from proxy.errors import ProxyError, invalid_header, memory_unavailable
 from proxy.memory.items import REQUESTS, Change, Item, Items, Place, Shelf
 from proxy.memory.model import IDEMPOTENCY_SECONDS
 
@@ -29,9 +30,13 @@ _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a request; ``done``: it has created what it was to create."""
+    """What is kept of a request; ``done``: it has created what it was to create.
+
+    ``at``: when it came first, Unix seconds.
+    """
 
     body: str
+    at: float
     done: bool = False
 
 
@@ -40,13 +45,19 @@ class Attempt:
     """One attempt of a request with a key.
 
     ``mark`` is the same for all of them and for no other request.  ``again``: it has come before.
-    ``done``: and all that it was to create was there.
     """
 
     mark: str
-    body: str
+    seen: Seen
     again: bool = False
-    done: bool = False
+
+    @property
+    def at(self) -> float:
+        return self.seen.at
+
+    @property
+    def done(self) -> bool:
+        return self.seen.done
 
 
 class Idempotency:
@@ -69,28 +80,28 @@ class Idempotency:
             raise invalid_header(message, HEADER)
         path = request.scope["raw_path"]
         mark = _hash(tenant.encode(), path, key.encode())
-        first = Attempt(mark, _hash(mark.encode(), key.encode(), body))
+        first = Seen(body=_hash(mark.encode(), key.encode(), body), at=time.time())
         for _ in range(ATTEMPTS):
-            if await self._put(tenant, first, Seen(body=first.body), 0):
-                return first
+            if await self._put(tenant, mark, first, 0):
+                return Attempt(mark, first)
             found = await self._found(tenant, mark)
             if found is not None:
-                return _again(first, msgspec.json.decode(found.value, type=Seen))
+                return _again(mark, first, msgspec.json.decode(found.value, type=Seen))
         raise memory_unavailable()
 
     async def done(self, tenant: str, attempt: Attempt) -> None:
         """All is there: what is deleted from now on is not created again."""
         if not attempt.done:
-            await self._put(tenant, attempt, Seen(body=attempt.body, done=True), None)
+            await self._put(tenant, attempt.mark, replace(attempt.seen, done=True), None)
 
     async def dropped(self, tenant: str, attempt: Attempt) -> None:
-        """Nothing has been created, and unless another attempt has, the key is as good as new."""
+        """Nothing has been created, and nothing can be: the key is as good as new."""
         place = _place(attempt.mark)
-        gone = Change(namespace=place.namespace, key=place.key, value=None, after=1)
+        gone = Change(namespace=place.namespace, key=place.key, value=None)
         await self._items.change_items(Shelf(tenant), [gone])
 
-    async def _put(self, tenant: str, attempt: Attempt, seen: Seen, after: int | None) -> bool:
-        place = _place(attempt.mark)
+    async def _put(self, tenant: str, mark: str, seen: Seen, after: int | None) -> bool:
+        place = _place(mark)
         change = Change(
             namespace=place.namespace,
             key=place.key,
@@ -105,10 +116,10 @@ class Idempotency:
         return (await self._items.items_at(Shelf(tenant), [place])).get(place)
 
 
-def _again(first: Attempt, seen: Seen) -> Attempt:
-    if seen.body != first.body:
+def _again(mark: str, now: Seen, seen: Seen) -> Attempt:
+    if seen.body != now.body:
         raise idempotency_key_reused()
-    return Attempt(first.mark, first.body, again=True, done=seen.done)
+    return Attempt(mark, seen, again=True)
 
 
 def _place(mark: str) -> Place:
@@ -121,3 +132,8 @@ def _hash(*parts: bytes) -> str:
     for part in parts:
         whole.update(len(part).to_bytes(8) + part)
     return base64.urlsafe_b64encode(whole.digest())[:22].decode("ascii")
+
+
+def idempotency_key_reused() -> ProxyError:
+    message = "This key came with another request before. Use a new key for each new request."
+    return ProxyError(422, "idempotency_key_reused", message, param=HEADER)

@@ -122,6 +122,8 @@ class Importer:
     async def _adopt(self, items: Items) -> None:
         try:
             put, skipped = await self._adopting.adopt(Shelf(self._tenant, items.user), items.items)
+        except ValueError as error:
+            raise Broken(f"has {error}") from None
         except Busy:
             raise memory_unavailable() from None
         self.counts.memories += put

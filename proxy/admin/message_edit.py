@@ -49,7 +49,7 @@ class OneMessage:
         """Other words in its place, under the same id; the old ones are not kept anywhere.
 
         Results of calls that it does not make any more go with them, and so do examples made of
-        its exchange.  What else was learned from it stays, and names it as its source.
+        its turn.  What else was learned from it stays, and names it as its source.
         """
         key, wanted = self._access.key(request), asking.message_id(request)
         body = await asking.body_of(request, self._parts.settings.server)
@@ -75,7 +75,7 @@ class OneMessage:
             must_match(request, line_object(line))
             ids = (wanted, *await self._results(key, line, line.card.calls))
             still = (_unchanged(line),) if is_conditional(request) else ()
-            await self._forget(key, ids, gone=True)
+            await self._forget(key, line, ids)
             if await self._revising.revise(key, Revision(edited=still, removed=ids)):
                 return reply(_deleted(wanted, ids))
         raise memory_unavailable()
@@ -91,8 +91,7 @@ class OneMessage:
         """False if it is another message by now."""
         gone = set(line.card.calls) - set(new.card.calls)
         ids = tuple(await self._results(key, line, gone))
-        await self._forget(key, (line.card.id,), gone=False)
-        await self._forget(key, ids, gone=True)
+        await self._forget(key, line, ids)
         moved = line.card.digest != new.card.digest
         seqs = (line.position.seq,) if moved else ()
         return await self._revising.revise(key, Revision(edited=(new,), removed=ids), seqs)
@@ -107,16 +106,20 @@ class OneMessage:
         cards = [x.card async for x in all_lines(self._store, key, session.end, after)]
         return results_of(calls, cards)
 
-    async def _forget(self, key: SessionKey, ids: tuple[str, ...], *, gone: bool) -> None:
-        """First: who tries again must find the message."""
+    async def _forget(self, key: SessionKey, line: Line, gone: tuple[str, ...]) -> None:
+        """What repeats a message, and what was said of those that go.
+
+        First: who tries again must find the message.
+        """
         session = await self._store.session(key)
-        user = session.user if session else None
+        user = (session.user if session else None) or ""
+        episodes, turn = self._parts.learned.episodes, line.position.turn
         try:
-            await forget_examples(self._parts.learned.episodes, key, user, ids)
+            if user:
+                await forget_examples(episodes, self._store, key, user, turn)
         except Busy:
             raise memory_unavailable() from None
-        if gone:
-            await forget_comments(self._parts.shelves, key, user, ids)
+        await forget_comments(self._parts.shelves, key, user, gone)
 
     def _edited(self, line: Line, fields: Fields) -> Edited:
         """Raises ProxyError 400."""

@@ -12,19 +12,18 @@ from starlette.responses import Response
 
 from proxy.admin import asking
 from proxy.admin.access import Access
-from proxy.admin.asking import STATES
 from proxy.admin.idempotency import Idempotency
 from proxy.admin.imports import Import, Reader, commit_of
 from proxy.admin.objects import line_object, listed, message_object, recorded_object, reply
 from proxy.admin.parts import AdminParts
 from proxy.admin.sessions import must_not_wait
-from proxy.errors import ProxyError, message_not_found, session_not_found
+from proxy.errors import ProxyError, memory_unavailable, message_not_found, session_not_found
+from proxy.memory.archive import Line
 from proxy.memory.model import Commit, Outcome, SessionKey
-from proxy.memory.reading import NEWEST_TURN
+from proxy.memory.reading import NEWEST_TURN, all_lines
 from proxy.memory.store import StoreTimeout
 
 ATTEMPTS = 4
-PAGE = 100
 
 
 class Messages:
@@ -56,17 +55,17 @@ class Messages:
         must_not_wait(self._parts.spool, key)
         attempt = await self._idempotency.attempt(request, key.tenant, body)
         if attempt is None:
-            return await self._append(key, imported, f"im_{secrets.token_urlsafe(15)}", now)
+            commit = await self._append(key, imported, f"im_{secrets.token_urlsafe(15)}", now)
+            return await self._created(key, commit)
         exchange = f"im_{attempt.mark}"
-        if attempt.done or (attempt.again and await self._store.exchange(key, exchange)):
-            return await self._recorded(key, exchange)
-        response = await self._append(key, imported, exchange, now)
-        await self._idempotency.done(key.tenant, attempt)
-        return await self._recorded(key, exchange) if attempt.again else response
+        if not attempt.done:
+            if not (attempt.again and await self._store.exchange(key, exchange)):
+                await self._append(key, imported, exchange, attempt.at)
+            await self._idempotency.done(key.tenant, attempt)
+        return await self._recorded(key, exchange)
 
-    async def _append(
-        self, key: SessionKey, imported: Import, exchange: str, now: float
-    ) -> Response:
+    async def _append(self, key: SessionKey, imported: Import, exchange: str, now: float) -> Commit:
+        """Raises ProxyError 403, and 503 while the session is being erased."""
         snapshot = await self._store.load(key, NEWEST_TURN)
         commit = await asyncio.to_thread(
             commit_of,
@@ -78,21 +77,37 @@ class Messages:
             self._parts.settings.memory.ttl,
             self._parts.due_after_import(imported.user or snapshot.owner, now),
         )
-        if await self._commit(key, commit) == "foreign":
+        outcome = await self._commit(key, commit)
+        if outcome == "foreign":
             raise _owned_by_another()
+        if outcome == "erased":
+            raise memory_unavailable()
         self._parts.on_recorded(key)
-        seen = max((entry.position.seq for entry in snapshot.log), default=0)
-        first = await self._seq(key, commit.drafts[0].card.id, seen) if commit.drafts else 0
-        return await asyncio.to_thread(_created, commit, first)
+        return commit
+
+    async def _created(self, key: SessionKey, commit: Commit) -> Response:
+        """The messages of a commit, which are neighbours in history."""
+        if not commit.drafts:
+            return reply(listed([]))
+        first = await self._store.message(key, commit.drafts[0].card.id)
+        if first is None:  # somebody has deleted the session meanwhile
+            raise session_not_found()
+        return await asyncio.to_thread(_recorded, commit, first.position.seq)
 
     async def _recorded(self, key: SessionKey, exchange: str) -> Response:
         """The messages of an import, as they are by now."""
         found = await self._store.exchange(key, exchange)
-        if found is None:
-            missing = await self._store.session(key) is None
-            raise session_not_found() if missing else message_not_found()
-        lines = [await self._store.message(key, message) for message in found[1]]
-        return reply(listed([line_object(line) for line in lines if line is not None]))
+        session = await self._store.session(key)
+        if found is None or session is None:
+            raise session_not_found() if session is None else message_not_found()
+        first = await self._store.message(key, found[1][0]) if found[1] else None
+        lines: list[Line] = []
+        if first is not None:
+            async for line in all_lines(self._store, key, session.end, first.position.seq - 1):
+                if line.card.exchange != exchange:
+                    break
+                lines.append(line)
+        return reply(listed([line_object(line) for line in lines]))
 
     def _read(self, body: bytes, now: float) -> Import:
         limit = self._parts.settings.memory.max_inline_media_bytes
@@ -108,20 +123,9 @@ class Messages:
                 return await self._store.commit(key, commit)
         return await self._store.commit(key, commit)
 
-    async def _seq(self, key: SessionKey, message: str, after: int) -> int:
-        """Where a message is that was committed after seq ``after``."""
-        while True:
-            page = await self._store.messages(key, STATES, after, PAGE)
-            for found in page.items:
-                if found.card.id == message:
-                    return found.seq
-            if page.after is None:  # somebody has deleted the session meanwhile
-                raise session_not_found()
-            after = int(page.after)
 
-
-def _created(commit: Commit, first: int) -> Response:
-    """The messages of a commit, which are neighbours in history from seq ``first`` on."""
+def _recorded(commit: Commit, first: int) -> Response:
+    """The messages of a commit, from seq ``first`` on."""
     objects = [
         recorded_object(seq, draft.card, draft.state, draft.body)
         for seq, draft in enumerate(commit.drafts, first)

@@ -18,7 +18,6 @@ from proxy.learning.learned import Learned
 from proxy.memory.items import Items
 from proxy.memory.model import Injection, SessionKey
 from proxy.memory.spool import Spool
-from proxy.memory.store import Store
 from proxy.memory.transcript import Count, Said
 from proxy.memory.usage import Meter
 from proxy.memory.work import Due
@@ -112,7 +111,7 @@ class AdminParts:
 
     settings: Settings
     telemetry: Telemetry
-    store: Store
+    store: Counted
     spool: Spool
     tenants: Tenants
     preview: Previewer
@@ -128,7 +127,6 @@ class AdminParts:
     items: Callable[[bytes], list[bytes]]
     decode: Callable[[bytes], object]
     shelves: Items
-    erasable: Counted
     meter: Meter
     learned: Learned
     facts: FactBook

@@ -49,11 +49,18 @@ class People:
     async def get(self, request: Request) -> Response:
         """What there is of a person, in numbers."""
         owner = Owner(self._access.tenant(request), user=asking.user_in_path(request))
+        person = await self.one(owner)
+        if person is None:
+            raise user_not_found()
+        return reply(person)
+
+    async def one(self, owner: Owner) -> Object | None:
+        """A person as an object; None of whom nothing is known."""
         person = await self._numbers(owner)
         memories = await self._memories(owner)
         if not person["sessions"] and not any(memories.values()):
-            raise user_not_found()
-        return reply({**person, "memories": memories})
+            return None
+        return {**person, "memories": memories}
 
     async def _page(
         self, tenant: str, after: str | None, limit: int

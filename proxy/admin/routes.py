@@ -88,8 +88,8 @@ def _memory(parts: AdminParts) -> Table:
     summaries = Summaries(parts, access)
     context, users = Context(parts, access), Users(parts, access)
     items, usage = StoredItems(parts, access), Usage(parts, access)
-    erasing = Erasing(parts, access)
     people, callers = People(parts, access), Callers(parts, access)
+    erasing = Erasing(parts, access, people)
     return {
         **_sessions(parts, access, erasing),
         USERS: {"GET": people.listing},

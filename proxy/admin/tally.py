@@ -99,7 +99,7 @@ def _is_import(exchange: Exchange) -> bool:
 
 
 class Span(NamedTuple):
-    """From ``since`` to ``until``, in buckets of ``step``; Unix seconds, the first one whole."""
+    """From ``since`` to ``until``, both included, in buckets of ``step``; Unix seconds."""
 
     since: float
     until: float
@@ -108,8 +108,8 @@ class Span(NamedTuple):
     @property
     def starts(self) -> list[float]:
         """Where its buckets begin."""
-        count = max(1, math.ceil((self.until - self.since) / self.step))
-        return [self.since + n * self.step for n in range(count)]
+        count = math.floor((self.until - self.since) / self.step)
+        return [self.since + n * self.step for n in range(count + 1)]
 
 
 @dataclass(slots=True)

@@ -9,11 +9,12 @@ import { html } from "./vendor/preact.js";
 /** @param {{look: Look, setLook: (look: Partial<Look>) => void}} props */
 export function LookMenu({ look, setLook }) {
   const themes = /** @type {const} */ (["auto", "light", "dark"]);
-  return html`<${Menu} label=${t("look.language")} class="icon-button"
+  const now = look.locale === "zh" ? "中" : "EN";
+  return html`<${Menu} label=${`${t("look.language")}: ${now}`} class="icon-button"
       actions=${[
         { label: "English", checked: look.locale === "en", onClick: () => setLook({ locale: "en" }) },
         { label: "中文", checked: look.locale === "zh", onClick: () => setLook({ locale: "zh" }) },
-      ]}><span aria-hidden="true">${look.locale === "zh" ? "中" : "EN"}</span></${Menu}>
+      ]}><span aria-hidden="true">${now}</span></${Menu}>
     <${Menu} label=${t("look.theme")} class="icon-button"
       actions=${themes.map((theme) => ({
         label: t(`look.${theme}`),

@@ -31,7 +31,7 @@ export function Shell({ look, setLook, leave, choose }) {
     }}>${t("skip")}</a>
     <div class="shell">
       <header class="top">
-        <a class="brand" href=${links.sessions}><img src="console/icon.svg" alt="" width="22" height="22" /><span>memory-proxy</span></a>
+        <a class="brand" href=${links.sessions}><img src="console/icon.svg" alt="" width="22" height="22" /><span class="brand-name">memory-proxy</span></a>
         <${Navigation} screen=${route.screen} />
         <div class="top-end">
           ${caller.admin && html`<${TenantChoice} tenant=${caller.tenant} choose=${choose} />`}

@@ -99,10 +99,16 @@ class Learner:
         ]
 
     async def _teach(self, student: Student, occasion: Occasion, attempts: int) -> bool:
-        """Let a student read on; False if others were in its way again and again."""
+        """Let a student read on; False if others were in its way again and again.
+
+        If the session was erased meanwhile, nothing of this occasion is stored any more.
+        """
         for _ in range(ATTEMPTS):
             if await self._read_on(student, occasion, attempts):
                 return True
+            session = await self.reader.history.session(occasion.key)
+            if session is None or session.created_at != occasion.session.created_at:
+                return False
         return False
 
     async def _read_on(self, student: Student, occasion: Occasion, attempts: int) -> bool:

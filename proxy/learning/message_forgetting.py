@@ -1,33 +1,44 @@
-"""What repeats a message goes with it: examples made of its exchange, and what was said of it."""
+"""What repeats a message goes with it: examples made of its turn, and what was said of it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Protocol
 
 from proxy.learning.episode_shelf import EpisodeShelf
 from proxy.learning.feedback import feedback_place
+from proxy.memory.archive import Line
 from proxy.memory.items import Change, Items, Shelf
-from proxy.memory.model import SessionKey, exchange_of
+from proxy.memory.model import SessionKey
+
+
+class History(Protocol):
+    """Implemented by every store.  Raises StoreError."""
+
+    async def message(self, key: SessionKey, message: str) -> Line | None: ...
 
 
 async def forget_examples(
-    episodes: EpisodeShelf, key: SessionKey, user: str | None, messages: Collection[str]
+    episodes: EpisodeShelf, history: History, key: SessionKey, user: str, turn: int
 ) -> None:
-    """Drop the episodes that are made of the exchanges of messages.
+    """Drop the episodes of a session that are made of a turn: their question or their answer is
+    there, in whichever exchange.
 
     Raises StoreError, and Busy.
     """
-    if user:
-        for exchange in sorted({exchange_of(message) for message in messages}):
-            await episodes.forget(Shelf(key.tenant, user), key.session, exchange, False)
+    shelf = Shelf(key.tenant, user)
+    for episode in (await episodes.held(shelf)).episodes:
+        answers = [x.message for x in episode.sources if x.session == key.session]
+        found = [await history.message(key, answer) for answer in answers]
+        if any(line is not None and line.position.turn == turn for line in found):
+            await episodes.drop(shelf, episode.id)
 
 
 async def forget_comments(
-    items: Items, key: SessionKey, user: str | None, messages: Collection[str]
+    items: Items, key: SessionKey, user: str, messages: Collection[str]
 ) -> None:
-    """Drop what was said of messages that are removed.  Raises StoreError."""
-    owner = user or ""
-    places = [feedback_place(owner, key.session, message) for message in messages]
+    """Drop what was said of messages; ``user`` "" is nobody.  Raises StoreError."""
+    places = [feedback_place(user, key.session, message) for message in messages]
     gone = [Change(namespace=place.namespace, key=place.key, value=None) for place in places]
     if gone:
-        await items.change_items(Shelf(key.tenant, owner), gone)
+        await items.change_items(Shelf(key.tenant, user), gone)

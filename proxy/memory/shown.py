@@ -65,7 +65,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:
     """The messages as runs, in their order; done for every exchange that is recorded."""
     runs: list[tuple[str, int, list[int]]] = []
-    following, exchange, index, tokens = "", "", NOWHERE, list[int]()
+    following: str | None = None
+    exchange, index, tokens = "", NOWHERE, list[int]()
     for card in cards:
         if card.id != following:
             exchange, index = _parted(card.id)
@@ -73,7 +74,7 @@ def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:
             runs.append((exchange, index, tokens))
         tokens.append(card.tokens)
         index += 1
-        following = f"{exchange}.{index}" if index else ""
+        following = f"{exchange}.{index}" if index else None
     return tuple(Run(exchange, first, tuple(tokens)) for exchange, first, tokens in runs)
 
 

@@ -24,9 +24,13 @@ LARGEST_METADATA = 16 * 1024
 """Bytes."""
 
 
-def check_id(id: str, what: str) -> None:
+def is_id(id: str) -> bool:
     """The rule for ids of sessions and users."""
-    if not _ID.fullmatch(id) or id in (".", ".."):
+    return _ID.fullmatch(id) is not None and id not in (".", "..")
+
+
+def check_id(id: str, what: str) -> None:
+    if not is_id(id):
         raise ValueError(f"{what} that is not 1 to 256 visible ASCII characters")
 
 

@@ -19,6 +19,7 @@ from proxy.memory.archive import Archived, Details, Line, Placed
 from proxy.memory.archive import Session as Head
 from proxy.memory.model import Card, Exchange, Injection, Position, State, message_id
 from proxy.memory.transcript import Count, Said
+from proxy.portable.check import is_id
 from proxy.portable.piece import Conversation, Session
 from proxy.portable.piece import Said as Spoken
 
@@ -44,7 +45,8 @@ class Terms:
 
 def session_of(conversation: Conversation, terms: Terms) -> Session:
     """The conversation as a session."""
-    id = terms.session or conversation.id or _made_id(conversation, terms.user)
+    own = conversation.id if conversation.id and is_id(conversation.id) else None
+    id = terms.session or own or _made_id(conversation, terms.user)
     began = conversation.created_at
     times = _times(conversation.said, terms.now if began is None else began)
     lines, exchanges = _recorded(id, conversation.said, times, terms)

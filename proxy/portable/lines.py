@@ -30,7 +30,8 @@ class Splitter:
 
     def finish(self) -> Iterator[bytes]:
         """A last line without an end."""
-        yield from self._complete()
+        if self._rest:
+            yield from self._complete()
 
     def _complete(self) -> Iterator[bytes]:
         line = bytes(self._rest).strip()

@@ -1,8 +1,9 @@
 """JSON kept byte for byte inside a line.
 
 Most is put in as it is.  What a line cannot hold so is put in as a string that has the JSON text:
-what has line breaks, half a surrogate pair, or is nested so deeply that readers fail.  All values
-that are kept so are objects and lists, so that a string tells that it is such a text.
+what has line breaks, or white space around it, or half a surrogate pair, or is nested so deeply
+that readers fail.  All values that are kept so are objects and lists, so that a string tells that
+it is such a text.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ def taken_or_none(raw: msgspec.Raw, kind: Kind) -> bytes | None:
 
 
 def _fits(raw: bytes) -> bool:
+    if raw[:1] not in (b"{", b"[") or raw[-1:] not in (b"}", b"]"):
+        return False
     if b"\n" in raw or b"\r" in raw or raw.count(b"{") + raw.count(b"[") > DEEPEST:
         return False
     if not _SURROGATE.search(raw):

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from proxy.memory.archive import Message, Session
-from proxy.recall.index import Batch, Look, Mark
+from proxy.recall.index import ROW_SIZE, Batch, Look, Mark
+from proxy.recall.match import REACH
 from proxy.recall.packing import SAID_BY_USER, STANDING, check_of
 from proxy.recall.standing import is_standing
 from proxy.recall.state import State, write_state
 from proxy.recall.terms import Entry, analyse, pack
+
+NO_ROW = bytes(ROW_SIZE)
 
 ROLES = ("user", "assistant")
 """Whose messages are indexed: what tools and system messages say is nobody's memory."""
@@ -18,8 +21,12 @@ ROLES = ("user", "assistant")
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """``found`` follow each other in history, behind the session's mark in ``look``, or ``again``
-    are messages before it that say something else now."""
+    """``found`` follow each other in history, behind the session's mark in ``look``.
+
+    Or ``again`` they are messages before it that say something else now.  Those stand apart, with
+    rows of no passages around: what has the next numbers is not next to them in the conversation,
+    and what they said before must not find them there.
+    """
 
     look: Look
     state: State
@@ -31,10 +38,12 @@ class Addition:
     def batch(self) -> Batch:
         """The batch that indexes them; unless they are known, it moves the mark behind the last."""
         entries = self._entries()
-        first, number, last = self.state.passages, self._number, self.found[-1]
+        number, last = self._number, self.found[-1]
+        gap = REACH if self.again and entries else 0
+        first = self.state.passages + gap
         packed = pack(entries, first)
         state = self.state.extended(
-            [entry.analysis.length for entry in entries],
+            [*gap * [0], *(entry.analysis.length for entry in entries), *gap * [0]],
             [first + i for i, entry in enumerate(entries) if entry.flags & STANDING],
             max(number, self.state.sessions),
         )
@@ -43,8 +52,8 @@ class Addition:
             state=write_state(state),
             session=self.session.id,
             mark=None if self.again else Mark(number, last.seq, check_of(last.card.id)),
-            first=first,
-            rows=packed.rows,
+            first=self.state.passages,
+            rows=gap * NO_ROW + packed.rows + gap * NO_ROW,
             postings=packed.postings,
             ttl=self.session.details.ttl,
         )

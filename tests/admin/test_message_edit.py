@@ -27,13 +27,17 @@ def call(id: str) -> dict[str, Any]:
     return {"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
+def calling(*ids: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": [call(id) for id in ids]}
+
+
 def result(id: str, text: str = "42") -> dict[str, Any]:
     return said("tool", text, tool_call_id=id)
 
 
 TOOLS = [
     said("user", "q1"),
-    said("assistant", None, tool_calls=[call("c1"), call("c2")]),
+    calling("c1", "c2"),
     result("c1"),
     result("c2"),
     said("assistant", "a1"),
@@ -285,9 +289,9 @@ async def test_of_calls_with_the_same_id_each_has_its_own_results(
 ) -> None:
     twice = [
         said("user", "q1"),
-        said("assistant", None, tool_calls=[call("c1")]),
+        calling("c1"),
         result("c1", "first"),
-        said("assistant", None, tool_calls=[call("c1")]),
+        calling("c1"),
         result("c1", "second"),
         said("assistant", "done"),
     ]

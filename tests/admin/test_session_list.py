@@ -134,7 +134,7 @@ async def test_a_preview_is_how_the_user_begins(client: httpx.AsyncClient) -> No
     await seed(client, "long", *talk(long))
     await seed(client, "second", said("assistant", "Welcome."), *talk("hello", "hi", "more"))
     parts = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "x:y"}}]
-    await seed(client, "parts", said("user", parts))
+    await seed(client, "parts", {"role": "user", "content": parts})
     await seed(client, "nobody", said("assistant", "Welcome."))
     shown = {x["id"]: x["preview"] for x in (await page(client, preview="true"))["data"]}
     assert shown["long"] == long[:140]

@@ -17,6 +17,8 @@ from tests.support.running import Running, running, settings_for
 from tests.support.upstream import ScriptedUpstream
 
 BACK_ENDS = ("memory", "sqlite", "redis")
+PATIENT = {"store__timeout": 10, "store__commit_timeout": 20, "memory__recall__timeout": 10}
+"""Where a browser runs too, a machine is slower than a chat would wait for."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -52,8 +54,8 @@ class Proxies:
         if url not in self._running:
             folder = self._folder / str(len(self._running))
             folder.mkdir()
-            store = {"store__url": url} if url else {}
-            settings = settings_for(folder, self._up.url, server__admin_key=ADMIN, **store)
+            more = {"server__admin_key": ADMIN, **PATIENT, **({"store__url": url} if url else {})}
+            settings = settings_for(folder, self._up.url, **more)
             self._running[url] = await self._opened.enter_async_context(running(settings))
         return self._running[url]
 

@@ -21,11 +21,12 @@ from tests.support.chatting import eventually
 from tests.support.connection import Request
 from tests.support.dossier import API, Dossier
 from tests.support.inside import nothing_left
+from tests.support.learning import answer, operation
 from tests.support.places import STORES, Place, place_of
 from tests.support.rig import Rig, Talk, rig
 from tests.support.scanning import found_in_files
 from tests.support.scribing import FEW, SCRIBE
-from tests.support.studying import adding
+from tests.support.studying import NOTHING, adding
 
 WRITER = "writer"
 """The model of all that is learned."""
@@ -209,30 +210,39 @@ async def test_a_learner_in_the_middle_keeps_nothing(lasting: Place) -> None:
     learns = {"enabled": True, "model": WRITER, "after_turns": 1}
     settings: dict[str, object] = {"memory__profile": learns, "memory__facts": learns}
     async with rig(lasting.folder, store__url=lasting.url, **settings) as one:
-        kai = Dossier(one)
+        kai, eve = Dossier(one), Dossier(one)
 
         def learned(text: str) -> str:
-            told = kai.text("asked")
-            if told not in text:
-                return '{"patch": [], "facts": [], "operations": []}'
+            who = next((each for each in (kai, eve) if each.marker("asked") in text), None)
+            if who is None:
+                return NOTHING if "JSON Patch" in text else answer()
+            told = who.text("asked")
             if "JSON Patch" in text:
-                return adding("/name", kai.marker("profile"), told)
-            return json.dumps(
-                {"operations": [{"op": "add", "text": kai.text("fact"), "message": 1}]}
-            )
+                return adding("/name", told, told)
+            return answer(operation(text=told, quote=told))
 
         writers = Writers(one, learned)
-        talk = kai.talks[0]
-        await says(talk, kai.text("asked"))
-        await writers.asked_about(kai.marker("asked"))
+        for each in (kai, eve):
+            await says(each.talks[0], each.text("asked"))
+            await writers.asked_about(each.marker("asked"))
         await kai.erase()
-        await says(talk, "Something else.")
+        await says(kai.talks[0], "Something else.")
         writers.gate.set()
+
+        async def learned_of(person: Dossier) -> list[Any]:
+            api = f"{API}/users/{person.user}"
+            facts = await person.call("GET", f"{api}/memories?kind=fact")
+            profile = await person.call("GET", f"{api}/profile")
+            return [*(fact["text"] for fact in facts["data"]), profile["document"].get("name")]
+
+        async def others_learned() -> bool:
+            return await learned_of(eve) == [eve.text("asked")] * 2
+
+        await eventually(others_learned, 10)
         await nothing_left(one.proxy)
         assert lasting.scan(one, *kai.markers) == []
-        assert "Something else." in await remembers(talk)
-        profile = await kai.call("GET", f"{API}/users/{kai.user}/profile")
-        assert profile["document"] == {}
+        assert "Something else." in await remembers(kai.talks[0])
+        assert await learned_of(kai) == [None]
 
 
 @contextmanager

@@ -166,7 +166,9 @@ async def test_an_exchange_of_who_was_erased_is_not_recorded_and_not_spooled(
     assert bench.spool.idle() and bench.recorder.tally.lost == 0
 
 
-async def test_who_named_nobody_is_replayed_as_the_owner_of_the_session(bench: Workbench) -> None:
+async def test_who_named_nobody_is_replayed_as_the_owner_of_the_session(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A session that is erased meanwhile must not be made anew for nobody."""
     await bench.recorder.record(KEY, chat("x1", user="kai"))
     await bench.recorder.defer(KEY, deferred("x2", said("more")))
@@ -177,7 +179,7 @@ async def test_who_named_nobody_is_replayed_as_the_owner_of_the_session(bench: W
         seen.append(made.user)
         return await commit(key, made)
 
-    bench.store.commit = watched  # type: ignore[method-assign]
+    monkeypatch.setattr(bench.store, "commit", watched)
     await bench.recorder.replay()
     assert seen == ["kai"] and await bench.history() == ["x1", "x2"]
 

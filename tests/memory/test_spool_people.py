@@ -188,7 +188,7 @@ def test_exactly_what_is_theirs_is_erased(
     entries: list[tuple[str, str | None, Kind]],
     sessions: set[str],
     user: str,
-    data: st.DataObject,
+    data: Any,
 ) -> None:
     spool = opened(tmp_path_factory.mktemp("spool") / "spool.db")
     if entries and data.draw(st.booleans()):

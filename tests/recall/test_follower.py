@@ -33,6 +33,9 @@ class Indexer:
     async def level(self, key: SessionKey) -> int:
         return await self._do("level", key)
 
+    async def again(self, key: SessionKey, seq: int) -> int:
+        return await self._do("again", (key, seq))
+
     async def catch_up(self, owner: Owner) -> int:
         return await self._do("catch up", owner)
 
@@ -87,6 +90,25 @@ async def test_what_was_recorded_is_indexed_and_counted(bench: Bench) -> None:
         follower.recorded(KEY)
         assert await bench.indexer.until(1) == [("level", KEY)]
     assert bench.indexed == 2
+
+
+async def test_what_was_edited_is_indexed_again_once_for_each_message(bench: Bench) -> None:
+    bench.follower.edited(KEY, (3, 5))
+    bench.follower.edited(KEY, (3,))
+    bench.follower.recorded(KEY)
+    async with bench.open():
+        done = await bench.indexer.until(3)
+    assert done == [("again", (KEY, 3)), ("again", (KEY, 5)), ("level", KEY)]
+
+
+async def test_an_edit_that_could_not_be_indexed_is_tried_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "RETRY", 0.0)
+    bench.indexer.failures = [StoreError("away")]
+    async with bench.open() as follower:
+        follower.edited(KEY, (3,))
+        assert await bench.indexer.until(1) == [("again", (KEY, 3))]
 
 
 async def test_the_same_work_waits_once(bench: Bench) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import httpx
@@ -178,8 +177,9 @@ def _still(answer: Any) -> Any:
 MOVING = ("score", "parts", "duration_ms")
 
 
-async def wipe(store: Backend) -> None:
+async def wipe(here: Rig) -> None:
     """Nothing is left of the tenant."""
+    store = cast(Backend, here.store.real)
     while (page := await store.sessions(TENANT, None, None, 1000)).items:
         for session in page.items:
             await store.delete(SessionKey(TENANT, session.id))
@@ -205,7 +205,3 @@ async def imported(client: httpx.AsyncClient, content: bytes, query: str = "") -
 def without_time(export: bytes) -> list[bytes]:
     """The lines of an export but the first, which says when it was made."""
     return export.splitlines()[1:]
-
-
-def sqlite_url(folder: Path) -> str:
-    return f"sqlite:///{folder}/memory.db"

@@ -103,7 +103,6 @@ async def open_site(
     indexer = Indexer(store, store, text_of, time.time)
     follower = Follower(indexer, time.monotonic, telemetry.indexed, delay=0)
     recaller = Recaller(store, store, follower, text_of, time.time)
-    reminding = Reminding(recaller, telemetry)
     recorder = Recorder(
         store,
         spool,
@@ -115,8 +114,8 @@ async def open_site(
     )
     upstream = open_upstream("aiohttp", UpstreamOptions(url=settings.upstream.url))
     passage = Passage(upstream, tenancy, telemetry)
+    reminding = Reminding(recaller, telemetry)
     means = Means(recorder, reminding, _uninformed(store), counter, telemetry)
-    chats = Conversations(settings, passage, means)
     parts = AdminParts(
         settings=settings,
         telemetry=telemetry,
@@ -136,21 +135,19 @@ async def open_site(
         items=jsontext.items,
         decode=jsontext.shallow,
         shelves=store,
-        erasable=store,
         meter=store,
         learned=Learned.under(settings, store, text_of, counter(None).count_text, time.time),
         facts=FactBook(store, counter(None).count_text, time.time),
     )
+    chats = Conversations(settings, passage, means)
     gateway = Gateway(settings, tenancy, passage, chats, telemetry)
     await upstream.open()
     if with_spool:
         await recorder.open()
         follower.open()
-    site = Site(
-        settings, store, spool, recorder, gateway, Starlette(routes=list(admin_routes(parts)))
-    )
+    routes = Starlette(routes=list(admin_routes(parts)))
     try:
-        yield site
+        yield Site(settings, store, spool, recorder, gateway, routes)
     finally:
         await recorder.close(5)
         await follower.close(5)

@@ -12,8 +12,12 @@ export function Dialog({ title, onClose, children, class: name = "" }) {
   const heading = useId();
   useEffect(() => {
     const before = document.activeElement;
-    element.current?.showModal();
-    return () => before instanceof HTMLElement && before.focus({ preventScroll: true });
+    const dialog = element.current;
+    dialog?.showModal();
+    return () => {
+      dialog?.close(); // first: as long as it is open, nothing behind it can have the focus
+      if (before instanceof HTMLElement) before.focus({ preventScroll: true });
+    };
   }, []);
   const outside = (/** @type {MouseEvent} */ event) => event.target === element.current && onClose();
   return html`<dialog ref=${element} class=${`dialog ${name}`} aria-labelledby=${heading}

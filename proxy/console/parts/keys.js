@@ -1,6 +1,6 @@
 /** Shortcuts: single keys, heard where nobody is typing. */
 
-import { useEffect } from "../vendor/preact.js";
+import { useEffect, useRef } from "../vendor/preact.js";
 
 /** @param {EventTarget | null} target */
 export const isTyping = (target) =>
@@ -13,9 +13,11 @@ export const isTyping = (target) =>
  * @param {Record<string, (event: KeyboardEvent) => void>} keys by `KeyboardEvent.key`
  */
 export function useKeys(keys) {
+  const current = useRef(keys);
+  current.current = keys;
   useEffect(() => {
     const press = (/** @type {KeyboardEvent} */ event) => {
-      const act = keys[event.key];
+      const act = current.current[event.key];
       if (!act || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
       if (document.querySelector("dialog[open], [popover]:popover-open")) return;
       if (isTyping(event.target) && event.key !== "Escape") return;
@@ -24,5 +26,5 @@ export function useKeys(keys) {
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
-  });
+  }, []);
 }

@@ -36,6 +36,9 @@ import { isTyping } from "./keys.js";
 /** What can be focused in an item: the first link or button, or what says so. */
 const FOCUSABLE = "[data-focus], a[href], button";
 
+/** Pixels: who is so near the end is at the end. */
+const NEAR = 48;
+
 /** @param {Props} props */
 export function VirtualList(props) {
   const scroller = useRef(/** @type {HTMLElement | null} */ (null));
@@ -43,18 +46,24 @@ export function VirtualList(props) {
   const items = virtual.getVirtualItems();
   const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? -1];
   useEffect(() => props.onRange?.(first, last), [first, last, props.count]);
-  const focus = useFocus(virtual, scroller);
+  const [focus, pending] = useFocus(virtual, scroller);
   useOpening(props, virtual);
   useHandle(props, virtual, scroller, focus);
-  useListKeys(props, scroller, focus);
+  useListKeys(props, scroller, focus, pending);
   return html`<div class=${`virtual ${props.class ?? ""}`} ref=${scroller} tabindex="-1"
-    onScroll=${() => props.onScroll?.(virtual.isAtEnd(48), virtual.scrollOffset ?? 0)}>
+    onScroll=${() => scroller.current && props.onScroll?.(...position(scroller.current))}>
     <div class="virtual-all" role="list" aria-label=${props.label}
       style=${{ height: `${virtual.getTotalSize()}px` }}>
       ${items.map((item) => one(props, virtual, item))}
     </div>
   </div>`;
 }
+
+/** Near the end, and pixels from the top. @param {HTMLElement} list @returns {[boolean, number]} */
+const position = ({ scrollTop, scrollHeight, clientHeight }) => [
+  scrollHeight - clientHeight - scrollTop < NEAR,
+  scrollTop,
+];
 
 /** @param {Props} props @param {Virtual} virtual @param {{key: any, index: number, start: number}} item */
 const one = (props, virtual, item) => html`<div class="virtual-item" role="listitem" key=${item.key}
@@ -76,7 +85,7 @@ function useVirtualizer(props, scroller) {
     initialOffset: props.initialOffset ?? 0,
     anchorTo: /** @type {"start" | "end"} */ (props.stick ? "end" : "start"),
     followOnAppend: Boolean(props.stick),
-    scrollEndThreshold: 48,
+    scrollEndThreshold: NEAR,
     observeElementRect,
     observeElementOffset,
     measureElement,
@@ -102,8 +111,9 @@ function useOpening(props, virtual) {
 }
 
 /**
- * Focus an item, as soon as it is in the page.
+ * Focus an item, as soon as it is in the page; and which one that will be, or -1.
  * @param {Virtual} virtual @param {{current: HTMLElement | null}} scroller
+ * @returns {[(index: number) => void, () => number]}
  */
 function useFocus(virtual, scroller) {
   const wanted = useRef(-1);
@@ -117,11 +127,12 @@ function useFocus(virtual, scroller) {
     }
   };
   useLayoutEffect(settle);
-  return (/** @type {number} */ index) => {
+  const focus = (/** @type {number} */ index) => {
     wanted.current = index;
     virtual.scrollToIndex(index, { align: "auto" });
     settle();
   };
+  return [focus, () => wanted.current];
 }
 
 /** @param {Props} props @param {Virtual} virtual @param {{current: HTMLElement | null}} scroller @param {(index: number) => void} focus */
@@ -130,7 +141,7 @@ function useHandle(props, virtual, scroller, focus) {
     props.handle?.({
       scrollTo: (index, align = "start") => virtual.scrollToIndex(index, { align }),
       toEnd: () => virtual.scrollToEnd(),
-      atEnd: () => virtual.isAtEnd(48),
+      atEnd: () => virtual.isAtEnd(NEAR),
       focus,
       offset: () => virtual.scrollOffset ?? 0,
       element: () => scroller.current,
@@ -141,18 +152,17 @@ function useHandle(props, virtual, scroller, focus) {
 /** @type {Record<string, number>} */
 const STEPS = { j: 1, k: -1, ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
 
-/** @param {Props} props @param {{current: HTMLElement | null}} scroller @param {(index: number) => void} focus */
-function useListKeys(props, scroller, focus) {
+/** @param {Props} props @param {{current: HTMLElement | null}} scroller @param {(index: number) => void} focus @param {() => number} pending */
+function useListKeys(props, scroller, focus, pending) {
   const { count, keys } = props;
   useEffect(() => {
     if (!keys) return;
     const press = (/** @type {KeyboardEvent} */ event) => {
       const step = STEPS[event.key];
-      const inside = scroller.current?.contains(document.activeElement);
+      const at = pending() < 0 ? focused(scroller.current) : pending();
       if (step === undefined || count === 0 || !isPlain(event)) return;
-      if (event.key.length > 1 && !inside) return;
+      if (event.key.length > 1 && at < 0) return;
       event.preventDefault();
-      const at = focused(scroller.current);
       focus(at < 0 && step ** 2 === 1 ? 0 : Math.min(Math.max(at + step, 0), count - 1));
     };
     document.addEventListener("keydown", press);

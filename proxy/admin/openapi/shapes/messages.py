@@ -1,0 +1,246 @@
+"""Messages, exchanges, previews and feedback."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from proxy.admin.openapi.shapes.fields import (
+    SOMETHING,
+    ChatMessage,
+    Count,
+    Json,
+    Listing,
+    Seq,
+    Time,
+    UserId,
+)
+from proxy.learning.feedback import LONGEST_COMMENT
+
+
+class Message(Struct, kw_only=True):
+    """A message at its place in history."""
+
+    object: Literal["session.message"]
+    id: str
+    seq: Seq
+    exchange_id: str
+    message: Json
+    tokens: Count
+    state: Literal["active", "superseded"]
+    origin: Literal["request", "response", "import"]
+    incomplete: Annotated[bool, Meta(description="Was the answer cut off?")]
+    created_at: Time
+
+
+class MessageList(Listing, kw_only=True):
+    """Messages by seq, ascending."""
+
+    data: list[Message]
+
+
+class NewMessage(Struct, kw_only=True):
+    """A message to be imported."""
+
+    role: Annotated[
+        Literal["system", "developer", "user", "assistant", "tool", "function"],
+        Meta(examples=["user"]),
+    ]
+    content: Annotated[
+        str | list[Json] | None, Meta(examples=["What is worth seeing in Lisbon?"])
+    ] = None
+
+
+class NewMessages(Struct, kw_only=True):
+    """Messages from elsewhere; leading system messages become the remembered ones."""
+
+    messages: Annotated[list[NewMessage], Meta(min_length=1)]
+    user: UserId | None = None
+    created_at: Annotated[
+        list[Annotated[float, Meta(ge=0, lt=1e11)]] | None,
+        Meta(description="When each message was made, in Unix seconds; as many as messages."),
+    ] = None
+
+
+class MessageContent(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Other content for a message."""
+
+    content: (
+        Annotated[
+            str, Meta(min_length=1, pattern=SOMETHING, examples=["What is worth seeing in Porto?"])
+        ]
+        | Annotated[list[Json], Meta(min_length=1)]
+    )
+
+
+class WholeMessage(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A whole message in the place of another; its role cannot change."""
+
+    message: NewMessage
+
+
+class MessageDeleted(Struct, kw_only=True):
+    """What is removed: a message, and with calls their results."""
+
+    object: Literal["session.message.deleted"]
+    id: str
+    deleted: bool
+    ids: Annotated[list[str], Meta(description="All that are removed.")]
+
+
+class Recalled(Struct, kw_only=True):
+    """Something recalled, by its id."""
+
+    kind: str
+    score: float
+    parts: dict[str, float]
+    tokens: Count
+    message_id: str | None
+    session_id: str | None
+    memory_id: str | None
+
+
+class Evicted(Struct, kw_only=True):
+    """What was left out of the prompt, and why."""
+
+    messages: Count
+    tokens: Count
+    reason: Literal["window", "summary", "max_tokens_header", "context_length"] | None
+
+
+class Breakdown(Struct, kw_only=True):
+    """Injected tokens by what they were spent on."""
+
+    system: int
+    summary: int
+    messages: int
+    known: int
+    recalled: int
+
+
+class Shown(Struct, kw_only=True):
+    """One thing in a prompt, by its id; never its text."""
+
+    kind: str
+    id: str | None
+    session_id: str | None
+    tokens: int
+    score: float | UnsetType = UNSET
+    version: int | UnsetType = UNSET
+
+
+class Did(Struct, kw_only=True):
+    """What memory did for an exchange; `shown` is in the order of the prompt."""
+
+    status: Literal["applied", "empty", "off", "degraded"]
+    reason: str | None
+    messages: Count
+    tokens: int
+    recalled: list[Recalled]
+    tools: Annotated[list[Json], Meta(description="Calls of memory that the model made.")]
+    evicted: Evicted
+    duration_ms: float
+    breakdown: Breakdown | None
+    shown: list[Shown]
+    shown_cut: Annotated[int, Meta(ge=0, description="How many more there are than are listed.")]
+
+
+class Exchange(Struct, kw_only=True):
+    """One request and its answer, and what memory did for it."""
+
+    object: Literal["session.exchange"]
+    id: str
+    model: str | None
+    profile: str
+    status: int
+    incomplete: bool
+    finish_reason: str | None
+    usage: Annotated[Any, Meta(description="As the upstream said it.")]
+    memory: Did
+    message_ids: list[str]
+    created_at: Time
+
+
+class ExchangeList(Listing, kw_only=True):
+    """Exchanges, the newest first."""
+
+    data: list[Exchange]
+
+
+class ContextRequest(Struct, kw_only=True):
+    """The request of a chat, as far as it matters for what memory would do."""
+
+    messages: Annotated[list[NewMessage], Meta(min_length=1)]
+    model: str | None = None
+    profile: Annotated[
+        str | None, Meta(description="A profile of the configuration; by default [memory].")
+    ] = None
+
+
+class Passage(Struct, kw_only=True):
+    """A passage that would be recalled, with its text."""
+
+    object: Literal["memory"]
+    id: str
+    kind: str
+    text: str
+    score: float
+    parts: dict[str, float]
+    tokens: Count
+    role: str
+    message_id: str
+    session_id: str
+    created_at: Time
+
+
+class Known(Struct, kw_only=True):
+    """What is known of a kind, as the prompt has it."""
+
+    kind: str
+    text: str | list[str]
+    tokens: Count
+    memory_ids: list[str]
+
+
+class Injected(Struct, kw_only=True):
+    """What memory would add."""
+
+    messages: Count
+    tokens: int
+    recalled: Count
+
+
+class Context(Struct, kw_only=True):
+    """A preview: exactly the messages that would be sent."""
+
+    object: Literal["context"]
+    messages: list[ChatMessage]
+    tokens: Count
+    injected: Injected
+    evicted: Evicted
+    recalled: list[Passage]
+    known: list[Known]
+    summary: str | None
+    breakdown: Breakdown | None
+    shown: list[Shown]
+    shown_cut: Count
+
+
+class NewFeedback(Struct, kw_only=True):
+    """What a person thinks of an answer."""
+
+    score: Literal[-1, 0, 1]
+    comment: Annotated[str, Meta(max_length=LONGEST_COMMENT)] | None = None
+
+
+class Feedback(Struct, kw_only=True):
+    """What was said of an answer last."""
+
+    object: Literal["message.feedback"]
+    session_id: str
+    message_id: str
+    exchange_id: str
+    score: Literal[-1, 0, 1]
+    comment: str | None
+    created_at: Time

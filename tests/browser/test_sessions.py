@@ -1,0 +1,223 @@
+"""The list of sessions: long, searched, live, and by keyboard."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Locator, expect
+
+from tests.support.browsing import PHONE, Console, Look
+from tests.support.filling import fill
+
+MANY = 10_000
+FIRST_PAINT_MS = 1000
+FRAME_MS = 50
+"""A frame that takes longer than this is seen as a jerk; a smooth one has 16."""
+
+HOSTILE = (
+    "<script>window.hurt = 1</script><img src=x onerror='window.hurt = 1'>",
+    "bidi \u202egpj.exe\u202c and \u0000 nothing \u001b[31m",
+    "z\u0351\u036b\u0343\u036a\u0302\u036b\u033d\u034f" * 60,
+    "w" * 20_000,
+    "https://example.org/ javascript:alert(1)",
+)
+
+
+def rows(console: Console) -> Locator:
+    return console.page.locator(".sessions .virtual-item")
+
+
+async def test_sessions_are_listed_with_what_they_are_about(
+    visit: Console, back_end: str
+) -> None:
+    await visit.seed("chat-a", "How do I bake bread?", "With flour.", user="kim")
+    await visit.client.patch("/memory/v1/sessions/chat-a", json={"title": "Baking"})
+    await visit.seed("chat-b", "And cake?", "With eggs.")
+    await visit.sign_in()
+    first, second = rows(visit).nth(0), rows(visit).nth(1)
+    await expect(first).to_contain_text("And cake?")
+    await expect(second).to_contain_text("Baking")
+    await expect(second).to_contain_text("How do I bake bread?")
+    await expect(second).to_contain_text("kim")
+    await expect(second.locator(".row-number").first).to_contain_text("2")
+    await visit.shot(f"sessions-{back_end}")
+
+
+async def test_a_session_that_is_chatted_in_comes_to_the_top_and_is_marked(
+    visit: Console, back_end: str
+) -> None:
+    await visit.chat("old", "The first one")
+    await visit.chat("newer", "The second one")
+    await visit.sign_in()
+    await expect(rows(visit).first).to_contain_text("The second one")
+    await visit.chat("old", "Once more")
+    await expect(rows(visit).first).to_contain_text("The first one")
+    await expect(rows(visit).first.get_by_text("New activity")).to_be_attached()
+    await visit.chat("brand-new", "The third one")
+    await expect(rows(visit).first).to_contain_text("The third one")
+
+
+async def test_a_session_that_is_deleted_elsewhere_leaves_the_list(inside: Console) -> None:
+    await inside.seed("one", "First")
+    await inside.seed("two", "Second")
+    await expect(rows(inside)).to_have_count(2)
+    await inside.client.delete("/memory/v1/sessions/two")
+    await expect(rows(inside)).to_have_count(1)
+
+
+async def test_the_search_finds_by_id_title_and_user(visit: Console, back_end: str) -> None:
+    await visit.seed("needle-by-id", "One")
+    await visit.seed("b", "Two", user="needle-user")
+    await visit.seed("c", "Three")
+    await visit.client.patch("/memory/v1/sessions/c", json={"title": "The NEEDLE title"})
+    await visit.seed("d", "Four")
+    await visit.sign_in()
+    await expect(rows(visit)).to_have_count(4)
+    await visit.page.keyboard.press("/")
+    await visit.page.keyboard.type("needle")
+    await expect(rows(visit)).to_have_count(3)
+    await visit.page.get_by_label("Search id, title or user").fill("nothing like it")
+    await expect(visit.page.get_by_text("Nothing found")).to_be_visible()
+
+
+async def test_the_list_can_be_of_one_person(visit: Console) -> None:
+    await visit.seed("a", "Of Kim", user="kim")
+    await visit.seed("b", "Of Alex", user="alex")
+    await visit.sign_in()
+    await expect(rows(visit)).to_have_count(2)
+    await visit.page.get_by_label("Of user").fill("kim")
+    await expect(rows(visit)).to_have_count(1)
+    await expect(rows(visit)).to_contain_text("Of Kim")
+
+
+async def test_where_there_is_nothing_it_is_told_how_to_begin(visit: Console) -> None:
+    await visit.sign_in()
+    page = visit.page
+    await expect(page.get_by_role("heading", name="No conversations yet")).to_be_visible()
+    await expect(page.locator("pre")).to_contain_text(f"curl {visit.proxy.v1}/chat/completions")
+    await page.get_by_role("button", name="Python").click()
+    await expect(page.locator("pre")).to_contain_text(f'base_url="{visit.proxy.v1}"')
+    await visit.shot("sessions-empty")
+    assert await visit.violations() == []
+
+
+async def test_the_list_works_by_keyboard_alone(visit: Console) -> None:
+    for number in range(5):
+        await visit.seed(f"chat-{number}", f"Number {number}")
+    await visit.sign_in()
+    page = visit.page
+    await expect(rows(visit)).to_have_count(5)
+    await page.keyboard.press("j")
+    await page.keyboard.press("j")
+    await expect(rows(visit).nth(1).get_by_role("link")).to_be_focused()
+    await page.keyboard.press("k")
+    await expect(rows(visit).nth(0).get_by_role("link")).to_be_focused()
+    await page.keyboard.press("End")
+    await expect(rows(visit).nth(4).get_by_role("link")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{visit.address}#/sessions/chat-0")
+    await expect(page.locator(".sessions")).to_have_count(0)
+    await page.keyboard.press("Escape")
+    await expect(page).to_have_url(f"{visit.address}#/sessions")
+
+
+async def test_what_is_read_does_not_move_while_others_chat(visit: Console) -> None:
+    await fill(visit.client, 120)
+    await visit.sign_in()
+    await expect(rows(visit).first).to_be_visible()
+    scroller = visit.page.locator(".sessions .virtual")
+    await scroller.evaluate("list => list.scrollTo({ top: 2000 })")
+    at = await visit.page.locator("[aria-posinset='40'] a").get_attribute("href")
+    reading = visit.page.locator(f"a[href='{at}']")
+    await expect(reading).to_be_visible()
+    before = await reading.bounding_box()
+    await visit.seed("brand-new", "Just now")
+    pill = visit.page.get_by_role("button", name="1 session with new activity")
+    await expect(pill).to_be_visible()
+    assert await reading.bounding_box() == before
+    await pill.click()
+    await expect(rows(visit).first).to_contain_text("Just now")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_ten_thousand_sessions_are_there_at_once_and_scroll_smoothly(
+    visit: Console, back_end: str
+) -> None:
+    await fill(visit.client, MANY)
+    await visit.open()
+    await visit.page.get_by_label("API key").fill(visit.key)
+    painted = await visit.page.evaluate(
+        """() => new Promise((resolve) => {
+          const start = performance.now();
+          const seen = () => document.querySelector(".sessions .virtual-item")
+            ? requestAnimationFrame(() => resolve(performance.now() - start))
+            : requestAnimationFrame(seen);
+          document.querySelector("button[type=submit]").click();
+          seen();
+        })"""
+    )
+    assert painted < FIRST_PAINT_MS
+    await expect(visit.page.locator(".head .tag")).to_have_text("10,000", timeout=120_000)
+    assert await rows(visit).count() < 80
+    height = await visit.page.locator(".virtual-all").evaluate("list => list.offsetHeight")
+    assert height > MANY * 40
+    frames = await visit.page.evaluate(SCROLL)
+    print(f"first paint {painted:.0f} ms; frames: {frames}")
+    assert frames["p95"] < FRAME_MS
+    assert frames["blank"] == 0
+    await visit.page.keyboard.press("j")
+    await visit.page.keyboard.press("End")
+    last = visit.page.locator(f".virtual-item[aria-posinset='{MANY}']")
+    await expect(last.get_by_role("link")).to_be_focused()
+
+
+SCROLL = """() => new Promise((resolve) => {
+  const list = document.querySelector(".sessions .virtual");
+  const times = [];
+  let [last, blank] = [performance.now(), 0];
+  const frame = () => {
+    const now = performance.now();
+    times.push(now - last);
+    last = now;
+    const { top, bottom } = list.getBoundingClientRect();
+    const seen = [...list.querySelectorAll(".row")].filter((row) => {
+      const box = row.getBoundingClientRect();
+      return box.bottom > top && box.top < bottom;
+    });
+    if (seen.length < 5) blank += 1;
+    list.scrollTop += 400;
+    if (times.length < 120) return requestAnimationFrame(frame);
+    times.sort((a, b) => a - b);
+    resolve({ p50: times[60], p95: times[114], most: times[119], blank });
+  };
+  requestAnimationFrame(frame);
+})"""
+
+
+async def test_hostile_words_are_shown_and_do_nothing(visit: Console) -> None:
+    for number, text in enumerate(HOSTILE):
+        await visit.seed(f"hostile-{number}", text)
+        title = {"title": text[:200].strip()}
+        await visit.client.patch(f"/memory/v1/sessions/hostile-{number}", json=title)
+    await visit.sign_in()
+    await expect(rows(visit)).to_have_count(len(HOSTILE))
+    assert await visit.page.evaluate("window.hurt") is None
+    await expect(visit.page.get_by_text("<script>window.hurt = 1</script>").first).to_be_visible()
+    await expect(visit.page.get_by_text("⟨U+202E⟩gpj.exe").first).to_be_visible()
+    wide = await visit.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    assert not wide
+    await visit.shot("sessions-hostile")
+
+
+@pytest.mark.parametrize(
+    "look",
+    [Look(), Look(dark=True), Look(PHONE), Look((360, 740), "zh-CN", dark=True)],
+    ids=["desktop", "dark", "phone", "narrow-zh-dark"],
+)
+async def test_the_list_fits_and_has_no_serious_barrier(visit: Console, look: Look) -> None:
+    await fill(visit.client, 30)
+    await visit.sign_in()
+    await expect(rows(visit).first).to_be_visible()
+    assert not await visit.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    await visit.shot(f"sessions-{look.size[0]}-{look.locale}-{'dark' if look.dark else 'light'}")
+    assert await visit.violations() == []

@@ -1,0 +1,245 @@
+"""Every code block of README.md and docs/ is run, read or compiled, or says why it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import httpx
+import pytest
+
+from proxy.settings import load
+from tests.support.pages import PAGES, Block, all_blocks, blocks, is_like
+from tests.support.parrot import model
+from tests.support.program import ROOT, SECONDS, surroundings
+from tests.support.running import Running, running
+from tests.support.upstream import ScriptedUpstream
+
+ADDRESS = "http://127.0.0.1:8080"
+KEY = "sk-test"
+
+ELSEWHERE = {"langgraph.md": "tests/integrations/test_docs.py"}
+"""Pages whose Python is run by another test, with what it needs."""
+
+RUN = ("curl", "export", "memory-proxy")
+"""What the commands of a block that is run begin with."""
+
+SERVING = ("serve", "check", "demo", "reindex", "tenants")
+"""Commands of memory-proxy that are only looked up: they are no clients."""
+
+UNTESTED = {
+    "deployment.md": {"a container engine", "a web server", "a service manager"},
+    "from-langchain.md": {"the program before"},
+    "from-langchain4j.md": {"the program before", "Java"},
+    "from-mem0.md": {"the program before"},
+    "from-supermemory.md": {"the program before"},
+    "operations.md": {"a monitoring system"},
+}
+"""All that is not tested, by page, and why."""
+
+
+def kind(block: Block) -> str:
+    """How it is tested."""
+    if block.untested is not None:
+        return "untested"
+    if block.language in ("bash", "sh"):
+        return "shell" if _is_run(block) else "command"
+    known = ("python", "toml", "json", "typescript", "text", "{toctree}", "{literalinclude}")
+    return block.language if block.language in known else "unknown"
+
+
+def _is_run(block: Block) -> bool:
+    return all(
+        words[0] in RUN and not (words[0] == "memory-proxy" and words[1] in SERVING)
+        for words in _commands(block)
+    )
+
+
+def _commands(block: Block) -> list[list[str]]:
+    lines = block.text.replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def named(block: Block) -> str:
+    return block.place
+
+
+# What there is
+
+
+@pytest.mark.parametrize("block", all_blocks(), ids=named)
+def test_a_block_is_tested_or_says_why_not(block: Block) -> None:
+    assert kind(block) != "unknown", f"{block.place}: nothing tests {block.language}"
+
+
+def test_what_is_not_tested_is_known() -> None:
+    found: dict[str, set[str]] = {}
+    for block in all_blocks():
+        if block.untested is not None:
+            found.setdefault(block.page, set()).add(block.untested)
+    assert found == UNTESTED
+
+
+# What is read
+
+
+@pytest.mark.parametrize("block", [b for b in all_blocks("toml") if not b.untested], ids=named)
+def test_a_configuration_is_accepted(block: Block, tmp_path: Path) -> None:
+    config = tmp_path / "proxy.toml"
+    config.write_text(block.text, encoding="utf-8")
+    load(config)
+    assert tomllib.loads(block.text)
+
+
+@pytest.mark.parametrize("block", [b for b in all_blocks("json") if not b.untested], ids=named)
+def test_json_is_json(block: Block) -> None:
+    whole = "lines" not in block.marks
+    for text in [block.text] if whole else block.text.splitlines():
+        assert json.loads(text) is not None
+
+
+@pytest.mark.parametrize("block", [b for b in all_blocks() if kind(b) == "command"], ids=named)
+def test_a_command_exists(block: Block) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for program, *arguments in _commands(block):
+        if program == "make":
+            verb, *variables = arguments
+            assert re.search(rf"^{verb}:", makefile, re.MULTILINE)
+            known = re.findall(r"^(\w+) \?=", makefile, re.MULTILINE)
+            assert {each.partition("=")[0] for each in variables} <= {*known, "DATA"}
+        elif program == "memory-proxy":
+            words = [word for word in arguments if not word.startswith("<")]
+            helped = [sys.executable, "-m", "proxy", *words, "--help"]
+            subprocess.run(helped, check=True, capture_output=True, timeout=SECONDS, cwd=ROOT)
+        else:
+            assert (program, *arguments[:1]) in {("pip", "install"), ("docker", "compose")}
+
+
+# What is run
+
+RUNNING = [
+    path.name
+    for path in PAGES
+    if any(
+        kind(block) == "shell" or (block.language == "python" and not block.untested)
+        for block in blocks(path.name)
+        if path.name not in ELSEWHERE
+    )
+]
+
+
+@pytest.mark.parametrize("page", RUNNING)
+async def test_a_page_runs_from_top_to_bottom(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    async with serving(page, tmp_path) as proxy:
+        await seed(proxy)
+        shell = Shell(proxy, tmp_path)
+        output = ""
+        for block in blocks(page):
+            if block.is_printed:
+                assert is_like(output, block.text), f"{block.place}: it printed\n{output}"
+            elif kind(block) == "shell":
+                output = await shell.run(block)
+            elif kind(block) == "python":
+                output = await asyncio.to_thread(execute, block, proxy.url)
+
+
+@asynccontextmanager
+async def serving(page: str, folder: Path) -> AsyncIterator[Running]:
+    """A proxy with the page's configuration, if it has one, in front of a scripted upstream."""
+    served = [block.text for block in blocks(page) if "served" in block.marks]
+    config = folder / "proxy.toml"
+    config.write_text("\n".join(served), encoding="utf-8")
+    async with ScriptedUpstream() as up:
+        up.always(model)
+        overrides: dict[str, object] = {
+            "server.port": 0,
+            "upstream.url": up.url,
+            "store.url": f"sqlite:///{folder}/memory.db",
+            "store.timeout": 5,
+            "spool.path": f"{folder}/spool.db",
+        }
+        async with running(load(config, overrides, {})) as proxy:
+            yield proxy
+        assert not up.refused
+
+
+async def seed(proxy: Running) -> None:
+    """A conversation that pages speak of."""
+    body = {
+        "user": "alice",
+        "messages": [
+            {"role": "user", "content": "My order 1044 has not arrived."},
+            {"role": "assistant", "content": "It left our warehouse on Monday."},
+        ],
+    }
+    async with httpx.AsyncClient(base_url=proxy.url, timeout=SECONDS) as client:
+        answer = await client.post(
+            "/memory/v1/sessions/support-4711/messages",
+            json=body,
+            headers={"authorization": f"Bearer {KEY}"},
+        )
+    assert answer.status_code == 200
+
+
+def execute(block: Block, url: str) -> str:
+    """What an example in Python prints."""
+    names: dict[str, object] = {"__name__": "example"}
+    text = block.text.replace(ADDRESS, url)
+    with redirect_stdout(StringIO()) as printed:
+        exec(compile(text, block.place, "exec", dont_inherit=True), names)
+    for value in names.values():
+        close = getattr(value, "close", None)
+        if close is not None and type(value).__module__.startswith(("openai", "httpx")):
+            close()
+    return printed.getvalue()
+
+
+class Shell:
+    """Runs the shell blocks of a page in a folder of their own; what is exported stays."""
+
+    def __init__(self, proxy: Running, folder: Path) -> None:
+        self._url, self._folder = proxy.url, folder / "home"
+        self._folder.mkdir()
+        self._before = ""
+
+    async def run(self, block: Block) -> str:
+        text = block.text.replace(ADDRESS, self._url)
+        out = await self._bash(self._before + text, block.place)
+        self._before += "".join(
+            f"{line}\n" for line in text.splitlines() if line.startswith("export ")
+        )
+        return out
+
+    async def _bash(self, script: str, place: str) -> str:
+        programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        process = await asyncio.create_subprocess_exec(
+            *("bash", "-euo", "pipefail", "-c", script),
+            cwd=self._folder,
+            env=surroundings(
+                PATH=programs,
+                OPENAI_API_KEY=KEY,
+                MEMORY_PROXY_KEY=KEY,
+                MEMORY_PROXY_URL=self._url,
+                COLUMNS="100",
+            ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        async with asyncio.timeout(SECONDS):
+            out, errors = await process.communicate()
+        assert process.returncode == 0, f"{place}\n{out.decode()}\n{errors.decode()}"
+        return out.decode()

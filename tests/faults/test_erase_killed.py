@@ -1,0 +1,89 @@
+"""SIGKILL in the middle of an erasure: it can be repeated, and what is left runs out."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.chatting import chatting
+from tests.support.inside import AUTHORIZATION
+from tests.support.scanning import found_in_files
+from tests.support.upstream import ScriptedUpstream
+from tests.support.worker import Served, served
+
+USER = "kai"
+SESSIONS = 60
+KILLS = 6
+MARKER = "the-marker-of-kai"
+OTHERS = "the-one-of-somebody-else"
+
+
+async def fill(client: httpx.AsyncClient, user: str, marker: str) -> None:
+    """Sessions with a summary each, facts, and items."""
+    for number in range(SESSIONS):
+        path = f"/memory/v1/sessions/{user}-{number}"
+        said = [{"role": "user", "content": f"{marker} {number}"}]
+        body = {"messages": [*said, {"role": "assistant", "content": marker}], "user": user}
+        await ask(client, "POST", f"{path}/messages", body)
+        await ask(client, "PATCH", path, {"title": marker})
+    for number in range(20):
+        await ask(
+            client,
+            "PUT",
+            "/memory/v1/store/items",
+            {"namespace": ["users", user, "n"], "key": str(number), "value": {"said": marker}},
+        )
+
+
+async def ask(client: httpx.AsyncClient, method: str, path: str, body: Any = None) -> Any:
+    headers = {"authorization": AUTHORIZATION}
+    answer = await client.request(method, path, json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def killed_while_erasing(program: Served, seconds: float) -> bool:
+    """Whether the receipt was there before."""
+    async with httpx.AsyncClient(base_url=program.url, timeout=20) as client:
+        erasing = asyncio.create_task(ask(client, "DELETE", f"/memory/v1/users/{USER}"))
+        await asyncio.wait({erasing}, timeout=seconds)
+        finished = erasing.done()
+        program.kill()
+        await asyncio.gather(erasing, return_exceptions=True)
+    await asyncio.to_thread(program.bury)
+    return finished
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+async def test_an_erasure_that_was_killed_is_repeated(up: ScriptedUpstream, tmp_path: Path) -> None:
+    rng, cut_off = random.Random(7), 0
+    store = f"sqlite:///{tmp_path}/proxy/memory.db"
+    with served(tmp_path / "proxy", up.url, store, workers=1) as program:
+        async with httpx.AsyncClient(base_url=program.url, timeout=20) as client:
+            await fill(client, USER, MARKER)
+            await fill(client, "eve", OTHERS)
+        for _ in range(KILLS):
+            cut_off += not await killed_while_erasing(program, rng.uniform(0.005, 0.05))
+            await asyncio.to_thread(program.start)
+        async with httpx.AsyncClient(base_url=program.url, timeout=20) as client:
+            receipt = await ask(client, "DELETE", f"/memory/v1/users/{USER}")
+            assert found_in_files(tmp_path, MARKER) == []
+            left = await ask(client, "GET", "/memory/v1/sessions?user=eve&limit=1000")
+            assert len(left["data"]) == SESSIONS
+            assert {session["title"] for session in left["data"]} == {OTHERS}
+        async with chatting(program.url) as chat:
+            await chat.say("And afterwards?", f"{USER}-0", x_user_id=USER)
+        async with httpx.AsyncClient(base_url=program.url, timeout=20) as client:
+            said = await ask(client, "GET", f"/memory/v1/sessions/{USER}-0/messages")
+            assert said["data"][0]["message"]["content"] == "And afterwards?"
+        program.kill()
+        await asyncio.to_thread(program.bury)
+        assert found_in_files(tmp_path, MARKER) == []
+        assert receipt["dry_run"] is False and cut_off >= KILLS // 2
+        assert MARKER not in program.errors() and USER not in program.errors()

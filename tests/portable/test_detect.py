@@ -1,0 +1,50 @@
+"""A file's format is told by how it begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.portable.broken import Broken
+from proxy.portable.detect import Found, detect
+from proxy.portable.opening import Limits, opened
+from proxy.portable.warnings import Warnings
+
+HEADER = b'{"kind":"header","format":"memory-proxy","version":1,"scope":"user","exported_at":1}\n'
+
+
+@pytest.mark.parametrize(
+    ("beginning", "format", "listed"),
+    [
+        pytest.param(HEADER, "memory-proxy", False, id="an export"),
+        pytest.param(b'{"messages": [{"role": "u', "chat_jsonl", False, id="a line cut"),
+        pytest.param(b'{"messages": []}\n{"messages": []}', "chat_jsonl", False, id="lines"),
+        pytest.param(b'{\n  "messages": [\n', "openai", False, id="one pretty object"),
+        pytest.param(b'\xef\xbb\xbf \n[{"role": "user"', "openai", True, id="a byte order mark"),
+        pytest.param(b'[[{"content": "x", "role": "user"', "openai", True, id="lists of messages"),
+        pytest.param(b'[{"title": "x", "mapping": {"a', "chatgpt", True, id="conversations"),
+        pytest.param(b'{"title": "x", "mapping": {"a', "chatgpt", False, id="one conversation"),
+        pytest.param(b'[{"type": "human", "data": {"co', "langchain", True, id="dicts"),
+        pytest.param(b'[[{"type": "human", "data": {"role": 1', "langchain", True, id="lists"),
+    ],
+)
+def test_each_format_is_known_by_its_beginning(beginning: bytes, format: str, listed: bool) -> None:
+    assert detect(beginning) == Found(format, listed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("beginning", "what"),
+    [
+        (b"", "is empty"),
+        (b" \n ", "is empty"),
+        (b"PK\x03\x04", "is a ZIP archive"),
+        (b"hello", "has no format that is known here"),
+        (b"{}", "has no format that is known here"),
+        (b"[]", "has no format that is known here"),
+        (b"[" * 5000, "has no format that is known here"),
+        (b"\xff\xfe[", "has no format that is known here"),
+        (b'{"kind": "header", "format": "another"}', "has no format that is known here"),
+    ],
+)
+def test_what_is_not_known_is_said(beginning: bytes, what: str) -> None:
+    with pytest.raises(Broken, match=what):
+        opened(beginning, None, Limits(1000, 1000), Warnings())

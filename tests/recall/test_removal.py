@@ -1,0 +1,111 @@
+"""What is erased while it is indexed or embedded leaves no trace in the index."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from proxy.chat.message import text_of
+from proxy.memory.model import SessionKey
+from proxy.recall.filler import Filler, Pace
+from proxy.recall.index import Owner
+from proxy.recall.removal import blank, passages_of, size_of
+from proxy.recall.vectors import name_of
+from tests.support.meanings import Meanings
+from tests.support.passages import KAI, TENANT, Memory, said
+
+A, B = SessionKey(TENANT, "a"), SessionKey(TENANT, "b")
+
+
+async def vectors(memory: Memory, embedder: Meanings, owner: Owner = KAI) -> list[bool]:
+    """Which of the first ten passages have one."""
+    size = embedder.dimensions
+    name = name_of(embedder.model, size)
+    data = (await memory.store.vectors(owner, name, size, 0, 10)).ljust(10 * size, b"\0")
+    return [any(data[n * size : (n + 1) * size]) for n in range(10)]
+
+
+@pytest.mark.parametrize("others", [True, False])
+async def test_what_is_deleted_while_it_is_embedded_has_no_vector(
+    remembering: Memory, others: bool
+) -> None:
+    await remembering.commit("a", said("x1", "My boat.", "Soup.", user="kai"))
+    if others:
+        await remembering.commit("b", said("x2", "My dog.", user="kai"))
+    embedder = Meanings(at_once=10)
+    filling = Filler(
+        remembering.store, remembering.store, embedder, text_of, remembering.clock, Pace(share=1.0)
+    )
+    embedder.gate = asyncio.Event()
+    embedder.gate.set()
+    await filling._learn_name()
+    embedder.gate, embedder.asked = asyncio.Event(), asyncio.Event()
+    work = asyncio.create_task(filling.fill(KAI))
+    await embedder.asked.wait()
+    await remembering.store.delete(A)
+    embedder.gate.set()
+    await work
+    assert await vectors(remembering, embedder) == [False, False, others, *[False] * 7]
+
+
+async def test_a_person_who_is_erased_and_returns_while_it_is_embedded_has_only_new_vectors(
+    remembering: Memory,
+) -> None:
+    await remembering.commit("a", said("x1", "My boat.", "Soup.", "My dog.", user="kai"))
+    embedder = Meanings(at_once=10)
+    filling = Filler(
+        remembering.store, remembering.store, embedder, text_of, remembering.clock, Pace(share=1.0)
+    )
+    await filling._learn_name()
+    embedder.gate, embedder.asked = asyncio.Event(), asyncio.Event()
+    work = asyncio.create_task(filling.fill(KAI))
+    await embedder.asked.wait()
+    remembering.clock.now += 1
+    await remembering.store.delete(A)
+    await remembering.store.drop(KAI)
+    await remembering.commit("b", said("x2", "Rain.", user="kai"))
+    embedder.gate.set()
+    await work
+    assert await vectors(remembering, embedder) == [True, *[False] * 9]
+
+
+@pytest.mark.parametrize("user", ["kai", None])
+async def test_what_is_deleted_while_it_is_indexed_is_not_in_the_index(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch, user: str | None
+) -> None:
+    owner = KAI if user else Owner(TENANT, session="a")
+    await remembering.commit("a", said("x1", "My boat.", user=user), indexed=False)
+    write = remembering.store.write
+
+    async def deleted_first(*asked: Any) -> bool:
+        """It was read: now it is erased, and then it is written."""
+        monkeypatch.setattr(remembering.store, "write", write)
+        await remembering.store.delete(A)
+        await remembering.store.drop(owner)
+        return await write(*asked)
+
+    monkeypatch.setattr(remembering.store, "write", deleted_first)
+    await remembering.indexer.level(A)
+    assert await size_of(remembering.store, owner) == 0
+    assert (await remembering.store.look(owner, (), 0)).revision == 0
+
+
+async def test_the_passages_of_a_session_are_found_and_blanked(remembering: Memory) -> None:
+    for number, session in enumerate("abab"):
+        await remembering.commit(session, said(f"x{number}", "My boat.", "Soup.", user="kai"))
+    embedder = Meanings(at_once=3)
+    filling = Filler(
+        remembering.store, remembering.store, embedder, text_of, remembering.clock, Pace(share=1.0)
+    )
+    await filling.fill(KAI)
+    assert await passages_of(remembering.store, KAI, "b") == [2, 3, 6, 7]
+    assert await passages_of(remembering.store, KAI, "unknown") == []
+    assert await size_of(remembering.store, KAI) == 8
+    await blank(remembering.store, KAI, [2, 3, 6, 7])
+    there = [number not in (2, 3, 6, 7) for number in range(8)]
+    assert await vectors(remembering, embedder) == [*there, False, False]
+    await blank(remembering.store, Owner(TENANT, user="nobody"), [1])
+    await blank(remembering.store, KAI, [])
+    assert await vectors(remembering, embedder) == [*there, False, False]

@@ -1,0 +1,55 @@
+"""Whose items a tenant has, on every back end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proxy.memory.items import Shelf
+from proxy.stores import sqlite_items
+from proxy.stores.backend import Backend
+from tests.support.clock import Clock
+from tests.support.shelves import gone, put
+
+ODD = 'a:b/{c}%*"'
+"""An id as people have them."""
+
+
+async def test_everybody_who_has_items_is_found_once_and_in_order(
+    store: Backend, tenant: str
+) -> None:
+    for user in ("kai", ODD, "eve"):
+        for key in ("one", "two"):
+            await store.change_items(Shelf(tenant, user), [put(("users", user, "notes"), key)])
+    await store.change_items(Shelf(tenant), [put(("shared",), "k")])
+    await store.change_items(Shelf(f"{tenant}x", "mallory"), [put(("users", "mallory"), "k")])
+    assert await store.people(tenant) == [ODD, "eve", "kai"]
+    assert await store.people(f"{tenant}y") == []
+
+
+async def test_who_has_no_items_any_more_is_not_found(store: Backend, tenant: str) -> None:
+    place = ("users", "kai", "notes")
+    await store.change_items(Shelf(tenant, "kai"), [put(place, "k")])
+    await store.change_items(Shelf(tenant, "kai"), [gone(place, "k")])
+    assert await store.people(tenant) == []
+
+
+async def test_more_people_than_one_read_looks_for(
+    tmp_path: Path, store: Backend, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_items, "PEOPLE_AT_ONCE", 2)
+    names = [f"u{number}" for number in range(5)]
+    for user in names:
+        await store.change_items(Shelf(tenant, user), [put(("users", user), "k")])
+    assert await store.people(tenant) == names
+
+
+async def test_of_somebody_whose_items_have_expired_nothing_is_exported(
+    store: Backend, tenant: str, clock: Clock
+) -> None:
+    shelf = Shelf(tenant, "kai")
+    await store.change_items(shelf, [put(("users", "kai"), "k", expires_at=clock() + 5)])
+    clock.now += 10
+    if await store.people(tenant):  # it may not have been noticed yet
+        assert (await store.items(shelf, (), None, 10)).items == ()

@@ -11,7 +11,7 @@ project = "memory-proxy"
 version = release = __version__
 language = "en"
 
-extensions = ["myst_parser", "docs.inline", "docs.reference"]
+extensions = ["myst_parser", "docs.inline", "docs.outside", "docs.reference"]
 exclude_patterns = ["images/**", "drawings/**"]
 myst_heading_anchors = 3
 nitpicky = True

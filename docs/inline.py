@@ -21,7 +21,7 @@ class Drawings(SphinxPostTransform):
     default_priority = 5
     formats = ("html",)
 
-    def run(self) -> None:
+    def run(self, **kwargs: object) -> None:
         for image in list(self.document.findall(nodes.image)):
             if image["uri"].startswith(FOLDER):
                 image.replace_self(nodes.raw("", self._figure(image), format="html"))

@@ -5,42 +5,23 @@ It stands where ``api-reference.md`` has its mark.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import httpx
 from sphinx.application import Sphinx
 
-from proxy.app import Factory
-from proxy.settings import load
+from proxy.admin.openapi.document import Offer, document
 
 PAGE = "api-reference"
 MARK = "<!-- operations -->"
-PATH = "/memory/v1/openapi.json"
 METHODS = ("get", "put", "post", "patch", "delete")
 
 Json = Mapping[str, Any]
 
 
-def document() -> Json | None:
-    """The document of a proxy that is not started; None if it has none."""
-    return asyncio.run(_asked())
-
-
-async def _asked() -> Json | None:
-    application = Factory(load(None, {"store.url": "memory://"}, {}))()
-    transport = httpx.ASGITransport(application)
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-        answer = await client.get(PATH)
-    return answer.json() if answer.status_code == 200 else None
-
-
-def written(found: Json | None) -> str:
-    """The document as Markdown: its operations by tag, then its objects."""
-    if found is None:
-        return "This version of the proxy serves no OpenAPI document."
+def written(found: Json) -> str:
+    """An OpenAPI document as Markdown: its operations by tag, then its objects."""
     return "\n".join([*_operations(found), *_objects(found)])
 
 
@@ -59,28 +40,28 @@ def _operations(found: Json) -> Iterator[str]:
 def _operation(found: Json, method: str, path: str, item: Json) -> Iterator[str]:
     operation = item[method]
     yield f"### `{method.upper()} {path}`\n"
-    for part in ("summary", "description"):
-        if operation.get(part):
-            yield f"{operation[part]}\n"
-    parameters = [
-        _resolved(found, p) for p in (*item.get("parameters", ()), *operation.get("parameters", ()))
-    ]
-    if parameters:
-        yield from _table("parameter", "in", "type", "meaning")
-        for each in parameters:
-            yield _row(
-                f"`{each['name']}`",
-                each["in"],
-                _type(each.get("schema", {})),
-                each.get("description", ""),
-            )
-        yield ""
+    yield from (f"{operation[part]}\n" for part in ("summary", "description") if part in operation)
+    parameters = [*item.get("parameters", ()), *operation.get("parameters", ())]
+    yield from _parameters([_resolved(found, each) for each in parameters])
     body = _resolved(found, operation.get("requestBody", {}))
     for kind, media in body.get("content", {}).items():
         yield f"Takes {_type(media.get('schema', {}))} as `{kind}`.\n"
+    yield from _answers(found, operation["responses"])
+
+
+def _parameters(parameters: list[Json]) -> Iterator[str]:
+    if parameters:
+        yield from _table("parameter", "in", "type", "meaning")
+        for each in parameters:
+            kind = _type(each.get("schema", {}))
+            yield _row(f"`{each['name']}`", each["in"], kind, each.get("description", ""))
+        yield ""
+
+
+def _answers(found: Json, responses: Json) -> Iterator[str]:
     yield from _table("status", "answers", "meaning")
-    for status, answer in operation["responses"].items():
-        answer = _resolved(found, answer)
+    for status, response in responses.items():
+        answer = _resolved(found, response)
         kinds = [_type(media.get("schema", {})) for media in answer.get("content", {}).values()]
         yield _row(status, ", ".join(dict.fromkeys(kinds)), answer.get("description", ""))
     yield ""
@@ -140,7 +121,7 @@ def _row(*cells: str) -> str:
 
 def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
     if docname == PAGE:
-        source[0] = source[0].replace(MARK, written(document()))
+        source[0] = source[0].replace(MARK, written(document(Offer())))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

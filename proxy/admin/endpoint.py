@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Awaitable[Response]]
 
+_GROUP = re.compile(r"\(\?P<(\w+)>[^)]*\)")
+
 
 class Endpoint(BaseRoute):
     """``pattern`` is of the raw path; its named groups are ``request.path_params``, still encoded.
@@ -53,6 +55,15 @@ class Endpoint(BaseRoute):
         if "GET" in handlers:
             self._handlers.setdefault("HEAD", handlers["GET"])
         self._telemetry, self._kind = telemetry, kind
+
+    @property
+    def template(self) -> str:
+        """The path as OpenAPI writes it: ``/sessions/{session}``."""
+        return _GROUP.sub(r"{\1}", self._pattern.pattern.decode("ascii"))
+
+    @property
+    def methods(self) -> frozenset[str]:
+        return frozenset(self._handlers)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         found = self._pattern.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None

@@ -44,7 +44,9 @@ class Marks:
             await self._erasures.mark(subject, self._clock() + LEASE)
 
     async def settle(self) -> float:
-        """The end, in Unix seconds: what begins later is written again."""
+        """The end, in Unix seconds.  What begins behind this call is written again; of what begins
+        while it lasts, what finds its mark lowered already.
+        """
         end = self._clock()
         for subject in self._subjects:
             await self._erasures.mark(subject, end)

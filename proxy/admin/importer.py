@@ -57,6 +57,8 @@ class Importer:
         """The sessions that were put, and whose they are."""
         self._people: set[str] = set()
         """Those for whom the mark of an erasure was lifted."""
+        self._announced: set[str] = set()
+        """Those whose sessions recall will look at again."""
         self.counts = Counts()
 
     async def take(self, piece: Piece) -> None:
@@ -86,6 +88,8 @@ class Importer:
     async def _put(self, session: Session) -> None:
         archived = session.archived
         head, key = archived.session, SessionKey(self._tenant, archived.session.id)
+        if head.user:
+            await self._announce(head.user)
         if self._parts.spool.waiting(key) or not await self._restore(key, archived):
             return self._is_there(head.id)
         await self._store.unmark(Subject(self._tenant, session=head.id))
@@ -137,6 +141,12 @@ class Importer:
         if user not in self._people:
             self._people.add(user)
             await self._store.unmark(Subject(self._tenant, user))
+
+    async def _announce(self, user: str) -> None:
+        """First: were we ended in between, recall would never look at so old a session."""
+        if user not in self._announced:
+            self._announced.add(user)
+            await self._parts.remembrance.look_again(Owner(self._tenant, user=user))
 
     async def _dismiss(self, owner: Owner, wishes: tuple[str, ...]) -> None:
         if not wishes:

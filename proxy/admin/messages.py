@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from proxy.admin import asking
 from proxy.admin.access import Access
-from proxy.admin.idempotency import Idempotency
+from proxy.admin.idempotency import Attempt, Idempotency
 from proxy.admin.imports import Import, Reader, commit_of
 from proxy.admin.objects import line_object, listed, message_object, recorded_object, reply
 from proxy.admin.parts import AdminParts
@@ -56,16 +56,32 @@ class Messages:
         attempt = await self._idempotency.attempt(request, key.tenant, body)
         if attempt is None:
             commit = await self._append(key, imported, f"im_{secrets.token_urlsafe(15)}", now)
+            if commit is None:
+                raise memory_unavailable()
             return await self._created(key, commit)
         exchange = f"im_{attempt.mark}"
         if not attempt.done:
             if not (attempt.again and await self._store.exchange(key, exchange)):
-                await self._append(key, imported, exchange, attempt.at)
+                await self._attempt(key, imported, exchange, attempt)
             await self._idempotency.done(key.tenant, attempt)
         return await self._recorded(key, exchange)
 
-    async def _append(self, key: SessionKey, imported: Import, exchange: str, now: float) -> Commit:
-        """Raises ProxyError 403, and 503 while the session is being erased."""
+    async def _attempt(
+        self, key: SessionKey, imported: Import, exchange: str, attempt: Attempt
+    ) -> None:
+        """Append what an earlier attempt has not; a first one that is refused leaves no trace."""
+        try:
+            commit = await self._append(key, imported, exchange, attempt.at)
+            if commit is None and not attempt.again:
+                raise memory_unavailable()
+        except ProxyError:
+            await self._idempotency.dropped(key.tenant, attempt)
+            raise
+
+    async def _append(
+        self, key: SessionKey, imported: Import, exchange: str, now: float
+    ) -> Commit | None:
+        """None if the session or its user has been erased since ``now``.  Raises ProxyError 403."""
         snapshot = await self._store.load(key, NEWEST_TURN)
         commit = await asyncio.to_thread(
             commit_of,
@@ -81,7 +97,7 @@ class Messages:
         if outcome == "foreign":
             raise _owned_by_another()
         if outcome == "erased":
-            raise memory_unavailable()
+            return None
         self._parts.on_recorded(key)
         return commit
 

@@ -21,6 +21,9 @@ from proxy.recall.index import Owner
 MOST_SESSIONS = 5000
 """Sessions that are looked at for one page of the list, those that are only counted included."""
 
+MOST_PAGES = 50
+"""How often the store is asked for more of them."""
+
 LEARNED = ("fact", "profile", "episode")
 
 
@@ -69,7 +72,7 @@ class People:
         people: list[Object] = []
         seen: set[str] = set()
         looked = 0
-        while 2 * len(people) <= limit and looked < MOST_SESSIONS:
+        for _ in range(MOST_PAGES):
             page = await self._store.sessions(tenant, None, after, limit - len(people))
             looked, after = looked + len(page.items), page.after
             for session in page.items:
@@ -79,7 +82,7 @@ class People:
                     looked += count
                     if newest == session.id:
                         people.append(listed_person(session, count))
-            if after is None:
+            if after is None or 2 * len(people) > limit or looked >= MOST_SESSIONS:
                 break
         return people, after
 

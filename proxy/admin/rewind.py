@@ -66,7 +66,9 @@ class Rewind:
         """
         key, wanted = self._access.key(request), asking.message_id(request)
         must_not_wait(self._parts.spool, key)
-        switch = await self._switch(key, await self._session(key), wanted)
+        session = await self._session(key)
+        must_match(request, session_object(session))
+        switch = await self._switch(key, session, wanted)
         if switch.activated or switch.superseded:
             revision = Revision(superseded=switch.superseded, activated=switch.activated)
             await self._revising.revise(key, revision)

@@ -22,6 +22,7 @@ from proxy.admin.instructions import ApplicationInstructions
 from proxy.admin.items import StoredItems
 from proxy.admin.message_edit import OneMessage
 from proxy.admin.messages import Messages
+from proxy.admin.openapi.serving import OpenApi
 from proxy.admin.parts import AdminParts
 from proxy.admin.people import People
 from proxy.admin.profiles import Profiles
@@ -109,6 +110,7 @@ def _memory(parts: AdminParts) -> Table:
         STATS: {"GET": Stats(parts, access).report},
         "/memory/v1/whoami": {"GET": callers.whoami},
         "/memory/v1/tenants": {"GET": callers.tenants},
+        "/memory/v1/openapi.json": {"GET": OpenApi(parts.settings).get},
         **_learned(parts, access),
         **_portable(parts, access),
         **_console(),

@@ -120,6 +120,17 @@ class Indexer:
         """Never pin standing wishes again.  Raises StoreError."""
         await self.update(owner, lambda old: reduce(State.without, wishes, old))
 
+    async def look_again(self, owner: Owner) -> None:
+        """Let all sessions of an owner be looked at when they are next heard of.
+
+        Old ones are on their way back into history.  Raises StoreError.
+        """
+
+        def behind(found: State) -> State:
+            return msgspec.structs.replace(found, caught_up=0.0) if found.caught_up else found
+
+        await self.update(owner, behind)
+
     async def dismissed(self, owner: Owner) -> tuple[str, ...]:
         """The standing wishes that are not to be pinned, the newest last.  Raises StoreError."""
         return (await self._state(owner)).dismissed

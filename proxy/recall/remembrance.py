@@ -35,6 +35,10 @@ class Remembrance:
         """Never pin wishes again."""
         await self._indexer.dismiss(owner, *wishes)
 
+    async def look_again(self, owner: Owner) -> None:
+        """Sessions come back that are older than what is indexed: let none be missed."""
+        await self._indexer.look_again(owner)
+
     async def dismissed(self, owner: Owner) -> tuple[str, ...]:
         """The ids of the wishes that were dismissed, the newest last."""
         return await self._indexer.dismissed(owner)

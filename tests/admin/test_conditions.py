@@ -15,6 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from proxy.admin.conditions import conditional, must_match, tag_of
 from proxy.admin.objects import encoded, reply
 from proxy.errors import ProxyError
+from tests.support.chatting import eventually
 from tests.support.memory_api import SESSIONS, Site, error_of, seed, talk
 
 USER = "/memory/v1/users/kai"
@@ -294,15 +295,13 @@ async def test_of_many_who_read_the_same_one_changes_it(
 async def test_a_wish_is_dismissed_only_as_it_was_read(client: httpx.AsyncClient) -> None:
     await seed(client, "s", *talk("Always answer in French."), user="kai")
 
-    async def wish() -> httpx.Response | None:
-        listed = (await client.get(f"{MEMORIES}?kind=instruction")).json()["data"]
-        return await client.get(f"{MEMORIES}/{listed[0]['id']}") if listed else None
+    async def wishes() -> Any:
+        listed = (await client.get(MEMORIES)).json()["data"]
+        return listed
 
-    found = await wish()
-    while found is None:
-        await asyncio.sleep(0)
-        found = await wish()
-    path = found.url.path
+    await eventually(wishes, 10)
+    path = f"{MEMORIES}/{(await wishes())[0]['id']}"
+    found = await client.get(path)
     assert (await client.delete(path, headers={"if-match": '"x"'})).status_code == 412
     right = {"if-match": found.headers["etag"]}
     assert (await client.delete(path, headers=right)).status_code == 200

@@ -126,10 +126,27 @@ async def test_a_preview_has_all_its_fields(client: httpx.AsyncClient) -> None:
         "object": "context",
         "messages": talk("hello", "hi", "more"),
         "injected": {"messages": 2, "tokens": injected, "recalled": 0},
-        "evicted": {"messages": 0, "tokens": 0},
+        "evicted": {"messages": 0, "tokens": 0, "reason": None},
         "recalled": [],
         "known": [],
         "summary": None,
+        "breakdown": {
+            "system": 0,
+            "summary": 0,
+            "messages": injected,
+            "known": 0,
+            "recalled": 0,
+        },
+        "shown": [
+            {
+                "kind": "message",
+                "id": item["id"],
+                "session_id": "s",
+                "tokens": item["tokens"],
+            }
+            for item in created
+        ],
+        "shown_cut": 0,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from proxy.gateway.tenancy import digest_of
+from proxy.memory.erasure import Subject
 from proxy.memory.items import REQUESTS, Shelf
 from proxy.memory.model import Commit, Outcome, SessionKey
 from proxy.memory.store import StoreError
@@ -95,6 +97,23 @@ async def test_several_attempts_at_once_are_one(
     assert len(active) == (3 if url == MESSAGES else 1)
 
 
+async def test_what_was_erased_since_does_not_come_back_with_its_key(
+    client: httpx.AsyncClient, store: Backend
+) -> None:
+    """The first attempt got nowhere, for the session was being erased."""
+    body, at = {"messages": talk("hello")}, time.time()
+    subject = Subject(TENANT, session="s")
+    await store.mark(subject, at + 1000)
+    for headers in (keyed(), keyed(), {}):
+        response = await client.post(MESSAGES, json=body, headers=headers)
+        assert (response.status_code, error_of(response)["code"]) == (503, "memory_unavailable")
+    await store.mark(subject, at - 1)
+    assert (await client.post(MESSAGES, json=body, headers=keyed())).status_code == 200
+    await store.delete(SessionKey(TENANT, "s"))
+    await store.mark(subject, at + 1000)
+    assert (await client.post(MESSAGES, json=body, headers=keyed())).status_code == 404
+
+
 async def test_a_key_belongs_to_its_tenant_and_its_path(
     client: httpx.AsyncClient, site: Site
 ) -> None:
@@ -157,6 +176,11 @@ async def test_what_was_refused_may_come_again_with_its_key(client: httpx.AsyncC
         assert (await client.post(MESSAGES, json=body, headers=keyed())).status_code == 400
     right = await client.post(MESSAGES, json={"messages": talk("a")}, headers=keyed())
     assert right.status_code == 200
+    await seed(client, "u2", *talk("theirs"), user="bob")
+    for user, status in (("eve", 403), ("bob", 200)):
+        theirs = {"messages": talk("a"), "user": user}
+        response = await client.post(f"{SESSIONS}/u2/messages", json=theirs, headers=keyed())
+        assert response.status_code == status
     for body in ({"id": "t"}, {"id": "u", "until": "x.0"}, {"id": "t"}):
         assert (await client.post(FORK, json=body, headers=keyed())).status_code in (404, 409)
     assert (await client.post(FORK, json={"id": "u"}, headers=keyed())).status_code == 201

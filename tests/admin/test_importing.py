@@ -14,6 +14,9 @@ from proxy.memory.archive import Archived
 from proxy.memory.erasure import Subject
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
+from proxy.recall.follower import Follower
+from proxy.recall.index import Owner
+from proxy.recall.state import State, read_state
 from proxy.settings import Settings
 from proxy.stores.backend import Backend
 from tests.support.chatting import eventually
@@ -128,6 +131,35 @@ async def test_what_is_imported_can_be_recalled(client: httpx.AsyncClient, site:
 
     async def found() -> bool:
         data = (await client.post(path, json={"query": "What is my dog called?"})).json()["data"]
+        return any("Bello" in each["text"] for each in data)
+
+    await eventually(found, 5)
+
+
+async def test_an_old_session_is_recalled_though_nobody_told_the_index_of_it(
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the process is killed before it gets there."""
+    await seed(client, "new", *talk("My cat is called Misha.", "Nice."), user="kai")
+    owner = Owner(TENANT, user="kai")
+
+    async def level() -> bool:
+        await client.post(f"{API}/users/kai/memories/search", json={"query": "What is my cat?"})
+        state = read_state((await store.look(owner, (), 0)).state) or State()
+        return state.caught_up > 0
+
+    await eventually(level, 5)
+    add = Follower._add
+    monkeypatch.setattr(
+        Follower, "_add", lambda self, work: isinstance(work, Owner) and add(self, work)
+    )
+    old = conversation(node("u", None, "user", "My dog is called Bello.", at=10), id="old")
+
+    await imported(client, dumped([old]), "?user=kai")
+
+    async def found() -> bool:
+        query = {"query": "What is my dog called?"}
+        data = (await client.post(f"{API}/users/kai/memories/search", json=query)).json()["data"]
         return any("Bello" in each["text"] for each in data)
 
     await eventually(found, 5)

@@ -126,6 +126,15 @@ async def test_a_rewind_for_another_tag_is_refused(client: httpx.AsyncClient) ->
     assert await log(client) == "u1 a1 u2 a2"
 
 
+async def test_a_branch_is_not_made_active_for_another_tag(client: httpx.AsyncClient) -> None:
+    ids = await three_turns(client)
+    stale = {"if-match": (await client.get(f"{SESSIONS}/s")).headers["etag"]}
+    await rewound(client, turns=1)
+    response = await client.post(f"{SESSIONS}/s/messages/{ids[5]}/activate", headers=stale)
+    assert (response.status_code, error_of(response)["code"]) == (412, "precondition_failed")
+    assert await log(client) == "u1 a1 u2 a2"
+
+
 async def test_branches_are_made_active_in_turn(client: httpx.AsyncClient) -> None:
     ids = await three_turns(client)
     await rewound(client, turns=2)

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
 
 from tests.support import servers
-from tests.support.browsing import ADMIN, Console, Look, chromium, console
+from tests.support.browsing import ADMIN, Browser, Console, Look, chromium, console
 from tests.support.running import Running, running, settings_for
 from tests.support.upstream import ScriptedUpstream
 

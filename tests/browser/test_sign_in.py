@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from playwright.async_api import expect
 
-from tests.support.browsing import ADMIN, PHONE, Console, Look
+from tests.support.browsing import ADMIN, PHONE, Console, Look, expect
 
 
 async def test_a_key_opens_the_console_and_reloading_the_page_closes_it(visit: Console) -> None:

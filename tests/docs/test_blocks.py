@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, redirect_stdout
 from io import StringIO
+from itertools import dropwhile
 from pathlib import Path
 
 import httpx
@@ -21,21 +22,24 @@ import pytest
 from proxy.settings import load
 from tests.support.pages import PAGES, Block, all_blocks, blocks, is_like
 from tests.support.parrot import model
-from tests.support.program import ROOT, SECONDS, surroundings
+from tests.support.program import ROOT, surroundings
 from tests.support.running import Running, running
 from tests.support.upstream import ScriptedUpstream
 
 ADDRESS = "http://127.0.0.1:8080"
+ADDRESSES = (ADDRESS, "https://proxy.example.com")
 KEY = "sk-test"
 
 ELSEWHERE = {"langgraph.md": "tests/integrations/test_docs.py"}
 """Pages whose Python is run by another test, with what it needs."""
 
-RUN = ("curl", "export", "memory-proxy")
-"""What the commands of a block that is run begin with."""
+LOOKED_UP = re.compile(
+    r"#|\s*$|(?:\w+=\S+ )*(?:make|pip|docker|memory-proxy (?:serve|check|demo|reindex|tenants))\b"
+)
+"""Lines that start something or install something: these commands have to exist."""
 
-SERVING = ("serve", "check", "demo", "reindex", "tenants")
-"""Commands of memory-proxy that are only looked up: they are no clients."""
+SECONDS = 100
+"""Plenty for a block: each command starts a Python of its own."""
 
 UNTESTED = {
     "deployment.md": {"a container engine", "a web server", "a service manager"},
@@ -53,21 +57,20 @@ def kind(block: Block) -> str:
     if block.untested is not None:
         return "untested"
     if block.language in ("bash", "sh"):
-        return "shell" if _is_run(block) else "command"
-    known = ("python", "toml", "json", "typescript", "text", "{toctree}", "{literalinclude}")
+        return "command" if _is_looked_up(block) else "shell"
+    known = ("python", "toml", "json", "typescript", "text", "", "{toctree}", "{literalinclude}")
     return block.language if block.language in known else "unknown"
 
 
-def _is_run(block: Block) -> bool:
-    return all(
-        words[0] in RUN and not (words[0] == "memory-proxy" and words[1] in SERVING)
-        for words in _commands(block)
-    )
+def _is_looked_up(block: Block) -> bool:
+    return all(LOOKED_UP.match(line) for line in block.text.splitlines())
 
 
 def _commands(block: Block) -> list[list[str]]:
-    lines = block.text.replace("\\\n", " ").splitlines()
-    return [words for line in lines if (words := shlex.split(line, comments=True))]
+    """The words of each line, without the environment that it sets."""
+    lines = (shlex.split(line, comments=True) for line in block.text.splitlines())
+    found = ([*dropwhile(lambda word: "=" in word, words)] for words in lines)
+    return [words for words in found if words]
 
 
 def named(block: Block) -> str:
@@ -138,6 +141,7 @@ RUNNING = [
 ]
 
 
+@pytest.mark.timeout(150)
 @pytest.mark.parametrize("page", RUNNING)
 async def test_a_page_runs_from_top_to_bottom(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -216,7 +220,9 @@ class Shell:
         self._before = ""
 
     async def run(self, block: Block) -> str:
-        text = block.text.replace(ADDRESS, self._url)
+        text = block.text
+        for address in ADDRESSES:
+            text = text.replace(address, self._url)
         out = await self._bash(self._before + text, block.place)
         self._before += "".join(
             f"{line}\n" for line in text.splitlines() if line.startswith("export ")
@@ -230,6 +236,7 @@ class Shell:
             cwd=self._folder,
             env=surroundings(
                 PATH=programs,
+                KEY=KEY,
                 OPENAI_API_KEY=KEY,
                 MEMORY_PROXY_KEY=KEY,
                 MEMORY_PROXY_URL=self._url,

@@ -107,7 +107,8 @@ async def test_eight_streams_go_on_and_nothing_said_before_is_left(place: Place,
 
         await eventually(warm, 20)
         receipts = [await kai.erase() for _ in range(3)]
-        after = len(heard.times) + 30
+        received = time.time()
+        after = len(heard.times) + 60
 
         async def talked_on() -> bool:
             return len(heard.times) > after
@@ -120,7 +121,7 @@ async def test_eight_streams_go_on_and_nothing_said_before_is_left(place: Place,
     erased_at = receipts[-1]["erased_at"]
     begun = {marker: at for chatter in theirs for marker, at in chatter.begun.items()}
     before = [marker for marker in begun if heard.times[marker] <= erased_at]
-    later = [marker for marker in begun if begun[marker] > erased_at]
+    later = [marker for marker in begun if begun[marker] > received]
     assert len(before) > 30 and len(later) > 15
     assert receipts[0]["counts"]["sessions"] == 8
     kept = " ".join([await remembers(chatter.talk) for chatter in theirs])

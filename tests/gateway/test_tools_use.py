@@ -69,10 +69,12 @@ def test_a_use_knows_whose_it_is_and_the_clients_own_tools() -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "tools": own}
     request = parse(json.dumps(body).encode())
     assert request is not None
-    use = tool_use(request, situation(), account(), len)
+    use = tool_use(request, situation(), account(), len, 1000.0)
     assert use is not None
     assert (use.names, use.rounds, json.loads(use.own or b"")) == (BOTH, 2, own)
-    assert (use.whose.key, use.whose.user, use.whose.exchange) == (("t", "s"), "kai", "ex")
+    whose = use.whose
+    assert (whose.key, whose.user, whose.exchange) == (("t", "s"), "kai", "ex")
+    assert whose.began == 1000.0
     sent = json.loads(use.put_into(json.dumps(body).encode()))
     assert sent["tools"][:1] == own
     assert [tool["function"]["name"] for tool in sent["tools"][1:]] == list(BOTH)
@@ -84,5 +86,5 @@ def test_an_earlier_reason_stays_where_a_name_is_taken() -> None:
     request = parse(json.dumps(body).encode())
     assert request is not None
     did = account(reason="spooled")
-    assert tool_use(request, situation(), did, len) is None
+    assert tool_use(request, situation(), did, len, 1000.0) is None
     assert did.reason == "spooled"

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 TOO_LONG = error_answer(
     400, "This model's maximum context length is 100 tokens.", "context_length_exceeded"
 )
+LEARNED = {"enabled": True, "model": "writer"}
 SUMMARY = {"enabled": True, "model": SCRIBE, "prompt": PROMPT, "max_tokens": 300}
 PROFILES = {
     "whole": {"window": "all"},
@@ -40,6 +41,11 @@ PROFILES = {
     "narrow": {"max_tokens": 400, "recall": {"max_tokens": 150}},
     "brief": {"window": "all", "why": 3},
     "silent": {"window": "all", "why": 0},
+    "knowing": {
+        "facts": {**LEARNED, "after_turns": 1000},
+        "profile": {**LEARNED, "after_turns": 1000},
+        "instructions": {**LEARNED, "application": "shop"},
+    },
     "telling": {"max_tokens": 600, "recall": {"enabled": False}, "summary": SUMMARY},
 }
 RANDOM = ("", "whole", "apart", "few", "loose", "blind", "narrow")
@@ -260,6 +266,44 @@ async def test_the_prompt_can_be_made_again_from_what_is_shown(every: Rig, seed:
         talk = client.chance.choice(talks)
         await client.step(talk)
         await index(every.store.real, talk.key)  # type: ignore[arg-type]
+
+
+async def test_what_is_known_is_shown_by_its_ids(every: Rig) -> None:
+    person = somebody(every, **{"x-memory-profile": "knowing"})
+    talk = person.talk()
+    headers, base = talk.all_headers, "/memory/v1"
+    users = f"{base}/users/{person.user}"
+    texts = [f"Kai has a boat called {marker()}.", f"Kai sails to {marker()}."]
+    for text in texts:
+        added = await every.client.post(f"{users}/memories", json={"text": text}, headers=headers)
+        assert added.status_code == 201, added.text
+    for path, change in ((f"{users}/profile", {"city": "Bonn"}),):
+        assert (await every.client.patch(path, json=change, headers=headers)).status_code == 200
+    told = {"text": "Be polite."}
+    put = await every.client.put(f"{base}/instructions/shop", json=told, headers=headers)
+    assert put.status_code == 200, put.text
+    await person.says(talk, "Hello there.")
+    response = await person.says(talk, "And my boat?")
+    memory = await why(talk, response)
+    got = every.up.requests[-1].messages
+    assert list(blocks_in(got)) == ["instructions", "profile", "facts"]
+    assert kinds(memory["shown"]) == [
+        "instructions",
+        "message",
+        "message",
+        "profile",
+        "fact",
+        "fact",
+    ]
+    numbers_agree(memory, response)
+    found = [
+        (await every.client.get(f"{users}/memories/{piece['id']}", headers=headers)).json()["text"]
+        for piece in of_kind(memory["shown"], "fact")
+    ]
+    lines = blocks_in(got)["facts"]
+    assert sorted(found) == sorted(texts) and all(text in lines for text in texts)
+    assert [lines.index(text) for text in found] == sorted(lines.index(text) for text in found)
+    assert memory["breakdown"]["known"] > 0 and memory["breakdown"]["recalled"] == 0
 
 
 # What is left out, and why

@@ -11,15 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+
 from tests.support.node import FOLDER, missing, node_with_packages
 from tests.support.program import ROOT
 from tests.support.running import Running
 from tests.support.upstream import ScriptedUpstream
 
 try:
-    from playwright.async_api import Browser, Page, Playwright, async_playwright
-except ImportError:  # said by `chromium` below
-    async_playwright = None  # type: ignore[assignment]
+    from playwright.async_api import Browser, Locator, Page, Playwright, async_playwright, expect
+except ImportError:  # said by `program` below
+    Browser = Locator = Page = Playwright = None  # type: ignore[assignment,misc]
+    async_playwright = expect = None  # type: ignore[assignment]
+
+__all__ = ["Browser", "Console", "Locator", "Look", "Page", "chromium", "console", "expect"]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -98,8 +102,10 @@ class Console:
 
     async def sign_in(self, path: str = "#/sessions", key: str | None = None) -> None:
         await self.open(path)
-        await self.page.get_by_label("API key").or_(self.page.get_by_label("API 密钥")).fill(
-            key or self.key
+        await (
+            self.page.get_by_label("API key")
+            .or_(self.page.get_by_label("API 密钥"))
+            .fill(key or self.key)
         )
         await self.page.keyboard.press("Enter")
         await self.page.locator(".shell").wait_for()
@@ -175,5 +181,3 @@ async def console(
 def _heed(one: Console, kind: str, text: str) -> None:
     if kind in ("error", "warning") and not _REFUSED.match(text):
         one.complaints.append(text)
-
-

@@ -46,6 +46,7 @@ from proxy.telemetry import Telemetry
 from proxy.wire.body import Receive
 from proxy.wire.relay import Send
 from proxy.wire.upstream import UpstreamOptions, open_upstream
+from tests.support.conformance import conforming
 
 SESSIONS = "/memory/v1/sessions"
 ADMIN_KEY = "the-administrators-key"
@@ -74,7 +75,12 @@ class Site:
     ) -> httpx.AsyncClient:
         headers = {"authorization": f"Bearer {key}"} if key else {}
         transport = httpx.ASGITransport(self, client=(peer, 50000))
-        return httpx.AsyncClient(transport=transport, base_url=f"http://{host}", headers=headers)
+        return httpx.AsyncClient(
+            transport=transport,
+            base_url=f"http://{host}",
+            headers=headers,
+            event_hooks={"response": [conforming]},
+        )
 
 
 def _tenancy(settings: Settings) -> Tenancy:

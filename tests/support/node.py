@@ -46,7 +46,7 @@ def _version(package: str) -> str | None:
 
 
 def node_with_packages() -> str:
-    """The program, with the packages installed in FOLDER.  Skips where it cannot be; fails in CI."""
+    """The program, with the packages in FOLDER.  Skips where it cannot be; fails in CI."""
     program, npm = shutil.which("node"), shutil.which("npm")
     if program is None or npm is None:
         missing("no packages of Node.js: node and npm are not both on PATH")

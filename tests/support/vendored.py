@@ -85,7 +85,9 @@ name source maps are left out; all else is as its authors published it. `preact.
 
 def vendored(text: bytes, package: Package) -> bytes:
     """A file of a package as it is kept here."""
-    lines = [line for line in text.splitlines(True) if not line.startswith(b"//# sourceMappingURL=")]
+    lines = [
+        line for line in text.splitlines(True) if not line.startswith(b"//# sourceMappingURL=")
+    ]
     kept = b"".join(lines)
     for name, path in package.changed.items():
         kept = kept.replace(name.encode(), path.encode())

@@ -205,7 +205,7 @@ export default {
   "state.expired": "Expired",
   "state.quarantined": "Quarantined",
   "state.superseded": "Superseded",
-  "stats.cached": "Prompt from cache",
+  "stats.cached": "From cache",
   "stats.completion": "Completion",
   "stats.day": "24 hours",
   "stats.evicted": "Left out",

@@ -12,17 +12,24 @@ import zhConversation from "./zh.conversation.js";
 /** @type {Record<Locale, Dictionary>} */
 const DICTIONARIES = { en: { ...en, ...enConversation }, zh: { ...zh, ...zhConversation } };
 
+/** The reader's own variety of a language, such as en-GB, for dates. @param {Locale} locale */
+const regional = (locale) => navigator.languages.find((name) => name.startsWith(locale)) ?? locale;
+
 /** @param {Locale} locale */
-const speaking = (locale) => ({
-  locale,
-  texts: DICTIONARIES[locale],
-  plural: new Intl.PluralRules(locale),
-  number: new Intl.NumberFormat(locale),
-  short: new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 }),
-  exact: new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" }),
-  day: new Intl.DateTimeFormat(locale, { dateStyle: "medium" }),
-  relative: new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" }),
-});
+function speaking(locale) {
+  const region = regional(locale);
+  return {
+    locale,
+    region,
+    texts: DICTIONARIES[locale],
+    plural: new Intl.PluralRules(locale),
+    number: new Intl.NumberFormat(region),
+    short: new Intl.NumberFormat(region, { notation: "compact", maximumFractionDigits: 1 }),
+    exact: new Intl.DateTimeFormat(region, { dateStyle: "medium", timeStyle: "medium" }),
+    day: new Intl.DateTimeFormat(region, { dateStyle: "medium" }),
+    relative: new Intl.RelativeTimeFormat(region, { numeric: "auto", style: "short" }),
+  };
+}
 
 /** The browser's wish among what there is. @returns {Locale} */
 export const preferred = () =>
@@ -40,6 +47,9 @@ export function setLocale(locale) {
 }
 
 export const locale = () => now.locale;
+
+/** For formats of one's own (Intl). */
+export const region = () => now.region;
 
 /**
  * A text with its places filled: `{name}`.  Numbers are written as people write them.

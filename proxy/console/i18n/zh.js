@@ -205,7 +205,7 @@ export default {
   "state.expired": "已过期",
   "state.quarantined": "已隔离",
   "state.superseded": "已被取代",
-  "stats.cached": "提示（缓存）",
+  "stats.cached": "缓存命中",
   "stats.completion": "生成",
   "stats.day": "24 小时",
   "stats.evicted": "未注入",

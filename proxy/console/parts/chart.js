@@ -112,7 +112,7 @@ async function draw(box, drawing) {
       },
       axes: [
         { ...axis, grid: { show: false }, space: 76, size: 30, values: (_, ticks) => ticks.map(drawing.tick) },
-        { ...axis, grid, size: 56, values: (_, ticks) => ticks.map((tick) => short(tick)) },
+        { ...axis, grid, size: 56, incrs: STEPS, values: (_, ticks) => ticks.map((tick) => short(tick)) },
       ],
       series: [
         {},
@@ -131,6 +131,9 @@ async function draw(box, drawing) {
   );
   return chart;
 }
+
+/** Whole numbers between two lines of the grid: 1, 2, 5, 10, … */
+const STEPS = Array.from({ length: 30 }, (_, at) => (/** @type {number} */ ([1, 2, 5][at % 3])) * 10 ** Math.floor(at / 3));
 
 /** Each series on top of those before it. @param {Series[]} series */
 function stacked(series) {

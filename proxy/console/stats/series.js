@@ -1,6 +1,6 @@
 /** The series of the charts from those of the API.  Pure, but for the language of `wordsOf`. */
 
-import { locale } from "../i18n/index.js";
+import { region } from "../i18n/index.js";
 
 /** @typedef {import("../parts/chart.js").Series} Series */
 
@@ -41,7 +41,7 @@ export function seriesOf(buckets) {
  */
 export function wordsOf(bucket) {
   const format = (/** @type {Intl.DateTimeFormatOptions} */ options) => {
-    const written = new Intl.DateTimeFormat(locale(), options);
+    const written = new Intl.DateTimeFormat(region(), options);
     return (/** @type {number} */ at) => written.format(at * 1000);
   };
   const date = /** @type {const} */ ({ month: "short", day: "numeric" });

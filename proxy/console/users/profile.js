@@ -12,10 +12,11 @@ import { html, useState } from "../vendor/preact.js";
 
 const EVERY = 4000;
 
+/** What an edit began with. @typedef {{document: Record<string, unknown>, etag: string | null}} Base */
+
 /** @param {{user: string}} props */
 export function Profile({ user }) {
-  const { api, toast } = useApp();
-  const [editing, setEditing] = useState(false);
+  const [editing, setEditing] = useState(/** @type {Base | null} */ (null));
   const path = `/users/${seg(user)}/profile`;
   const profile = usePoll(path, {}, EVERY);
   const versions = usePoll(`${path}/versions`, { limit: 1000 }, EVERY);
@@ -23,26 +24,43 @@ export function Profile({ user }) {
   if (profile.data === null) {
     return profile.error ? html`<${Failed} error=${profile.error} retry=${refresh} />` : html`<${Loading} />`;
   }
-  const { document, version, updated_at: at } = profile.data;
-  const save = async (/** @type {any} */ wanted) => {
-    /** @type {Record<string, string>} */
-    const headers = { "content-type": "application/json-patch+json" };
-    if (profile.etag) headers["if-match"] = profile.etag;
-    await api.patch(path, changes(document, wanted), { headers });
-    toast(t("memory.changed"), "success");
-    refresh();
-  };
+  const { data, etag } = profile;
+  const { document, version, updated_at: at } = data;
   const known = Object.keys(document ?? {}).length > 0;
   return html`<div class="profile">
     <section class="card pad">
       <header class="section-head"><h2>${t("profile.now")}</h2>
         ${version > 0 && html`<span class="tag num">${t("profile.version", { version: n(version) })}</span><${Ago} class="muted small" at=${at} />`}
-        <button type="button" class="button" onClick=${() => setEditing(true)}>${t("edit")}</button></header>
+        <button type="button" class="button" onClick=${() => setEditing({ document, etag })}>${t("edit")}</button></header>
       ${known ? html`<${Json} value=${document} open=${3} />` : html`<${Empty} title=${t("profile.none")} />`}
     </section>
     <${Versions} list=${versions.data?.data ?? []} current=${version} path=${path} changed=${refresh} />
-    ${editing && html`<${JsonEditor} title=${t("profile.edit")} value=${document} save=${save} onClose=${() => setEditing(false)} />`}
+    ${editing && html`<${Editing} path=${path} base=${editing} changed=${refresh} onClose=${() => setEditing(null)} />`}
   </div>`;
+}
+
+/** @param {{path: string, base: Base, changed: () => void, onClose: () => void}} props */
+function Editing({ path, base: opened, changed, onClose }) {
+  const { api, toast } = useApp();
+  const [base, setBase] = useState(opened);
+  const [theirs, setTheirs] = useState(/** @type {any} */ (undefined));
+  const save = async (/** @type {any} */ wanted) => {
+    /** @type {Record<string, string>} */
+    const headers = { "content-type": "application/json-patch+json" };
+    if (base.etag) headers["if-match"] = base.etag;
+    try {
+      await api.patch(path, changes(base.document, wanted), { headers });
+    } catch (error) {
+      if (/** @type {any} */ (error).status !== 412) throw error;
+      const { data, etag } = await api.get(path);
+      setBase({ document: data.document, etag });
+      setTheirs(data.document);
+      throw error;
+    }
+    toast(t("memory.changed"), "success");
+    changed();
+  };
+  return html`<${JsonEditor} title=${t("profile.edit")} value=${opened.document} theirs=${theirs} save=${save} onClose=${onClose} />`;
 }
 
 /**

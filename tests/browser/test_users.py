@@ -1,0 +1,289 @@
+"""People and what is remembered of them: found, corrected, forgotten, erased."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.browsing import PHONE, Console, Locator, Look, expect
+
+MEMORIES = "/memory/v1/users/kim/memories"
+
+
+async def remember(console: Console, text: str, **more: Any) -> str:
+    """A fact of kim's, and its id."""
+    answer = await console.client.post(MEMORIES, json={"text": text, **more})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def memory(console: Console, text: str) -> Locator:
+    return console.page.get_by_role("article").filter(has_text=text)
+
+
+async def choose(console: Console, text: str, action: str) -> None:
+    await memory(console, text).get_by_role("button", name="More actions").click()
+    await console.page.get_by_role("menuitem", name=action, exact=True).click()
+
+
+async def test_users_are_listed_and_found(visit: Console, back_end: str) -> None:
+    for name in ("kim", "alex", "kimberley"):
+        await visit.seed(f"of-{name}", "Hello", "Hi", user=name)
+    await visit.sign_in("#/users")
+    page = visit.page
+    rows = page.locator(".users .virtual-item")
+    await expect(rows).to_have_count(3)
+    await page.keyboard.press("/")
+    await page.keyboard.type("kim")
+    await expect(rows).to_have_count(2)
+    await page.get_by_label("Search or open a user").fill("alex")
+    await expect(rows).to_have_count(1)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("alex")
+
+
+async def test_a_user_who_is_not_in_the_list_can_be_opened(visit: Console) -> None:
+    await remember(visit, "Known only by a fact")
+    await visit.sign_in("#/users")
+    await visit.page.get_by_label("Search or open a user").fill("kim")
+    await visit.page.get_by_role("button", name="Open kim").click()
+    await expect(memory(visit, "Known only by a fact")).to_be_visible()
+
+
+async def test_a_users_page_tells_how_much_there_is(visit: Console, back_end: str) -> None:
+    await visit.chat("talk", "I live in Kiel", user="kim")
+    await remember(visit, "Rides a bicycle")
+    await visit.sign_in("#/users/kim")
+    tiles = visit.page.locator(".tile")
+    await expect(tiles.filter(has_text="Sessions")).to_contain_text("1")
+    await expect(tiles.filter(has_text="Messages")).to_contain_text("2")
+    await expect(memory(visit, "Rides a bicycle")).to_contain_text("added by hand")
+    await visit.shot(f"user-{back_end}")
+
+
+async def test_memories_are_listed_by_kind_and_state(visit: Console) -> None:
+    await remember(visit, "In force")
+    held = await remember(visit, "Doubtful")
+    await visit.client.patch(f"{MEMORIES}/{held}", json={"state": "quarantined"})
+    await visit.chat("talk", "Please always answer in German.", user="kim")
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    await expect(memory(visit, "In force")).to_be_visible()
+    await expect(memory(visit, "Doubtful")).to_have_count(0)
+    await page.get_by_label("State").select_option("quarantined")
+    await expect(memory(visit, "Doubtful")).to_be_visible()
+    await expect(memory(visit, "In force")).to_have_count(0)
+    await page.get_by_label("State").select_option("current")
+    await page.get_by_role("button", name="Instructions").click()
+    await expect(memory(visit, "always answer in German")).to_be_visible()
+    await expect(memory(visit, "In force")).to_have_count(0)
+
+
+async def test_the_search_finds_passages_and_leads_to_the_message(
+    visit: Console, back_end: str
+) -> None:
+    await visit.chat("talk", "My sister Maren keeps bees near Flensburg", user="kim")
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    await page.get_by_label("Search what is remembered").fill("who keeps bees")
+    found = memory(visit, "Maren keeps bees")
+    await expect(found.first).to_contain_text("Passage")
+    link = found.first.get_by_role("link", name="talk")
+    messages = await visit.client.get("/memory/v1/sessions/talk/messages")
+    id = messages.json()["data"][0]["id"]
+    await expect(link).to_have_attribute("href", f"#/sessions/talk/messages/{id}")
+
+
+async def test_a_fact_is_added(visit: Console, back_end: str) -> None:
+    await visit.seed("talk", "Hello", user="kim")
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    await page.get_by_role("button", name="Add a fact").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Text").fill("Is allergic to peanuts")
+    await dialog.get_by_label("Until (optional)").fill("2099-01-31")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(memory(visit, "Is allergic to peanuts")).to_contain_text("31 Jan 2099")
+    listed = (await visit.client.get(MEMORIES)).json()["data"]
+    assert [each["text"] for each in listed] == ["Is allergic to peanuts"]
+
+
+async def test_a_fact_is_corrected_held_back_and_released(visit: Console) -> None:
+    await remember(visit, "Lives in Kiel")
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    await choose(visit, "Lives in Kiel", "Edit")
+    await page.get_by_role("dialog").get_by_label("Text").fill("Lives in Berlin")
+    await page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    await expect(memory(visit, "Lives in Berlin")).to_contain_text("edited")
+    await choose(visit, "Lives in Berlin", "Quarantine")
+    await expect(memory(visit, "Lives in Berlin")).to_have_count(0)
+    await page.get_by_label("State").select_option("quarantined")
+    await choose(visit, "Lives in Berlin", "Release from quarantine")
+    await expect(memory(visit, "Lives in Berlin")).to_have_count(0)
+    kept = (await visit.client.get(MEMORIES)).json()["data"]
+    assert [each["state"] for each in kept] == ["current"]
+
+
+async def test_who_edits_what_another_has_changed_sees_both(visit: Console, back_end: str) -> None:
+    id = await remember(visit, "Lives in Kiel")
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    async with page.expect_response(lambda got: got.url.endswith(f"/memories/{id}")):
+        await choose(visit, "Lives in Kiel", "Edit")
+    await visit.client.patch(f"{MEMORIES}/{id}", json={"text": "Lives in Hamburg"})
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Text").fill("Lives in Berlin")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_role("alert").first).to_contain_text("Lives in Hamburg")
+    await expect(dialog.get_by_label("Text")).to_have_value("Lives in Berlin")
+    await visit.shot("user-conflict")
+    await dialog.get_by_role("button", name="Save mine").click()
+    await expect(memory(visit, "Lives in Berlin")).to_be_visible()
+    assert (await visit.client.get(f"{MEMORIES}/{id}")).json()["text"] == "Lives in Berlin"
+
+
+async def test_forgetting_asks_first(visit: Console) -> None:
+    await remember(visit, "To be forgotten")
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    await choose(visit, "To be forgotten", "Forget")
+    dialog = page.get_by_role("dialog", name="Forget this?")
+    await dialog.get_by_role("button", name="Cancel").click()
+    assert len((await visit.client.get(MEMORIES)).json()["data"]) == 1
+    await choose(visit, "To be forgotten", "Forget")
+    await dialog.get_by_role("button", name="Forget").click()
+    await expect(page.get_by_role("status").get_by_text("Forgotten.")).to_be_visible()
+    await expect(memory(visit, "To be forgotten")).to_have_count(0)
+    assert (await visit.client.get(MEMORIES)).json()["data"] == []
+
+
+async def test_the_profile_is_edited_and_put_back(visit: Console) -> None:
+    path = "/memory/v1/users/kim/profile"
+    await visit.client.patch(path, json={"city": "Kiel", "name": "Kim"})
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    await page.get_by_role("tab", name="Profile").click()
+    await page.get_by_role("button", name="Edit").click()
+    box = page.get_by_label("Edit the profile").locator("textarea")
+    await box.fill('{"city": ')
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("This is not valid JSON.")).to_be_visible()
+    await box.fill('{"city": "Bonn"}')
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("version 2").first).to_be_visible()
+    assert (await visit.client.get(path)).json()["document"] == {"city": "Bonn"}
+    await page.get_by_text("version 1").click()
+    await page.get_by_role("button", name="Go back to this").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Go back to this").click()
+    await expect(page.get_by_text("version 3").first).to_be_visible()
+    assert (await visit.client.get(path)).json()["document"] == {"city": "Kiel", "name": "Kim"}
+
+
+async def test_who_edits_a_profile_that_another_has_changed_sees_both(visit: Console) -> None:
+    path = "/memory/v1/users/kim/profile"
+    await visit.client.patch(path, json={"city": "Kiel"})
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    await page.get_by_role("tab", name="Profile").click()
+    await page.get_by_role("button", name="Edit").click()
+    await visit.client.patch(path, json={"city": "Hamburg", "name": "Kim"})
+    dialog = page.get_by_role("dialog")
+    await dialog.locator("textarea").fill('{"city": "Bonn"}')
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_text("Hamburg")).to_be_visible()
+    assert (await visit.client.get(path)).json()["document"] == {"city": "Hamburg", "name": "Kim"}
+    await dialog.get_by_role("button", name="Save mine").click()
+    await expect(dialog).to_have_count(0)
+    assert (await visit.client.get(path)).json()["document"] == {"city": "Bonn"}
+
+
+async def test_saved_items_are_shown_changed_and_deleted(visit: Console) -> None:
+    item = {"namespace": ["users", "kim", "notes"], "key": "todo", "value": {"text": "milk"}}
+    await visit.client.put("/memory/v1/store/items", json=item)
+    await remember(visit, "A fact is no saved item")
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    await page.get_by_role("tab", name="Saved items").click()
+    await expect(page.get_by_role("article")).to_have_count(1)
+    await page.get_by_role("button", name="Edit").click()
+    await page.get_by_role("dialog").locator("textarea").fill('{"text": "bread"}')
+    await page.get_by_role("button", name="Save").click()
+    await expect(memory(visit, "todo")).to_contain_text("bread")
+    await page.get_by_role("button", name="Delete").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    await expect(page.get_by_text("No saved items")).to_be_visible()
+
+
+async def test_erasing_shows_what_goes_asks_for_the_name_and_gives_a_receipt(
+    visit: Console, back_end: str
+) -> None:
+    await visit.chat("talk", "I live in Kiel", user="kim")
+    await visit.chat("other", "Of somebody else", user="alex")
+    await remember(visit, "Rides a bicycle")
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    await page.get_by_role("button", name="Erase…").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_role("row", name="Sessions")).to_contain_text("1")
+    await expect(dialog.get_by_role("row", name="Messages")).to_contain_text("2")
+    await visit.shot(f"erase-{back_end}")
+    assert await visit.violations() == []
+    erase = dialog.get_by_role("button", name="Erase for good")
+    await expect(erase).to_be_disabled()
+    await dialog.get_by_label("To go on, type kim").fill("kin")
+    await expect(erase).to_be_disabled()
+    assert (await visit.client.get("/memory/v1/users/kim")).status_code == 200
+    await dialog.get_by_label("To go on, type kim").fill("kim")
+    await erase.click()
+    await expect(dialog.get_by_role("heading", name="Erased")).to_be_visible()
+    async with page.expect_download() as saving:
+        await dialog.get_by_role("button", name="Download the receipt").click()
+    path = await (await saving.value).path()
+    receipt = json.loads(path.read_text(encoding="utf-8"))
+    assert (receipt["object"], receipt["user_id"], receipt["dry_run"]) == ("erasure", "kim", False)
+    assert receipt["counts"]["sessions"] == 1
+    assert (await visit.client.get("/memory/v1/sessions/talk")).status_code == 404
+    assert (await visit.client.get("/memory/v1/sessions/other")).status_code == 200
+    assert (await visit.client.get(MEMORIES)).json()["data"] == []
+
+
+async def test_hostile_memories_are_shown_and_do_nothing(visit: Console) -> None:
+    await remember(visit, "<img src=x onerror='window.hurt = 1'> \u202eevil")
+    await visit.sign_in("#/users/kim")
+    await expect(memory(visit, "<img src=x")).to_contain_text("⟨U+202E⟩evil")
+    assert await visit.page.evaluate("window.hurt") is None
+
+
+@pytest.mark.parametrize(
+    "look", [Look(), Look((360, 740), "zh-CN", dark=True)], ids=["desktop", "narrow-zh-dark"]
+)
+async def test_the_screens_of_users_have_no_serious_barrier(visit: Console, look: Look) -> None:
+    await visit.chat("talk", "Please always answer in German.", user="kim")
+    await remember(visit, "Rides a bicycle", about="Maren")
+    await visit.client.patch("/memory/v1/users/kim/profile", json={"city": "Kiel"})
+    await visit.sign_in("#/users")
+    await visit.page.locator(".users .virtual-item").wait_for()
+    assert await visit.violations() == []
+    await visit.go("#/users/kim")
+    await visit.page.get_by_role("article").first.wait_for()
+    for number in range(4):
+        await visit.page.get_by_role("tab").nth(number).click()
+        await (
+            visit.page.get_by_role("tabpanel")
+            .locator("article, section, li, .empty")
+            .first.wait_for()
+        )
+        assert await visit.violations() == []
+        assert not await visit.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        await visit.shot(f"user-tab{number}-{look.size[0]}")
+
+
+async def test_a_users_page_fits_a_phone(visit: Console) -> None:
+    await visit.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    await remember(visit, "A long fact about somebody who " * 10)
+    await visit.sign_in("#/users/kim")
+    await expect(visit.page.get_by_role("article")).to_be_visible()
+    assert not await visit.page.evaluate("document.documentElement.scrollWidth > innerWidth")

@@ -1,0 +1,221 @@
+"""The tables of README.md and docs/ are true: settings, headers, words, routes, metrics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from proxy.admin.openapi.operations import OPERATIONS
+from proxy.gateway.account import Account, Status
+from proxy.gateway.identity import OURS, History, Mode
+from proxy.settings import ProfileSettings, Settings, SettingsError, effective, load
+from proxy.stores.address import read_address
+from proxy.telemetry import Telemetry
+from tests.support.pages import PAGES, code, read, table, tables
+from tests.support.program import ROOT
+
+EFFECTIVE = dict(effective(Settings()))
+PAGE_OF_A_SECTION = {"summaries.md": "memory.summary.", "recall.md": "memory.recall."}
+"""Pages with a table of all settings of a section, named without it."""
+
+LONG = {"memory.summary.prompt", "memory.summary.parameters"}
+"""Too long for a table, or a table themselves."""
+
+
+# Settings
+
+
+def settings_told() -> Iterator[tuple[str, str, str]]:
+    """Page, setting and default of every row that gives a setting its whole name."""
+    for path in PAGES:
+        for head, *rows in tables(path.name):
+            if head[:2] == ["setting", "default"]:
+                yield from ((path.name, code(row[0])[0], row[1].strip("`")) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("page", "setting", "default"),
+    [told for told in settings_told() if told[0] not in PAGE_OF_A_SECTION],
+)
+def test_a_setting_has_the_default_that_is_told(page: str, setting: str, default: str) -> None:
+    assert default == (EFFECTIVE[setting] or "not set")
+
+
+@pytest.mark.parametrize(("page", "section"), PAGE_OF_A_SECTION.items())
+def test_every_setting_of_a_section_is_there_with_its_default(page: str, section: str) -> None:
+    told = {section + name: words(value) for where, name, value in settings_told() if where == page}
+    known = {
+        name: words(value or "not set")
+        for name, value in EFFECTIVE.items()
+        if name.startswith(section)
+    }
+    assert {name: told[name] for name in told.keys() - LONG} == {
+        name: known[name] for name in known.keys() - LONG
+    }
+
+
+def words(default: str) -> list[str]:
+    """Lists are written with and without quotes."""
+    return re.findall(r"[\w.]+", default) or ["not", "set"]
+
+
+def test_every_window_is_named() -> None:
+    rows = table("windows.md", "`window`")
+    told = [code(row[0])[0] for row in rows]
+    assert sorted(told) == sorted(get_args(ProfileSettings.model_fields["window"].annotation))
+    assert Settings().memory.window == told[0]
+
+
+def test_the_budgets_are_those_of_the_code() -> None:
+    for total, switched_on, left in table("windows.md", "`max_tokens`"):
+        sizes = {"recall": 1500, "summary": 500, "facts": 300}
+        reserved = sum(size for name, size in sizes.items() if name in switched_on)
+        assert int(total) - reserved == int(left)
+        memory = Settings().memory
+        assert (memory.recall.max_tokens, memory.summary.max_tokens) == (1500, 500)
+        assert memory.facts.max_tokens == 300
+
+
+@pytest.mark.parametrize("row", table("configuration.md", "upstream"), ids=lambda row: row[0][:20])
+def test_upstream_urls_are_accepted(row: list[str]) -> None:
+    overrides: dict[str, object] = {"upstream.url": code(row[1])[0]}
+    if flag := re.search(r"--port (\d+)", row[0]):
+        with pytest.raises(SettingsError, match="call itself"):
+            load(None, overrides, {})
+        overrides["server.port"] = flag[1]
+    assert load(None, overrides, {}).upstream.url == code(row[1])[0]
+
+
+@pytest.mark.parametrize("row", table("configuration.md", "store"), ids=lambda row: row[0][:20])
+def test_store_urls_are_accepted(row: list[str]) -> None:
+    url = code(row[1])[0]
+    assert load(None, {"store.url": url}, {}).store.url == url
+    assert read_address(url).name
+
+
+@pytest.mark.parametrize(
+    "row", table("configuration.md", "setting", "flag"), ids=lambda row: row[0]
+)
+def test_a_setting_can_be_given_in_the_environment(row: list[str], tmp_path: Path) -> None:
+    setting, variable = row[0].strip("`"), code(row[2])[0]
+    if "." not in setting:
+        return assert_is_documented(setting, variable)
+    values = {"url": "http://127.0.0.1:9/v1", "port": "9", "workers": "9"}
+    value = values.get(setting.partition(".")[2], "secret")
+    if setting == "store.url":
+        value = "memory://"
+    more = {"tenancy.mode": "clients"} if setting == "upstream.api_key" else {}
+    settings = load(None, dict(more), {variable: value})
+    assert dict(effective(settings))[setting] != EFFECTIVE[setting]
+
+
+def assert_is_documented(name: str, variable: str) -> None:
+    """The file itself, and what stands for any other setting."""
+    assert (name, variable) in {
+        ("the file", "MEMORY_PROXY_CONFIG"),
+        ("any other", "MEMORY_PROXY_SECTION__NAME"),
+    }
+
+
+# Headers
+
+
+def test_the_request_headers_are_those_that_are_read() -> None:
+    (rows, _) = header_tables()
+    told = {code(row[0])[0].lower() for row in rows}
+    assert told == {*(name.decode() for name in OURS), "idempotency-key"}
+
+
+def header_tables() -> list[list[list[str]]]:
+    return [rows for head, *rows in tables("sessions.md") if head == ["header", "meaning"]]
+
+
+def test_the_response_headers_are_those_that_are_sent() -> None:
+    account = Account("session", exchange="ex", reason="spooled")
+    sent = {name.decode() for name, _ in account.headers()}
+    assert {code(row[0])[0].lower() for row in header_tables()[1]} == sent
+
+
+@pytest.mark.parametrize(
+    ("header", "known"),
+    [
+        pytest.param("X-Memory-Mode", get_args(Mode), id="mode"),
+        pytest.param("X-Memory-History", get_args(History), id="history"),
+        pytest.param("X-Memory-Status", get_args(Status), id="status"),
+    ],
+)
+def test_the_words_of_a_header_are_all_there(header: str, known: tuple[str, ...]) -> None:
+    (row,) = (row for rows in header_tables() for row in rows if code(row[0]) == [header])
+    assert set(code(row[1])) == set(known)
+
+
+def test_every_alias_is_named_in_its_order() -> None:
+    text = read("sessions.md")
+    (paragraph,) = re.findall(r"^Where there is no `X-Session-Id`.*?\n\n", text, re.M | re.S)
+    server = Settings().server
+    assert code(paragraph)[1:] == [*server.session_aliases, *server.user_aliases]
+
+
+def test_the_reasons_are_those_that_the_gateway_gives() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "proxy" / "gateway").glob("*.py"))
+    given = set(
+        re.findall(r'(?:reason = |give_up\(|return None, |reason or |else )"(\w+)"', source)
+    )
+    given |= set(re.findall(r'\), "(\w+)"$', source, re.MULTILINE))
+    told = {code(row[0])[0] for row in table("sessions.md", "reason")}
+    assert told <= given
+    assert {word for word in given if "_" in word or word == "spooled"} <= told
+
+
+# What is served
+
+
+def test_every_route_of_the_memory_api_is_in_the_table() -> None:
+    told = {
+        tuple(code(row[0])[0].split(maxsplit=1))
+        for head, *rows in tables("api.md")
+        if head == ["request", "does"]
+        for row in rows
+    }
+    assert told == routes()
+
+
+def routes() -> set[tuple[str, str]]:
+    """Method and path of each operation of the memory API; the document of itself is told apart."""
+    found = {(operation.method, operation.path) for operation in OPERATIONS}
+    return found - {("GET", "/memory/v1/openapi.json")}
+
+
+def test_every_error_code_is_told() -> None:
+    source = (ROOT / "proxy" / "errors.py").read_text(encoding="utf-8")
+    raised = set(re.findall(r'ProxyError\(\s*(\d+),\s*"(\w+)"', source))
+    raised |= {("503", name) for name in re.findall(r'_unavailable\(\s*"(\w+)"', source)}
+    raised -= {("431", "invalid_header")}
+    told = {(row[0], name) for row in table("api.md", "status", "codes") for name in code(row[1])}
+    assert told == raised | {("503", "overloaded")}
+
+
+def test_every_metric_is_told() -> None:
+    told = {code(row[0])[0] for row in table("operations.md", "metric")}
+    text = Telemetry().render().decode()
+    kinds = dict(re.findall(r"^# TYPE (memory_\w+) (\w+)", text, re.MULTILINE))
+    assert told == kinds.keys()
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_the_probes_are_told(path: str) -> None:
+    assert [f"GET {path}"] in [code(row[0]) for row in table("operations.md", "request", "says")]
+
+
+# Links
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not missing

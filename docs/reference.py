@@ -63,8 +63,13 @@ def _answers(found: Json, responses: Json) -> Iterator[str]:
     for status, response in responses.items():
         answer = _resolved(found, response)
         kinds = [_type(media.get("schema", {})) for media in answer.get("content", {}).values()]
-        yield _row(status, ", ".join(dict.fromkeys(kinds)), answer.get("description", ""))
+        yield _row(status, ", ".join(dict.fromkeys(kinds)), _sentence(answer["description"]))
     yield ""
+
+
+def _sentence(text: str) -> str:
+    """Of a list, its items one after the other: a cell has one paragraph."""
+    return " ".join(line.removeprefix("- ") for line in text.splitlines())
 
 
 def _objects(found: Json) -> Iterator[str]:
@@ -98,6 +103,8 @@ def _type(schema: Json) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
+    if "allOf" in schema:
+        return _type(schema["allOf"][0])
     for several in ("anyOf", "oneOf"):
         if several in schema:
             return " or ".join(dict.fromkeys(_type(each) for each in schema[several]))

@@ -158,3 +158,14 @@ def text_field(fields: dict[str, bytes], name: str) -> str | None:
         return msgspec.json.decode(fields.get(name, b"null"), type=str | None)
     except (ValueError, RecursionError):
         raise invalid(f"{name} must be a string.", name) from None
+
+
+def whole(raw: bytes) -> int:
+    """A JSON number without a fraction; 3.0 is 3, as in JSON Schema.
+
+    Raises ValueError and RecursionError.
+    """
+    number = msgspec.json.decode(raw, type=int | float)
+    if number != int(number):
+        raise ValueError("not a whole number")
+    return int(number)

@@ -24,6 +24,7 @@ from proxy.learning.fact import (
     one_line,
     parted,
 )
+from proxy.learning.fact_dates import FIRST
 from proxy.recall.found import Found
 from proxy.settings.written import FactsSettings
 
@@ -183,7 +184,7 @@ def _state(fields: Fields) -> State | None:
 
 def _time(fields: Fields, name: str) -> float | None:
     time = _read(fields, name, float | None)
-    if time is not None and not (isinstance(time, float) and -NO_TIME < time < NO_TIME):
+    if time is not None and not (isinstance(time, float) and FIRST <= time < NO_TIME):
         raise invalid(f"{name} must be a time in Unix seconds, or null.", name)
     return time
 

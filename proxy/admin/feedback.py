@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import cast
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -67,7 +66,7 @@ class FeedbackOnMessages:
 
 def _score(fields: dict[str, bytes]) -> Score:
     try:
-        score = msgspec.json.decode(fields.get("score", b"null"), type=int)
+        score = asking.whole(fields.get("score", b"null"))
     except UNREADABLE:
         score = 2
     if score not in SCORES:

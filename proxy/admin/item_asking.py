@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 
-from proxy.admin.asking import MAX_LIMIT, invalid, is_id
+from proxy.admin.asking import MAX_LIMIT, invalid, is_id, whole
 from proxy.admin.imports import UNREADABLE
 from proxy.errors import invalid_user_id
 from proxy.memory import item_filter
@@ -159,9 +159,13 @@ def depth_in(fields: Fields) -> int:
 
 
 def _number(fields: Fields, name: str, default: int, least: int, most: int) -> int:
-    found: int | None = _read(fields, name, int, "a whole number")
-    if found is None:
+    raw = fields.get(name, b"null")
+    if raw.strip() == b"null":
         return default
+    try:
+        found = whole(raw)
+    except UNREADABLE:
+        raise invalid(f"{name} must be a whole number.", name) from None
     if not least <= found <= most:
         raise invalid(f"{name} must be a whole number from {least} to {most}.", name)
     return found

@@ -12,6 +12,7 @@ import msgspec
 from proxy.admin import asking
 from proxy.admin.asking import invalid
 from proxy.admin.facts import KIND, Fields, said_object
+from proxy.admin.imports import UNREADABLE
 from proxy.admin.item_asking import filter_in
 from proxy.admin.memories import WISHES, Memories, shelf_of
 from proxy.admin.objects import Object
@@ -81,12 +82,13 @@ def _worse(each: Object) -> float:
 
 
 def _limit(fields: Fields) -> int:
-    try:
-        limit = msgspec.json.decode(fields.get("limit", b"null"), type=int | None)
-    except msgspec.DecodeError:
-        limit = 0
-    if limit is None:
+    raw = fields.get("limit", b"null")
+    if raw.strip() == b"null":
         return DEFAULT_FOUND
+    try:
+        limit = asking.whole(raw)
+    except UNREADABLE:
+        limit = 0
     if not 1 <= limit <= MOST_FOUND:
         raise invalid(f"limit must be a whole number from 1 to {MOST_FOUND}.", "limit")
     return limit

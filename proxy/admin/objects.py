@@ -115,6 +115,7 @@ def exchange_object(session: str, exchange: Exchange, messages: Sequence[str]) -
         "usage": msgspec.Raw(exchange.usage) if exchange.usage is not None else None,
         "memory": memory_object(session, exchange.memory),
         "message_ids": messages,
+        "follows": exchange.follows,
         "created_at": exchange.created_at,
     }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -119,7 +118,7 @@ def version_in(body: bytes, parts: AdminParts) -> int:
     """The field ``version`` of a body.  Raises ProxyError 400."""
     fields = fields_of(parts.fields, body)
     try:
-        number = msgspec.json.decode(fields.get("version", b"null"), type=int)
+        number = asking.whole(fields.get("version", b"null"))
     except UNREADABLE:
         number = 0
     if number < 1:

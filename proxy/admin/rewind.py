@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -113,7 +112,7 @@ def _back(fields: dict[str, bytes]) -> Back:
             raise invalid("to must be the id of a message.", "to")
         return Back(to=to)
     try:
-        turns = msgspec.json.decode(fields["turns"], type=int)
+        turns = asking.whole(fields["turns"])
     except UNREADABLE:
         turns = 0
     if turns < 1:

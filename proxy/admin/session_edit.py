@@ -190,7 +190,7 @@ def _title(fields: Fields) -> Change:
 
 def _ttl(fields: Fields) -> Change:
     try:
-        ttl = msgspec.json.decode(fields["ttl"], type=int)
+        ttl = asking.whole(fields["ttl"])
     except UNREADABLE:
         ttl = -1
     if not 0 <= ttl <= LONGEST_TTL:

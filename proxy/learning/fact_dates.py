@@ -50,8 +50,8 @@ def holds_until(claimed: str, said_at: float, begins: float) -> float | None:
 
 
 def date_text(time: float) -> str:
-    """YYYY-MM-DD"""
-    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d}"
+    """YYYY-MM-DD, of a time that no calendar has the nearest day."""
+    return f"{datetime.fromtimestamp(min(max(FIRST, time), LAST), UTC):%Y-%m-%d}"
 
 
 def _names(texts: str, time: float) -> bool:

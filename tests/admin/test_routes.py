@@ -22,8 +22,6 @@ from tests.support.memory_api import SESSIONS, Site, error_of, open_site, seed, 
 @pytest.mark.parametrize(
     "path",
     [
-        "/memory",
-        "/memory/",
         "/memory/v1",
         "/memory/v1/",
         "/memory/v2/sessions",
@@ -100,7 +98,7 @@ async def test_a_body_beyond_the_limit_is_refused(
     [
         ("GET", SESSIONS, "sessions"),
         ("GET", f"{SESSIONS}/s", "session"),
-        ("DELETE", f"{SESSIONS}/s", "delete"),
+        ("DELETE", f"{SESSIONS}/s", "session"),
         ("GET", f"{SESSIONS}/s/messages", "messages"),
         ("POST", f"{SESSIONS}/s/messages", "load"),
         ("POST", f"{SESSIONS}/s/messages", "commit"),

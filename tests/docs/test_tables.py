@@ -9,17 +9,20 @@ from typing import get_args
 
 import pytest
 
+from proxy.admin.openapi.errors import CODES
 from proxy.admin.openapi.operations import OPERATIONS
 from proxy.gateway.account import Account, Status
 from proxy.gateway.identity import OURS, History, Mode
 from proxy.settings import ProfileSettings, Settings, SettingsError, effective, load
+from proxy.settings.model import PREFIX
+from proxy.settings.sources import CONFIG, FLAGS, SHORT_NAMES
 from proxy.stores.address import read_address
 from proxy.telemetry import Telemetry
 from tests.support.pages import PAGES, code, read, table, tables
 from tests.support.program import ROOT
 
 EFFECTIVE = dict(effective(Settings()))
-PAGE_OF_A_SECTION = {"summaries.md": "memory.summary.", "recall.md": "memory.recall."}
+PAGE_OF_A_SECTION = {"summaries.md": "memory.summary."}
 """Pages with a table of all settings of a section, named without it."""
 
 LONG = {"memory.summary.prompt", "memory.summary.parameters"}
@@ -97,28 +100,13 @@ def test_store_urls_are_accepted(row: list[str]) -> None:
     assert read_address(url).name
 
 
-@pytest.mark.parametrize(
-    "row", table("configuration.md", "setting", "flag"), ids=lambda row: row[0]
-)
-def test_a_setting_can_be_given_in_the_environment(row: list[str], tmp_path: Path) -> None:
-    setting, variable = row[0].strip("`"), code(row[2])[0]
-    if "." not in setting:
-        return assert_is_documented(setting, variable)
-    values = {"url": "http://127.0.0.1:9/v1", "port": "9", "workers": "9"}
-    value = values.get(setting.partition(".")[2], "secret")
-    if setting == "store.url":
-        value = "memory://"
-    more = {"tenancy.mode": "clients"} if setting == "upstream.api_key" else {}
-    settings = load(None, dict(more), {variable: value})
-    assert dict(effective(settings))[setting] != EFFECTIVE[setting]
-
-
-def assert_is_documented(name: str, variable: str) -> None:
-    """The file itself, and what stands for any other setting."""
-    assert (name, variable) in {
-        ("the file", "MEMORY_PROXY_CONFIG"),
-        ("any other", "MEMORY_PROXY_SECTION__NAME"),
-    }
+def test_flags_and_variables_are_those_that_are_read() -> None:
+    rows = table("configuration.md", "setting", "flag")
+    told = {row[0].strip("`"): (row[1].strip("`"), code(row[2])[0]) for row in rows}
+    assert told.pop("the file") == ("--config", CONFIG)
+    assert told.pop("any other") == ("", "MEMORY_PROXY_SECTION__NAME")
+    known = {".".join(map(str, place)): f"{PREFIX}{name}" for name, place in SHORT_NAMES.items()}
+    assert told == {name: (FLAGS.get(name, ""), variable) for name, variable in known.items()}
 
 
 # Headers
@@ -186,17 +174,27 @@ def test_every_route_of_the_memory_api_is_in_the_table() -> None:
 
 def routes() -> set[tuple[str, str]]:
     """Method and path of each operation of the memory API; the document of itself is told apart."""
-    found = {(operation.method, operation.path) for operation in OPERATIONS}
+    found = {(str(operation.method), operation.path) for operation in OPERATIONS}
     return found - {("GET", "/memory/v1/openapi.json")}
 
 
-def test_every_error_code_is_told() -> None:
+def codes(page: str) -> dict[str, list[str]]:
+    return {row[0]: code(row[1]) for row in table(page, "status", "codes")}
+
+
+def test_the_errors_of_the_memory_api_are_told() -> None:
+    known: dict[str, list[str]] = {}
+    for name, told in CODES.items():
+        known.setdefault(str(told.status), []).append(name)
+    assert codes("api.md") == known
+
+
+def test_the_errors_of_chats_are_told() -> None:
     source = (ROOT / "proxy" / "errors.py").read_text(encoding="utf-8")
-    raised = set(re.findall(r'ProxyError\(\s*(\d+),\s*"(\w+)"', source))
-    raised |= {("503", name) for name in re.findall(r'_unavailable\(\s*"(\w+)"', source)}
-    raised -= {("431", "invalid_header")}
-    told = {(row[0], name) for row in table("api.md", "status", "codes") for name in code(row[1])}
-    assert told == raised | {("503", "overloaded")}
+    known = set(re.findall(r'(?:ProxyError\(\s*\d+,|_unavailable\()\s*"(\w+)"', source))
+    told = {name for names in codes("sessions.md").values() for name in names}
+    assert told <= known
+    assert known - told - CODES.keys() == {"method_not_allowed"}
 
 
 def test_every_metric_is_told() -> None:

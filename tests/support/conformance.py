@@ -88,7 +88,7 @@ class Conformance:
         elif kind == "application/json":
             self._validate(content[kind]["schema"], response.json(), told)
 
-    def _validate(self, schema: Json, value: object, told: str) -> None:
+    def _validate(self, schema: Json, value: Any, told: str) -> None:
         for error in self._validator(schema).iter_errors(value):
             path = "/".join(map(str, error.absolute_path))
             raise Nonconforming(f"{told}: {path}: {error.message[:1000]}")

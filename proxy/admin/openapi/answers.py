@@ -13,7 +13,7 @@ from proxy.admin.openapi.errors import (
     WITH_BODY,
 )
 from proxy.admin.openapi.operation import JSON, Link, Operation, Schema
-from proxy.admin.openapi.shapes.others import Error
+from proxy.admin.openapi.shapes.overview import Error
 
 PHRASES = {
     200: "Done.",

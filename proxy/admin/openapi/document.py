@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from proxy.admin.openapi.parameters import (
     IF_NONE_MATCH_CHANGE,
     TENANT,
 )
-from proxy.admin.openapi.shapes.others import Error
+from proxy.admin.openapi.shapes.overview import Error
 from proxy.admin.openapi.shapes.people import PatchOperation
 
 REF = "#/components/schemas/{name}"
@@ -47,6 +47,9 @@ seconds. What GET answers has an entity tag; `If-Match` binds a change to what w
 may be added to every answer.
 """
 
+NARROWER = {"SessionChange": {"minProperties": 1}}
+"""What the types of objects cannot say of them."""
+
 SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "The key that the chat uses."},
     "apiKey": {"type": "apiKey", "in": "header", "name": "api-key"},
@@ -71,7 +74,9 @@ def document(offer: Offer, operations: Sequence[Operation] = OPERATIONS) -> Docu
     _name_profiles(schemas, offer.profiles)
     paths: dict[str, Schema] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(
+            operation, offer
+        )
     return {
         "openapi": "3.1.0",
         "info": {
@@ -105,7 +110,7 @@ def parameters_of(operation: Operation) -> Iterator[Parameter]:
         yield IDEMPOTENCY_KEY
 
 
-def _operation(operation: Operation) -> Schema:
+def _operation(operation: Operation, offer: Offer) -> Schema:
     made: Schema = {
         "operationId": operation.id,
         "tags": [operation.tag],
@@ -113,7 +118,7 @@ def _operation(operation: Operation) -> Schema:
     }
     if operation.description:
         made["description"] = operation.description
-    parameters = [_parameter(each) for each in parameters_of(operation)]
+    parameters = [_parameter(each) for each in _known(operation, offer)]
     if parameters:
         made["parameters"] = parameters
     if operation.body is not None:
@@ -121,6 +126,15 @@ def _operation(operation: Operation) -> Schema:
     if operation.open:
         made["security"] = []
     return {**made, "responses": responses(operation)}
+
+
+def _known(operation: Operation, offer: Offer) -> Iterator[Parameter]:
+    """Its parameters; a profile is one that there is."""
+    for parameter in parameters_of(operation):
+        if parameter.name != "profile":
+            yield parameter
+        elif offer.profiles:
+            yield replace(parameter, schema={"enum": list(offer.profiles)})
 
 
 def _parameter(parameter: Parameter) -> Schema:
@@ -162,6 +176,9 @@ def _schemas(operations: Sequence[Operation]) -> dict[str, Schema]:
         for what in (*kinds, operation.answer):
             types += what if isinstance(what, tuple) else [what] if isinstance(what, type) else []
     _, schemas = msgspec.json.schema_components(types, ref_template=REF)
+    for name, more in NARROWER.items():
+        if name in schemas:
+            schemas[name] |= more
     return dict(sorted(schemas.items()))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from proxy.admin.asking import DEFAULT_LIMIT, MAX_LIMIT
 from proxy.admin.openapi.operation import Parameter
 from proxy.admin.openapi.shapes.fields import ID_PATTERN
-from proxy.admin.openapi.shapes.others import PLAIN
+from proxy.admin.openapi.shapes.items import PLAIN
 
 ID = {"type": "string", "minLength": 1, "maxLength": 256, "pattern": ID_PATTERN}
 TEXT = {"type": "string", "minLength": 1}

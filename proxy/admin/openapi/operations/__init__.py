@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from proxy.admin.openapi.operations import messages, others, people, sessions
+from proxy.admin.openapi.operations import (
+    instructions,
+    items,
+    messages,
+    overview,
+    people,
+    sessions,
+)
 
 OPERATIONS = (
     *sessions.OPERATIONS,
     *messages.OPERATIONS,
     *people.OPERATIONS,
-    *others.OPERATIONS,
+    *instructions.OPERATIONS,
+    *items.OPERATIONS,
+    *overview.OPERATIONS,
 )

@@ -57,9 +57,7 @@ OPERATIONS = (
             Link("activateMessage", FIRST),
             Link("deleteMessage", FIRST),
             Link("sendFeedback", {**BY_PATH, "message": "$response.body#/data/1/id"}),
-            Link(
-                "getExchange", {**BY_PATH, "exchange": "$response.body#/data/0/exchange_id"}
-            ),
+            Link("getExchange", {**BY_PATH, "exchange": "$response.body#/data/0/exchange_id"}),
             Link("listMessages", {**BY_PATH, "after": "$response.body#/next"}),
         ),
     ),
@@ -144,9 +142,10 @@ OPERATIONS = (
         "Make a branch the active one",
         Session,
         "The branch that the message belongs to comes back; what stood in its place is "
-        "superseded.",
+        "superseded. `If-Match` takes the tag of the session.",
         (SESSION, MESSAGE),
         errors=MISSING,
+        conditional=True,
     ),
     Operation(
         "GET",

@@ -84,6 +84,7 @@ OPERATIONS = (
         "`dry_run=true` only counts.",
         (USER, DRY_RUN),
         errors=WRONG,
+        conditional=True,
     ),
     Operation(
         "GET",
@@ -236,11 +237,7 @@ OPERATIONS = (
         "By number, ascending.",
         (USER, LIMIT, AFTER_SEQ),
         errors=WRONG,
-        links=(
-            Link(
-                "rollBackProfile", BY_PATH, {"version": "$response.body#/data/0/version"}
-            ),
-        ),
+        links=(Link("rollBackProfile", BY_PATH, {"version": "$response.body#/data/0/version"}),),
     ),
     Operation(
         "POST",

@@ -12,8 +12,11 @@ from proxy.admin.session_edit import LONGEST_TITLE, LONGEST_TTL
 ID_PATTERN = r"^(?:[!-\-/-~][!-~]*|\.[!-\-/-~][!-~]*|\.\.[!-~]+)$"
 """Visible ASCII, and neither "." nor ".."; see ``asking.is_id``."""
 
-SOMETHING = r"[!-~]"
-"""A text with a visible character in it."""
+SOMETHING = r"[^\s\u001c-\u001f\u0085]"
+"""A text that is not all white space."""
+
+VISIBLE = r"[^\s\u0000-\u001f\u007f-\u009f]"
+"""A text that is not all white space and control characters."""
 
 Time = Annotated[float, Meta(description="Unix seconds.", examples=[1767225600.0])]
 Count = Annotated[int, Meta(ge=0)]
@@ -45,8 +48,8 @@ class ChatMessage(msgspec.Struct, kw_only=True):
 
     role: Annotated[str, Meta(examples=["user"])]
     content: Annotated[
-        str | list[Json] | None,
-        Meta(description="Text, or parts.", examples=["What is worth seeing in Lisbon?"]),
+        Any,
+        Meta(description="Text, or a list of parts.", examples=["What is worth seeing in Lisbon?"]),
     ] = None
 
 

@@ -48,7 +48,8 @@ class NewMessage(Struct, kw_only=True):
         Meta(examples=["user"]),
     ]
     content: Annotated[
-        str | list[Json] | None, Meta(examples=["What is worth seeing in Lisbon?"])
+        Any,
+        Meta(description="Text, or a list of parts.", examples=["What is worth seeing in Lisbon?"]),
     ] = None
 
 
@@ -159,6 +160,10 @@ class Exchange(Struct, kw_only=True):
     usage: Annotated[Any, Meta(description="As the upstream said it.")]
     memory: Did
     message_ids: list[str]
+    follows: Annotated[
+        str | None,
+        Meta(description='The message that it went on from: "" for none, null if not known.'),
+    ]
     created_at: Time
 
 

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from proxy.admin.imports import NO_TIME
-from proxy.admin.openapi.shapes.fields import SOMETHING, Count, Json, Listing, Time, UserId
+from proxy.admin.openapi.shapes.fields import VISIBLE, Count, Json, Listing, Time, UserId
 from proxy.learning.fact import MOST_ABOUT, MOST_CHARACTERS
+from proxy.learning.fact_dates import FIRST
 
 GivenTime = Annotated[
-    float, Meta(gt=-NO_TIME, lt=NO_TIME, description="Unix seconds.", examples=[1767225600.0])
+    float, Meta(ge=FIRST, lt=NO_TIME, description="Unix seconds.", examples=[1767225600.0])
 ]
 
 
@@ -96,7 +97,7 @@ class NewMemory(Struct, kw_only=True, forbid_unknown_fields=True):
         Meta(
             min_length=1,
             max_length=MOST_CHARACTERS,
-            pattern=SOMETHING,
+            pattern=VISIBLE,
             examples=["Is allergic to peanuts."],
         ),
     ]
@@ -111,8 +112,7 @@ class MemoryChange(Struct, kw_only=True, forbid_unknown_fields=True):
     """What is to be changed of a fact; what is left out stays."""
 
     text: (
-        Annotated[str, Meta(min_length=1, max_length=MOST_CHARACTERS, pattern=SOMETHING)]
-        | UnsetType
+        Annotated[str, Meta(min_length=1, max_length=MOST_CHARACTERS, pattern=VISIBLE)] | UnsetType
     ) = UNSET
     about: Annotated[str, Meta(max_length=MOST_ABOUT)] | None | UnsetType = UNSET
     state: Literal["current", "superseded", "quarantined"] | None | UnsetType = UNSET

@@ -20,7 +20,6 @@ from proxy.admin.openapi.shapes.fields import (
     UserId,
 )
 
-
 Preview = Annotated[
     str, Meta(max_length=140, description="How the user begins; only with `preview=true`.")
 ]
@@ -106,7 +105,9 @@ class SessionChange(Struct, kw_only=True, forbid_unknown_fields=True):
     ] = UNSET
     ttl: Ttl | UnsetType = UNSET
     summary: SummaryText | None | UnsetType = UNSET
-    system: SystemMessage | list[SystemMessage] | None | UnsetType = UNSET
+    system: (
+        SystemMessage | Annotated[list[SystemMessage], Meta(min_length=1)] | None | UnsetType
+    ) = UNSET
 
 
 class Fork(Struct, kw_only=True, forbid_unknown_fields=True):

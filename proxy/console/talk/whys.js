@@ -1,0 +1,64 @@
+/** The exchanges of a session: what memory did for each, loaded as they are asked for. */
+
+import { seg } from "../api.js";
+import { unknown } from "./branches.js";
+
+/** @typedef {import("../api.js").Api} Api */
+/** @typedef {import("./branches.js").Stored} Stored */
+
+const PAGE = 20;
+
+export class Whys {
+  /** By id. @type {Map<string, any>} */ known = new Map();
+  /** What each followed. @type {ReadonlyMap<string, string | null>} */ follows = new Map();
+  /** The newest first. @type {readonly any[]} */ list = [];
+  onChange = () => {};
+  /** @type {string | null} */ #etag = null;
+  #learning = false;
+
+  /** @param {Api} api @param {string} session */
+  constructor(api, session) {
+    this.api = api;
+    this.path = `/sessions/${seg(session)}/exchanges`;
+  }
+
+  /** The newest, if there are newer ones. */
+  async renew() {
+    const answer = await this.api.get(this.path, { limit: PAGE }, { etag: this.#etag });
+    this.#etag = answer.etag;
+    if (answer.status !== 304) this.#take(answer.data.data);
+  }
+
+  /** An exchange and those before it. @param {string} id @param {number | null} seq of one of its messages */
+  async around(id, seq) {
+    if (this.known.has(id)) return;
+    if (seq !== null) this.#take((await this.#before(seq + 1)).data);
+    if (!this.known.has(id)) this.#take([(await this.api.get(`${this.path}/${seg(id)}`)).data]);
+  }
+
+  /** Find out what the exchanges of superseded messages followed. @param {readonly Stored[]} messages */
+  async learn(messages) {
+    if (this.#learning) return;
+    this.#learning = true;
+    try {
+      for (let wanted; (wanted = unknown(messages, this.follows)).size > 0; ) {
+        const [id, seq] = /** @type {[string, number]} */ ([...wanted].at(-1));
+        this.#take((await this.#before(seq + 1)).data);
+        if (!this.follows.has(id)) this.follows = new Map([...this.follows, [id, null]]);
+      }
+    } finally {
+      this.#learning = false;
+    }
+  }
+
+  /** @param {number} seq */
+  #before = async (seq) => (await this.api.get(this.path, { limit: PAGE, after: seq })).data;
+
+  /** @param {any[]} exchanges */
+  #take(exchanges) {
+    for (const one of exchanges) this.known.set(one.id, one);
+    this.follows = new Map([...this.follows, ...exchanges.map((one) => /** @type {[string, string | null]} */ ([one.id, one.follows ?? null]))]);
+    this.list = [...this.known.values()].sort((one, other) => other.created_at - one.created_at);
+    this.onChange();
+  }
+}

@@ -10,6 +10,10 @@ from proxy.learning.fact import DAY
 EARLIEST, LATEST = 1850, 2200
 """Years that a fact of somebody's life may name."""
 
+FIRST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""The first and the last day that there is a date for."""
+
 _DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?![\d/])")
 _NUMBER = re.compile(r"\d+")
 
@@ -51,7 +55,7 @@ def holds_until(claimed: str, said_at: float, begins: float) -> float | None:
 
 def date_text(time: float) -> str:
     """YYYY-MM-DD, of a time that no calendar has the nearest day."""
-    return f"{datetime.fromtimestamp(min(max(FIRST, time), LAST), UTC):%Y-%m-%d}"
+    return datetime.fromtimestamp(min(max(FIRST, time), LAST), UTC).date().isoformat()
 
 
 def _names(texts: str, time: float) -> bool:

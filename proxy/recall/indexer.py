@@ -20,7 +20,7 @@ from proxy.recall.addition import Addition
 from proxy.recall.history import History, owner_of, sessions_of
 from proxy.recall.index import Batch, Index, Look, Mark, Owner
 from proxy.recall.packing import check_of
-from proxy.recall.state import State, read_state, write_state
+from proxy.recall.state import State, dismissed_in, read_state, write_state
 
 AT_ONCE = 100
 """Messages that are read and written in one go."""
@@ -150,7 +150,7 @@ class Indexer:
         look = await self._index.look(owner, (), 0, session=key.session)
         state = read_state(look.state, self._clock())
         if state is None:
-            await self._index.drop(owner)
+            await self._renew(owner, look.state)
             return -1
         found = await self._behind(key, look.mark)
         if found is None:
@@ -199,7 +199,14 @@ class Indexer:
         return page.items[1:]
 
     async def _state(self, owner: Owner) -> State:
-        return read_state((await self._index.look(owner, (), 0)).state) or State()
+        data = (await self._index.look(owner, (), 0)).state
+        return read_state(data) or State(dismissed=dismissed_in(data))
+
+    async def _renew(self, owner: Owner, data: bytes) -> None:
+        """Begin an index of this format in the place of one of another, of which ``data`` tells."""
+        await self._index.drop(owner)
+        state = State(born=self._clock(), dismissed=dismissed_in(data))
+        await self._index.write(owner, _marked(await self._index.look(owner, (), 0), state))
 
     async def update(self, owner: Owner, change: Callable[[State], State]) -> None:
         """Change what an index knows of itself; the same object means no change.
@@ -210,7 +217,7 @@ class Indexer:
             look = await self._index.look(owner, (), 0)
             state = read_state(look.state, self._clock())
             if state is None:
-                await self._index.drop(owner)
+                await self._renew(owner, look.state)
                 continue
             changed = change(state)
             if changed is state or await self._index.write(owner, _marked(look, changed)):

@@ -17,6 +17,10 @@ MOST_DISMISSED = 512
 """Wishes removed by hand that are kept in mind, the newest."""
 
 
+DISMISSED_AT = 5
+"""Their place in the state, the same in every format."""
+
+
 class State(msgspec.Struct, frozen=True, array_like=True):
     """``length`` is the sum of the passages' lengths in terms, ``sessions`` how many were numbered.
 
@@ -69,6 +73,18 @@ def read_state(data: bytes, now: float = 0.0) -> State | None:
     if msgspec.json.decode(data, type=list[msgspec.Raw])[:1] != [msgspec.Raw(b"%d" % FORMAT)]:
         return None
     return msgspec.json.decode(data, type=State)
+
+
+def dismissed_in(data: bytes) -> tuple[str, ...]:
+    """The wishes that an index of whatever format has been told to leave alone.
+
+    Every release has kept them at the same place; what has none there has told of none.
+    """
+    try:
+        place = msgspec.json.decode(data or b"[]", type=list[msgspec.Raw])[DISMISSED_AT]
+        return msgspec.json.decode(place, type=tuple[str, ...])
+    except (msgspec.DecodeError, IndexError):
+        return ()
 
 
 def write_state(state: State) -> bytes:

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from proxy.cli import app
 from proxy.settings import load
-from tests.support.pages import PAGES, Block, all_blocks, blocks, is_like
+from tests.support.pages import PAGES, Block, all_blocks, blocks, is_like, read
 from tests.support.parrot import model
 from tests.support.program import ROOT, surroundings
 from tests.support.running import Running, running
@@ -150,7 +150,7 @@ async def test_a_page_runs_from_top_to_bottom(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    async with serving(page, tmp_path) as proxy:
+    async with serving(page, tmp_path) as (proxy, _):
         await seed(proxy)
         shell = Shell(proxy, tmp_path)
         output = ""
@@ -164,7 +164,7 @@ async def test_a_page_runs_from_top_to_bottom(
 
 
 @asynccontextmanager
-async def serving(page: str, folder: Path) -> AsyncIterator[Running]:
+async def serving(page: str, folder: Path) -> AsyncIterator[tuple[Running, ScriptedUpstream]]:
     """A proxy with the page's configuration, if it has one, in front of a scripted upstream."""
     served = [block.text for block in blocks(page) if "served" in block.marks]
     config = folder / "proxy.toml"
@@ -179,8 +179,19 @@ async def serving(page: str, folder: Path) -> AsyncIterator[Running]:
             "spool.path": f"{folder}/spool.db",
         }
         async with running(load(config, overrides, {})) as proxy:
-            yield proxy
+            yield proxy, up
         assert not up.refused
+
+
+async def test_the_model_gets_three_messages_where_one_was_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "The model got three." in read("index.md")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    (example,) = (block for block in blocks("index.md") if block.language == "python")
+    async with serving("index.md", tmp_path) as (proxy, up):
+        await asyncio.to_thread(execute, example, proxy.url)
+        assert [len(request.messages) for request in up.requests] == [1, 3]
 
 
 async def seed(proxy: Running) -> None:

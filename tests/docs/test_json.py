@@ -48,7 +48,7 @@ def named(kind: str) -> str:
     return str(found)
 
 
-@pytest.mark.parametrize(("name", "value"), shown(), ids=lambda part: str(part)[:20])
+@pytest.mark.parametrize(("name", "value"), list(shown()), ids=lambda part: str(part)[:20])
 def test_an_object_of_the_api_is_as_its_document_says(name: str, value: Json) -> None:
     schema = {"$ref": f"#/components/schemas/{name}", "components": COMPONENTS}
     errors = [error.message for error in Draft202012Validator(schema).iter_errors(value)]

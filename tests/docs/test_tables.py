@@ -13,6 +13,7 @@ from proxy.admin.openapi.errors import CODES
 from proxy.admin.openapi.operations import OPERATIONS
 from proxy.gateway.account import Account, Status
 from proxy.gateway.identity import OURS, History, Mode
+from proxy.gateway.profile import reserved_tokens
 from proxy.settings import ProfileSettings, Settings, SettingsError, effective, load
 from proxy.settings.model import PREFIX
 from proxy.settings.sources import CONFIG, FLAGS, SHORT_NAMES
@@ -75,12 +76,13 @@ def test_every_window_is_named() -> None:
 
 def test_the_budgets_are_those_of_the_code() -> None:
     for total, switched_on, left in table("windows.md", "`max_tokens`"):
-        sizes = {"recall": 1500, "summary": 500, "facts": 300}
-        reserved = sum(size for name, size in sizes.items() if name in switched_on)
-        assert int(total) - reserved == int(left)
-        memory = Settings().memory
-        assert (memory.recall.max_tokens, memory.summary.max_tokens) == (1500, 500)
-        assert memory.facts.max_tokens == 300
+        parts = [part for part in ("recall", "summary", "facts") if part in switched_on]
+        told = {f"memory.{part}.enabled": "true" for part in parts}
+        memory = load(None, {"memory.max_tokens": total, **told}, {}).memory
+        assert memory.max_tokens - reserved_tokens(memory) == int(left)
+        assert all(
+            f"{part} ({getattr(memory, part).max_tokens})" in switched_on for part in parts[-1:]
+        )
 
 
 @pytest.mark.parametrize("row", table("configuration.md", "upstream"), ids=lambda row: row[0][:20])

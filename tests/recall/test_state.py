@@ -5,7 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from proxy.recall.state import FORMAT, MOST_DISMISSED, MOST_STANDING, State, read_state, write_state
+from proxy.recall.state import (
+    FORMAT,
+    MOST_DISMISSED,
+    MOST_STANDING,
+    State,
+    dismissed_in,
+    read_state,
+    write_state,
+)
 
 
 def test_what_is_written_is_read() -> None:
@@ -49,3 +57,15 @@ def test_of_wishes_and_dismissals_the_newest_are_kept() -> None:
 
 def test_a_wish_is_dismissed_once_however_often() -> None:
     assert State().without("a").without("b").without("a").dismissed == ("b", "a")
+
+
+def test_wishes_dismissed_in_another_format_stay_so() -> None:
+    old = b'[1,9,80,2,[3],["w1","w2"],7.5,1.0,{}]'
+    assert read_state(old) is None
+    assert dismissed_in(old) == ("w1", "w2")
+    assert dismissed_in(write_state(State().without("a"))) == ("a",)
+
+
+@pytest.mark.parametrize("none", [b"", b"[0]", b"{}", b"[1,2,3,4,[],7]"])
+def test_what_tells_of_no_dismissed_wishes_has_none(none: bytes) -> None:
+    assert dismissed_in(none) == ()

@@ -1,0 +1,43 @@
+"""Numbers and times in bodies: what counts as one."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from proxy.admin.asking import whole
+from tests.support.memory_api import SESSIONS, error_of, seed, talk
+
+MEMORIES = "/memory/v1/users/kai/memories"
+
+
+@pytest.mark.parametrize(
+    ("raw", "number"), [(b"3", 3), (b"3.0", 3), (b" -1e2 ", -100), (b"10000000000000000", 10**16)]
+)
+def test_a_number_without_a_fraction_is_whole(raw: bytes, number: int) -> None:
+    assert whole(raw) == number
+    assert type(whole(raw)) is int
+
+
+@pytest.mark.parametrize("raw", [b"3.5", b"null", b"true", b'"3"', b"1e999", b"[]", b""])
+def test_nothing_else_is(raw: bytes) -> None:
+    with pytest.raises(ValueError):
+        whole(raw)
+
+
+async def test_a_body_may_write_it_either_way(client: httpx.AsyncClient) -> None:
+    await seed(client, "s", *talk("hello", "hi", "more", "yes"))
+    answer = await client.post(f"{SESSIONS}/s/rewind", content=b'{"turns": 1.0}')
+    assert answer.status_code == 200
+    assert answer.json()["messages"] == 2
+    answer = await client.post(f"{MEMORIES}/search", content=b'{"query": "tea", "limit": 2.0}')
+    assert answer.status_code == 200
+
+
+async def test_a_fact_from_before_the_calendar_is_refused(client: httpx.AsyncClient) -> None:
+    early = {"text": "Likes tea.", "valid_from": -99_999_999_999.9}
+    answer = await client.post(MEMORIES, json=early)
+    assert answer.status_code == 400
+    assert error_of(answer)["param"] == "valid_from"
+    first = {"text": "Likes tea.", "valid_from": -62_135_596_800}
+    assert (await client.post(MEMORIES, json=first)).status_code == 201

@@ -74,7 +74,7 @@ async def test_other_paths_are_404_in_openais_shape(one: Rig, method: str, path:
     assert one.up.requests == []
 
 
-@pytest.mark.parametrize("path", ["/memory", "/memory/v1/nothing", "/memory/v1/sessions/none"])
+@pytest.mark.parametrize("path", ["/memory/none", "/memory/v1/nothing", "/memory/v1/sessions/none"])
 async def test_unknown_paths_of_the_memory_api_are_404(one: Rig, path: str) -> None:
     answered = await raw.ask(one.port, "GET", path, [("Authorization", f"Bearer {KEY}")])
     assert answered.status == 404

@@ -1,7 +1,6 @@
 /** The frame of all screens: where one is, where one can go, whose memory it is. */
 
 import { useApp } from "./context.js";
-import { Conversation } from "./conversation/index.js";
 import { Help } from "./help.js";
 import { t } from "./i18n/index.js";
 import { links } from "./links.js";
@@ -12,6 +11,7 @@ import { Menu } from "./parts/menu.js";
 import { Sessions } from "./sessions/index.js";
 import { tenants } from "./sign_in.js";
 import { Stats } from "./stats/index.js";
+import { Conversation } from "./talk/index.js";
 import { Person } from "./users/person.js";
 import { Users } from "./users/index.js";
 import { html, useEffect, useErrorBoundary, useRef, useState } from "./vendor/preact.js";

@@ -44,7 +44,7 @@ SECONDS = 100
 
 UNTESTED = {
     "deployment.md": {"a container engine", "a web server", "a service manager"},
-    "from-langchain.md": {"the program before"},
+    "from-langchain.md": {"the program before", "langchain-openai"},
     "from-langchain4j.md": {"the program before", "Java"},
     "from-mem0.md": {"the program before"},
     "from-supermemory.md": {"the program before"},

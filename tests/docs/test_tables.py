@@ -23,7 +23,7 @@ from tests.support.pages import PAGES, code, read, table, tables
 from tests.support.program import ROOT
 
 EFFECTIVE = dict(effective(Settings()))
-PAGE_OF_A_SECTION = {"summaries.md": "memory.summary."}
+PAGE_OF_A_SECTION = {"summaries.md": "memory.summary.", "recall.md": "memory.recall."}
 """Pages with a table of all settings of a section, named without it."""
 
 LONG = {"memory.summary.prompt", "memory.summary.parameters"}
@@ -72,6 +72,18 @@ def test_every_window_is_named() -> None:
     told = [code(row[0])[0] for row in rows]
     assert sorted(told) == sorted(get_args(ProfileSettings.model_fields["window"].annotation))
     assert Settings().memory.window == told[0]
+
+
+@pytest.mark.parametrize("page", [path.name for path in PAGES if path.name.startswith("from-")])
+def test_settings_in_place_of_others_are_accepted(page: str, tmp_path: Path) -> None:
+    told_in = [cell for _, *rows in tables(page) for row in rows for cell in row]
+    told = [text for cell in told_in for text in code(cell) if re.match(r"[a-z._]+ = ", text)]
+    for text in told:
+        config = tmp_path / "proxy.toml"
+        config.write_text(f"[memory]\n{text}\n", encoding="utf-8")
+        load(config)
+    settings = {name for name in EFFECTIVE if name.startswith("memory.")}
+    assert {f"memory.{text.partition(' = ')[0]}" for text in told} <= settings
 
 
 def test_the_budgets_are_those_of_the_code() -> None:

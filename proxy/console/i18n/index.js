@@ -2,15 +2,19 @@
 
 import en from "./en.js";
 import enConversation from "./en.conversation.js";
+import enInspector from "./en.inspector.js";
+import enTalk from "./en.talk.js";
 import zh from "./zh.js";
 import zhConversation from "./zh.conversation.js";
+import zhInspector from "./zh.inspector.js";
+import zhTalk from "./zh.talk.js";
 
 /** @typedef {"en" | "zh"} Locale */
 /** A text, or one for each plural form (Intl.PluralRules) of `n`. @typedef {string | {one: string, other: string}} Text */
 /** @typedef {Record<string, Text>} Dictionary */
 
 /** @type {Record<Locale, Dictionary>} */
-const DICTIONARIES = { en: { ...en, ...enConversation }, zh: { ...zh, ...zhConversation } };
+const DICTIONARIES = { en: { ...en, ...enConversation, ...enInspector, ...enTalk }, zh: { ...zh, ...zhConversation, ...zhInspector, ...zhTalk } };
 
 /** The reader's own variety of a language, such as en-GB, for dates. @param {Locale} locale */
 const regional = (locale) => navigator.languages.find((name) => name.startsWith(locale)) ?? locale;
@@ -47,6 +51,12 @@ export function setLocale(locale) {
 }
 
 export const locale = () => now.locale;
+
+/** A name of the API's in the reader's language, or as it is. @param {string} group @param {string} name */
+export function named(group, name) {
+  const text = t(`${group}.${name}`);
+  return text === `${group}.${name}` ? name : text;
+}
 
 /** For formats of one's own (Intl). */
 export const region = () => now.region;

@@ -1,6 +1,6 @@
 /** What a message says, in parts.  Pure: it may hold anything, a model or a client wrote it. */
 
-/** @typedef {{kind: "text" | "refusal" | "reasoning", text: string} | {kind: "image", url: string, inline: boolean} | {kind: "chip", what: "audio" | "file", text: string} | {kind: "call", id: string, name: string, arguments: string} | {kind: "other", value: unknown}} Part */
+/** @typedef {{kind: "text", text: string} | {kind: "refusal", text: string} | {kind: "reasoning", text: string} | {kind: "image", url: string, inline: boolean} | {kind: "chip", what: "audio" | "file", text: string} | {kind: "call", id: string, name: string, arguments: string} | {kind: "other", value: unknown}} Part */
 
 /** Images that are shown are in the message itself: nothing is fetched. */
 const INLINE = /^data:image\/(png|jpeg|gif|webp|avif|bmp);base64,/i;

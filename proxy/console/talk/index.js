@@ -1,21 +1,22 @@
 /** One conversation: what was said, and what the model saw of it. */
 
-import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
 import { links } from "../links.js";
+import { Inspector } from "../inspector/index.js";
 import { Empty, Failed } from "../parts/empty.js";
-import { useTitle } from "../parts/title.js";
+import { useKeys } from "../parts/keys.js";
 import { oneLine } from "../parts/text.js";
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { choosing } from "./branches.js";
+import { useTitle } from "../parts/title.js";
+import { html, useRef, useState } from "../vendor/preact.js";
+import { useDoing } from "./actions.js";
+import { Dialogs } from "./dialogs.js";
+import { Find } from "./find.js";
 import { Header } from "./header.js";
+import { useJumping } from "./jumping.js";
 import { Kept } from "./kept.js";
 import { List } from "./list.js";
 import { useTalk } from "./state.js";
-
-/** Milliseconds that a message is marked after a jump. */
-const FLASH = 2500;
 
 /** @param {{session: string, exchange: string | null, message: string | null}} props */
 export function Conversation({ session: id, exchange, message }) {
@@ -23,20 +24,41 @@ export function Conversation({ session: id, exchange, message }) {
   const { navigate } = useApp();
   const [inspecting, setInspecting] = useState(false);
   const kept = useRef(new Map()).current;
-  const jumping = useJumping(talk, message);
+  const { go, ...jumping } = useJumping(talk, message);
+  const { doing, open, close, ofSession, ofSummary } = useDoing(talk);
   useTitle(oneLine(talk.session?.title ?? id));
-  const doing = useDoing(talk);
+  const why = (/** @type {string} */ wanted) => navigate(links.session(id, { exchange: wanted }));
+  const onJump = (/** @type {string} */ to, /** @type {string | null} */ other) => {
+    if (other !== null && other !== id) return navigate(links.session(other, { message: to }));
+    setInspecting(false);
+    go(to);
+  };
+  useStepping(talk, why);
   if (talk.session === null && talk.error) return html`<${Missing} error=${talk.error} retry=${talk.changed} />`;
   return html`<${Kept.Provider} value=${kept}>
     <div class=${`talk ${inspecting ? "inspecting" : ""}`}>
-      <${Header} session=${talk.session} id=${id} actions=${[]} inspecting=${inspecting}
-        inspect=${() => setInspecting(!inspecting)} />
+      <${Header} session=${talk.session} id=${id} actions=${ofSession} inspecting=${inspecting}
+        inspect=${() => setInspecting(!inspecting)}><${Find} talk=${talk} go=${go} /></${Header}>
       <section class="talk-main" aria-label=${t("talk.messages")}>
-        <${List} talk=${talk} doing=${doing} summaryActions=${[]} ...${jumping} />
+        <${List} talk=${talk} doing=${doing} summaryActions=${ofSummary} ...${jumping} />
       </section>
-      <aside class="talk-side" aria-label=${t("talk.inspect")}></aside>
+      <aside class="talk-side" aria-label=${t("talk.inspect")}>
+        ${talk.session && html`<${Inspector} session=${talk.session} etag=${talk.etag} exchange=${talk.exchange}
+          exchanges=${talk.whys.list} onExchange=${why} onJump=${onJump} onChanged=${talk.changed} />`}
+      </aside>
     </div>
+    <${Dialogs} open=${open} close=${close} talk=${talk} />
   </${Kept.Provider}>`;
+}
+
+/** The keys [ and ]: the exchange before and after. @param {import("./state.js").Talk} talk @param {(exchange: string) => void} why */
+function useStepping({ exchange, whys }, why) {
+  const step = (/** @type {number} */ by) => {
+    const at = whys.list.findIndex((one) => one.id === exchange?.id);
+    const next = whys.list[at + by];
+    if (at >= 0 && next) why(next.id);
+  };
+  useKeys({ "[": () => step(1), "]": () => step(-1) });
 }
 
 /** @param {{error: any, retry: () => void}} props */

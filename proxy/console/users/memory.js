@@ -2,7 +2,7 @@
 
 import { seg } from "../api.js";
 import { useApp } from "../context.js";
-import { day, n, t } from "../i18n/index.js";
+import { day, n, named, t } from "../i18n/index.js";
 import { links } from "../links.js";
 import { Menu } from "../parts/menu.js";
 import { visible } from "../parts/text.js";
@@ -32,12 +32,6 @@ export function Memory({ memory, user, edit, changed }) {
     ${memory.superseded_by && html`<p class="small muted">${t("memory.superseded")} <span class="mono">${memory.superseded_by}</span></p>`}
     ${actions.length > 0 && html`<div class="memory-menu"><${Menu} label=${t("more")} actions=${actions} /></div>`}
   </article>`;
-}
-
-/** A name of the API's in the reader's language, or as it is. @param {string} group @param {string} name */
-function named(group, name) {
-  const text = t(`${group}.${name}`);
-  return text === `${group}.${name}` ? name : text;
 }
 
 /** @param {{text: string}} props */

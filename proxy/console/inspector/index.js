@@ -1,0 +1,39 @@
+/** The inspector beside a conversation: what memory did and would do, and the session itself. */
+
+import { useApp } from "../context.js";
+import { t } from "../i18n/index.js";
+import { Tabs } from "../parts/tabs.js";
+import { html, useState } from "../vendor/preact.js";
+import { Why } from "./why.js";
+
+/**
+ * @typedef {object} Inspected
+ * @property {any} session the session object of the API, live
+ * @property {string | null} etag of it
+ * @property {any} exchange the one that is chosen, or null
+ * @property {readonly any[]} exchanges those that are loaded, the newest first
+ * @property {(id: string) => void} onExchange
+ * @property {(message: string, session: string | null) => void} onJump to a message; null: of this session
+ * @property {() => void} onChanged the session was edited
+ */
+
+/** Under this the chosen tab is kept while one goes from conversation to conversation. */
+const TAB = "inspector tab";
+
+const PANELS = /** @type {Record<string, any>} */ ({ why: Why });
+
+/** @param {Inspected} props */
+export function Inspector(props) {
+  const { kept } = useApp();
+  const [chosen, setChosen] = useState(/** @type {string} */ (kept.get(TAB) ?? "why"));
+  const choose = (/** @type {string} */ name) => {
+    kept.set(TAB, name);
+    setChosen(name);
+  };
+  const tabs = Object.keys(PANELS).map((name) => ({ name, label: t(`inspector.${name}`) }));
+  return html`<div class="inspector">
+    <${Tabs} tabs=${tabs} chosen=${chosen} choose=${choose} label=${t("inspector")}>
+      <${PANELS[chosen]} key=${props.session.id} ...${props} />
+    </${Tabs}>
+  </div>`;
+}

@@ -1,0 +1,71 @@
+/** Why: what memory did for an exchange, and what for. */
+
+import { n, named, t } from "../i18n/index.js";
+import { Empty, Loading } from "../parts/empty.js";
+import { Json } from "../parts/json.js";
+import { html } from "../vendor/preact.js";
+import { Bar } from "./bar.js";
+import { spentOf, usageOf } from "./figures.js";
+import { Passages } from "./passages.js";
+import { PromptList } from "./prompt.js";
+import { Stepper } from "./stepper.js";
+
+const TONES = /** @type {Record<string, string>} */ ({ applied: "good", degraded: "bad" });
+
+/** @typedef {import("./index.js").Inspected} Inspected */
+
+/** @param {Inspected} props */
+export function Why({ session, exchange, exchanges, onExchange, onJump }) {
+  if (exchange === null) {
+    return exchanges.length > 0 ? html`<${Loading} />` : html`<${Empty} title=${t("why.none")}><p class="muted">${t("why.none.hint")}</p></${Empty}>`;
+  }
+  const { memory } = exchange;
+  const inside = { session: session.id, user: session.user_id, onJump };
+  return html`<div class="why">
+    <${Stepper} key=${session.id} session=${session.id} ...${{ exchange, exchanges, onExchange }} />
+    <${Verdict} exchange=${exchange} />
+    <section><h3>${t("why.spent")}</h3><${Bar} spent=${spentOf(exchange)} label=${t("why.spent")} /></section>
+    <${Evicted} evicted=${memory.evicted} />
+    ${memory.recalled.length > 0 && html`<section><h3>${t("why.recalled")} <span class="muted num">${n(memory.recalled.length)}</span></h3>
+      <${Passages} key=${exchange.id} recalled=${memory.recalled} ...${inside} /></section>`}
+    <section><h3>${t("why.shown")}</h3>
+      <${PromptList} key=${exchange.id} shown=${memory.shown} cut=${memory.shown_cut} ...${inside} /></section>
+    ${memory.tools.length > 0 && html`<section><h3>${t("why.tools")}</h3><${Json} key=${exchange.id} value=${memory.tools} open=${2} /></section>`}
+    <${Facts} exchange=${exchange} />
+  </div>`;
+}
+
+/** @param {{exchange: any}} props */
+const Verdict = ({ exchange: { memory, incomplete, status } }) => html`<div class="verdict">
+  <span class=${`tag ${TONES[memory.status] ?? ""}`}>${named("did", memory.status)}</span>
+  ${memory.reason !== null && html`<span class=${`tag ${memory.status === "degraded" ? "bad" : "warn"}`} title=${memory.reason}>${named("reason", memory.reason)}</span>`}
+  ${incomplete && html`<span class="tag warn">${t("why.incomplete")}</span>`}
+  ${status >= 400 && html`<span class="tag bad">HTTP ${status}</span>`}
+  <span class="muted small">${t("why.injected", { n: memory.messages, tokens: memory.tokens })}</span>
+</div>`;
+
+/** @param {{evicted: any}} props */
+const Evicted = ({ evicted }) => evicted.messages > 0 && html`<section><h3>${t("why.evicted")}</h3>
+  <p class="evicted"><b class="num">${t("messages.n", { n: evicted.messages })}</b> <span class="muted num">${t("tokens.n", { n: evicted.tokens })}</span>
+    ${evicted.reason !== null && html`<span class="evicted-why">${named("evicted", evicted.reason)}</span>`}</p></section>`;
+
+/** @param {{exchange: any}} props */
+function Facts({ exchange }) {
+  const usage = usageOf(exchange.usage);
+  const tokens = (/** @type {number | null | undefined} */ value) => (value === null || value === undefined ? null : n(value));
+  const cached = usage?.prompt && usage.cached ? ` (${n(Math.round((100 * usage.cached) / usage.prompt))} %)` : "";
+  /** @type {[string, string | null][]} */
+  const facts = [
+    [t("why.model"), exchange.model],
+    [t("why.profile"), exchange.profile || t("why.profile.default")],
+    [t("why.finish"), exchange.finish_reason],
+    [t("why.duration"), t("why.ms", { ms: n(Math.round(exchange.memory.duration_ms * 10) / 10) })],
+    [t("stats.prompt"), tokens(usage?.prompt)],
+    [t("stats.cached"), usage?.cached === null || usage?.cached === undefined ? null : `${n(usage.cached)}${cached}`],
+    [t("stats.completion"), tokens(usage?.completion)],
+    [t("why.reasoning"), tokens(usage?.reasoning)],
+    [t("why.id"), exchange.id],
+  ];
+  return html`<section><h3>${t("why.facts")}</h3><dl class="pairs">${facts.filter(([, value]) => value !== null).map(([name, value]) => html`<div key=${name}>
+    <dt>${name}</dt><dd><bdi class="num">${value}</bdi></dd></div>`)}</dl></section>`;
+}

@@ -1,0 +1,139 @@
+/** What can be done with a message and with the session, each after a question. */
+
+import { seg } from "../api.js";
+import { useApp } from "../context.js";
+import { t } from "../i18n/index.js";
+import { links } from "../links.js";
+import { visible } from "../parts/text.js";
+import { html, useMemo, useRef, useState } from "../vendor/preact.js";
+import { textOf } from "./contents.js";
+import { callsOf } from "./items.js";
+
+/** @typedef {import("./branches.js").Stored} Stored */
+/** @typedef {import("./state.js").Talk} Talk */
+/** The dialog that is open. @typedef {{kind: "edit", stored: Stored} | {kind: "fork", until: string | null} | {kind: "forget", exchange: string | null} | {kind: "delete" | "export" | "summary"}} Open */
+/** @typedef {import("../context.js").App} App */
+/** @typedef {{app: App, talk: Talk, setOpen: (open: Open) => void}} Hands */
+
+const QUOTED = 400;
+
+/** @param {Talk} talk */
+export function useDoing(talk) {
+  const app = useApp();
+  const [open, setOpen] = useState(/** @type {Open | null} */ (null));
+  const hands = useRef(/** @type {Hands} */ ({ app, talk, setOpen }));
+  hands.current = { app, talk, setOpen };
+  const doing = useMemo(
+    () => /** @type {import("./message.js").Doing} */ ({
+      actions: (stored) => ofMessage(stored, () => hands.current),
+      activate: (stored) => void activate(stored, hands.current),
+      why: (stored) => hands.current.app.navigate(links.session(hands.current.talk.id, { exchange: stored.exchange_id })),
+      turn: ({ at, index, options }, step) => {
+        const { chosen, choose } = hands.current.talk;
+        const to = options[index + step];
+        if (to !== undefined) choose(new Map([...chosen, [at, to]]));
+      },
+    }),
+    [],
+  );
+  return { doing, open, close: () => setOpen(null), ofSession: ofSession(hands.current), ofSummary: ofSummary(hands.current) };
+}
+
+/** @param {Stored} stored @param {() => Hands} hands @returns {import("../parts/menu.js").Action[]} */
+function ofMessage(stored, hands) {
+  const active = stored.state === "active";
+  const address = () => new URL(links.session(hands().talk.id, { message: stored.id }), document.baseURI).href;
+  return [
+    { label: t("talk.why.long"), onClick: () => hands().app.navigate(links.session(hands().talk.id, { exchange: stored.exchange_id })) },
+    { label: t("talk.copy.text"), onClick: () => void copy(textOf(stored.message), hands()) },
+    { label: t("talk.copy.link"), onClick: () => void copy(address(), hands()) },
+    { label: t("talk.edit"), onClick: () => hands().setOpen({ kind: "edit", stored }) },
+    { label: t("talk.fork"), onClick: () => hands().setOpen({ kind: "fork", until: stored.id }) },
+    active
+      ? { label: t("talk.rewind"), onClick: () => void rewind(stored, hands()) }
+      : { label: t("talk.activate"), onClick: () => void activate(stored, hands()) },
+    { label: t("talk.forget"), onClick: () => hands().setOpen({ kind: "forget", exchange: stored.exchange_id }) },
+    { label: t("talk.delete"), danger: true, onClick: () => void remove(stored, hands()) },
+  ];
+}
+
+/** @param {Hands} hands @returns {import("../parts/menu.js").Action[]} */
+const ofSession = ({ setOpen }) => [
+  { label: t("export"), onClick: () => setOpen({ kind: "export" }) },
+  { label: t("talk.fork.all"), onClick: () => setOpen({ kind: "fork", until: null }) },
+  { label: t("talk.forget.all"), onClick: () => setOpen({ kind: "forget", exchange: null }) },
+  { label: t("talk.session.delete"), danger: true, onClick: () => setOpen({ kind: "delete" }) },
+];
+
+/** @param {Hands} hands @returns {import("../parts/menu.js").Action[]} */
+const ofSummary = (hands) => [
+  { label: t("talk.edit"), onClick: () => hands.setOpen({ kind: "summary" }) },
+  { label: t("talk.summary.rebuild"), onClick: () => void summary(hands, "rebuild") },
+  { label: t("talk.summary.forget"), danger: true, onClick: () => void summary(hands, "forget") },
+];
+
+/** @param {string} text @param {Hands} hands */
+const copy = (text, { app }) => navigator.clipboard.writeText(text).then(() => app.toast(t("copied")), app.failed);
+
+/** @param {Hands} hands */
+const path = ({ talk }) => `/sessions/${seg(talk.id)}`;
+
+/** The session as it is shown: whoever changed it meanwhile is not overruled. @param {Hands} hands */
+const unchanged = ({ talk }) => ({ headers: /** @type {Record<string, string>} */ (talk.etag ? { "if-match": talk.etag } : {}) });
+
+/** @param {Hands} hands @param {Promise<unknown>} work @param {string} done */
+const told = ({ app, talk }, work, done) =>
+  work.then(() => (app.toast(done, "success"), talk.changed()), (error) => {
+    if (error.status === 412) app.toast(t("talk.overtaken"), "error");
+    else app.failed(error);
+    talk.changed();
+  });
+
+/** @param {Stored} stored */
+const quoted = (stored) => {
+  const text = textOf(stored.message);
+  return html`<blockquote class="quoted" dir="auto"><bdi>${visible(text.slice(0, QUOTED))}${text.length > QUOTED ? "…" : ""}</bdi></blockquote>`;
+};
+
+/** @param {Stored} stored @param {Hands} hands */
+async function remove(stored, hands) {
+  const calls = new Set(callsOf(stored.message));
+  const results = hands.talk.log.messages.filter((one) => calls.has(one.message.tool_call_id)).length;
+  const at = `${path(hands)}/messages/${seg(stored.id)}`;
+  const body = html`${quoted(stored)}<p>${t("talk.delete.hint")}</p>
+    ${results > 0 && html`<p class="note warn">${t("talk.delete.results", { n: results })}</p>`}`;
+  const sure = await hands.app.confirm({ title: t("talk.delete.title"), body, action: t("delete"), danger: true });
+  if (sure) await told(hands, hands.app.api.del(at), t("talk.deleted"));
+}
+
+/** @param {Stored} stored @param {Hands} hands */
+async function rewind(stored, hands) {
+  const active = hands.talk.log.messages.filter((one) => one.state === "active" && one.seq >= stored.seq);
+  const body = html`${quoted(stored)}<p>${t(hands.talk.log.bottom ? "talk.rewind.hint" : "talk.rewind.more", { n: active.length })}</p>`;
+  const sure = await hands.app.confirm({ title: t("talk.rewind.title"), body, action: t("talk.rewind.now") });
+  if (!sure) return;
+  await told(hands, hands.app.api.post(`${path(hands)}/rewind`, { to: stored.id }, unchanged(hands)), t("talk.rewound"));
+}
+
+/** @param {Stored} stored @param {Hands} hands */
+async function activate(stored, hands) {
+  const { entries } = hands.talk.view;
+  const at = entries.findIndex((entry) => entry.stored.id === stored.id);
+  const end = at < 0 ? stored : (entries.at(-1)?.stored ?? stored);
+  const body = html`${quoted(stored)}<p>${t("talk.activate.hint")}</p>`;
+  const sure = await hands.app.confirm({ title: t("talk.activate.title"), body, action: t("talk.activate") });
+  if (!sure) return;
+  const asked = hands.app.api.post(`${path(hands)}/messages/${seg(end.id)}/activate`, undefined, unchanged(hands));
+  await told(hands, asked.then(() => hands.talk.choose(new Map())), t("talk.activated"));
+}
+
+/** @param {Hands} hands @param {"rebuild" | "forget"} how */
+async function summary(hands, how) {
+  const { app } = hands;
+  const question = { title: t(`talk.summary.${how}.title`), body: t(`talk.summary.${how}.hint`), action: t(`talk.summary.${how}`) };
+  if (!(await app.confirm({ ...question, danger: how === "forget" }))) return;
+  const work = how === "rebuild"
+    ? app.api.post(`${path(hands)}/summary/rebuild`)
+    : app.api.patch(path(hands), { summary: null }, unchanged(hands));
+  await told(hands, work, t(`talk.summary.${how}.done`));
+}

@@ -6,85 +6,104 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from proxy.admin.openapi.operations import OPERATIONS
 from proxy.gateway.tenancy import digest_of
+from tests.support.belongings import ROOT, owning
 from tests.support.memory_api import talk
 from tests.support.program import surroundings
-from tests.support.running import Running, running, settings_for
+from tests.support.rig import Rig, rig
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
-EXAMPLES = os.environ.get("SCHEMATHESIS_EXAMPLES", "12")
+EXAMPLES = os.environ.get("SCHEMATHESIS_EXAMPLES", "15")
 SEED = os.environ.get("SCHEMATHESIS_SEED", "1")
-SECONDS = 60.0 + 6.0 * int(EXAMPLES)
+SECONDS = 90.0 + 6.0 * int(EXAMPLES)
 KEY = "the-key-of-ada"
-V1 = "/memory/v1"
+
+OFTEN = 0.5
+"""How often an id in a path is one that there is."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A proxy with something in it; ``known`` are ids by the names of parameters."""
+
+    proxy: Rig
+    known: Mapping[str, str]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-async def proxy(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Running]:
-    """One that takes no key but ours, with what the document's examples are about."""
+async def asked(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Asked]:
+    """One that takes no key but ours."""
     url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/memory.db"
-    settings = settings_for(
+    clients = [{"name": "ada", "key_sha256": [digest_of(KEY.encode())]}]
+    async with rig(
         tmp_path,
-        "http://127.0.0.1:9/v1",
         store__url=url,
-        store__timeout=5,
         server__admin_key="the-key-of-the-administrator",
         upstream__api_key="another-key",
         tenancy__mode="clients",
-        clients=[{"name": "ada", "key_sha256": [digest_of(KEY.encode())]}],
+        clients=clients,
         profiles={"brief": {"window": "none"}},
-    )
-    async with running(settings) as proxy:
-        await seeded(proxy)
-        yield proxy
+    ) as proxy:
+        yield Asked(proxy, await filled(proxy))
 
 
-async def seeded(proxy: Running) -> None:
-    """A session, its person, a fact, a profile, instructions, an item."""
-    said = {"user": "ada", "messages": talk("Lisbon?", "Yes.", "In May?", "In May.")}
-    things = [
-        ("POST", "/sessions/trip-to-lisbon/messages", said),
-        ("POST", "/users/ada/memories", {"text": "Likes tea."}),
-        ("PATCH", "/users/ada/profile", {"city": "Lisbon"}),
-        ("PUT", "/instructions/support", {"text": "Be brief."}),
-        (
-            "PUT",
-            "/store/items",
-            {"namespace": ["recipes", "soups"], "key": "gazpacho", "value": {"serves": 4}},
-        ),
-    ]
+async def filled(proxy: Rig) -> dict[str, str]:
+    """Something of every kind, and what the document's examples are about."""
     headers = {"authorization": f"Bearer {KEY}"}
-    async with httpx.AsyncClient(base_url=proxy.url, headers=headers) as client:
-        for method, path, body in things:
-            answer = await client.request(method, f"{V1}{path}", json=body)
-            assert answer.is_success, answer.text
+    store: Any = proxy.store.real
+    async with httpx.AsyncClient(base_url=proxy.proxy.url, headers=headers) as client:
+        mine = await owning(client, "ada", "marmalade", store)
+        said = {"user": "ada", "messages": talk("Lisbon?", "Yes.", "In May?", "In May.")}
+        await mine.call("POST", f"{ROOT}/sessions/trip-to-lisbon/messages", said)
+        await mine.call("POST", f"{ROOT}/users/ada/memories", {"text": "Likes tea."})
+        soup = {"namespace": ["recipes", "soups"], "key": "gazpacho", "value": {"serves": 4}}
+        await mine.call("PUT", f"{ROOT}/store/items", soup)
+    return mine.known()
+
+
+def configured(folder: Path, known: Mapping[str, str]) -> Path:
+    """The configuration, with ids that there are."""
+    lines = [CONFIGURATION.read_text(encoding="utf-8"), "[dictionaries]"]
+    lines += [f"{name} = {{ values = [{json.dumps(id)}] }}" for name, id in known.items()]
+    lines.append("[parameters]")
+    lines += [
+        f'"path.{name}" = {{ dictionary = "{name}", probability = {OFTEN} }}' for name in known
+    ]
+    path = folder / "schemathesis.toml"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS + 30)
-async def test_every_answer_is_as_the_document_says(proxy: Running, tmp_path: Path) -> None:
-    report = await asked(proxy, tmp_path)
-    assert report.endswith(b"(ok)"), report.decode()
+async def test_every_answer_is_as_the_document_says(asked: Asked, tmp_path: Path) -> None:
+    status, told = await report(asked.proxy, configured(tmp_path, asked.known))
+    assert status == 0, told
+    assert f"Tested: {len(OPERATIONS)}\n" in told, told
 
 
-async def asked(proxy: Running, folder: Path) -> bytes:
-    """What schemathesis tells, and at the end whether all is well."""
+async def report(proxy: Rig, configuration: Path) -> tuple[int | None, str]:
+    """The status with which schemathesis ends, 0 if all is well, and what it tells."""
     process = await asyncio.create_subprocess_exec(
         str(Path(sys.executable).with_name("schemathesis")),
         "--config-file",
-        str(CONFIGURATION),
+        str(configuration),
         "run",
-        f"{proxy.url}{V1}/openapi.json",
+        f"{proxy.proxy.url}{ROOT}/openapi.json",
         *("--seed", SEED, "--max-examples", EXAMPLES, "--warnings", "off", "--no-color"),
-        cwd=folder,
+        cwd=configuration.parent,
         env=surroundings(API_KEY=KEY, PYTHONWARNINGS="ignore"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -96,4 +115,4 @@ async def asked(proxy: Running, folder: Path) -> bytes:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return told + (b"(ok)" if process.returncode == 0 else b"(failed)")
+    return process.returncode, told.decode("utf-8", "replace")

@@ -74,7 +74,7 @@ def test_every_window_is_named() -> None:
     assert Settings().memory.window == told[0]
 
 
-@pytest.mark.parametrize("page", [path.name for path in PAGES if path.name.startswith("from-")])
+@pytest.mark.parametrize("page", [path.name for path in PAGES if path.name.startswith("from-lang")])
 def test_settings_in_place_of_others_are_accepted(page: str, tmp_path: Path) -> None:
     told_in = [cell for _, *rows in tables(page) for row in rows for cell in row]
     told = [text for cell in told_in for text in code(cell) if re.match(r"[a-z._]+ = ", text)]

@@ -79,7 +79,7 @@ export class History {
     return this.#do("later", async () => {
       const page = await this.#page(this.#until, PAGE);
       this.messages = merged(this.messages, page.data);
-      this.#to(page);
+      this.#to(page, this.#until);
       await this.#branches();
     });
   }
@@ -141,17 +141,16 @@ export class History {
     this.messages = page.data;
     this.#after = after;
     this.begin = after === 0;
-    this.end = false;
-    this.#to(page);
+    this.#to(page, after);
     if (this.end) this.#until = Math.max(this.#until, session.end);
     this.#session = session;
     this.loaded = true;
     await this.#branches();
   }
 
-  /** @param {{data: Message[], has_more: boolean}} page */
-  #to(page) {
-    this.#until = Math.max(this.#until * Number(this.loaded && !this.end), page.data.at(-1)?.seq ?? this.#after);
+  /** @param {{data: Message[], has_more: boolean}} page @param {number} until so far */
+  #to(page, until) {
+    this.#until = page.data.at(-1)?.seq ?? until;
     this.end = !page.has_more;
   }
 

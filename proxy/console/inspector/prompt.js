@@ -48,8 +48,8 @@ function Window({ pieces, session, onJump }) {
 function Piece({ piece, session, message, onJump }) {
   const { kind, id, session_id: from, tokens, score, version } = piece;
   const words = message ? oneLine(textOf(message).slice(0, MOST)) : "";
-  const label = html`<span class="piece-kind">${message ? named("role", String(message.role)) : named("piece", kind)}
-      ${version !== undefined && html` <span class="muted">${t("summary.version", { version })}</span>`}</span>
+  const label = html`<span class="piece-kind">${message ? named("talk.role", String(message.role)) : named("piece", kind)}
+      ${version !== undefined && html` <span class="muted">${t("talk.summary.version", { version })}</span>`}</span>
     <bdi class="piece-words muted">${words || (from && from !== session ? from : "")}</bdi>
     ${score !== undefined && html`<span class="muted num">${score.toFixed(2)}</span>`}
     <span class="muted num">${n(tokens)}</span>`;

@@ -5,6 +5,7 @@ import { Empty, Loading } from "../parts/empty.js";
 import { Json } from "../parts/json.js";
 import { html } from "../vendor/preact.js";
 import { Bar } from "./bar.js";
+import { Evicted } from "./evicted.js";
 import { spentOf, usageOf } from "./figures.js";
 import { Passages } from "./passages.js";
 import { PromptList } from "./prompt.js";
@@ -43,11 +44,6 @@ const Verdict = ({ exchange: { memory, incomplete, status } }) => html`<div clas
   ${status >= 400 && html`<span class="tag bad">HTTP ${status}</span>`}
   <span class="muted small">${t("why.injected", { n: memory.messages, tokens: memory.tokens })}</span>
 </div>`;
-
-/** @param {{evicted: any}} props */
-const Evicted = ({ evicted }) => evicted.messages > 0 && html`<section><h3>${t("why.evicted")}</h3>
-  <p class="evicted"><b class="num">${t("messages.n", { n: evicted.messages })}</b> <span class="muted num">${t("tokens.n", { n: evicted.tokens })}</span>
-    ${evicted.reason !== null && html`<span class="evicted-why">${named("evicted", evicted.reason)}</span>`}</p></section>`;
 
 /** @param {{exchange: any}} props */
 function Facts({ exchange }) {

@@ -15,7 +15,7 @@ from tests.support.browsing import ADMIN, Browser, Console, Look, chromium, cons
 from tests.support.running import Running, running, settings_for
 from tests.support.upstream import ScriptedUpstream
 
-BACK_ENDS = ("memory", "sqlite", "redis")
+BACK_ENDS = ("sqlite", "redis")
 PATIENT = {"store__timeout": 10, "store__commit_timeout": 20, "memory__recall__timeout": 10}
 """Where a browser runs too, a machine is slower than a chat would wait for."""
 
@@ -43,17 +43,23 @@ async def up() -> AsyncIterator[ScriptedUpstream]:
 
 
 class Proxies:
-    """A running proxy on each back end, started when it is first asked for."""
+    """A running proxy on each back end, started when it is first asked for.
 
-    def __init__(self, folder: Path, up: ScriptedUpstream, opened: AsyncExitStack) -> None:
+    ``more`` are settings beside those of all.
+    """
+
+    def __init__(
+        self, folder: Path, up: ScriptedUpstream, opened: AsyncExitStack, **more: object
+    ) -> None:
         self._folder, self._up, self._opened = folder, up, opened
+        self._more = {"server__admin_key": ADMIN, **PATIENT, **more}
         self._running: dict[str, Running] = {}
 
     async def on(self, url: str) -> Running:
         if url not in self._running:
             folder = self._folder / str(len(self._running))
             folder.mkdir()
-            more = {"server__admin_key": ADMIN, **PATIENT, **({"store__url": url} if url else {})}
+            more = {**self._more, **({"store__url": url} if url else {})}
             settings = settings_for(folder, self._up.url, **more)
             self._running[url] = await self._opened.enter_async_context(running(settings))
         return self._running[url]

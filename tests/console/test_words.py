@@ -13,7 +13,6 @@ import pytest
 from proxy.console.pages import FOLDER
 from tests.support.node import node_with_packages
 
-PARTS = ("", ".conversation")
 USED = re.compile(r'\bt\(\s*"([^"]+)"')
 NAMED = re.compile(r"[\"`]([a-z0-9_.-]+)[\"`]")
 PLACE = re.compile(r"\{(\w+)\}")
@@ -23,7 +22,8 @@ Words = dict[str, Any]
 
 def words(language: str) -> Words:
     """A language's dictionary, as Node reads it."""
-    files = [json.dumps((FOLDER / "i18n" / f"{language}{part}.js").as_uri()) for part in PARTS]
+    paths = sorted((FOLDER / "i18n").glob(f"{language}*.js"))
+    files = [json.dumps(path.as_uri()) for path in paths]
     script = (
         "const all = [];"
         + "".join(f"all.push((await import({file})).default);" for file in files)
@@ -31,9 +31,10 @@ def words(language: str) -> Words:
     )
     command = [node_with_packages(), "--input-type=module", "--eval", script]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
-    first, second = json.loads(ran.stdout)
-    assert not first.keys() & second.keys()
-    return {**first, **second}
+    parts: list[Words] = json.loads(ran.stdout)
+    every = [key for part in parts for key in part]
+    assert len(every) == len(set(every)), "a word is in two files"
+    return {key: text for part in parts for key, text in part.items()}
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,17 @@ test("a joiner elsewhere is shown", () => {
   assert.equal(visible("pass\u200dword"), "pass⟨U+200D⟩word");
 });
 
+test("letters of tags and runs of selectors, which can carry words unseen, are shown", () => {
+  assert.equal(visible("a\u{e0041}b"), "a⟨U+E0041⟩b");
+  assert.equal(visible("☺\ufe0f\ufe01\ufe02"), "☺\ufe0f⟨U+FE01⟩⟨U+FE02⟩");
+  assert.equal(visible("a\u3164b\u034fc\u2028d"), "a⟨U+3164⟩b⟨U+034F⟩c⟨U+2028⟩d");
+});
+
+test("half a surrogate pair is shown by its number", () => {
+  assert.equal(visible("a\ud83db\udc00"), "a⟨U+D83D⟩b⟨U+DC00⟩");
+  assert.equal(visible("𝒳"), "𝒳");
+});
+
 test("one line has single spaces", () => {
   assert.equal(oneLine("  a\n\n b\t c "), "a b c");
 });

@@ -30,7 +30,7 @@ export default {
   "talk.edited": "Saved.",
   "talk.end": "To the end",
   "talk.export": "Export this session",
-  "talk.find": "Find in this conversation",
+  "talk.find": "Find in conversation",
   "talk.find.after": "Next hit",
   "talk.find.before": "Previous hit",
   "talk.find.earlier": "Search earlier messages",

@@ -4,6 +4,9 @@ import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
 import { Tabs } from "../parts/tabs.js";
 import { html, useState } from "../vendor/preact.js";
+import { WouldBeSent } from "./sent.js";
+import { Session } from "./session.js";
+import { Summary } from "./summary.js";
 import { Why } from "./why.js";
 
 /**
@@ -20,7 +23,7 @@ import { Why } from "./why.js";
 /** Under this the chosen tab is kept while one goes from conversation to conversation. */
 const TAB = "inspector tab";
 
-const PANELS = /** @type {Record<string, any>} */ ({ why: Why });
+const PANELS = /** @type {Record<string, any>} */ ({ why: Why, sent: WouldBeSent, summary: Summary, session: Session });
 
 /** @param {Inspected} props */
 export function Inspector(props) {

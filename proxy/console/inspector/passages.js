@@ -29,7 +29,7 @@ export function Passages({ recalled, session, user, onJump }) {
 function Passage({ recalled, session, user, onJump }) {
   const { kind, score, tokens, message_id: message, session_id: from, text } = recalled;
   const other = from !== null && from !== session;
-  return html`<article class="passage">
+  return html`<article class=${`passage ${message === null ? "is-known" : ""}`}>
     <header><span class="tag accent">${named("one", kind)}</span>
       ${score > 0 && html`<b class="num" title=${t("why.score")}>${score.toFixed(2)}</b>`}
       <span class="muted small num">${t("tokens.n", { n: tokens })}</span>

@@ -3,7 +3,8 @@
 import { n, named, t } from "../i18n/index.js";
 import { Empty, Loading } from "../parts/empty.js";
 import { Json } from "../parts/json.js";
-import { html } from "../vendor/preact.js";
+import { Forgetting } from "../talk/dialogs.js";
+import { html, useState } from "../vendor/preact.js";
 import { Bar } from "./bar.js";
 import { Evicted } from "./evicted.js";
 import { spentOf, usageOf } from "./figures.js";
@@ -17,6 +18,7 @@ const TONES = /** @type {Record<string, string>} */ ({ applied: "good", degraded
 
 /** @param {Inspected} props */
 export function Why({ session, exchange, exchanges, onExchange, onJump }) {
+  const [forgetting, setForgetting] = useState(false);
   if (exchange === null) {
     return exchanges.length > 0 ? html`<${Loading} />` : html`<${Empty} title=${t("why.none")}><p class="muted">${t("why.none.hint")}</p></${Empty}>`;
   }
@@ -33,6 +35,8 @@ export function Why({ session, exchange, exchanges, onExchange, onJump }) {
       <${PromptList} key=${exchange.id} shown=${memory.shown} cut=${memory.shown_cut} ...${inside} /></section>
     ${memory.tools.length > 0 && html`<section><h3>${t("why.tools")}</h3><${Json} key=${exchange.id} value=${memory.tools} open=${2} /></section>`}
     <${Facts} exchange=${exchange} />
+    <footer class="buttons"><button type="button" class="button danger-quiet" onClick=${() => setForgetting(true)}>${t("talk.forget")}</button></footer>
+    ${forgetting && html`<${Forgetting} id=${session.id} exchange=${exchange.id} onClose=${() => setForgetting(false)} />`}
   </div>`;
 }
 

@@ -10,8 +10,8 @@ export function Menu({ label, children, actions, class: name = "icon-button", en
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const [open, setOpen] = useState(false);
   const id = useId();
+  const toggles = (/** @type {any} */ event) => setOpen(event.newState === "open");
   const toggled = (/** @type {any} */ event) => {
-    setOpen(event.newState === "open");
     if (event.newState !== "open") return;
     place(button.current, list.current, end);
     buttons(list.current)[0]?.focus();
@@ -25,8 +25,8 @@ export function Menu({ label, children, actions, class: name = "icon-button", en
     <button ref=${button} type="button" class=${name} aria-haspopup="menu" aria-expanded=${open}
       aria-controls=${id} aria-label=${label} title=${label} popovertarget=${id}>${children ?? "⋯"}</button>
     <div ref=${list} id=${id} class="menu-list" popover="auto" role="menu" aria-label=${label}
-      onToggle=${toggled} onKeyDown=${(/** @type {KeyboardEvent} */ event) => move(event, list.current)}>
-      ${actions.map((action) => html`<button type="button" key=${action.label} tabindex="-1"
+      onBeforeToggle=${toggles} onToggle=${toggled} onKeyDown=${(/** @type {KeyboardEvent} */ event) => move(event, list.current)}>
+      ${open && actions.map((action) => html`<button type="button" key=${action.label} tabindex="-1"
         role=${action.checked === undefined ? "menuitem" : "menuitemradio"}
         aria-checked=${action.checked} class=${`menu-item ${action.danger ? "danger" : ""}`}
         disabled=${action.disabled} onClick=${() => choose(action)}>

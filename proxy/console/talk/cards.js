@@ -1,6 +1,6 @@
 /** What stands between the messages: the system message, the summary, the start of the window. */
 
-import { n, t } from "../i18n/index.js";
+import { n, named, t } from "../i18n/index.js";
 import { Menu } from "../parts/menu.js";
 import { html } from "../vendor/preact.js";
 import { textOf } from "./contents.js";
@@ -33,6 +33,6 @@ export function SummaryCard({ summary, seen, actions }) {
 }
 
 /** @param {{reason: string}} props */
-export const CutLine = ({ reason }) => html`<div class="talk-item cut" role="separator" aria-label=${t(`talk.cut.${reason}`)}>
-  <span class="cut-words">${t(`talk.cut.${reason}`)}</span>
+export const CutLine = ({ reason }) => html`<div class="talk-item cut" role="separator" aria-label=${named("talk.cut", reason)}>
+  <span class="cut-words">${named("talk.cut", reason)}</span>
 </div>`;

@@ -70,7 +70,7 @@ function useDryRun(ask) {
 }
 
 /** @param {{id: string, exchange: string | null, onClose: () => void}} props */
-function Forgetting({ id, exchange, onClose }) {
+export function Forgetting({ id, exchange, onClose }) {
   const { api } = useApp();
   const { told, error, busy, run } = useDryRun((dry) =>
     api.post(`/sessions/${seg(id)}/forget`, { dry_run: dry, ...(exchange !== null && { exchange_id: exchange }) }));

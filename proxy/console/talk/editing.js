@@ -6,10 +6,11 @@ import { t } from "../i18n/index.js";
 import { Dialog } from "../parts/dialog.js";
 import { Failed, Loading } from "../parts/empty.js";
 import { JsonEditor } from "../parts/json_editor.js";
+import { patched } from "../parts/patching.js";
 import { visible } from "../parts/text.js";
 import { html, useEffect, useState } from "../vendor/preact.js";
 
-/** @typedef {import("./state.js").Talk} Talk */
+/** Which session, and who is told of a change. @typedef {{id: string, changed: () => void}} Talk */
 
 /** @param {{talk: Talk, id: string, onClose: () => void}} props `id`: of the message */
 export function EditMessage({ talk, id, onClose }) {
@@ -26,23 +27,18 @@ export function EditSummary({ talk, onClose }) {
     text=${(/** @type {any} */ value) => value} body=${(/** @type {string} */ text) => ({ summary: { text } })} />`;
 }
 
-/** @typedef {{value: any, etag: string | null}} Read */
-
 /** @param {{talk: Talk, path: string, title: string, hint: string, read: (data: any) => any, text: (value: any) => unknown, body: (value: any) => any, onClose: () => void}} props */
-function Editing({ talk, path, title, hint, read, text, body, onClose }) {
+export function Editing({ talk, path, title, hint, read, text, body, onClose }) {
   const { api, toast } = useApp();
-  const [was, setWas] = useState(/** @type {Read | null} */ (null));
+  const [was, setWas] = useState(/** @type {import("../parts/patching.js").Read | null} */ (null));
   const [theirs, setTheirs] = useState(/** @type {any} */ (undefined));
   const [error, setError] = useState(/** @type {any} */ (null));
   const load = () => api.get(path).then(({ data, etag }) => ({ value: read(data), etag }));
   const begin = () => void load().then(setWas, setError);
   useEffect(begin, []);
   const save = async (/** @type {any} */ value) => {
-    try {
-      await api.patch(path, body(value), { headers: was?.etag ? { "if-match": was.etag } : {} });
-    } catch (refusal) {
-      if (/** @type {any} */ (refusal).status !== 412) throw refusal;
-      const now = await load();
+    const now = await patched(api, path, body(value), was ?? { value: null, etag: null }, read);
+    if (now !== null) {
       setWas(now);
       setTheirs(now.value);
       throw new Error(t("conflict.title"));

@@ -27,16 +27,20 @@ export function Conversation({ session: id, exchange, message }) {
   const { go, ...jumping } = useJumping(talk, message);
   const { doing, open, close, ofSession, ofSummary } = useDoing(talk);
   useTitle(oneLine(talk.session?.title ?? id));
-  const why = (/** @type {string} */ wanted) => navigate(links.session(id, { exchange: wanted }));
+  const why = (/** @type {string} */ wanted) => {
+    navigate(links.session(id, { exchange: wanted }));
+    const last = talk.whys.known.get(wanted)?.message_ids.at(-1);
+    if (last) go(last, true);
+  };
   const onJump = (/** @type {string} */ to, /** @type {string | null} */ other) => {
     if (other !== null && other !== id) return navigate(links.session(other, { message: to }));
     setInspecting(false);
     go(to);
   };
   useStepping(talk, why);
-  if (talk.session === null && talk.error) return html`<${Missing} error=${talk.error} retry=${talk.changed} />`;
+  const missing = talk.error && (talk.session === null || talk.error.status === 404);
   return html`<${Kept.Provider} value=${kept}>
-    <div class=${`talk ${inspecting ? "inspecting" : ""}`}>
+    ${missing ? html`<${Missing} error=${talk.error} retry=${talk.changed} />` : html`<div class=${`talk ${inspecting ? "inspecting" : ""}`}>
       <${Header} session=${talk.session} id=${id} actions=${ofSession} inspecting=${inspecting}
         inspect=${() => setInspecting(!inspecting)}><${Find} talk=${talk} go=${go} /></${Header}>
       <section class="talk-main" aria-label=${t("talk.messages")}>
@@ -46,7 +50,7 @@ export function Conversation({ session: id, exchange, message }) {
         ${talk.session && html`<${Inspector} session=${talk.session} etag=${talk.etag} exchange=${talk.exchange}
           exchanges=${talk.whys.list} onExchange=${why} onJump=${onJump} onChanged=${talk.changed} />`}
       </aside>
-    </div>
+    </div>`}
     <${Dialogs} open=${open} close=${close} talk=${talk} />
   </${Kept.Provider}>`;
 }

@@ -10,8 +10,8 @@
 
 /**
  * @param {View} view @param {Marks} marks
- * @param {{top: boolean, covers: number, system: boolean}} about `top`: the beginning is loaded;
- *   `covers`: the seq that the summary covers until, 0 for none; `system`: is there a system message?
+ * @param {{top: boolean, covers: number | null, system: boolean}} about `top`: the beginning is loaded;
+ *   `covers`: the seq that the summary covers until, null if there is none; `system`: is there a system message?
  * @returns {Item[]}
  */
 export function itemsOf(view, marks, { top, covers, system }) {
@@ -19,9 +19,9 @@ export function itemsOf(view, marks, { top, covers, system }) {
   const items = [];
   if (!top) items.push({ kind: "older", key: "older" });
   else if (system) items.push({ kind: "system", key: "system" });
-  let placed = covers === 0 || (!top && (view.entries[0]?.stored.seq ?? 0) > covers + 1);
+  let placed = covers === null || (!top && (view.entries[0]?.stored.seq ?? 0) > covers + 1);
   for (const item of withResults(view)) {
-    if (!placed && item.stored.seq > covers) {
+    if (!placed && item.stored.seq > (covers ?? 0)) {
       placed = true;
       items.push({ kind: "summary", key: "summary" });
     }

@@ -8,16 +8,17 @@ import { choosing } from "./branches.js";
 /** Milliseconds that a message is marked after a jump. */
 const FLASH = 2500;
 
-/** @typedef {{jump: string | null, jumped: () => void, flash: string | null, go: (message: string) => void}} Jumping */
+/** `near`: only as far as is needed to see it. @typedef {{message: string, near: boolean}} Jump */
+/** @typedef {{jump: Jump | null, jumped: () => void, flash: string | null, go: (message: string, near?: boolean) => void}} Jumping */
 
 /** @param {import("./state.js").Talk} talk @param {string | null} wanted by the address @returns {Jumping} */
 export function useJumping(talk, wanted) {
   const { api, failed } = useApp();
-  const [jump, setJump] = useState(/** @type {string | null} */ (null));
+  const [jump, setJump] = useState(/** @type {Jump | null} */ (null));
   const [flash, setFlash] = useState(/** @type {string | null} */ (null));
   const now = useRef(talk);
   now.current = talk;
-  const go = useCallback((/** @type {string} */ message) => {
+  const go = useCallback((/** @type {string} */ message, near = false) => {
     const { log, id } = now.current;
     const place = async () => {
       const known = log.messages.find((one) => one.id === message);
@@ -25,12 +26,12 @@ export function useJumping(talk, wanted) {
       const { data } = await api.get(`/sessions/${seg(id)}/messages/${seg(message)}`);
       await log.show(data.seq);
     };
-    void place().then(() => setJump(message), failed);
+    void place().then(() => setJump({ message, near }), failed);
   }, [api]);
   useEffect(() => {
     const { tree, view, chosen, choose } = talk;
-    if (jump === null || view.entries.some(({ stored }) => stored.id === jump)) return;
-    const choice = choosing(tree, jump, chosen);
+    if (jump === null || view.entries.some(({ stored }) => stored.id === jump.message)) return;
+    const choice = choosing(tree, jump.message, chosen);
     if (choice.size !== chosen.size || [...choice].some(([at, to]) => chosen.get(at) !== to)) choose(choice);
   }, [jump, talk.tree]);
   useEffect(() => {
@@ -42,7 +43,7 @@ export function useJumping(talk, wanted) {
     return () => clearTimeout(timer);
   }, [flash]);
   const jumped = useCallback(() => {
-    setJump((message) => (setFlash(message), null));
+    setJump((done) => (done && !done.near && setFlash(done.message), null));
   }, []);
   return { jump, jumped, flash, go };
 }

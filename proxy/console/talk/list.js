@@ -14,17 +14,18 @@ import { Message, Switch } from "./message.js";
 /** Items from either end at which more is loaded. */
 const EDGE = 12;
 
-/** @param {{talk: Talk, doing: import("./message.js").Doing, flash: string | null, jump: string | null, jumped: () => void, summaryActions: import("../parts/menu.js").Action[]}} props `jump`: the message to go to */
+/** @param {{talk: Talk, doing: import("./message.js").Doing, flash: string | null, jump: import("./jumping.js").Jump | null, jumped: () => void, summaryActions: import("../parts/menu.js").Action[]}} props `jump`: the message to go to */
 export function List({ talk, doing, flash, jump, jumped, summaryActions }) {
   const { log, session, view, marks } = talk;
   const items = useItems(talk);
   const handle = useRef(/** @type {import("../parts/virtual.js").Handle | null} */ (null));
   const [atEnd, setAtEnd] = useState(true);
+  const opened = useRef(false);
   const fresh = useFresh(view, atEnd && log.bottom);
   useEffect(() => {
-    const at = jump === null ? -1 : items.findIndex((item) => holds(item, jump));
+    const at = jump === null ? -1 : items.findIndex((item) => holds(item, jump.message));
     if (at < 0) return;
-    handle.current?.scrollTo(at, "center");
+    handle.current?.scrollTo(at, jump?.near ? "auto" : "center");
     jumped();
   }, [jump, items]);
   const chosen = talk.exchange?.id ?? null;
@@ -38,15 +39,21 @@ export function List({ talk, doing, flash, jump, jumped, summaryActions }) {
   const keyOf = useCallback((/** @type {number} */ index) => items[index]?.key ?? index, [items]);
   if (!log.loaded) return log.error ? html`<${Failed} error=${log.error} retry=${talk.changed} />` : html`<${Loading} />`;
   const toEnd = () => log.toEnd().then(() => requestAnimationFrame(() => handle.current?.toEnd()));
+  const stale = log.error ?? talk.error;
   return html`<div class="talk-list">
+    ${stale && html`<p class="note warn live-note" role="status">${t("error.stale")} ${stale.message}</p>`}
     <${VirtualList} class="conversation" label=${t("talk.messages")} count=${items.length} keys stick
       overscan=${6} estimate=${(/** @type {number} */ index) => height(items[index])} render=${render} keyOf=${keyOf}
       handle=${(/** @type {import("../parts/virtual.js").Handle} */ given) => (handle.current = given)}
       onRange=${(/** @type {number} */ first, /** @type {number} */ last) => {
-        if (first < EDGE) void log.older();
+        // Until it has been scrolled to its end it is at its beginning, and nobody has gone there.
+        if (first < EDGE && (opened.current || last === items.length - 1)) void log.older();
         if (last >= items.length - EDGE) void log.newer();
       }}
-      onScroll=${setAtEnd} />
+      onScroll=${(/** @type {boolean} */ end) => {
+        opened.current = true;
+        setAtEnd(end);
+      }} />
     <div class="pill-place low" aria-live="polite">
       ${(!atEnd || !log.bottom) && html`<button type="button" class="pill" onClick=${toEnd}>↓ ${fresh > 0 ? t("talk.fresh", { n: fresh }) : t("talk.end")}</button>`}
     </div>
@@ -59,7 +66,7 @@ const holds = (item, message) =>
 
 /** @param {Talk} talk @returns {Item[]} */
 function useItems({ log, session, view, marks }) {
-  const covers = session?.summary?.covers_until ?? 0;
+  const covers = session?.summary?.covers_until ?? null;
   const system = (session?.system_messages ?? []).length > 0;
   return useMemo(() => itemsOf(view, marks, { top: log.top, covers, system }), [view, marks, log.top, covers, system]);
 }

@@ -30,11 +30,17 @@ export function Message({ item, marks, chosen, flash, doing }) {
     <div class="message-all">
       ${fork && html`<${Switch} fork=${fork} stored=${stored} doing=${doing} />`}
       ${item.first && role !== "user" && html`<p class="role">${t(`talk.role.${role}`)}</p>`}
-      <div class="bubble"><${Words} stored=${stored} results=${item.results} doing=${doing} /></div>
+      <div class="bubble" onClick=${(/** @type {MouseEvent} */ event) => isPlain(event) && doing.why(stored)}><${Words} stored=${stored} results=${item.results} doing=${doing} /></div>
       <${Foot} stored=${stored} mark=${mark} doing=${doing} />
     </div>
   </article>`;
 }
+
+/** A click on the words themselves, not on what is in them, nor to select some. @param {MouseEvent} event */
+const isPlain = (event) =>
+  event.target instanceof Element &&
+  !event.target.closest("a, button, img, pre, [popover]") &&
+  (getSelection()?.isCollapsed ?? true);
 
 /** The stripe beside what the model saw. @param {{mark: Mark | undefined}} props */
 export const Band = ({ mark }) => html`<span class="band" title=${mark ? t(`talk.sight.${mark.sight}`) : undefined}>

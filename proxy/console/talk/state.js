@@ -40,6 +40,9 @@ export function useTalk(id, wanted) {
   const tree = useMemo(() => treeOf(messages, whys.follows), [messages, whys.follows]);
   const view = useMemo(() => viewOf(tree, chosen), [tree, chosen]);
   const exchange = (wanted ? whys.known.get(wanted) : whys.list[0]) ?? null;
+  useEffect(() => {
+    if (exchange) void whys.more(exchange.id).catch(failed);
+  }, [exchange?.id, whys]);
   const marks = useMemo(() => marksOf(exchange, id, messages), [exchange, id, messages]);
   const changed = () => {
     polled.refresh();

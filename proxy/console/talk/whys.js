@@ -15,6 +15,7 @@ export class Whys {
   onChange = () => {};
   /** @type {string | null} */ #etag = null;
   #learning = false;
+  /** Where the list goes on behind the last exchange of a page. @type {Map<string, string>} */ #next = new Map();
 
   /** @param {Api} api @param {string} session */
   constructor(api, session) {
@@ -26,13 +27,13 @@ export class Whys {
   async renew() {
     const answer = await this.api.get(this.path, { limit: PAGE }, { etag: this.#etag });
     this.#etag = answer.etag;
-    if (answer.status !== 304) this.#take(answer.data.data);
+    if (answer.status !== 304) this.#page(answer.data);
   }
 
   /** An exchange and those before it. @param {string} id @param {number | null} seq of one of its messages */
   async around(id, seq) {
     if (this.known.has(id)) return;
-    if (seq !== null) this.#take((await this.#before(seq + 1)).data);
+    if (seq !== null) this.#page(await this.#before(seq + 1));
     if (!this.known.has(id)) this.#take([(await this.api.get(`${this.path}/${seg(id)}`)).data]);
   }
 
@@ -43,7 +44,7 @@ export class Whys {
     try {
       for (let wanted; (wanted = unknown(messages, this.follows)).size > 0; ) {
         const [id, seq] = /** @type {[string, number]} */ ([...wanted].at(-1));
-        this.#take((await this.#before(seq + 1)).data);
+        this.#page(await this.#before(seq + 1));
         if (!this.follows.has(id)) this.follows = new Map([...this.follows, [id, null]]);
       }
     } finally {
@@ -51,7 +52,22 @@ export class Whys {
     }
   }
 
-  /** @param {number} seq */
+  /** The exchanges before one, where that is not known yet. @param {string} id */
+  async more(id) {
+    const next = this.#next.get(id);
+    if (next === undefined) return;
+    this.#next.delete(id);
+    this.#page(await this.#before(next));
+  }
+
+  /** @param {any} page of the list, the newest first */
+  #page({ data, next }) {
+    const last = data.at(-1);
+    if (last && next !== null) this.#next.set(last.id, next);
+    this.#take(data);
+  }
+
+  /** @param {number | string} seq */
   #before = async (seq) => (await this.api.get(this.path, { limit: PAGE, after: seq })).data;
 
   /** @param {any[]} exchanges */

@@ -1,0 +1,253 @@
+"""A conversation of any length and of any content: found, read, and harmless."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.support.browsing import PHONE, Console, Locator, Look, expect
+
+SESSIONS = "/memory/v1/sessions"
+MANY = 5000
+FIRST_PAINT_MS = 1000
+FRAME_MS = 100
+"""Of 20 frames one may take longer, on a machine that runs the proxy and other tests too."""
+
+MEGABYTE = 1 << 20
+DEEP = "[" * 2000 + "]" * 2000
+
+HOSTILE: tuple[Any, ...] = (
+    "<script>window.hurt = 1</script><img src=x onerror='window.hurt = 1'>",
+    "bidi \u202egpj.exe\u202c and \u0000 nothing \u001b[31m",
+    "z\u0351\u036b\u0343\u036a\u0302\u036b\u033d\u034f" * 200,
+    "w" * 20_000,
+    "javascript:alert(1) data:text/html,x https://user:pass@example.org/\u202ex",
+    "```\n<b>open fence</b>",
+    [{"type": "text", "text": "<i>part</i>"}, {"type": "unheard_of", "x": {"y": "<u>"}}],
+    [{"type": "image_url", "image_url": {"url": "data:text/html,<script>window.hurt=1</script>"}}],
+)
+
+
+def bubbles(console: Console) -> Locator:
+    return console.page.locator(".conversation .message")
+
+
+def bubble(console: Console, text: str) -> Locator:
+    return bubbles(console).filter(has_text=text)
+
+
+async def put(console: Console, session: str, *contents: Any) -> list[str]:
+    """Import contents, user and assistant in turn; the ids."""
+    roles = ("user", "assistant")
+    said = [{"role": roles[n % 2], "content": content} for n, content in enumerate(contents)]
+    answer = await console.client.post(f"{SESSIONS}/{session}/messages", json={"messages": said})
+    assert answer.status_code == 200, answer.text
+    return [each["id"] for each in answer.json()["data"]]
+
+
+async def no_wider(console: Console) -> bool:
+    return not await console.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+
+
+async def test_hostile_messages_are_legible_and_do_nothing(visit: Console, back_end: str) -> None:
+    await put(visit, "hostile", *HOSTILE)
+    await visit.sign_in("#/sessions/hostile")
+    await expect(bubbles(visit).last).to_be_visible()
+    scroller = visit.page.locator(".conversation")
+    for text in ("<script>window.hurt = 1</script>", "⟨U+202E⟩gpj.exe", "␀ nothing ␛[31m"):
+        await scroller.evaluate("list => list.scrollTo(0, 0)")
+        await expect(visit.page.get_by_text(text).first).to_be_visible()
+    assert await visit.page.evaluate("window.hurt") is None
+    assert await no_wider(visit)
+    hrefs = await visit.page.eval_on_selector_all(
+        ".conversation a", "links => links.map(link => link.protocol)"
+    )
+    assert set(hrefs) <= {"https:", "http:"}
+    await visit.shot(f"talk-hostile-{back_end}")
+    assert await visit.violations() == []
+
+
+async def test_broken_and_deep_json_of_calls_is_shown_as_it_came(visit: Console) -> None:
+    calls = [
+        {"id": f"c{n}", "type": "function", "function": {"name": f"tool{n}", "arguments": text}}
+        for n, text in enumerate(("{'no': json", DEEP, "", "null"))
+    ]
+    said = [
+        {"role": "user", "content": "Go"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+    ]
+    await visit.client.post(f"{SESSIONS}/json/messages", json={"messages": said})
+    await visit.sign_in("#/sessions/json")
+    for n in range(4):
+        await visit.page.get_by_role("button", name=f"tool{n}").click()
+    await expect(visit.page.get_by_text("This is not valid JSON; shown as it came.")).to_be_visible()
+    await expect(visit.page.get_by_text("{'no': json").last).to_be_visible()
+    assert await no_wider(visit)
+
+
+async def test_a_megabyte_is_folded_and_unfolded_without_a_freeze(visit: Console) -> None:
+    lines = "\n".join(f"line {n}" for n in range(10_000))
+    await put(visit, "huge", "Go on", "word " * (MEGABYTE // 5) + "THEEND", lines)
+    await visit.sign_in("#/sessions/huge")
+    huge = bubble(visit, "word word")
+    more = huge.get_by_role("button", name="characters")
+    await more.scroll_into_view_if_needed()
+    await expect(more).to_have_text("Show all 1,048,581 characters")
+    await visit.page.evaluate(WATCH)
+    await more.click()
+    await expect(huge.get_by_text("THEEND")).to_be_attached(timeout=30_000)
+    longest = await visit.page.evaluate("window.longest")
+    print(f"a megabyte: longest frame {longest:.0f} ms")
+    assert longest < 1000
+    await huge.get_by_role("button", name="Show less").click()
+    await expect(more).to_be_attached()
+    assert await no_wider(visit)
+
+
+WATCH = """() => {
+  window.longest = 0;
+  let last = performance.now();
+  const frame = () => {
+    const now = performance.now();
+    window.longest = Math.max(window.longest, now - last);
+    last = now;
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_five_thousand_messages_are_there_at_once_and_scroll_smoothly(
+    visit: Console, back_end: str
+) -> None:
+    ids = []
+    for part in range(10):
+        said = [f"Message {part * 500 + n}: {'words ' * (n % 60)}" for n in range(MANY // 10)]
+        ids += await put(visit, "many", *said)
+    await visit.sign_in()
+    painted = await visit.page.evaluate(PAINTED)
+    await expect(bubble(visit, "Message 4999")).to_be_in_viewport()
+    frames = await visit.page.evaluate(SCROLL)
+    print(f"first paint {painted:.0f} ms; frames: {frames}")
+    assert painted < FIRST_PAINT_MS
+    assert frames["p95"] < FRAME_MS
+    assert frames["blank"] == 0
+    await visit.go(f"#/sessions/many/messages/{ids[77]}")
+    await expect(bubble(visit, "Message 77:")).to_be_in_viewport()
+    assert await bubbles(visit).count() < 60
+    await visit.page.get_by_role("button", name="To the end").click()
+    await expect(bubble(visit, "Message 4999")).to_be_in_viewport()
+
+
+PAINTED = """() => new Promise((resolve) => {
+  const start = performance.now();
+  const seen = () => document.querySelector(".conversation .message")
+    ? requestAnimationFrame(() => resolve(performance.now() - start))
+    : requestAnimationFrame(seen);
+  location.hash = "#/sessions/many";
+  seen();
+})"""
+
+SCROLL = """() => new Promise((resolve) => {
+  const list = document.querySelector(".conversation");
+  const times = [];
+  let [last, blank] = [performance.now(), 0];
+  const frame = () => {
+    const now = performance.now();
+    times.push(now - last);
+    last = now;
+    const { top, bottom } = list.getBoundingClientRect();
+    const seen = [...list.querySelectorAll(".talk-item")].some((item) => {
+      const box = item.getBoundingClientRect();
+      return box.bottom > top && box.top < bottom;
+    });
+    if (!seen) blank += 1;
+    list.scrollTop -= 300;
+    if (times.length < 120) return requestAnimationFrame(frame);
+    times.sort((a, b) => a - b);
+    resolve({ p50: times[60], p95: times[114], most: times[119], blank });
+  };
+  requestAnimationFrame(frame);
+})"""
+
+
+async def test_words_are_found_in_what_is_loaded_and_before(visit: Console) -> None:
+    said = [f"Message {n}" for n in range(700)]
+    said[30] = "The NEEDLE of old"
+    said[690] = "A needle"
+    await put(visit, "find", *said)
+    await visit.sign_in("#/sessions/find")
+    await expect(bubble(visit, "Message 699")).to_be_in_viewport()
+    await visit.page.keyboard.press("/")
+    await visit.page.keyboard.type("needle")
+    await expect(bubble(visit, "A needle")).to_be_in_viewport()
+    await expect(visit.page.locator(".find-hits")).to_have_text("1/1")
+    await visit.page.get_by_role("button", name="Search earlier messages").click()
+    await expect(bubble(visit, "The NEEDLE of old")).to_be_in_viewport()
+    await expect(visit.page.locator(".find-hits")).to_have_text("1/2")
+    await visit.page.get_by_role("button", name="Next hit").click()
+    await expect(bubble(visit, "A needle")).to_be_in_viewport()
+    await visit.shot("talk-find")
+
+
+async def test_a_link_leads_to_the_message_even_on_another_branch(visit: Console) -> None:
+    ids = await put(visit, "linked", *[f"Message {n}\n{'more ' * 80}" for n in range(60)])
+    await visit.client.post(f"{SESSIONS}/linked/rewind", json={"to": ids[30]})
+    await visit.sign_in(f"#/sessions/linked/messages/{ids[45]}")
+    await expect(bubble(visit, "Message 45")).to_be_in_viewport()
+    await expect(bubble(visit, "Message 45")).to_contain_text("Superseded")
+
+
+async def test_the_conversation_is_read_by_keyboard(visit: Console) -> None:
+    await put(visit, "keys", *[f"Message {n}" for n in range(6)])
+    await visit.sign_in("#/sessions/keys")
+    await expect(bubble(visit, "Message 5")).to_be_visible()
+    for key in ("j", "j", "k", "j"):
+        await visit.page.keyboard.press(key)
+    await expect(bubbles(visit).nth(1)).to_be_focused()
+    await visit.page.keyboard.press("Enter")
+    await expect(visit.page).to_have_url(f"{visit.address}#/sessions/keys/exchanges/{await exchange(visit)}")
+    await visit.page.keyboard.press("Escape")
+    await expect(visit.page).to_have_url(f"{visit.address}#/sessions")
+
+
+async def exchange(console: Console) -> str:
+    answer = await console.client.get(f"{SESSIONS}/keys/exchanges")
+    return str(answer.json()["data"][0]["id"])
+
+
+async def test_an_unknown_session_is_said_to_be_none(visit: Console) -> None:
+    await visit.sign_in("#/sessions/none")
+    await expect(visit.page.get_by_role("heading", name="There is no such session")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "look",
+    [Look(), Look(dark=True), Look(PHONE), Look((360, 740), "zh-CN", dark=True), Look((2560, 1440))],
+    ids=["desktop", "dark", "phone", "narrow-zh-dark", "wide"],
+)
+async def test_the_conversation_fits_and_has_no_serious_barrier(
+    visit: Console, look: Look
+) -> None:
+    await visit.seed("fit", *[f"Number {n}: {'words ' * 9 * (n + 1)}" for n in range(8)], user="kim")
+    system = {"role": "system", "content": "Be kind."}
+    body = {"system": system, "title": "A talk about numbers", "summary": {"text": "Numbers."}}
+    await visit.client.patch(f"{SESSIONS}/fit", json=body)
+    await asyncio.gather(*(visit.chat("fit", text) for text in ("And now?",)))
+    await visit.sign_in("#/sessions/fit")
+    await expect(bubble(visit, "reply")).to_be_in_viewport()
+    assert await no_wider(visit)
+    name = f"talk-{look.size[0]}-{look.locale}-{'dark' if look.dark else 'light'}"
+    await visit.shot(name)
+    assert await visit.violations() == []
+    inspect = visit.page.locator(".inspect")
+    if await inspect.is_visible():
+        await inspect.click()
+        await expect(visit.page.locator(".inspector")).to_be_visible()
+        assert await no_wider(visit)
+        await visit.shot(f"{name}-inspector")
+        assert await visit.violations() == []

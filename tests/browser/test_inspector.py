@@ -1,0 +1,439 @@
+"""The inspector: why a prompt was what it was, what would be sent, the summary, the session."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.browser.conftest import Proxies
+from tests.support import servers
+from tests.support.browsing import Console, Locator, Look, expect
+from tests.support.chatting import eventually
+from tests.support.upstream import ScriptedUpstream
+
+SESSION = "/memory/v1/sessions/talk"
+SHORT = {"window": "message_window", "max_messages": 2, "summary": {"enabled": False}}
+NO_TEXT = "<img src=x onerror='window.hurt = 1'> \u202eevil"
+
+
+@pytest.fixture(scope="module")
+def console_redis() -> Iterator[str]:
+    """Its own: summaries that are due would else be looked after by proxies without them."""
+    with servers.standalone() as server:
+        yield server.url
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def proxies(
+    tmp_path_factory: pytest.TempPathFactory, up: ScriptedUpstream, console_redis: str
+) -> AsyncIterator[Proxies]:
+    """With summaries, and with another profile to choose; they end before their store does."""
+    assert console_redis
+    more = {"memory__summary__enabled": True, "profiles": {"short": SHORT}}
+    async with AsyncExitStack() as opened:
+        yield Proxies(tmp_path_factory.mktemp("inspector"), up, opened, **more)
+
+
+async def told(console: Console, text: str) -> list[str]:
+    """Said in an older session, and found by now; the ids of its messages."""
+    ids = await console.seed("older", text, "How nice", user="kim")
+
+    async def found() -> bool:
+        search = {"query": text}
+        answer = await console.client.post("/memory/v1/users/kim/memories/search", json=search)
+        return bool(answer.json()["data"])
+
+    await eventually(found, 10)
+    return ids
+
+
+async def ask(console: Console, text: str, **headers: str) -> str:
+    """A chat in the session; its exchange."""
+    body = {"model": "scripted-1", "messages": [{"role": "user", "content": text}]}
+    head = {"x-session-id": "talk", "x-user-id": "kim", **headers}
+    answer = await console.client.post("/v1/chat/completions", json=body, headers=head)
+    assert answer.status_code == 200, answer.text
+    return answer.headers["x-memory-exchange-id"]
+
+
+async def session(console: Console) -> dict[str, Any]:
+    answer = await console.client.get(SESSION)
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def change(console: Console, **fields: object) -> None:
+    """As somebody else would, meanwhile."""
+    answer = await console.client.patch(SESSION, json=fields)
+    assert answer.status_code == 200, answer.text
+
+
+async def inspect(console: Console, tab: str = "Why", path: str = "") -> Locator:
+    """The session's inspector at one of its tabs."""
+    await console.sign_in(f"#/sessions/talk{path}")
+    inspector = console.page.locator(".inspector")
+    await inspector.get_by_role("tab", name=tab).click()
+    return inspector.get_by_role("tabpanel")
+
+
+def section(panel: Locator, title: str) -> Locator:
+    return panel.locator("section").filter(has=panel.page.get_by_role("heading", name=title))
+
+
+async def confirm(console: Console, action: str) -> None:
+    await console.page.get_by_role("dialog").get_by_role("button", name=action, exact=True).click()
+
+
+async def test_why_tells_what_was_recalled_and_what_for(visit: Console, back_end: str) -> None:
+    [asked, _] = await told(visit, "My sister Maren keeps bees")
+    await ask(visit, "Which animals does my sister Maren keep?")
+    panel = await inspect(visit)
+    await expect(panel.get_by_text("Memory applied")).to_be_visible()
+    passage = panel.locator(".passage").filter(has_text="My sister Maren keeps bees")
+    await expect(passage).to_contain_text("older")
+    await passage.get_by_text("What the score is made of").click()
+    await expect(passage.get_by_text("Shared words")).to_be_visible()
+    await expect(section(panel, "Tokens of the prompt").locator(".spent-legend")).to_contain_text(
+        "Recalled"
+    )
+    await expect(panel.locator(".pairs").filter(has_text="Memory took")).to_contain_text("ms")
+    await visit.shot(f"inspector-why-{back_end}")
+    await passage.get_by_role("button", name="Open").click()
+    await expect(visit.page).to_have_url(f"{visit.address}#/sessions/older/messages/{asked}")
+
+
+async def test_what_was_left_out_is_told_with_the_reason(visit: Console, back_end: str) -> None:
+    await visit.seed("talk", *(f"Line {n}" for n in range(8)), user="kim")
+    await ask(visit, "And now?", **{"x-memory-profile": "short"})
+    panel = await inspect(visit)
+    left = section(panel, "Left out")
+    await expect(left).to_contain_text("6 messages")
+    await expect(left).to_contain_text("the window was full")
+    await expect(panel.locator(".pairs").filter(has_text="Profile")).to_contain_text("short")
+
+
+async def test_tokens_of_the_cache_are_told(visit: Console) -> None:
+    await ask(visit, "How are you?")
+    told = (await visit.client.get(f"{SESSION}/exchanges")).json()["data"][0]["usage"]
+    facts = (await inspect(visit)).locator(".pairs").last
+    await expect(facts).to_contain_text(f"Prompt{told['prompt_tokens']}")
+    await expect(facts).to_contain_text(f"Completion{told['completion_tokens']}")
+
+
+async def test_one_steps_from_exchange_to_exchange(visit: Console) -> None:
+    ids = [await ask(visit, f"Question {n}") for n in range(3)]
+    panel = await inspect(visit)
+    older, newer = (
+        panel.get_by_role("button", name=f"{way} exchange") for way in ("Older", "Newer")
+    )
+    await expect(newer).to_be_disabled()
+    await older.click()
+    await expect(visit.page).to_have_url(f"{visit.address}#/sessions/talk/exchanges/{ids[1]}")
+    await older.click()
+    await expect(panel.get_by_text(ids[0])).to_be_visible()
+    await expect(panel.get_by_text("Memory put nothing into this prompt.")).to_have_count(0)
+    await older.click()
+    await expect(older).to_be_disabled()
+    await newer.click()
+    await expect(panel.get_by_text(ids[1])).to_be_visible()
+
+
+async def test_one_steps_back_behind_what_is_loaded(visit: Console) -> None:
+    ids = [await ask(visit, f"Question {n}") for n in range(22)]
+    panel = await inspect(visit, path=f"/exchanges/{ids[2]}")
+    await expect(panel.get_by_text(ids[2])).to_be_visible()
+    for id in (ids[1], ids[0]):
+        await panel.get_by_role("button", name="Older exchange").click()
+        await expect(panel.get_by_text(id)).to_be_visible()
+
+
+async def test_what_stood_in_the_prompt_leads_to_the_messages(visit: Console) -> None:
+    await visit.seed("talk", *(f"Line {n}\n" * 4 for n in range(60)), user="kim")
+    await ask(visit, "And now?")
+    panel = await inspect(visit)
+    prompt = section(panel, "In the prompt, in order")
+    await prompt.get_by_text("60 messages").click()
+    await prompt.get_by_role("button", name="Line 3 Line 3").click()
+    bubble = visit.page.locator(".message").filter(has_text=re.compile(r"Line 3\b"))
+    await expect(bubble).to_be_in_viewport()
+
+
+async def test_an_import_has_nothing_to_tell_but_that_it_is_one(visit: Console) -> None:
+    await visit.seed("talk", "Hello", user="kim")
+    panel = await inspect(visit)
+    await expect(panel.get_by_text("Memory off")).to_be_visible()
+    await expect(panel.get_by_text("imported")).to_be_visible()
+    await expect(panel.get_by_text("Memory put nothing into this prompt.")).to_be_visible()
+
+
+async def test_what_would_be_sent_is_what_is_sent(visit: Console, back_end: str) -> None:
+    await told(visit, "My sister Maren keeps bees")
+    await visit.client.post(
+        f"{SESSION}/messages",
+        json={
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Hello"},
+                {"role": "assistant", "content": "Hi"},
+            ],
+            "user": "kim",
+        },
+    )
+    before = await session(visit)
+    panel = await inspect(visit, "Would be sent")
+    question = "Which animals does my sister Maren keep?"
+    await panel.get_by_label("Next message").fill(question)
+    async with visit.page.expect_response(lambda got: got.url.endswith("/context")) as answering:
+        await panel.get_by_role("button", name="Show the prompt").click()
+    preview = await (await answering.value).json()
+    sent = panel.locator(".sent-message")
+    await expect(sent).to_have_count(4)
+    await expect(sent.first).to_contain_text("Be brief.")
+    await expect(sent.first).to_contain_text("remembered")
+    await expect(sent.nth(1)).to_contain_text("from history")
+    await expect(sent.last.locator(".memory-block")).to_contain_text("My sister Maren keeps bees")
+    await expect(sent.last).to_contain_text(question)
+    await visit.shot(f"inspector-sent-{back_end}")
+    assert await session(visit) == before
+    await ask(visit, question)
+    assert visit.up.requests[-1].json["messages"] == preview["messages"]
+    await expect(panel.get_by_text("The session has changed since.")).to_be_visible()
+
+
+async def test_another_profile_would_send_something_else(visit: Console) -> None:
+    await visit.seed("talk", *(f"Line {n}" for n in range(8)), user="kim")
+    panel = await inspect(visit, "Would be sent")
+    await panel.get_by_label("Next message").fill("And now?")
+    await panel.get_by_role("button", name="Show the prompt").click()
+    await expect(panel.locator(".sent-message")).to_have_count(9)
+    await panel.get_by_label("Profile").select_option("short")
+    await visit.page.keyboard.press("Tab")
+    await panel.get_by_label("Next message").press("Control+Enter")
+    await expect(panel.locator(".sent-message")).to_have_count(3)
+    await expect(section(panel, "Left out")).to_contain_text("the window was full")
+
+
+async def test_a_summary_is_written_edited_and_forgotten(visit: Console, back_end: str) -> None:
+    await visit.seed("talk", "Hello", "Hi", user="kim")
+    panel = await inspect(visit, "Summary")
+    dialog = visit.page.get_by_role("dialog")
+    for words, button in (("They said hello.", "Write one"), ("They met.", "Edit")):
+        await panel.get_by_role("button", name=button).click()
+        await dialog.get_by_role("textbox").fill(words)
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(panel.locator(".of-the-summary")).to_contain_text(words)
+        assert (await session(visit))["summary"]["text"] == words
+    await expect(panel.locator(".of-the-summary")).to_contain_text("edited")
+    versions = panel.locator(".summaries > li")
+    await expect(versions).to_have_count(2)
+    await versions.last.locator("summary").click()
+    await expect(versions.last).to_contain_text("They said hello.")
+    await visit.shot(f"inspector-summary-{back_end}")
+    await panel.get_by_role("button", name="Forget").click()
+    await confirm(visit, "Forget")
+    await expect(panel.get_by_text("No summary")).to_be_visible()
+    assert (await session(visit))["summary"] is None
+
+
+async def test_who_edits_a_summary_that_another_has_changed_sees_both(visit: Console) -> None:
+    await visit.seed("talk", "Hello", "Hi", user="kim")
+    await change(visit, summary={"text": "They said hello."})
+    panel = await inspect(visit, "Summary")
+    await panel.get_by_role("button", name="Edit").click()
+    dialog = visit.page.get_by_role("dialog")
+    await dialog.get_by_role("textbox").fill("Mine.")
+    await change(visit, summary={"text": "Theirs."})
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_text("Theirs.")).to_be_visible()
+    assert (await session(visit))["summary"]["text"] == "Theirs."
+    await dialog.get_by_role("button", name="Save mine").click()
+    await expect(panel.locator(".of-the-summary")).to_contain_text("Mine.")
+
+
+async def test_a_summary_that_another_has_changed_is_not_forgotten(visit: Console) -> None:
+    await visit.seed("talk", "Hello", "Hi", user="kim")
+    await change(visit, summary={"text": "They said hello."})
+    panel = await inspect(visit, "Summary")
+    await panel.get_by_role("button", name="Forget").click()
+    await change(visit, summary={"text": "Theirs."})
+    await confirm(visit, "Forget")
+    await expect(visit.page.get_by_text("has changed in the meantime")).to_be_visible()
+    assert (await session(visit))["summary"]["text"] == "Theirs."
+
+
+async def test_a_summary_is_made_anew_after_a_question(visit: Console, back_end: str) -> None:
+    await visit.seed("talk", "Hello", "Hi", user="kim")
+    await change(visit, summary={"text": "They said hello."})
+    panel = await inspect(visit, "Summary")
+    await panel.get_by_role("button", name="Make anew").click()
+    await confirm(visit, "Make anew")
+    await expect(visit.page.get_by_text("The summary is being made anew.")).to_be_visible()
+    await expect(panel.get_by_text("No summary")).to_be_visible()
+
+
+async def test_title_and_lifetime_are_changed(visit: Console, back_end: str) -> None:
+    await visit.seed("talk", "Hello", user="kim")
+    panel = await inspect(visit, "Session")
+    await panel.get_by_role("button", name="Edit", exact=True).click()
+    dialog = visit.page.get_by_role("dialog")
+    await dialog.get_by_label("Title").fill("A weekend in Lisbon")
+    await dialog.get_by_label("How long").fill("30")
+    await dialog.get_by_label("Unit").select_option("days")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(panel.locator(".pairs")).to_contain_text("A weekend in Lisbon")
+    await expect(panel.locator(".pairs")).to_contain_text("30 days without activity")
+    now = await session(visit)
+    assert (now["title"], now["ttl"]) == ("A weekend in Lisbon", 30 * 86_400)
+    await expect(panel.get_by_role("link", name="kim")).to_have_attribute("href", "#/users/kim")
+
+
+async def test_who_edits_a_title_that_another_has_changed_sees_both(
+    visit: Console, back_end: str
+) -> None:
+    await visit.seed("talk", "Hello", user="kim")
+    panel = await inspect(visit, "Session")
+    await panel.get_by_role("button", name="Edit", exact=True).click()
+    await change(visit, title="Theirs")
+    dialog = visit.page.get_by_role("dialog")
+    await dialog.get_by_label("Title").fill("Mine")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_role("alert").first).to_contain_text("Theirs")
+    assert (await session(visit))["title"] == "Theirs"
+    await visit.shot("inspector-conflict")
+    await dialog.get_by_role("button", name="Save mine").click()
+    await expect(panel.locator(".pairs")).to_contain_text("Mine")
+    assert (await session(visit))["title"] == "Mine"
+
+
+async def test_a_chat_meanwhile_does_not_stand_in_the_way_of_an_edit(visit: Console) -> None:
+    await visit.seed("talk", "Hello", user="kim")
+    panel = await inspect(visit, "Session")
+    await panel.get_by_role("button", name="Edit", exact=True).click()
+    await ask(visit, "How are you?")
+    dialog = visit.page.get_by_role("dialog")
+    await dialog.get_by_label("Title").fill("Mine")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog).to_have_count(0)
+    assert (await session(visit))["title"] == "Mine"
+
+
+async def test_metadata_is_edited_as_json(visit: Console, back_end: str) -> None:
+    await visit.seed("talk", "Hello", user="kim")
+    await change(visit, metadata={"app": "web"})
+    panel = await inspect(visit, "Session")
+    await expect(panel.locator(".json")).to_contain_text("web")
+    await panel.get_by_role("button", name="Edit the metadata").click()
+    dialog = visit.page.get_by_role("dialog")
+    await dialog.get_by_role("textbox").fill('{"app": ')
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_text("This is not valid JSON.")).to_be_visible()
+    await dialog.get_by_role("textbox").fill('{"app": "phone", "n": [1, 2]}')
+    await change(visit, metadata={"app": "theirs"})
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_text("theirs").first).to_be_visible()
+    await dialog.get_by_role("button", name="Save mine").click()
+    await expect(dialog).to_have_count(0)
+    await expect(panel.locator(".json")).to_contain_text("phone")
+    assert (await session(visit))["metadata"] == {"app": "phone", "n": [1, 2]}
+
+
+async def test_the_system_message_is_edited_and_forgotten(visit: Console, back_end: str) -> None:
+    await visit.seed("talk", "Hello", user="kim")
+    await change(visit, system={"role": "developer", "content": "Be brief."})
+    panel = await inspect(visit, "Session")
+    await panel.get_by_role("button", name="Edit the system message").click()
+    dialog = visit.page.get_by_role("dialog")
+    await dialog.get_by_role("textbox").fill("Be kind.")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(panel.locator(".system-words")).to_have_text("Be kind.")
+    assert (await session(visit))["system_messages"] == [
+        {"role": "developer", "content": "Be kind."}
+    ]
+    await panel.get_by_role("button", name="Forget", exact=True).click()
+    await confirm(visit, "Forget")
+    await expect(panel.get_by_text("None is remembered.")).to_be_visible()
+    assert (await session(visit))["system_messages"] == []
+
+
+async def test_several_system_messages_are_edited_as_json(visit: Console) -> None:
+    await visit.seed("talk", "Hello", user="kim")
+    both = [{"role": "system", "content": "Be brief."}, {"role": "system", "content": "Be kind."}]
+    await change(visit, system=both)
+    panel = await inspect(visit, "Session")
+    await panel.get_by_role("button", name="Edit the system message").click()
+    box = visit.page.get_by_role("dialog").get_by_role("textbox")
+    assert json.loads(await box.input_value()) == both
+    await box.fill(json.dumps(both[1:]))
+    await visit.page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    await expect(panel.locator(".system-words")).to_have_text(["Be kind."])
+    assert (await session(visit))["system_messages"] == both[1:]
+
+
+@pytest.mark.parametrize("tab", ["Why", "Session"])
+async def test_forgetting_what_was_learned_is_only_told_first(visit: Console, tab: str) -> None:
+    exchange = await ask(visit, "I live in Kiel")
+    panel = await inspect(visit, tab)
+    async with visit.page.expect_request(lambda made: made.url.endswith("/forget")) as asking:
+        await panel.get_by_role("button", name="Forget what was learned").click()
+    body = json.loads((await asking.value).post_data or "")
+    assert body == {"dry_run": True, **({"exchange_id": exchange} if tab == "Why" else {})}
+    dialog = visit.page.get_by_role("dialog")
+    await expect(dialog.get_by_text("Nothing was learned from here.")).to_be_visible()
+
+
+async def test_tokens_and_times_of_the_exchanges_are_drawn(visit: Console, back_end: str) -> None:
+    for n in range(3):
+        await ask(visit, f"Question {n}")
+    panel = await inspect(visit, "Session")
+    await expect(panel.locator("canvas")).to_have_count(2)
+    tokens = panel.locator("figure").first
+    await tokens.get_by_text("Show as a table").click()
+    await expect(tokens.locator("tbody tr")).to_have_count(3)
+    await ask(visit, "One more")
+    await expect(tokens.locator("tbody tr")).to_have_count(4)
+    await visit.shot(f"inspector-session-{back_end}")
+
+
+async def test_hostile_words_are_shown_and_do_nothing(visit: Console) -> None:
+    await told(visit, f"My sister Maren keeps bees {NO_TEXT}")
+    await ask(visit, "Which animals does my sister Maren keep?")
+    await change(visit, title=NO_TEXT, metadata={NO_TEXT: NO_TEXT}, summary={"text": NO_TEXT})
+    panel = await inspect(visit)
+    await expect(panel.locator(".passage").first).to_contain_text("<img src=x")
+    await expect(panel.locator(".passage").first).to_contain_text("⟨U+202E⟩evil")
+    for tab in ("Summary", "Session"):
+        await visit.page.locator(".inspector").get_by_role("tab", name=tab).click()
+        await expect(panel.get_by_text("⟨U+202E⟩evil").first).to_be_visible()
+    assert await visit.page.evaluate("window.hurt") is None
+    assert await panel.locator("img").count() == 0
+
+
+@pytest.mark.parametrize(
+    "look", [Look(), Look((360, 740), "zh-CN", dark=True)], ids=["desktop", "narrow-zh-dark"]
+)
+async def test_the_inspector_has_no_serious_barrier(visit: Console, look: Look) -> None:
+    await told(visit, "My sister Maren keeps bees")
+    for n in range(3):
+        await ask(visit, f"Which animals does my sister Maren keep? {n}")
+    await change(visit, summary={"text": "They said hello."}, metadata={"app": "web"})
+    await visit.sign_in("#/sessions/talk")
+    page = visit.page
+    await page.locator(".inspector").wait_for(state="attached")
+    if look.size[0] < 720:
+        await page.locator("button.inspect").click()
+    for number, ready in enumerate((".passage-text", ".asking", ".of-the-summary", "canvas")):
+        await page.locator(".inspector").get_by_role("tab").nth(number).click()
+        await page.locator(f".inspector {ready}").first.wait_for()
+        if number == 1:
+            await page.locator(".asking textarea").fill("Which animals?")
+            await page.locator(".asking [type=submit]").click()
+            await page.locator(".sent-message").first.wait_for()
+        await visit.shot(f"inspector-{number}-{look.size[0]}")
+        assert await visit.violations() == []
+        assert not await page.evaluate("document.documentElement.scrollWidth > innerWidth")

@@ -1,0 +1,196 @@
+"""Ten thousand sessions, and a conversation of five thousand messages: there at once, and smooth.
+
+The bounds are wide, for machines that run the proxy, its store and other tests beside the browser;
+what was measured is printed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from proxy.assembly import store_of
+from proxy.gateway.tenancy import digest_of
+from proxy.memory.model import SessionKey
+from tests.support.browsing import Browser, Console, Locator, Look, console, expect
+from tests.support.measuring import Scrolled, first_paint, scrolled, until_there
+from tests.support.populating import LONG, NEEDLE, long_conversation, populate
+from tests.support.running import Running
+from tests.support.upstream import ScriptedUpstream
+
+SESSIONS = 10_000
+MESSAGES = 5000
+
+THERE_MS = 1000
+FRAME_MS = 100
+"""Of 20 frames one may take longer; a screen draws one every 17 ms."""
+
+MOST_NODES = 4000
+TRIES = 3
+
+
+class Crowds:
+    """The key of a tenant with much memory on each proxy, filled when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, str] = {}
+
+    async def on(self, proxy: Running) -> str:
+        if proxy.url not in self._keys:
+            key = f"sk-{uuid.uuid4().hex}"
+            await _fill(proxy, digest_of(key.encode()))
+            self._keys[proxy.url] = key
+        return self._keys[proxy.url]
+
+
+async def _fill(proxy: Running, tenant: str) -> None:
+    store = store_of(proxy.settings)
+    await store.open()
+    try:
+        await populate(store, tenant, SESSIONS)
+        assert await store.restore(SessionKey(tenant, LONG), long_conversation(MESSAGES))
+    finally:
+        await store.close()
+
+
+@pytest.fixture(scope="session")
+def crowds() -> Crowds:
+    return Crowds()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def crowd(
+    browser: Browser, proxy: Running, up: ScriptedUpstream, look: Look, crowds: Crowds
+) -> AsyncIterator[Console]:
+    """The console of somebody with much memory, nobody signed in."""
+    async with console(browser, proxy, up, await crowds.on(proxy), look) as one:
+        yield one
+        assert one.complaints == []
+
+
+async def enter(crowd: Console, path: str, wanted: str) -> tuple[float, float]:
+    """Open the console at a screen and sign in; milliseconds to the first paint, and from the click
+    to what is wanted.  The best of a few times: others use the machine too."""
+    times: list[tuple[float, float]] = []
+    for _ in range(TRIES):
+        await crowd.open("")
+        await crowd.page.goto("about:blank")
+        await crowd.open(path)
+        await crowd.page.get_by_label("API key").fill(crowd.key)
+        painted = await first_paint(crowd.page)
+        times.append((painted, await until_there(crowd.page, "button[type=submit]", wanted)))
+        if max(times[-1]) < THERE_MS:
+            break
+    return min(times, key=max)
+
+
+async def smoothest(crowd: Console, list: str, item: str, step: int) -> Scrolled:
+    """The best of a few times."""
+    found = [await scrolled(crowd.page, list, item, step)]
+    while not is_smooth(found[-1]) and len(found) < TRIES:
+        found.append(await scrolled(crowd.page, list, item, step))
+    return min(found, key=lambda one: (one.blank, one.p95))
+
+
+def is_smooth(scroll: Scrolled) -> bool:
+    return scroll.p95 < FRAME_MS and scroll.blank == 0 and scroll.nodes < MOST_NODES
+
+
+def rows(crowd: Console) -> Locator:
+    return crowd.page.locator(".sessions .virtual-item")
+
+
+def bubble(crowd: Console, text: str) -> Locator:
+    return crowd.page.locator(".conversation .message").filter(has_text=text)
+
+
+async def last_words(crowd: Console) -> str:
+    """How the newest answer of the long conversation begins."""
+    page = await crowd.client.get(f"/memory/v1/sessions/{LONG}/messages?after={MESSAGES - 3}")
+    content: str = page.json()["data"][-1]["message"]["content"]
+    return content.partition(":")[0]
+
+
+async def test_ten_thousand_sessions_are_there_at_once(crowd: Console, back_end: str) -> None:
+    painted, there = await enter(crowd, "#/sessions", ".sessions .virtual-item")
+    print(f"{back_end}: first paint {painted:.0f} ms, rows after {there:.0f} ms")
+    assert painted < THERE_MS
+    assert there < THERE_MS
+
+
+async def test_ten_thousand_sessions_scroll_smoothly_to_the_last(
+    crowd: Console, back_end: str
+) -> None:
+    await crowd.sign_in()
+    count = crowd.page.locator(".head .tag")
+    await expect(count).to_have_text("10,001", timeout=30_000)
+    scroll = await smoothest(crowd, ".sessions .virtual", ".row", 400)
+    print(f"{back_end}: {scroll}")
+    assert is_smooth(scroll)
+    await crowd.page.keyboard.press("j")
+    await crowd.page.keyboard.press("End")
+    last = crowd.page.locator(f".virtual-item[aria-posinset='{SESSIONS + 1}']")
+    await expect(last.get_by_role("link")).to_be_focused()
+    await expect(last).to_contain_text("chat-00000")
+
+
+async def test_one_of_ten_thousand_sessions_is_found(crowd: Console, back_end: str) -> None:
+    await crowd.sign_in()
+    await crowd.page.get_by_label("Search id, title or user").fill("chat-00042")
+    await expect(rows(crowd)).to_have_count(1)
+    await expect(rows(crowd)).to_contain_text("(42)")
+
+
+async def test_a_chat_comes_to_the_top_of_ten_thousand(crowd: Console, back_end: str) -> None:
+    await crowd.sign_in()
+    await expect(rows(crowd).first).to_be_visible()
+    await crowd.chat("chat-00006", "Out of the deep")
+    await expect(rows(crowd).first).to_contain_text("chat-00006")
+
+
+async def test_a_long_conversation_is_there_at_once(crowd: Console, back_end: str) -> None:
+    painted, there = await enter(crowd, f"#/sessions/{LONG}", ".conversation .message")
+    print(f"{back_end}: first paint {painted:.0f} ms, messages after {there:.0f} ms")
+    assert painted < THERE_MS
+    assert there < THERE_MS
+    await expect(bubble(crowd, await last_words(crowd))).to_be_in_viewport()
+
+
+async def test_a_long_conversation_scrolls_smoothly(crowd: Console, back_end: str) -> None:
+    await crowd.sign_in()
+    await expect(rows(crowd).first).to_be_visible()
+    there = await until_there(crowd.page, f"#/sessions/{LONG}", ".conversation .message")
+    await expect(bubble(crowd, await last_words(crowd))).to_be_in_viewport()
+    scroll = await smoothest(crowd, ".conversation", ".virtual-item, .virtual-item *", -300)
+    print(f"{back_end}: messages after {there:.0f} ms; {scroll}")
+    assert there < THERE_MS
+    assert is_smooth(scroll)
+
+
+async def test_one_goes_far_back_in_a_long_conversation(crowd: Console, back_end: str) -> None:
+    page = await crowd.client.get(f"/memory/v1/sessions/{LONG}/messages?after=1500&limit=9")
+    message = next(one for one in page.json()["data"] if one["message"]["role"] == "user")
+    await crowd.sign_in(f"#/sessions/{LONG}/messages/{message['id']}")
+    place = crowd.page.locator(f"[data-id='{message['id']}']")
+    await expect(place).to_be_in_viewport()
+    assert await crowd.page.locator("*").count() < MOST_NODES
+    await crowd.page.get_by_role("button", name="To the end").click()
+    await expect(bubble(crowd, await last_words(crowd))).to_be_in_viewport()
+
+
+async def test_words_of_long_ago_are_found(crowd: Console, back_end: str) -> None:
+    await crowd.sign_in(f"#/sessions/{LONG}")
+    await expect(bubble(crowd, await last_words(crowd))).to_be_in_viewport()
+    await crowd.page.get_by_label("Find in conversation").fill(NEEDLE)
+    await crowd.page.get_by_role("button", name="Search earlier messages").click()
+    await expect(bubble(crowd, NEEDLE).first).to_be_in_viewport(timeout=15_000)
+
+
+async def test_a_long_conversation_goes_on_as_one_looks(crowd: Console, back_end: str) -> None:
+    await crowd.sign_in(f"#/sessions/{LONG}")
+    await expect(bubble(crowd, await last_words(crowd))).to_be_in_viewport()
+    await crowd.chat(LONG, "Is anybody listening?", user="user-1")
+    await expect(bubble(crowd, "Is anybody listening?").first).to_be_in_viewport()

@@ -69,7 +69,7 @@ vendor: $(DEV)
 
 # Not data/: that is somebody's memory.
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/node/node_modules
+	rm -rf $(VENV) build dist .schemathesis .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/node/node_modules
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A .venv whose Python is gone or was cut off while it was made is made anew.

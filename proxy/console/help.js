@@ -8,6 +8,7 @@ const KEYS = /** @type {const} */ ([
   ["/", "help.search"],
   ["j k", "help.move"],
   ["Enter", "help.open"],
+  ["[ ]", "help.step"],
   ["Esc", "help.back"],
   ["?", "help.help"],
 ]);

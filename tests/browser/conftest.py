@@ -87,13 +87,11 @@ def back_end(request: pytest.FixtureRequest) -> str:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def proxy(request: pytest.FixtureRequest, proxies: Proxies) -> Running:
-    """On ``back_end`` where the test asks for it, else on memory."""
+    """On ``back_end`` where the test asks for it, else on SQLite."""
     named = "back_end" in request.fixturenames
-    back_end = request.getfixturevalue("back_end") if named else "memory"
-    urls = {"memory": "memory://", "sqlite": ""}
-    if back_end not in urls:
-        return await proxies.on(request.getfixturevalue("console_redis"))
-    return await proxies.on(urls[back_end])
+    back_end = request.getfixturevalue("back_end") if named else "sqlite"
+    redis = back_end == "redis"
+    return await proxies.on(request.getfixturevalue("console_redis") if redis else "")
 
 
 @pytest.fixture

@@ -23,9 +23,7 @@ async def put(console: Console, session: str, *messages: dict[str, Any]) -> list
     return [each["id"] for each in answer.json()["data"]]
 
 
-async def test_a_conversation_is_shown_and_opens_at_its_end(
-    visit: Console, back_end: str
-) -> None:
+async def test_a_conversation_is_shown_and_opens_at_its_end(visit: Console, back_end: str) -> None:
     said = [f"Line {n}\nwith a second one" for n in range(120)]
     await visit.seed("long", *said, user="kim")
     await visit.sign_in("#/sessions/long")
@@ -76,7 +74,10 @@ async def test_calls_are_folded_with_their_results_and_media_is_not_fetched(
         {"role": "user", "content": "How is the weather?"},
         CALLS,
         *RESULTS,
-        {"role": "assistant", "content": "Fine.\n```python\nprint('sun')\n```\nhttps://example.org/x."},
+        {
+            "role": "assistant",
+            "content": "Fine.\n```python\nprint('sun')\n```\nhttps://example.org/x.",
+        },
         {"role": "user", "content": pictures},
     )
     await visit.sign_in("#/sessions/tools")
@@ -164,7 +165,11 @@ async def test_what_was_said_another_way_is_a_branch_that_can_be_made_active(
     await expect(bubble(visit, "Three").first).to_be_visible()
     await visit.shot(f"talk-branches-{back_end}")
     await visit.page.get_by_role("button", name="Make this branch active").click()
-    await visit.page.get_by_role("dialog").get_by_role("button", name="Make this branch active").click()
+    await (
+        visit.page.get_by_role("dialog")
+        .get_by_role("button", name="Make this branch active")
+        .click()
+    )
     await expect(visit.page.get_by_text("This branch is active now.")).to_be_visible()
     await expect(bubble(visit, "Superseded")).to_have_count(0)
     assert len(await answers(visit, "fork")) == 3
@@ -174,7 +179,9 @@ async def test_what_the_model_saw_is_drawn_onto_the_conversation(
     visit: Console, back_end: str
 ) -> None:
     await visit.seed("seen", *[f"Number {n}: {'words ' * 9}" for n in range(8)], user="kim")
-    await visit.client.patch("/memory/v1/sessions/seen", json={"system": {"role": "system", "content": "Be kind."}})
+    await visit.client.patch(
+        "/memory/v1/sessions/seen", json={"system": {"role": "system", "content": "Be kind."}}
+    )
     await chat(visit, "seen", "What do you see?", X_Memory_Max_Tokens="60")
     await chat(visit, "seen", "And now?")
     await visit.sign_in("#/sessions/seen")

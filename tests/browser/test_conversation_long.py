@@ -10,11 +10,8 @@ import pytest
 from tests.support.browsing import PHONE, Console, Locator, Look, expect
 
 SESSIONS = "/memory/v1/sessions"
-MANY = 5000
-FIRST_PAINT_MS = 1000
-FRAME_MS = 100
-"""Of 20 frames one may take longer, on a machine that runs the proxy and other tests too."""
-
+MANY = 1500
+FREEZE_MS = 1000
 MEGABYTE = 1 << 20
 DEEP = "[" * 2000 + "]" * 2000
 
@@ -82,7 +79,9 @@ async def test_broken_and_deep_json_of_calls_is_shown_as_it_came(visit: Console)
     await visit.sign_in("#/sessions/json")
     for n in range(4):
         await visit.page.get_by_role("button", name=f"tool{n}").click()
-    await expect(visit.page.get_by_text("This is not valid JSON; shown as it came.")).to_be_visible()
+    await expect(
+        visit.page.get_by_text("This is not valid JSON; shown as it came.")
+    ).to_be_visible()
     await expect(visit.page.get_by_text("{'no': json").last).to_be_visible()
     assert await no_wider(visit)
 
@@ -100,7 +99,7 @@ async def test_a_megabyte_is_folded_and_unfolded_without_a_freeze(visit: Console
     await expect(huge.get_by_text("THEEND")).to_be_attached(timeout=30_000)
     longest = await visit.page.evaluate("window.longest")
     print(f"a megabyte: longest frame {longest:.0f} ms")
-    assert longest < 1000
+    assert longest < FREEZE_MS
     await huge.get_by_role("button", name="Show less").click()
     await expect(more).to_be_attached()
     assert await no_wider(visit)
@@ -119,60 +118,19 @@ WATCH = """() => {
 }"""
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
-async def test_five_thousand_messages_are_there_at_once_and_scroll_smoothly(
-    visit: Console, back_end: str
-) -> None:
-    ids = []
-    for part in range(10):
-        said = [f"Message {part * 500 + n}: {'words ' * (n % 60)}" for n in range(MANY // 10)]
-        ids += await put(visit, "many", *said)
-    await visit.sign_in()
-    painted = await visit.page.evaluate(PAINTED)
-    await expect(bubble(visit, "Message 4999")).to_be_in_viewport()
-    frames = await visit.page.evaluate(SCROLL)
-    print(f"first paint {painted:.0f} ms; frames: {frames}")
-    assert painted < FIRST_PAINT_MS
-    assert frames["p95"] < FRAME_MS
-    assert frames["blank"] == 0
+async def test_one_jumps_far_back_and_reads_on_from_there(visit: Console, back_end: str) -> None:
+    said = [f"Message {n}: {'words ' * (n % 60)}" for n in range(MANY)]
+    ids = await put(visit, "many", *said)
+    await visit.sign_in("#/sessions/many")
+    await expect(bubble(visit, f"Message {MANY - 1}:")).to_be_in_viewport()
     await visit.go(f"#/sessions/many/messages/{ids[77]}")
     await expect(bubble(visit, "Message 77:")).to_be_in_viewport()
     assert await bubbles(visit).count() < 60
+    await visit.page.keyboard.press("j")
+    await visit.page.keyboard.press("End")  # of what is loaded by now
+    await expect(bubble(visit, f"Message {MANY - 1}:")).to_have_count(0)
     await visit.page.get_by_role("button", name="To the end").click()
-    await expect(bubble(visit, "Message 4999")).to_be_in_viewport()
-
-
-PAINTED = """() => new Promise((resolve) => {
-  const start = performance.now();
-  const seen = () => document.querySelector(".conversation .message")
-    ? requestAnimationFrame(() => resolve(performance.now() - start))
-    : requestAnimationFrame(seen);
-  location.hash = "#/sessions/many";
-  seen();
-})"""
-
-SCROLL = """() => new Promise((resolve) => {
-  const list = document.querySelector(".conversation");
-  const times = [];
-  let [last, blank] = [performance.now(), 0];
-  const frame = () => {
-    const now = performance.now();
-    times.push(now - last);
-    last = now;
-    const { top, bottom } = list.getBoundingClientRect();
-    const seen = [...list.querySelectorAll(".talk-item")].some((item) => {
-      const box = item.getBoundingClientRect();
-      return box.bottom > top && box.top < bottom;
-    });
-    if (!seen) blank += 1;
-    list.scrollTop -= 300;
-    if (times.length < 120) return requestAnimationFrame(frame);
-    times.sort((a, b) => a - b);
-    resolve({ p50: times[60], p95: times[114], most: times[119], blank });
-  };
-  requestAnimationFrame(frame);
-})"""
+    await expect(bubble(visit, f"Message {MANY - 1}:")).to_be_in_viewport()
 
 
 async def test_words_are_found_in_what_is_loaded_and_before(visit: Console) -> None:
@@ -210,7 +168,9 @@ async def test_the_conversation_is_read_by_keyboard(visit: Console) -> None:
         await visit.page.keyboard.press(key)
     await expect(bubbles(visit).nth(1)).to_be_focused()
     await visit.page.keyboard.press("Enter")
-    await expect(visit.page).to_have_url(f"{visit.address}#/sessions/keys/exchanges/{await exchange(visit)}")
+    await expect(visit.page).to_have_url(
+        f"{visit.address}#/sessions/keys/exchanges/{await exchange(visit)}"
+    )
     await visit.page.keyboard.press("Escape")
     await expect(visit.page).to_have_url(f"{visit.address}#/sessions")
 
@@ -227,13 +187,19 @@ async def test_an_unknown_session_is_said_to_be_none(visit: Console) -> None:
 
 @pytest.mark.parametrize(
     "look",
-    [Look(), Look(dark=True), Look(PHONE), Look((360, 740), "zh-CN", dark=True), Look((2560, 1440))],
+    [
+        Look(),
+        Look(dark=True),
+        Look(PHONE),
+        Look((360, 740), "zh-CN", dark=True),
+        Look((2560, 1440)),
+    ],
     ids=["desktop", "dark", "phone", "narrow-zh-dark", "wide"],
 )
-async def test_the_conversation_fits_and_has_no_serious_barrier(
-    visit: Console, look: Look
-) -> None:
-    await visit.seed("fit", *[f"Number {n}: {'words ' * 9 * (n + 1)}" for n in range(8)], user="kim")
+async def test_the_conversation_fits_and_has_no_serious_barrier(visit: Console, look: Look) -> None:
+    await visit.seed(
+        "fit", *[f"Number {n}: {'words ' * 9 * (n + 1)}" for n in range(8)], user="kim"
+    )
     system = {"role": "system", "content": "Be kind."}
     body = {"system": system, "title": "A talk about numbers", "summary": {"text": "Numbers."}}
     await visit.client.patch(f"{SESSIONS}/fit", json=body)

@@ -6,18 +6,16 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from tests.browser.conftest import Proxies
 from tests.support import servers
-from tests.support.browsing import Console, Locator, Look, expect
-from tests.support.chatting import eventually
+from tests.support.browsing import Console, Look, expect
+from tests.support.inspecting import SESSION, ask, change, confirm, inspect, section, session, told
 from tests.support.upstream import ScriptedUpstream
 
-SESSION = "/memory/v1/sessions/talk"
 SHORT = {"window": "message_window", "max_messages": 2, "summary": {"enabled": False}}
 NO_TEXT = "<img src=x onerror='window.hurt = 1'> \u202eevil"
 
@@ -38,56 +36,6 @@ async def proxies(
     more = {"memory__summary__enabled": True, "profiles": {"short": SHORT}}
     async with AsyncExitStack() as opened:
         yield Proxies(tmp_path_factory.mktemp("inspector"), up, opened, **more)
-
-
-async def told(console: Console, text: str) -> list[str]:
-    """Said in an older session, and found by now; the ids of its messages."""
-    ids = await console.seed("older", text, "How nice", user="kim")
-
-    async def found() -> bool:
-        search = {"query": text}
-        answer = await console.client.post("/memory/v1/users/kim/memories/search", json=search)
-        return bool(answer.json()["data"])
-
-    await eventually(found, 10)
-    return ids
-
-
-async def ask(console: Console, text: str, **headers: str) -> str:
-    """A chat in the session; its exchange."""
-    body = {"model": "scripted-1", "messages": [{"role": "user", "content": text}]}
-    head = {"x-session-id": "talk", "x-user-id": "kim", **headers}
-    answer = await console.client.post("/v1/chat/completions", json=body, headers=head)
-    assert answer.status_code == 200, answer.text
-    return answer.headers["x-memory-exchange-id"]
-
-
-async def session(console: Console) -> dict[str, Any]:
-    answer = await console.client.get(SESSION)
-    found: dict[str, Any] = answer.json()
-    return found
-
-
-async def change(console: Console, **fields: object) -> None:
-    """As somebody else would, meanwhile."""
-    answer = await console.client.patch(SESSION, json=fields)
-    assert answer.status_code == 200, answer.text
-
-
-async def inspect(console: Console, tab: str = "Why", path: str = "") -> Locator:
-    """The session's inspector at one of its tabs."""
-    await console.sign_in(f"#/sessions/talk{path}")
-    inspector = console.page.locator(".inspector")
-    await inspector.get_by_role("tab", name=tab).click()
-    return inspector.get_by_role("tabpanel")
-
-
-def section(panel: Locator, title: str) -> Locator:
-    return panel.locator("section").filter(has=panel.page.get_by_role("heading", name=title))
-
-
-async def confirm(console: Console, action: str) -> None:
-    await console.page.get_by_role("dialog").get_by_role("button", name=action, exact=True).click()
 
 
 async def test_why_tells_what_was_recalled_and_what_for(visit: Console, back_end: str) -> None:
@@ -217,54 +165,10 @@ async def test_another_profile_would_send_something_else(visit: Console) -> None
     await panel.get_by_label("Next message").press("Control+Enter")
     await expect(panel.locator(".sent-message")).to_have_count(3)
     await expect(section(panel, "Left out")).to_contain_text("the window was full")
-
-
-async def test_a_summary_is_written_edited_and_forgotten(visit: Console, back_end: str) -> None:
-    await visit.seed("talk", "Hello", "Hi", user="kim")
-    panel = await inspect(visit, "Summary")
-    dialog = visit.page.get_by_role("dialog")
-    for words, button in (("They said hello.", "Write one"), ("They met.", "Edit")):
-        await panel.get_by_role("button", name=button).click()
-        await dialog.get_by_role("textbox").fill(words)
-        await dialog.get_by_role("button", name="Save").click()
-        await expect(panel.locator(".of-the-summary")).to_contain_text(words)
-        assert (await session(visit))["summary"]["text"] == words
-    await expect(panel.locator(".of-the-summary")).to_contain_text("edited")
-    versions = panel.locator(".summaries > li")
-    await expect(versions).to_have_count(2)
-    await versions.last.locator("summary").click()
-    await expect(versions.last).to_contain_text("They said hello.")
-    await visit.shot(f"inspector-summary-{back_end}")
-    await panel.get_by_role("button", name="Forget").click()
-    await confirm(visit, "Forget")
-    await expect(panel.get_by_text("No summary")).to_be_visible()
-    assert (await session(visit))["summary"] is None
-
-
-async def test_who_edits_a_summary_that_another_has_changed_sees_both(visit: Console) -> None:
-    await visit.seed("talk", "Hello", "Hi", user="kim")
-    await change(visit, summary={"text": "They said hello."})
-    panel = await inspect(visit, "Summary")
-    await panel.get_by_role("button", name="Edit").click()
-    dialog = visit.page.get_by_role("dialog")
-    await dialog.get_by_role("textbox").fill("Mine.")
-    await change(visit, summary={"text": "Theirs."})
-    await dialog.get_by_role("button", name="Save").click()
-    await expect(dialog.get_by_text("Theirs.")).to_be_visible()
-    assert (await session(visit))["summary"]["text"] == "Theirs."
-    await dialog.get_by_role("button", name="Save mine").click()
-    await expect(panel.locator(".of-the-summary")).to_contain_text("Mine.")
-
-
-async def test_a_summary_that_another_has_changed_is_not_forgotten(visit: Console) -> None:
-    await visit.seed("talk", "Hello", "Hi", user="kim")
-    await change(visit, summary={"text": "They said hello."})
-    panel = await inspect(visit, "Summary")
-    await panel.get_by_role("button", name="Forget").click()
-    await change(visit, summary={"text": "Theirs."})
-    await confirm(visit, "Forget")
-    await expect(visit.page.get_by_text("has changed in the meantime")).to_be_visible()
-    assert (await session(visit))["summary"]["text"] == "Theirs."
+    for tab in ("Why", "Would be sent"):
+        await visit.page.locator(".inspector").get_by_role("tab", name=tab).click()
+    await expect(panel.get_by_label("Next message")).to_have_value("And now?")
+    await expect(panel.locator(".sent-message")).to_have_count(3)
 
 
 async def test_a_summary_is_made_anew_after_a_question(visit: Console, back_end: str) -> None:
@@ -275,104 +179,6 @@ async def test_a_summary_is_made_anew_after_a_question(visit: Console, back_end:
     await confirm(visit, "Make anew")
     await expect(visit.page.get_by_text("The summary is being made anew.")).to_be_visible()
     await expect(panel.get_by_text("No summary")).to_be_visible()
-
-
-async def test_title_and_lifetime_are_changed(visit: Console, back_end: str) -> None:
-    await visit.seed("talk", "Hello", user="kim")
-    panel = await inspect(visit, "Session")
-    await panel.get_by_role("button", name="Edit", exact=True).click()
-    dialog = visit.page.get_by_role("dialog")
-    await dialog.get_by_label("Title").fill("A weekend in Lisbon")
-    await dialog.get_by_label("How long").fill("30")
-    await dialog.get_by_label("Unit").select_option("days")
-    await dialog.get_by_role("button", name="Save").click()
-    await expect(panel.locator(".pairs")).to_contain_text("A weekend in Lisbon")
-    await expect(panel.locator(".pairs")).to_contain_text("30 days without activity")
-    now = await session(visit)
-    assert (now["title"], now["ttl"]) == ("A weekend in Lisbon", 30 * 86_400)
-    await expect(panel.get_by_role("link", name="kim")).to_have_attribute("href", "#/users/kim")
-
-
-async def test_who_edits_a_title_that_another_has_changed_sees_both(
-    visit: Console, back_end: str
-) -> None:
-    await visit.seed("talk", "Hello", user="kim")
-    panel = await inspect(visit, "Session")
-    await panel.get_by_role("button", name="Edit", exact=True).click()
-    await change(visit, title="Theirs")
-    dialog = visit.page.get_by_role("dialog")
-    await dialog.get_by_label("Title").fill("Mine")
-    await dialog.get_by_role("button", name="Save").click()
-    await expect(dialog.get_by_role("alert").first).to_contain_text("Theirs")
-    assert (await session(visit))["title"] == "Theirs"
-    await visit.shot("inspector-conflict")
-    await dialog.get_by_role("button", name="Save mine").click()
-    await expect(panel.locator(".pairs")).to_contain_text("Mine")
-    assert (await session(visit))["title"] == "Mine"
-
-
-async def test_a_chat_meanwhile_does_not_stand_in_the_way_of_an_edit(visit: Console) -> None:
-    await visit.seed("talk", "Hello", user="kim")
-    panel = await inspect(visit, "Session")
-    await panel.get_by_role("button", name="Edit", exact=True).click()
-    await ask(visit, "How are you?")
-    dialog = visit.page.get_by_role("dialog")
-    await dialog.get_by_label("Title").fill("Mine")
-    await dialog.get_by_role("button", name="Save").click()
-    await expect(dialog).to_have_count(0)
-    assert (await session(visit))["title"] == "Mine"
-
-
-async def test_metadata_is_edited_as_json(visit: Console, back_end: str) -> None:
-    await visit.seed("talk", "Hello", user="kim")
-    await change(visit, metadata={"app": "web"})
-    panel = await inspect(visit, "Session")
-    await expect(panel.locator(".json")).to_contain_text("web")
-    await panel.get_by_role("button", name="Edit the metadata").click()
-    dialog = visit.page.get_by_role("dialog")
-    await dialog.get_by_role("textbox").fill('{"app": ')
-    await dialog.get_by_role("button", name="Save").click()
-    await expect(dialog.get_by_text("This is not valid JSON.")).to_be_visible()
-    await dialog.get_by_role("textbox").fill('{"app": "phone", "n": [1, 2]}')
-    await change(visit, metadata={"app": "theirs"})
-    await dialog.get_by_role("button", name="Save").click()
-    await expect(dialog.get_by_text("theirs").first).to_be_visible()
-    await dialog.get_by_role("button", name="Save mine").click()
-    await expect(dialog).to_have_count(0)
-    await expect(panel.locator(".json")).to_contain_text("phone")
-    assert (await session(visit))["metadata"] == {"app": "phone", "n": [1, 2]}
-
-
-async def test_the_system_message_is_edited_and_forgotten(visit: Console, back_end: str) -> None:
-    await visit.seed("talk", "Hello", user="kim")
-    await change(visit, system={"role": "developer", "content": "Be brief."})
-    panel = await inspect(visit, "Session")
-    await panel.get_by_role("button", name="Edit the system message").click()
-    dialog = visit.page.get_by_role("dialog")
-    await dialog.get_by_role("textbox").fill("Be kind.")
-    await dialog.get_by_role("button", name="Save").click()
-    await expect(panel.locator(".system-words")).to_have_text("Be kind.")
-    assert (await session(visit))["system_messages"] == [
-        {"role": "developer", "content": "Be kind."}
-    ]
-    await panel.get_by_role("button", name="Forget", exact=True).click()
-    await confirm(visit, "Forget")
-    await expect(panel.get_by_text("None is remembered.")).to_be_visible()
-    assert (await session(visit))["system_messages"] == []
-
-
-async def test_several_system_messages_are_edited_as_json(visit: Console) -> None:
-    await visit.seed("talk", "Hello", user="kim")
-    both = [{"role": "system", "content": "Be brief."}, {"role": "system", "content": "Be kind."}]
-    await change(visit, system=both)
-    panel = await inspect(visit, "Session")
-    await panel.get_by_role("button", name="Edit the system message").click()
-    box = visit.page.get_by_role("dialog").get_by_role("textbox")
-    assert json.loads(await box.input_value()) == both
-    await box.fill(json.dumps(both[1:]))
-    await visit.page.get_by_role("dialog").get_by_role("button", name="Save").click()
-    await expect(panel.locator(".system-words")).to_have_text(["Be kind."])
-    assert (await session(visit))["system_messages"] == both[1:]
 
 
 @pytest.mark.parametrize("tab", ["Why", "Session"])

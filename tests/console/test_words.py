@@ -94,7 +94,7 @@ def test_no_word_is_idle(english: Words) -> None:
     text += (FOLDER / "i18n" / "index.js").read_text(encoding="utf-8")
     named = set(NAMED.findall(text)) | {f"stats.{name}" for name in NAMED.findall(text)}
     groups = set(re.findall(r"t\(`([\w.]+\.)\$\{", text)) | set(
-        f"{group}." for group in re.findall(r'named\("(\w+)"', text)
+        f"{group}." for group in re.findall(r'named\("([\w.]+)"', text)
     )
     idle = {
         key

@@ -46,6 +46,7 @@ export default {
   "help.move": "Next and previous in a list",
   "help.open": "Open",
   "help.search": "Search",
+  "help.step": "Exchange before and after",
   "help.title": "Keyboard shortcuts",
   import: "Import",
   "import.choose": "Choose a file",

@@ -1,11 +1,9 @@
 /** The console's words, numbers and times in the reader's language. */
 
 import en from "./en.js";
-import enConversation from "./en.conversation.js";
 import enInspector from "./en.inspector.js";
 import enTalk from "./en.talk.js";
 import zh from "./zh.js";
-import zhConversation from "./zh.conversation.js";
 import zhInspector from "./zh.inspector.js";
 import zhTalk from "./zh.talk.js";
 
@@ -14,7 +12,7 @@ import zhTalk from "./zh.talk.js";
 /** @typedef {Record<string, Text>} Dictionary */
 
 /** @type {Record<Locale, Dictionary>} */
-const DICTIONARIES = { en: { ...en, ...enConversation, ...enInspector, ...enTalk }, zh: { ...zh, ...zhConversation, ...zhInspector, ...zhTalk } };
+const DICTIONARIES = { en: { ...en, ...enInspector, ...enTalk }, zh: { ...zh, ...zhInspector, ...zhTalk } };
 
 /** The reader's own variety of a language, such as en-GB, for dates. @param {Locale} locale */
 const regional = (locale) => navigator.languages.find((name) => name.startsWith(locale)) ?? locale;

@@ -46,6 +46,7 @@ export default {
   "help.move": "列表中的下一项、上一项",
   "help.open": "打开",
   "help.search": "搜索",
+  "help.step": "上一次、下一次交互",
   "help.title": "键盘快捷键",
   import: "导入",
   "import.choose": "选择文件",

@@ -6,6 +6,7 @@ import { n, named, t } from "../i18n/index.js";
 import { Json } from "../parts/json.js";
 import { oneLine } from "../parts/text.js";
 import { textOf } from "../talk/contents.js";
+import { useKept } from "../talk/kept.js";
 import { Text } from "../talk/text.js";
 import { html, useRef, useState } from "../vendor/preact.js";
 import { Bar } from "./bar.js";
@@ -22,9 +23,10 @@ const MOST = 90;
 /** @param {import("./index.js").Inspected} props */
 export function WouldBeSent({ session, exchanges, onJump }) {
   const { api, caller } = useApp();
-  const [text, setText] = useState("");
-  const [profile, setProfile] = useState("");
-  const [asked, setAsked] = useState(/** @type {Asked | null} */ (null));
+  // Kept while one looks at another tab.
+  const [text, setText] = useKept(`${session.id} sent text`, "");
+  const [profile, setProfile] = useKept(`${session.id} sent profile`, "");
+  const [asked, setAsked] = useKept(`${session.id} sent`, /** @type {Asked | null} */ (null));
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
   const asking = useRef(0);

@@ -24,6 +24,7 @@ import { isTyping } from "./keys.js";
  * @property {number} [initialIndex] the item at the top at first
  * @property {number} [initialOffset] pixels, instead of an index
  * @property {boolean} [stick] begins at the end, and stays there while items are added behind it
+ * @property {boolean} [follow] with `stick`: false where more is to come below, so do not go there
  * @property {string} label for screen readers
  * @property {boolean} [keys] j, k, arrows, Home and End move the focus from item to item
  * @property {number} [gap] pixels between items
@@ -84,7 +85,7 @@ function useVirtualizer(props, scroller) {
     gap: props.gap ?? 0,
     initialOffset: props.initialOffset ?? 0,
     anchorTo: /** @type {"start" | "end"} */ (props.stick ? "end" : "start"),
-    followOnAppend: Boolean(props.stick),
+    followOnAppend: Boolean(props.stick && props.follow !== false),
     scrollEndThreshold: NEAR,
     observeElementRect,
     observeElementOffset,

@@ -24,7 +24,7 @@ export function SummaryCard({ summary, seen, actions }) {
         <span class="tag num">${t("talk.summary.version", { version: summary.version })}</span>
         ${summary.edited && html`<span class="tag warn">${t("talk.summary.edited")}</span>`}
         ${seen !== null && seen !== summary.version && html`<span class="tag">${t("talk.summary.other", { version: seen })}</span>`}
-        <span class="muted small">${t("talk.summary.covers", { seq: n(summary.covers_until) })} · ${t("tokens.n", { n: summary.tokens })}</span>
+        <span class="muted small">${summary.covers_until > 0 && `${t("talk.summary.covers", { seq: n(summary.covers_until) })} · `}${t("tokens.n", { n: summary.tokens })}</span>
         <${Menu} label=${t("talk.summary.actions")} actions=${actions} />
       </header>
       <${Text} text=${summary.text} name="summary" />

@@ -42,7 +42,7 @@ export function List({ talk, doing, flash, jump, jumped, summaryActions }) {
   const stale = log.error ?? talk.error;
   return html`<div class="talk-list">
     ${stale && html`<p class="note warn live-note" role="status">${t("error.stale")} ${stale.message}</p>`}
-    <${VirtualList} class="conversation" label=${t("talk.messages")} count=${items.length} keys stick
+    <${VirtualList} class="conversation" label=${t("talk.messages")} count=${items.length} keys stick follow=${log.bottom}
       overscan=${6} estimate=${(/** @type {number} */ index) => height(items[index])} render=${render} keyOf=${keyOf}
       handle=${(/** @type {import("../parts/virtual.js").Handle} */ given) => (handle.current = given)}
       onRange=${(/** @type {number} */ first, /** @type {number} */ last) => {

@@ -24,6 +24,7 @@ export class Log {
   #lowest = 0;
   #highest = -1;
   /** @type {Promise<void>} */ #work = Promise.resolve();
+  /** @type {Promise<void> | null} */ #more = null;
 
   /** @param {Api} api @param {string} session */
   constructor(api, session) {
@@ -41,11 +42,6 @@ export class Log {
     return this.loaded && this.#highest >= blockOf(this.end);
   }
 
-  /** How many places before what is loaded. */
-  get before() {
-    return this.#lowest * SIZE;
-  }
-
   /** Something has changed, or the first is asked for; what was there is checked. @param {number} end of the session */
   renew = (end) => this.#after(async () => {
     const following = this.bottom;
@@ -56,13 +52,13 @@ export class Log {
     await this.#fetch(this.#lowest, this.#highest);
   });
 
-  older = () => this.#after(async () => {
+  older = () => this.#once(async () => {
     if (!this.loaded || this.top) return;
     await this.#fetch(this.#lowest - 1, this.#lowest - 1);
     this.#lowest -= 1;
   });
 
-  newer = () => this.#after(async () => {
+  newer = () => this.#once(async () => {
     if (!this.loaded || this.bottom) return;
     await this.#fetch(this.#highest + 1, this.#highest + 1);
     this.#highest += 1;
@@ -79,6 +75,12 @@ export class Log {
   });
 
   toEnd = () => this.show(this.end);
+
+  /** One block more, however often it is asked for until it is there. @param {() => Promise<void>} work */
+  #once(work) {
+    this.#more ??= this.#after(work).finally(() => (this.#more = null));
+    return this.#more;
+  }
 
   /** One after the other: each sees what the one before has loaded. @param {() => Promise<void>} work */
   #after(work) {

@@ -107,8 +107,7 @@ async def test_a_chat_comes_in_live_and_whoever_reads_above_is_not_moved(
     await expect(bubble(visit, "reply").last).to_be_in_viewport()
     scroller = visit.page.locator(".conversation")
     await scroller.evaluate("list => list.scrollBy(0, -3000)")
-    await visit.page.wait_for_timeout(300)  # heights are measured while it comes to rest
-    reading = await visit.page.evaluate(MIDDLE)
+    reading = await at_rest(visit)
     await visit.chat("live", "Another one")
     pill = visit.page.get_by_role("button", name="2 new messages")
     await expect(pill).to_be_visible()
@@ -117,8 +116,17 @@ async def test_a_chat_comes_in_live_and_whoever_reads_above_is_not_moved(
     await expect(bubble(visit, "Another one").last).to_be_in_viewport()
 
 
+async def at_rest(console: Console) -> object:
+    """Which message one reads, and where it stands, once all heights are measured."""
+    before: object = None
+    while (now := await console.page.evaluate(MIDDLE)) != before:
+        before = now
+        await console.page.evaluate("() => new Promise(done => setTimeout(done, 100))")
+    return now
+
+
 MIDDLE = """() => {
-  const { left, top, width, height } = document.querySelector(".conversation").getBoundingClientRect();
+  const { top, height } = document.querySelector(".conversation").getBoundingClientRect();
   const one = [...document.querySelectorAll(".message")].find(
     (each) => each.getBoundingClientRect().top > top + height / 3);
   return [one.dataset.id, Math.round(one.getBoundingClientRect().top)];
@@ -173,6 +181,30 @@ async def test_what_was_said_another_way_is_a_branch_that_can_be_made_active(
     await expect(visit.page.get_by_text("This branch is active now.")).to_be_visible()
     await expect(bubble(visit, "Superseded")).to_have_count(0)
     assert len(await answers(visit, "fork")) == 3
+
+
+async def test_other_choices_of_an_answer_are_branches(visit: Console) -> None:
+    body = {"model": "scripted-1", "n": 3, "messages": [{"role": "user", "content": "Choose"}]}
+    headers = {"x-session-id": "choices"}
+    await visit.client.post("/v1/chat/completions", json=body, headers=headers)
+    await visit.sign_in("#/sessions/choices")
+    switch = visit.page.get_by_role("group", name="Branches")
+    await expect(switch).to_contain_text("1/3")
+    await visit.page.get_by_role("button", name="Next branch").click()
+    await expect(switch).to_contain_text("2/3")
+    await expect(bubbles(visit)).to_have_count(2)
+
+
+async def test_what_is_not_plainly_said_is_marked_or_folded(visit: Console) -> None:
+    odd = {"role": "assistant", "content": None, "refusal": "I will not.", "reasoning": "Hm."}
+    await put(visit, "odd", {"role": "user", "content": "Do it"}, odd)
+    await visit.sign_in("#/sessions/odd")
+    answer = bubbles(visit).last
+    await expect(answer).to_contain_text("Refusal")
+    await expect(answer).to_contain_text("I will not.")
+    await expect(answer.get_by_text("Hm.")).to_have_count(0)
+    await answer.get_by_role("button", name="Reasoning").click()
+    await expect(answer.get_by_text("Hm.")).to_be_visible()
 
 
 async def test_what_the_model_saw_is_drawn_onto_the_conversation(

@@ -1,4 +1,4 @@
-"""What can be done with a conversation, each after a question: changed, forked, taken back, erased."""
+"""What can be done with a conversation, each after a question: changed, forked, erased."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -203,7 +202,7 @@ async def test_the_conversation_fits_and_has_no_serious_barrier(visit: Console, 
     system = {"role": "system", "content": "Be kind."}
     body = {"system": system, "title": "A talk about numbers", "summary": {"text": "Numbers."}}
     await visit.client.patch(f"{SESSIONS}/fit", json=body)
-    await asyncio.gather(*(visit.chat("fit", text) for text in ("And now?",)))
+    await visit.chat("fit", "And now?")
     await visit.sign_in("#/sessions/fit")
     await expect(bubble(visit, "reply")).to_be_in_viewport()
     assert await no_wider(visit)

@@ -120,6 +120,7 @@ test("what was not injected and not kept out is not said to be unseen by the mod
   assert.equal(sights(marks), "u1:unseen a1:unseen u2:own a2:answer");
   assert.equal(marks.cut, null);
   assert.equal(marksOf(null, "s", logOf("u1 a1")), NO_MARKS);
+  assert.equal(marksOf(exchange("e0", [], { reason: "import" }), "s", logOf("u1 a1")), NO_MARKS);
 });
 
 test("behind a list that was cut the window goes on", () => {

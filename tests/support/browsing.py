@@ -18,12 +18,20 @@ from tests.support.running import Running
 from tests.support.upstream import ScriptedUpstream
 
 try:
-    from playwright.async_api import Browser, Locator, Page, Playwright, async_playwright, expect
+    from playwright.async_api import (
+        Browser,
+        Locator,
+        Page,
+        Playwright,
+        Route,
+        async_playwright,
+        expect,
+    )
 except ImportError:  # said by `program` below
-    Browser = Locator = Page = Playwright = None  # type: ignore[assignment,misc]
+    Browser = Locator = Page = Playwright = Route = None  # type: ignore[assignment,misc]
     async_playwright = expect = None  # type: ignore[assignment]
 
-__all__ = ["Browser", "Console", "Locator", "Look", "Page", "chromium", "console", "expect"]
+__all__ = ["Browser", "Console", "Locator", "Look", "Page", "Route", "chromium", "console", "expect"]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -141,9 +149,12 @@ class Console:
         node_with_packages()
         # Through the debugger, which the page's policy does not bind.
         await self.page.evaluate(_AXE.read_text(encoding="utf-8"))
-        found = await self.page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
+        found = await self.page.evaluate(f"() => axe.run(document, {_RULES})")
         return [_told(each) for each in found["violations"] if each["impact"] in _SERIOUS]
 
+
+_RULES = "{ resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } }"
+"""All, with that of WCAG 2.2 on how large a target is, which axe-core leaves out by itself."""
 
 _SERIOUS = ("serious", "critical")
 

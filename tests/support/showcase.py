@@ -58,7 +58,7 @@ async def put_up(proxy: Running, key: str) -> None:
     store, tenant = store_of(proxy.settings), digest_of(key.encode())
     await store.open()
     try:
-        await populate(store, tenant, OTHERS)
+        await populate(store, tenant, OTHERS, time.time() - 10 * _MINUTE)
         for archived in (trip(time.time()), long_conversation(LONG_ONE, time.time() - 86_400)):
             assert await store.restore(SessionKey(tenant, archived.session.id), archived)
     finally:
@@ -101,7 +101,7 @@ def trip(now: float) -> Archived:
         model="gpt-4o-mini",
         created_at=lines[begins].card.created_at,
     )
-    versions = (summary, _earlier())
+    versions = (summary, _earlier(lines[2].card.created_at))
     found = (passage(lines[3], TRIP, 0.78), passage(lines[1], TRIP, 0.54))
     exchanges = tuple(explained(archived, summary, _WINDOW, found))
     start = lines[begins].position
@@ -112,10 +112,10 @@ def trip(now: float) -> Archived:
     return replace(archived, session=session, exchanges=exchanges, summaries=versions)
 
 
-def _earlier() -> Summary:
+def _earlier(at: float) -> Summary:
     """The version before."""
     text = "Maria is planning six days in Lisbon in May with her two children."
-    return Summary(text=text, version=1, tokens=17, model="gpt-4o-mini")
+    return Summary(text=text, version=1, tokens=17, model="gpt-4o-mini", created_at=at)
 
 
 def _said(now: float) -> list[Said]:

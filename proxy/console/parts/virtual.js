@@ -161,8 +161,9 @@ function useListKeys(props, scroller, focus, pending) {
     const press = (/** @type {KeyboardEvent} */ event) => {
       const step = STEPS[event.key];
       const at = pending() < 0 ? focused(scroller.current) : pending();
-      if (step === undefined || count === 0 || !isPlain(event)) return;
-      if (event.key.length > 1 && at < 0) return;
+      const entering = !props.stick && isFromSearch(event);
+      if (step === undefined || count === 0 || !(entering || isPlain(event))) return;
+      if (event.key.length > 1 && at < 0 && !entering) return;
       event.preventDefault();
       focus(at < 0 && step ** 2 === 1 ? 0 : Math.min(Math.max(at + step, 0), count - 1));
     };
@@ -170,6 +171,10 @@ function useListKeys(props, scroller, focus, pending) {
     return () => document.removeEventListener("keydown", press);
   }, [count, keys]);
 }
+
+/** Down from the search, into what it has found. @param {KeyboardEvent} event */
+const isFromSearch = ({ key, target }) =>
+  key === "ArrowDown" && target instanceof Element && target.matches(".search input");
 
 /** @param {KeyboardEvent} event */
 const isPlain = (event) =>

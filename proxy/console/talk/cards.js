@@ -8,7 +8,7 @@ import { Folded } from "./part.js";
 import { Text } from "./text.js";
 
 /** @param {{messages: any[], seen: boolean}} props */
-export const SystemCard = ({ messages, seen }) => html`<section class=${`talk-item card-item ${seen ? "sight-seen" : ""}`} aria-label=${t("talk.system")}>
+export const SystemCard = ({ messages, seen }) => html`<section class=${`talk-item card-item of-the-system ${seen ? "sight-seen" : ""}`} aria-label=${t("talk.system")}>
   <span class="band"></span>
   <div class="card talk-card"><${Folded} name="system" class="system" label=${html`<b>${t("talk.system")}</b>`}>
     ${messages.map((message, at) => html`<${Text} key=${at} text=${textOf(message)} name=${`system ${at}`} />`)}
@@ -17,7 +17,7 @@ export const SystemCard = ({ messages, seen }) => html`<section class=${`talk-it
 
 /** @param {{summary: any, seen: number | null, actions: import("../parts/menu.js").Action[]}} props `seen`: the version that the model saw */
 export function SummaryCard({ summary, seen, actions }) {
-  return html`<section class=${`talk-item card-item ${seen !== null ? "sight-seen" : ""}`} aria-label=${t("talk.summary")}>
+  return html`<section class=${`talk-item card-item of-the-summary ${seen !== null ? "sight-seen" : ""}`} aria-label=${t("talk.summary")}>
     <span class="band"></span>
     <div class="card talk-card summary-card">
       <header><b>${t("talk.summary")}</b>

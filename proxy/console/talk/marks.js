@@ -15,7 +15,7 @@ export const NO_MARKS = { of: new Map(), cut: null, summary: null, system: false
  * @returns {Marks}
  */
 export function marksOf(exchange, session, messages) {
-  if (!exchange || exchange.memory?.reason === "imported") return NO_MARKS;
+  if (!exchange || exchange.memory?.reason === "import") return NO_MARKS;
   const shown = exchange.memory?.shown ?? [];
   const { seen, recalled } = byId(shown, session);
   const first = firstOf(exchange, messages);

@@ -20,7 +20,7 @@ export function Message({ item, marks, chosen, flash, doing }) {
   const mark = marks.of.get(stored.id);
   const role = ROLES.includes(stored.message.role) ? stored.message.role : "other";
   const looks = [
-    "talk-item", "message", `of-${role}`, stored.state, `sight-${mark?.sight ?? "none"}`,
+    "talk-item", "message", `by-${role}`, stored.state, `sight-${mark?.sight ?? "none"}`,
     item.turn && "turn", flash && "flash", chosen === stored.exchange_id && "chosen",
   ];
   return html`<article class=${looks.filter(Boolean).join(" ")} id=${`m-${stored.id}`} data-id=${stored.id}

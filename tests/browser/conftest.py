@@ -16,15 +16,19 @@ from tests.support.running import Running, running, settings_for
 from tests.support.upstream import ScriptedUpstream
 
 BACK_ENDS = ("sqlite", "redis")
+HEAVY = ("test_hostile", "test_scale", "test_screens", "test_sessions")
+"""Of the files, those that take half of the time."""
+
 PATIENT = {"store__timeout": 10, "store__commit_timeout": 20, "memory__recall__timeout": 10}
 """Where a browser runs too, a machine is slower than a chat would wait for."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All in one process: a browser takes what two cores have."""
+    """In two processes at most, each with a browser: more would take more than two cores have."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("browser"))
+            part = "browser, heavy" if item.path.stem in HEAVY else "browser"
+            item.add_marker(pytest.mark.xdist_group(part))
             # Before the one of the mode "auto", whose loop is each test's own.
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
             item.add_marker(pytest.mark.browser)

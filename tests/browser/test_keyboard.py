@@ -11,6 +11,9 @@ FOCUS_SEEN = """(one) => {
   return style.outlineStyle !== "none" || style.boxShadow !== "none";
 }"""
 
+INSIDE = """(one) =>
+  one.contains(document.activeElement) || document.activeElement === document.body"""
+
 
 async def tab_to(page: Page, wanted: Locator) -> None:
     """Press Tab until it has the focus, which then is seen."""
@@ -171,10 +174,7 @@ async def test_what_is_behind_a_dialog_cannot_be_reached(visit: Console) -> None
     dialog = page.get_by_role("dialog")
     for _ in range(20):
         await page.keyboard.press("Tab")
-        inside = await dialog.evaluate(
-            "one => one.contains(document.activeElement) || document.activeElement === document.body"
-        )
-        assert inside
+        assert await dialog.evaluate(INSIDE)
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
     await expect(page.get_by_role("button", name="Import")).to_be_focused()

@@ -55,7 +55,8 @@ async def test_the_key_is_nowhere_in_the_page(visit: Console) -> None:
           const told = performance.getEntries().map((one) => one.name);
           const globals = Object.keys(window)
             .filter((name) => typeof window[name] === "string").map((name) => window[name]);
-          return [document.documentElement.outerHTML, document.title, ...values, ...told, ...globals]
+          const page = document.documentElement.outerHTML;
+          return [page, document.title, ...values, ...told, ...globals]
             .filter((text) => text.includes(key)).length;
         }""",
         visit.key,

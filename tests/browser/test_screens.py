@@ -49,6 +49,7 @@ MISFIT = """() => ({
 def look(request: pytest.FixtureRequest) -> Look:
     return LOOKS[request.param]
 
+
 ENGLISH = """async () => {
   const words = new Set();
   for (const part of ["", ".talk", ".inspector"]) {

@@ -31,7 +31,17 @@ except ImportError:  # said by `program` below
     Browser = Locator = Page = Playwright = Route = None  # type: ignore[assignment,misc]
     async_playwright = expect = None  # type: ignore[assignment]
 
-__all__ = ["Browser", "Console", "Locator", "Look", "Page", "Route", "chromium", "console", "expect"]
+__all__ = [
+    "Browser",
+    "Console",
+    "Locator",
+    "Look",
+    "Page",
+    "Route",
+    "chromium",
+    "console",
+    "expect",
+]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (

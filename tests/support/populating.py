@@ -63,14 +63,15 @@ def _short(number: int, at: float) -> Archived:
     return _session(f"chat-{number:05d}", said, title, user)
 
 
-def long_conversation(messages: int, now: float | None = None) -> Archived:
-    """Of about so many messages: texts, calls with results, pictures, code, reasoning and branches.
+def long_conversation(messages: int, now: float | None = None, every: float = _MINUTE) -> Archived:
+    """Of about so many messages: texts, calls with results, pictures, code and branches.  ``every``
+    is in seconds, from one to the next.
 
     Every exchange says which ``WINDOW`` messages stood in its prompt; the last ones had the newest
     of three summaries in it too, and something that recall had found.
     """
     last = time.time() if now is None else now
-    said = tuple(_talked(messages, last - messages * _MINUTE))
+    said = tuple(_talked(messages, last - messages * every, every))
     archived = _session(LONG, said, "A conversation of many months", "user-1")
     versions = _summaries(archived)
     recalled = _recalled(archived)
@@ -92,16 +93,16 @@ def _said(role: str, content: object, at: float, parent: int = -1, **more: objec
     return Said(json.dumps(message, ensure_ascii=False).encode(), at, parent)
 
 
-def _talked(messages: int, began: float) -> Iterator[Said]:
+def _talked(messages: int, began: float, every: float) -> Iterator[Said]:
     """Turn by turn; every ninth calls a tool, every fourteenth was asked in another way before."""
     at, parent, turn = 0, -1, 0
     while at < messages:
-        pieces = [*_abandoned(turn, began + at * _MINUTE)] if turn % 14 == 5 else []
+        pieces = [*_abandoned(turn, began + at * every)] if turn % 14 == 5 else []
         for piece in pieces:
             yield replace(piece, parent=parent if piece.parent < 0 else at, active=False)
         at += len(pieces)
         base = at
-        for n, piece in enumerate(_turn(turn, began + at * _MINUTE)):
+        for n, piece in enumerate(_turn(turn, began + at * every)):
             yield replace(piece, parent=parent if n == 0 else base + n - 1)
             at += 1
         parent, turn = at - 1, turn + 1

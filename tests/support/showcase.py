@@ -59,7 +59,9 @@ async def put_up(proxy: Running, key: str) -> None:
     await store.open()
     try:
         await populate(store, tenant, OTHERS, time.time() - 10 * _MINUTE)
-        for archived in (trip(time.time()), long_conversation(LONG_ONE, time.time() - 86_400)):
+        now = time.time()
+        long = long_conversation(LONG_ONE, now - 10 * _MINUTE, every=30 * 86_400 / LONG_ONE)
+        for archived in (trip(now), long):
             assert await store.restore(SessionKey(tenant, archived.session.id), archived)
     finally:
         await store.close()

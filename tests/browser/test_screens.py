@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ import pytest_asyncio
 from tests.support.browsing import PHONE, SCREENS, Browser, Console, Look, console
 from tests.support.running import Running
 from tests.support.showcase import put_up
-from tests.support.touring import tour
+from tests.support.touring import STEPS, tour
 from tests.support.upstream import ScriptedUpstream
 
 LOOKS = {
@@ -31,7 +31,13 @@ LOOKS = {
 }
 
 FEW = ("sessions", "conversation-summary", "statistics")
-PICTURED = {"dark": FEW, "phone": (*FEW, "would-be-sent", "user"), "zh": FEW, "wide": ()}
+PICTURED: dict[str, Collection[str]] = {
+    "wide": (),
+    "narrow-zh-dark": (),
+    "dark": FEW,
+    "phone": (*FEW, "would-be-sent", "user"),
+    "zh": FEW,
+}
 """Which screens there are pictures of, in the looks that do not have them all."""
 
 MISFIT = """() => ({
@@ -109,7 +115,7 @@ def name_of(look: Look) -> str:
 async def picture(shown: Console, name: str, screen: str) -> None:
     """Into build/screens, or where CONSOLE_PICTURES says: then only those that are wanted."""
     wanted = os.environ.get("CONSOLE_PICTURES")
-    if wanted and (name == "narrow-zh-dark" or screen not in PICTURED.get(name, (screen,))):
+    if wanted and screen not in PICTURED.get(name, set(STEPS) - {"why"} | {"sign-in"}):
         return
     folder = Path(wanted or SCREENS)
     folder.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,13 +15,17 @@ HEADERS = {"content-type": "application/json", "cache-control": "no-store"}
 
 
 class OpenApi:
-    """Made once: it changes with the configuration alone."""
+    """Made once, when somebody asks: it changes with the configuration alone."""
 
     def __init__(self, settings: Settings) -> None:
-        self._body = encoded(document(offer_of(settings)))
+        self._offer = offer_of(settings)
 
     async def get(self, request: Request) -> Response:
         return Response(self._body, headers=HEADERS)
+
+    @cached_property
+    def _body(self) -> bytes:
+        return encoded(document(self._offer))
 
 
 def offer_of(settings: Settings) -> Offer:

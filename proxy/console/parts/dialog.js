@@ -1,6 +1,6 @@
 /** Dialogs: the browser's own, which keep the focus and close with Escape. */
 
-import { html, useEffect, useId, useRef, useState } from "../vendor/preact.js";
+import { html, useId, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { t } from "../i18n/index.js";
 
 /**
@@ -10,8 +10,8 @@ import { t } from "../i18n/index.js";
 export function Dialog({ title, onClose, children, class: name = "" }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const heading = useId();
-  useEffect(() => {
-    const before = document.activeElement;
+  useLayoutEffect(() => {
+    const before = document.activeElement; // at once: the next key may be a Tab
     const dialog = element.current;
     dialog?.showModal();
     return () => {

@@ -13,6 +13,9 @@ from proxy.stores import open_store
 from proxy.stores.backend import Backend
 from tests.support.memory_api import ADMIN_KEY, Site, open_site
 
+NOBODY = {"url": "http://127.0.0.1:9/v1"}
+"""An upstream that is not asked; without TLS, whose certificates take long to load."""
+
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
@@ -26,7 +29,8 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 @pytest.fixture
 def settings() -> Settings:
     """Overridden by tests that want others."""
-    return Settings.model_validate({"server": {"admin_key": ADMIN_KEY}, "store": {"timeout": 5}})
+    values = {"server": {"admin_key": ADMIN_KEY}, "store": {"timeout": 5}, "upstream": NOBODY}
+    return Settings.model_validate(values)
 
 
 @pytest.fixture

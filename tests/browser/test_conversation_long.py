@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from tests.support.browsing import PHONE, Console, Locator, Look, expect
+from tests.support.browsing import Console, Locator, expect
 
 SESSIONS = "/memory/v1/sessions"
 MANY = 1500
@@ -182,37 +180,3 @@ async def exchange(console: Console) -> str:
 async def test_an_unknown_session_is_said_to_be_none(visit: Console) -> None:
     await visit.sign_in("#/sessions/none")
     await expect(visit.page.get_by_role("heading", name="There is no such session")).to_be_visible()
-
-
-@pytest.mark.parametrize(
-    "look",
-    [
-        Look(),
-        Look(dark=True),
-        Look(PHONE),
-        Look((360, 740), "zh-CN", dark=True),
-        Look((2560, 1440)),
-    ],
-    ids=["desktop", "dark", "phone", "narrow-zh-dark", "wide"],
-)
-async def test_the_conversation_fits_and_has_no_serious_barrier(visit: Console, look: Look) -> None:
-    await visit.seed(
-        "fit", *[f"Number {n}: {'words ' * 9 * (n + 1)}" for n in range(8)], user="kim"
-    )
-    system = {"role": "system", "content": "Be kind."}
-    body = {"system": system, "title": "A talk about numbers", "summary": {"text": "Numbers."}}
-    await visit.client.patch(f"{SESSIONS}/fit", json=body)
-    await visit.chat("fit", "And now?")
-    await visit.sign_in("#/sessions/fit")
-    await expect(bubble(visit, "reply")).to_be_in_viewport()
-    assert await no_wider(visit)
-    name = f"talk-{look.size[0]}-{look.locale}-{'dark' if look.dark else 'light'}"
-    await visit.shot(name)
-    assert await visit.violations() == []
-    inspect = visit.page.locator(".inspect")
-    if await inspect.is_visible():
-        await inspect.click()
-        await expect(visit.page.locator(".inspector")).to_be_visible()
-        assert await no_wider(visit)
-        await visit.shot(f"{name}-inspector")
-        assert await visit.violations() == []

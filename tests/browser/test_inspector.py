@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from tests.browser.conftest import Proxies
 from tests.support import servers
-from tests.support.browsing import Console, Look, expect
+from tests.support.browsing import Console, expect
 from tests.support.inspecting import SESSION, ask, change, confirm, inspect, section, session, told
 from tests.support.upstream import ScriptedUpstream
 
@@ -218,28 +218,3 @@ async def test_hostile_words_are_shown_and_do_nothing(visit: Console) -> None:
         await expect(panel.get_by_text("⟨U+202E⟩evil").first).to_be_visible()
     assert await visit.page.evaluate("window.hurt") is None
     assert await panel.locator("img").count() == 0
-
-
-@pytest.mark.parametrize(
-    "look", [Look(), Look((360, 740), "zh-CN", dark=True)], ids=["desktop", "narrow-zh-dark"]
-)
-async def test_the_inspector_has_no_serious_barrier(visit: Console, look: Look) -> None:
-    await told(visit, "My sister Maren keeps bees")
-    for n in range(3):
-        await ask(visit, f"Which animals does my sister Maren keep? {n}")
-    await change(visit, summary={"text": "They said hello."}, metadata={"app": "web"})
-    await visit.sign_in("#/sessions/talk")
-    page = visit.page
-    await page.locator(".inspector").wait_for(state="attached")
-    if look.size[0] < 720:
-        await page.locator("button.inspect").click()
-    for number, ready in enumerate((".passage-text", ".asking", ".of-the-summary", "canvas")):
-        await page.locator(".inspector").get_by_role("tab").nth(number).click()
-        await page.locator(f".inspector {ready}").first.wait_for()
-        if number == 1:
-            await page.locator(".asking textarea").fill("Which animals?")
-            await page.locator(".asking [type=submit]").click()
-            await page.locator(".sent-message").first.wait_for()
-        await visit.shot(f"inspector-{number}-{look.size[0]}")
-        assert await visit.violations() == []
-        assert not await page.evaluate("document.documentElement.scrollWidth > innerWidth")

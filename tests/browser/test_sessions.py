@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.support.browsing import PHONE, Console, Locator, Look, expect
+from tests.support.browsing import Console, Locator, expect
 from tests.support.filling import fill
 
 
@@ -120,17 +118,3 @@ async def test_what_is_read_does_not_move_while_others_chat(visit: Console) -> N
     assert await reading.bounding_box() == before
     await pill.click()
     await expect(rows(visit).first).to_contain_text("Just now")
-
-
-@pytest.mark.parametrize(
-    "look",
-    [Look(), Look(dark=True), Look(PHONE), Look((360, 740), "zh-CN", dark=True)],
-    ids=["desktop", "dark", "phone", "narrow-zh-dark"],
-)
-async def test_the_list_fits_and_has_no_serious_barrier(visit: Console, look: Look) -> None:
-    await fill(visit.client, 30)
-    await visit.sign_in()
-    await expect(rows(visit).first).to_be_visible()
-    assert not await visit.page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    await visit.shot(f"sessions-{look.size[0]}-{look.locale}-{'dark' if look.dark else 'light'}")
-    assert await visit.violations() == []

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.support.browsing import ADMIN, PHONE, Console, Look, expect
+from tests.support.browsing import ADMIN, Console, expect
 
 
 async def test_a_key_opens_the_console_and_reloading_the_page_closes_it(visit: Console) -> None:
@@ -80,16 +78,6 @@ async def test_language_and_colours_are_switched_in_place(visit: Console) -> Non
     await page.get_by_role("menuitemradio", name="深色").click()
     assert await page.evaluate("getComputedStyle(document.body).backgroundColor") != light
     await visit.shot("sign-in-zh-dark")
-
-
-@pytest.mark.parametrize(
-    "look", [Look(), Look(PHONE, "zh-CN", dark=True)], ids=["desktop", "phone-zh-dark"]
-)
-async def test_signing_in_has_no_serious_barrier(visit: Console, look: Look) -> None:
-    await visit.open()
-    await visit.page.locator("input[name=key]").wait_for()
-    await visit.shot(f"sign-in-{look.size[0]}")
-    assert await visit.violations() == []
 
 
 async def test_the_shortcuts_are_told_and_a_dialog_gives_the_focus_back(inside: Console) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
-from tests.support.browsing import PHONE, Console, Locator, Look, expect
+from tests.support.browsing import PHONE, Console, Locator, expect
 
 MEMORIES = "/memory/v1/users/kim/memories"
 
@@ -255,30 +253,6 @@ async def test_hostile_memories_are_shown_and_do_nothing(visit: Console) -> None
     await visit.sign_in("#/users/kim")
     await expect(memory(visit, "<img src=x")).to_contain_text("⟨U+202E⟩evil")
     assert await visit.page.evaluate("window.hurt") is None
-
-
-@pytest.mark.parametrize(
-    "look", [Look(), Look((360, 740), "zh-CN", dark=True)], ids=["desktop", "narrow-zh-dark"]
-)
-async def test_the_screens_of_users_have_no_serious_barrier(visit: Console, look: Look) -> None:
-    await visit.chat("talk", "Please always answer in German.", user="kim")
-    await remember(visit, "Rides a bicycle", about="Maren")
-    await visit.client.patch("/memory/v1/users/kim/profile", json={"city": "Kiel"})
-    await visit.sign_in("#/users")
-    await visit.page.locator(".users .virtual-item").wait_for()
-    assert await visit.violations() == []
-    await visit.go("#/users/kim")
-    await visit.page.get_by_role("article").first.wait_for()
-    for number in range(4):
-        await visit.page.get_by_role("tab").nth(number).click()
-        await (
-            visit.page.get_by_role("tabpanel")
-            .locator("article, section, li, .empty")
-            .first.wait_for()
-        )
-        assert await visit.violations() == []
-        assert not await visit.page.evaluate("document.documentElement.scrollWidth > innerWidth")
-        await visit.shot(f"user-tab{number}-{look.size[0]}")
 
 
 async def test_a_users_page_fits_a_phone(visit: Console) -> None:

@@ -60,7 +60,9 @@ def test_a_tenant_needs_the_administrators_key(program: Program) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_get_completion(shell: str) -> None:
+def test_shells_get_completion(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without it the shell that the tests run in is looked for.
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
     result = RUNNER.invoke(app, ["--show-completion", shell])
     assert result.exit_code == 0
     assert "memory" in result.output.lower()

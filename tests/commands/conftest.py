@@ -40,8 +40,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     arguments = ["proxy", "serve", "--port", "0", "--store", store, "--upstream", upstream]
     with running(arguments, folder, environ) as process:
         url = line(process, "listening on").split()[-1]
-        # It listens before it serves: the store is there once it answers.
-        assert httpx.get(f"{url}/healthz", timeout=20).status_code == 200
+        # It listens before it serves, and its store is there once it has been asked.
+        assert httpx.get(f"{url}/readyz", timeout=20).status_code == 200
         yield Program(url, store, folder)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -18,18 +18,24 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from proxy import __version__, check, server
-from proxy.app import Factory
+from proxy import __version__
 from proxy.commands.command import command
 from proxy.commands.context import context
 from proxy.commands.memories import memories
 from proxy.commands.sessions import sessions
 from proxy.commands.stats import stats
 from proxy.commands.users import users
-from proxy.demo import run as play
+from proxy.late import late
 from proxy.memory.store import StoreError
 from proxy.settings import Settings, SettingsError, effective, load, without_credentials
-from proxy.upkeep import move, reindex
+
+if TYPE_CHECKING:
+    from proxy import app as application
+    from proxy import check, demo, server, upkeep
+else:
+    application, check, demo, server, upkeep = (
+        late(f"proxy.{name}") for name in ("app", "check", "demo", "server", "upkeep")
+    )
 
 app = typer.Typer(
     name="memory-proxy",
@@ -96,7 +102,9 @@ def serve_command(
     if problem is not None:
         _fail(problem)
     try:
-        server.run(settings, Factory(settings), lambda address: _banner(settings, address))
+        server.run(
+            settings, application.Factory(settings), lambda address: _banner(settings, address)
+        )
     except server.ServerError as error:
         _fail(str(error))
 
@@ -126,7 +134,7 @@ def check_command(
 @app.command("demo")
 def demo_command() -> None:
     """Play a short conversation through the real proxy: no key, no network."""
-    play(Console())
+    demo.run(Console())
 
 
 @tenants.command("move")
@@ -142,7 +150,7 @@ def move_command(
     """
     settings = _settings(config, {"store.url": store})
     try:
-        moved = asyncio.run(move(settings, old, new))
+        moved = asyncio.run(upkeep.move(settings, old, new))
     except StoreError as error:
         _fail(f"the store does not work: {error}")
     typer.echo(f"{moved} session{'' if moved == 1 else 's'} moved")
@@ -169,7 +177,7 @@ def reindex_command(
             def tell(done: int, total: int) -> None:
                 progress.update(task, completed=done, total=total)
 
-            messages = asyncio.run(reindex(settings, tenant, user, tell))
+            messages = asyncio.run(upkeep.reindex(settings, tenant, user, tell))
     except StoreError as error:
         _fail(f"the store does not work: {error}")
     typer.echo(f"{messages} message{'' if messages == 1 else 's'} indexed")

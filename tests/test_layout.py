@@ -24,6 +24,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "assembly": None,
     "writing": None,
     "cli": None,
+    "late": frozenset(),
     "server": None,
     "check": None,
     "demo": None,

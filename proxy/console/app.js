@@ -1,72 +1,36 @@
-/** The console's entry: who is signed in, which screen is shown, and what all screens share. */
+/** The console's entry: who is signed in.  All that is behind the sign-in is loaded while it is shown. */
 
-import { AppContext } from "./context.js";
 import { locale, preferred, setLocale, t } from "./i18n/index.js";
-import { routeOf } from "./links.js";
-import { Confirm } from "./parts/dialog.js";
-import { SHOWN, Toasts } from "./parts/toast.js";
-import { Shell } from "./shell.js";
 import { SignIn } from "./sign_in.js";
-import { html, render, useCallback, useEffect, useMemo, useRef, useState } from "./vendor/preact.js";
-
-export { useApp } from "./context.js";
+import { html, render, useCallback, useEffect, useState } from "./vendor/preact.js";
 
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./context.js").Caller} Caller */
-/** @typedef {{api: Api, caller: Caller}} SignedIn */
+/** @typedef {{api: Api, caller: Caller, Inside: typeof import("./inside.js").Inside}} SignedIn */
 /** @typedef {"auto" | "light" | "dark"} Theme */
+
+/** Most of the console. @returns {Promise<typeof import("./inside.js")>} */
+const inside = () => import("./inside.js").catch(() => Promise.reject(new Error(t("signin.broken"))));
 
 function Console() {
   const [signedIn, setSignedIn] = useState(/** @type {SignedIn | null} */ (null));
   const [notice, setNotice] = useState("");
   const [look, setLook] = useLook();
-  const enter = useCallback((/** @type {Api} */ api, /** @type {Caller} */ caller) => {
+  useEffect(() => void inside().catch(() => {}), []); // whoever enters is told if it fails again
+  const enter = useCallback(async (/** @type {Api} */ api, /** @type {Caller} */ caller) => {
+    const { Inside } = await inside();
     api.onRefused = () => {
       setNotice(t("signin.refused"));
       setSignedIn(null);
     };
     setNotice("");
-    setSignedIn({ api, caller });
+    setSignedIn({ api, caller, Inside });
   }, []);
   const leave = useCallback(() => setSignedIn(null), []);
   if (!signedIn) return html`<${SignIn} notice=${notice} enter=${enter} look=${look} setLook=${setLook} />`;
-  return html`<${Inside} key=${signedIn.api.tenant ?? ""} signedIn=${signedIn} enter=${enter}
-    leave=${leave} look=${look} setLook=${setLook} />`;
+  const { Inside, api, caller } = signedIn;
+  return html`<${Inside} key=${api.tenant ?? ""} ...${{ api, caller, enter, leave, look, setLook }} />`;
 }
-
-/** @param {{signedIn: SignedIn, enter: (api: Api, caller: Caller) => void, leave: () => void, look: Look, setLook: (look: Partial<Look>) => void}} props */
-function Inside({ signedIn: { api, caller }, enter, leave, look, setLook }) {
-  const route = useRoute();
-  const [toasts, toast, close] = useToasts();
-  const [question, confirm, answer] = useConfirm();
-  const kept = useRef(new Map()).current;
-  const app = useMemo(
-    () => ({
-      api,
-      caller,
-      route,
-      toast,
-      confirm,
-      kept,
-      locale: look.locale,
-      navigate: (/** @type {string} */ path) => void (location.hash = path),
-      failed: (/** @type {unknown} */ error) => toast(words(error), "error"),
-    }),
-    [api, caller, route, look.locale],
-  );
-  const choose = (/** @type {string} */ tenant) => {
-    location.hash = "#/sessions";
-    enter(api.of(tenant), { ...caller, tenant });
-  };
-  return html`<${AppContext.Provider} value=${app}>
-    <${Shell} ...${{ look, setLook, leave, choose }} />
-    <${Toasts} toasts=${toasts} close=${close} />
-    ${question && html`<${Confirm} question=${question} answer=${answer} />`}
-  </${AppContext.Provider}>`;
-}
-
-/** What went wrong, in words. @param {unknown} error */
-const words = (error) => (error instanceof Error ? error.message : String(error));
 
 /** @typedef {{locale: import("./i18n/index.js").Locale, theme: Theme}} Look */
 
@@ -82,49 +46,6 @@ function useLook() {
     setLook((now) => ({ ...now, ...wanted }));
   };
   return [look, change];
-}
-
-function useRoute() {
-  const [route, setRoute] = useState(() => routeOf(location.hash));
-  useEffect(() => {
-    const changed = () => setRoute(routeOf(location.hash));
-    addEventListener("hashchange", changed);
-    return () => removeEventListener("hashchange", changed);
-  }, []);
-  return route;
-}
-
-/** @returns {[import("./parts/toast.js").Toast[], (message: string, kind?: import("./context.js").Kind) => void, (id: number) => void]} */
-function useToasts() {
-  const [toasts, setToasts] = useState(/** @type {import("./parts/toast.js").Toast[]} */ ([]));
-  const next = useRef(1);
-  const close = useCallback(
-    (/** @type {number} */ id) => setToasts((all) => all.filter((each) => each.id !== id)),
-    [],
-  );
-  const toast = useCallback((/** @type {string} */ message, kind = "info") => {
-    const id = next.current++;
-    setToasts((all) => [...all.filter((each) => each.message !== message), { id, message, kind }].slice(-4));
-    if (kind !== "error") setTimeout(() => close(id), SHOWN);
-  }, []);
-  return [toasts, toast, close];
-}
-
-/** @returns {[import("./context.js").Question | null, (question: import("./context.js").Question) => Promise<boolean>, (yes: boolean) => void]} */
-function useConfirm() {
-  const [asked, setAsked] = useState(
-    /** @type {{question: import("./context.js").Question, resolve: (yes: boolean) => void} | null} */ (null),
-  );
-  const confirm = useCallback(
-    (/** @type {import("./context.js").Question} */ question) =>
-      /** @type {Promise<boolean>} */ (new Promise((resolve) => setAsked({ question, resolve }))),
-    [],
-  );
-  const answer = (/** @type {boolean} */ yes) => {
-    asked?.resolve(yes);
-    setAsked(null);
-  };
-  return [asked?.question ?? null, confirm, answer];
 }
 
 const root = document.getElementById("app");

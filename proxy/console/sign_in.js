@@ -6,7 +6,7 @@ import { LookMenu } from "./look.js";
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
 
 /** @typedef {import("./context.js").Caller} Caller */
-/** @typedef {(api: Api, caller: Caller) => void} Enter */
+/** @typedef {(api: Api, caller: Caller) => Promise<void>} Enter */
 
 /** @param {{notice: string, enter: Enter, look: import("./app.js").Look, setLook: (look: Partial<import("./app.js").Look>) => void}} props */
 export function SignIn({ notice, enter, look, setLook }) {
@@ -24,7 +24,7 @@ export function SignIn({ notice, enter, look, setLook }) {
     setBusy(true);
     setProblem("");
     try {
-      enter(...(await known(wanted)));
+      await enter(...(await known(wanted)));
     } catch (error) {
       setProblem(reason(error, wanted));
       input.current?.focus();

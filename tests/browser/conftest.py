@@ -3,35 +3,66 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from _pytest.mark import ParameterSet
 
 from tests.support import servers
-from tests.support.browsing import ADMIN, Browser, Console, Look, chromium, console
+from tests.support.browsing import (
+    ADMIN,
+    Browser,
+    Console,
+    Look,
+    SparePages,
+    chromium,
+    console,
+    own_page,
+)
 from tests.support.running import Running, running, settings_for
 from tests.support.upstream import ScriptedUpstream
 
 BACK_ENDS = ("sqlite", "redis")
-HEAVY = ("test_hostile", "test_scale", "test_screens", "test_sessions")
-"""Of the files, those that take half of the time."""
+
+MEASURED = Path(__file__).with_name("test_scale.py")
 
 PATIENT = {"store__timeout": 10, "store__commit_timeout": 20, "memory__recall__timeout": 10}
 """Where a browser runs too, a machine is slower than a chat would wait for."""
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """On each back end, but for those that say that no store has a part in what they test.
+
+    The tests on a back end are one group, with a browser and a proxy of its own.
+    """
+    if "back_end" in metafunc.fixturenames:
+        one = metafunc.definition.get_closest_marker("one_back_end")
+        names: tuple[str, ...] = BACK_ENDS if one is None else one.args or BACK_ENDS[:1]
+        metafunc.parametrize("back_end", [_grouped(name) for name in names])
+
+
+def _grouped(back_end: str) -> ParameterSet:
+    return pytest.param(back_end, marks=pytest.mark.xdist_group(f"browser, {back_end}"))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In two processes at most, each with a browser: more would take more than two cores have."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            part = "browser, heavy" if item.path.stem in HEAVY else "browser"
-            item.add_marker(pytest.mark.xdist_group(part))
             # Before the one of the mode "auto", whose loop is each test's own.
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
             item.add_marker(pytest.mark.browser)
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    """What measures time does so on one back end first and on the other last: side by side they
+    would measure each other."""
+    if item.path != MEASURED:
+        return 0
+    return -1 if "redis" in item.name else 1
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -59,14 +90,20 @@ class Proxies:
         self._more = {"server__admin_key": ADMIN, **PATIENT, **more}
         self._running: dict[str, Running] = {}
 
-    async def on(self, url: str) -> Running:
-        if url not in self._running:
-            folder = self._folder / str(len(self._running))
+    async def on(self, back_end: str) -> Running:
+        if back_end not in self._running:
+            folder = self._folder / back_end
             folder.mkdir()
-            more = {**self._more, **({"store__url": url} if url else {})}
-            settings = settings_for(folder, self._up.url, **more)
-            self._running[url] = await self._opened.enter_async_context(running(settings))
-        return self._running[url]
+            settings = settings_for(folder, self._up.url, **self._more, **self._store(back_end))
+            self._running[back_end] = await self._opened.enter_async_context(running(settings))
+        return self._running[back_end]
+
+    def _store(self, back_end: str) -> dict[str, object]:
+        """A Redis is its own, as proxies with other settings would look after its work too; it
+        ends after its proxy."""
+        if back_end == "sqlite":
+            return {}
+        return {"store__url": self._opened.enter_context(servers.standalone()).url}
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -77,25 +114,9 @@ async def proxies(
         yield Proxies(tmp_path_factory.mktemp("console"), up, opened)
 
 
-@pytest.fixture(scope="session")
-def console_redis() -> Iterator[str]:
-    with servers.standalone() as server:
-        yield server.url
-
-
-@pytest.fixture(params=BACK_ENDS)
-def back_end(request: pytest.FixtureRequest) -> str:
-    """The name of a back end; tests that use it run on all of them."""
-    return str(request.param)
-
-
 @pytest_asyncio.fixture(loop_scope="session")
-async def proxy(request: pytest.FixtureRequest, proxies: Proxies) -> Running:
-    """On ``back_end`` where the test asks for it, else on SQLite."""
-    named = "back_end" in request.fixturenames
-    back_end = request.getfixturevalue("back_end") if named else "sqlite"
-    redis = back_end == "redis"
-    return await proxies.on(request.getfixturevalue("console_redis") if redis else "")
+async def proxy(proxies: Proxies, back_end: str) -> Running:
+    return await proxies.on(back_end)
 
 
 @pytest.fixture
@@ -104,15 +125,25 @@ def look() -> Look:
     return Look()
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def spare(browser: Browser) -> SparePages:
+    return SparePages(browser)
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit(
-    browser: Browser, proxy: Running, up: ScriptedUpstream, look: Look
+    browser: Browser, spare: SparePages, proxy: Running, up: ScriptedUpstream, look: Look
 ) -> AsyncIterator[Console]:
     """The console with nobody signed in; its tenant is nobody else's.
 
     At the end the browser must not have complained of anything.
     """
-    async with console(browser, proxy, up, f"sk-{uuid.uuid4().hex}", look) as one:
+    spared = look == Look()
+    pages = spare.at(f"{proxy.url}/memory/") if spared else own_page(browser, look)
+    async with (
+        pages as page,
+        console(page, proxy, up, f"sk-{uuid.uuid4().hex}", loaded=spared) as one,
+    ):
         yield one
         assert one.complaints == []
 

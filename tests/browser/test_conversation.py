@@ -23,14 +23,14 @@ async def put(console: Console, session: str, *messages: dict[str, Any]) -> list
     return [each["id"] for each in answer.json()["data"]]
 
 
-async def test_a_conversation_is_shown_and_opens_at_its_end(visit: Console, back_end: str) -> None:
+async def test_a_conversation_is_shown_and_opens_at_its_end(visit: Console) -> None:
     said = [f"Line {n}\nwith a second one" for n in range(120)]
     await visit.seed("long", *said, user="kim")
     await visit.sign_in("#/sessions/long")
     await expect(bubble(visit, "Line 119")).to_be_in_viewport()
     await visit.page.locator(".conversation").evaluate("list => list.scrollTo(0, 0)")
     await expect(bubbles(visit).first).to_contain_text("Line 0")
-    await visit.shot(f"talk-first-{back_end}")
+    await visit.shot("talk-first")
 
 
 CALLS = {
@@ -97,9 +97,7 @@ async def test_calls_are_folded_with_their_results_and_media_is_not_fetched(
     assert await visit.violations() == []
 
 
-async def test_a_chat_comes_in_live_and_whoever_reads_above_is_not_moved(
-    visit: Console, back_end: str
-) -> None:
+async def test_a_chat_comes_in_live_and_whoever_reads_above_is_not_moved(visit: Console) -> None:
     await visit.seed("live", *[f"Line {n}\n{'more ' * 60}" for n in range(60)])
     await visit.sign_in("#/sessions/live")
     await expect(bubble(visit, "Line 59")).to_be_in_viewport()
@@ -153,7 +151,7 @@ async def answers(console: Console, session: str) -> list[str]:
 
 
 async def test_what_was_said_another_way_is_a_branch_that_can_be_made_active(
-    visit: Console, back_end: str
+    visit: Console,
 ) -> None:
     await chat(visit, "fork", "One")
     (first,) = await answers(visit, "fork")
@@ -171,7 +169,7 @@ async def test_what_was_said_another_way_is_a_branch_that_can_be_made_active(
     await visit.page.get_by_role("button", name="Previous branch").click()
     await expect(bubbles(visit)).to_have_count(6)
     await expect(bubble(visit, "Three").first).to_be_visible()
-    await visit.shot(f"talk-branches-{back_end}")
+    await visit.shot("talk-branches")
     await visit.page.get_by_role("button", name="Make this branch active").click()
     await (
         visit.page.get_by_role("dialog")
@@ -207,9 +205,7 @@ async def test_what_is_not_plainly_said_is_marked_or_folded(visit: Console) -> N
     await expect(answer.get_by_text("Hm.")).to_be_visible()
 
 
-async def test_what_the_model_saw_is_drawn_onto_the_conversation(
-    visit: Console, back_end: str
-) -> None:
+async def test_what_the_model_saw_is_drawn_onto_the_conversation(visit: Console) -> None:
     await visit.seed("seen", *[f"Number {n}: {'words ' * 9}" for n in range(8)], user="kim")
     await visit.client.patch(
         "/memory/v1/sessions/seen", json={"system": {"role": "system", "content": "Be kind."}}
@@ -224,5 +220,5 @@ async def test_what_the_model_saw_is_drawn_onto_the_conversation(
     await expect(visit.page.locator(".sight-later.message")).to_have_count(2)
     assert await visit.page.locator(".sight-evicted.message").count() > 3
     assert await visit.page.locator(".sight-seen.message").count() > 0
-    await visit.shot(f"talk-seen-{back_end}")
+    await visit.shot("talk-seen")
     assert await visit.violations() == []

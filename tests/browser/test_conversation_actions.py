@@ -37,7 +37,7 @@ async def seeded(visit: Console) -> None:
     await expect(bubble(visit, "Fourth")).to_be_visible()
 
 
-async def test_a_message_is_edited_in_place(visit: Console, back_end: str) -> None:
+async def test_a_message_is_edited_in_place(visit: Console) -> None:
     await seeded(visit)
     await choose(visit, "Second", "Edit…")
     dialog = visit.page.get_by_role("dialog")
@@ -48,7 +48,7 @@ async def test_a_message_is_edited_in_place(visit: Console, back_end: str) -> No
     assert (await texts(visit, "s"))[1] == "Another second"
 
 
-async def test_whoever_edited_meanwhile_is_not_overruled(visit: Console, back_end: str) -> None:
+async def test_whoever_edited_meanwhile_is_not_overruled(visit: Console) -> None:
     await seeded(visit)
     await choose(visit, "Second", "Edit…")
     dialog = visit.page.get_by_role("dialog")
@@ -63,7 +63,7 @@ async def test_whoever_edited_meanwhile_is_not_overruled(visit: Console, back_en
     assert (await texts(visit, "s"))[1] == "Mine"
 
 
-async def test_a_message_is_deleted_after_a_question(visit: Console, back_end: str) -> None:
+async def test_a_message_is_deleted_after_a_question(visit: Console) -> None:
     await seeded(visit)
     await choose(visit, "Second", "Delete…")
     dialog = visit.page.get_by_role("dialog")
@@ -97,7 +97,7 @@ async def test_a_call_is_deleted_with_its_results_and_that_is_said(visit: Consol
     assert await texts(visit, "s") == ["Look", "There is nothing."]
 
 
-async def test_rewinding_keeps_what_was_said_as_a_branch(visit: Console, back_end: str) -> None:
+async def test_rewinding_keeps_what_was_said_as_a_branch(visit: Console) -> None:
     await seeded(visit)
     await choose(visit, "Third", "Rewind to here…")
     dialog = visit.page.get_by_role("dialog")
@@ -114,7 +114,7 @@ async def test_rewinding_keeps_what_was_said_as_a_branch(visit: Console, back_en
     assert await texts(visit, "s") == ["First", "Second", "Third", "Fourth"]
 
 
-async def test_a_fork_has_everything_up_to_the_message(visit: Console, back_end: str) -> None:
+async def test_a_fork_has_everything_up_to_the_message(visit: Console) -> None:
     await seeded(visit)
     await choose(visit, "Second", "Fork from here…")
     dialog = visit.page.get_by_role("dialog")
@@ -128,9 +128,7 @@ async def test_a_fork_has_everything_up_to_the_message(visit: Console, back_end:
     assert len(await texts(visit, "s")) == 4
 
 
-async def test_a_session_is_deleted_after_its_receipt_was_seen(
-    visit: Console, back_end: str
-) -> None:
+async def test_a_session_is_deleted_after_its_receipt_was_seen(visit: Console) -> None:
     await seeded(visit)
     await visit.page.get_by_role("button", name="What to do with this session").click()
     await visit.page.get_by_role("menuitem", name="Delete this session…").click()
@@ -161,9 +159,7 @@ async def test_it_is_said_when_nothing_was_learned(visit: Console) -> None:
     await expect(dialog).to_contain_text("Nothing was learned from here.")
 
 
-async def test_the_summary_stands_where_it_covers_until_and_can_be_edited(
-    visit: Console, back_end: str
-) -> None:
+async def test_the_summary_stands_where_it_covers_until_and_can_be_edited(visit: Console) -> None:
     await seeded(visit)
     await visit.client.patch(f"{SESSIONS}/s", json={"summary": {"text": "They counted."}})
     card = visit.page.locator(".summary-card")

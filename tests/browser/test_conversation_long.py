@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.browsing import Console, Locator, expect
 
 SESSIONS = "/memory/v1/sessions"
@@ -45,7 +47,7 @@ async def no_wider(console: Console) -> bool:
     return not await console.page.evaluate("document.documentElement.scrollWidth > innerWidth")
 
 
-async def test_hostile_messages_are_legible_and_do_nothing(visit: Console, back_end: str) -> None:
+async def test_hostile_messages_are_legible_and_do_nothing(visit: Console) -> None:
     await put(visit, "hostile", *HOSTILE)
     await visit.sign_in("#/sessions/hostile")
     await expect(bubbles(visit).last).to_be_visible()
@@ -59,7 +61,7 @@ async def test_hostile_messages_are_legible_and_do_nothing(visit: Console, back_
         ".conversation a", "links => links.map(link => link.protocol)"
     )
     assert set(hrefs) <= {"https:", "http:"}
-    await visit.shot(f"talk-hostile-{back_end}")
+    await visit.shot("talk-hostile")
     assert await visit.violations() == []
 
 
@@ -83,6 +85,7 @@ async def test_broken_and_deep_json_of_calls_is_shown_as_it_came(visit: Console)
     assert await no_wider(visit)
 
 
+@pytest.mark.one_back_end
 async def test_a_megabyte_is_folded_and_unfolded_without_a_freeze(visit: Console) -> None:
     lines = "\n".join(f"line {n}" for n in range(10_000))
     await put(visit, "huge", "Go on", "word " * (MEGABYTE // 5) + "THEEND", lines)
@@ -115,7 +118,7 @@ WATCH = """() => {
 }"""
 
 
-async def test_one_jumps_far_back_and_reads_on_from_there(visit: Console, back_end: str) -> None:
+async def test_one_jumps_far_back_and_reads_on_from_there(visit: Console) -> None:
     said = [f"Message {n}: {'words ' * (n % 60)}" for n in range(MANY)]
     ids = await put(visit, "many", *said)
     await visit.sign_in("#/sessions/many")
@@ -177,6 +180,7 @@ async def exchange(console: Console) -> str:
     return str(answer.json()["data"][0]["id"])
 
 
+@pytest.mark.one_back_end
 async def test_an_unknown_session_is_said_to_be_none(visit: Console) -> None:
     await visit.sign_in("#/sessions/none")
     await expect(visit.page.get_by_role("heading", name="There is no such session")).to_be_visible()

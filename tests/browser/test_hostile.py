@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 import pytest_asyncio
 
-from tests.support.browsing import Console, expect
+from tests.support.browsing import Console, Look, expect
 from tests.support.hostile import (
     BROKEN,
     EVERY_CHARACTER,
@@ -33,6 +34,12 @@ IDS = (
 )
 HELD_UP_MS = 500
 """A frame may take so long at most, on a machine that does other things too."""
+
+
+@pytest.fixture
+def look() -> Look:
+    """What a page does from its beginning is looked at."""
+    return Look(own=True)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -60,9 +67,7 @@ async def patch(console: Console, path: str, body: object) -> None:
     assert answer.status_code == 200, answer.text
 
 
-async def test_lists_of_hostile_sessions_and_people_are_shown(
-    guarded: Console, back_end: str
-) -> None:
+async def test_lists_of_hostile_sessions_and_people_are_shown(guarded: Console) -> None:
     for id in IDS:
         await put(guarded, id, [{"role": "user", "content": id}], user=id)
     for number, text in enumerate(SHORT_TEXTS):
@@ -99,9 +104,7 @@ async def test_hostile_ids_lead_to_what_they_name(guarded: Console) -> None:
     assert await harm(guarded) == []
 
 
-async def test_hostile_messages_are_shown_folded_and_unfolded(
-    guarded: Console, back_end: str
-) -> None:
+async def test_hostile_messages_are_shown_folded_and_unfolded(guarded: Console) -> None:
     await put(guarded, "talk", hostile_messages(), user="kim")
     details = {"title": SHORT_TEXTS[0], "metadata": names_of(TEXTS)}
     summary = {"text": "\n".join(TEXTS[:8])}
@@ -126,7 +129,7 @@ async def test_hostile_messages_are_shown_folded_and_unfolded(
     print(f"longest frame {(longest := await page.evaluate('window.longest')):.0f} ms")
     assert longest < HELD_UP_MS
     assert await harm(guarded) == []
-    await guarded.shot(f"hostile-conversation-{back_end}")
+    await guarded.shot("hostile-conversation")
 
 
 async def test_what_memory_says_of_hostile_text_is_shown(guarded: Console) -> None:
@@ -192,6 +195,7 @@ async def test_hostile_files_and_what_is_said_of_them_are_shown(
     assert await harm(guarded) == []
 
 
+@pytest.mark.one_back_end
 async def test_hostile_answers_of_the_api_are_shown_as_words(guarded: Console) -> None:
     error = {"message": TEXTS[1] + TEXTS[7], "type": TEXTS[0], "code": TEXTS[0], "param": TEXTS[0]}
     await guarded.page.route(
@@ -203,6 +207,7 @@ async def test_hostile_answers_of_the_api_are_shown_as_words(guarded: Console) -
     assert await harm(guarded) == []
 
 
+@pytest.mark.one_back_end
 async def test_hostile_addresses_lead_nowhere(guarded: Console) -> None:
     await guarded.sign_in()
     for hash in (

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
 import pytest_asyncio
 
 from tests.browser.conftest import Proxies
-from tests.support import servers
 from tests.support.browsing import Console, expect
 from tests.support.inspecting import SESSION, ask, change, confirm, inspect, section, session, told
 from tests.support.upstream import ScriptedUpstream
@@ -20,25 +19,17 @@ SHORT = {"window": "message_window", "max_messages": 2, "summary": {"enabled": F
 NO_TEXT = "<img src=x onerror='window.hurt = 1'> \u202eevil"
 
 
-@pytest.fixture(scope="module")
-def console_redis() -> Iterator[str]:
-    """Its own: summaries that are due would else be looked after by proxies without them."""
-    with servers.standalone() as server:
-        yield server.url
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def proxies(
-    tmp_path_factory: pytest.TempPathFactory, up: ScriptedUpstream, console_redis: str
+    tmp_path_factory: pytest.TempPathFactory, up: ScriptedUpstream
 ) -> AsyncIterator[Proxies]:
-    """With summaries, and with another profile to choose; they end before their store does."""
-    assert console_redis
+    """With summaries, and with another profile to choose."""
     more = {"memory__summary__enabled": True, "profiles": {"short": SHORT}}
     async with AsyncExitStack() as opened:
         yield Proxies(tmp_path_factory.mktemp("inspector"), up, opened, **more)
 
 
-async def test_why_tells_what_was_recalled_and_what_for(visit: Console, back_end: str) -> None:
+async def test_why_tells_what_was_recalled_and_what_for(visit: Console) -> None:
     [asked, _] = await told(visit, "My sister Maren keeps bees")
     await ask(visit, "Which animals does my sister Maren keep?")
     panel = await inspect(visit)
@@ -51,12 +42,12 @@ async def test_why_tells_what_was_recalled_and_what_for(visit: Console, back_end
         "Recalled"
     )
     await expect(panel.locator(".pairs").filter(has_text="Memory took")).to_contain_text("ms")
-    await visit.shot(f"inspector-why-{back_end}")
+    await visit.shot("inspector-why")
     await passage.get_by_role("button", name="Open").click()
     await expect(visit.page).to_have_url(f"{visit.address}#/sessions/older/messages/{asked}")
 
 
-async def test_what_was_left_out_is_told_with_the_reason(visit: Console, back_end: str) -> None:
+async def test_what_was_left_out_is_told_with_the_reason(visit: Console) -> None:
     await visit.seed("talk", *(f"Line {n}" for n in range(8)), user="kim")
     await ask(visit, "And now?", **{"x-memory-profile": "short"})
     panel = await inspect(visit)
@@ -120,7 +111,7 @@ async def test_an_import_has_nothing_to_tell_but_that_it_is_one(visit: Console) 
     await expect(panel.get_by_text("Memory put nothing into this prompt.")).to_be_visible()
 
 
-async def test_what_would_be_sent_is_what_is_sent(visit: Console, back_end: str) -> None:
+async def test_what_would_be_sent_is_what_is_sent(visit: Console) -> None:
     await told(visit, "My sister Maren keeps bees")
     await visit.client.post(
         f"{SESSION}/messages",
@@ -147,7 +138,7 @@ async def test_what_would_be_sent_is_what_is_sent(visit: Console, back_end: str)
     await expect(sent.nth(1)).to_contain_text("from history")
     await expect(sent.last.locator(".memory-block")).to_contain_text("My sister Maren keeps bees")
     await expect(sent.last).to_contain_text(question)
-    await visit.shot(f"inspector-sent-{back_end}")
+    await visit.shot("inspector-sent")
     assert await session(visit) == before
     await ask(visit, question)
     assert visit.up.requests[-1].json["messages"] == preview["messages"]
@@ -171,7 +162,7 @@ async def test_another_profile_would_send_something_else(visit: Console) -> None
     await expect(panel.locator(".sent-message")).to_have_count(3)
 
 
-async def test_a_summary_is_made_anew_after_a_question(visit: Console, back_end: str) -> None:
+async def test_a_summary_is_made_anew_after_a_question(visit: Console) -> None:
     await visit.seed("talk", "Hello", "Hi", user="kim")
     await change(visit, summary={"text": "They said hello."})
     panel = await inspect(visit, "Summary")
@@ -193,7 +184,7 @@ async def test_forgetting_what_was_learned_is_only_told_first(visit: Console, ta
     await expect(dialog.get_by_text("Nothing was learned from here.")).to_be_visible()
 
 
-async def test_tokens_and_times_of_the_exchanges_are_drawn(visit: Console, back_end: str) -> None:
+async def test_tokens_and_times_of_the_exchanges_are_drawn(visit: Console) -> None:
     for n in range(3):
         await ask(visit, f"Question {n}")
     panel = await inspect(visit, "Session")
@@ -203,7 +194,7 @@ async def test_tokens_and_times_of_the_exchanges_are_drawn(visit: Console, back_
     await expect(tokens.locator("tbody tr")).to_have_count(3)
     await ask(visit, "One more")
     await expect(tokens.locator("tbody tr")).to_have_count(4)
-    await visit.shot(f"inspector-session-{back_end}")
+    await visit.shot("inspector-session")
 
 
 async def test_hostile_words_are_shown_and_do_nothing(visit: Console) -> None:

@@ -8,7 +8,7 @@ from tests.support.browsing import Console, expect
 from tests.support.inspecting import ask, change, confirm, inspect, session
 
 
-async def test_a_summary_is_written_edited_and_forgotten(visit: Console, back_end: str) -> None:
+async def test_a_summary_is_written_edited_and_forgotten(visit: Console) -> None:
     await visit.seed("talk", "Hello", "Hi", user="kim")
     panel = await inspect(visit, "Summary")
     dialog = visit.page.get_by_role("dialog")
@@ -23,7 +23,7 @@ async def test_a_summary_is_written_edited_and_forgotten(visit: Console, back_en
     await expect(versions).to_have_count(2)
     await versions.last.locator("summary").click()
     await expect(versions.last).to_contain_text("They said hello.")
-    await visit.shot(f"inspector-summary-{back_end}")
+    await visit.shot("inspector-summary")
     await panel.get_by_role("button", name="Forget").click()
     await confirm(visit, "Forget")
     await expect(panel.get_by_text("No summary")).to_be_visible()
@@ -56,7 +56,7 @@ async def test_a_summary_that_another_has_changed_is_not_forgotten(visit: Consol
     assert (await session(visit))["summary"]["text"] == "Theirs."
 
 
-async def test_title_and_lifetime_are_changed(visit: Console, back_end: str) -> None:
+async def test_title_and_lifetime_are_changed(visit: Console) -> None:
     await visit.seed("talk", "Hello", user="kim")
     panel = await inspect(visit, "Session")
     await panel.get_by_role("button", name="Edit", exact=True).click()
@@ -72,9 +72,7 @@ async def test_title_and_lifetime_are_changed(visit: Console, back_end: str) -> 
     await expect(panel.get_by_role("link", name="kim")).to_have_attribute("href", "#/users/kim")
 
 
-async def test_who_edits_a_title_that_another_has_changed_sees_both(
-    visit: Console, back_end: str
-) -> None:
+async def test_who_edits_a_title_that_another_has_changed_sees_both(visit: Console) -> None:
     await visit.seed("talk", "Hello", user="kim")
     panel = await inspect(visit, "Session")
     await panel.get_by_role("button", name="Edit", exact=True).click()
@@ -102,7 +100,7 @@ async def test_a_chat_meanwhile_does_not_stand_in_the_way_of_an_edit(visit: Cons
     assert (await session(visit))["title"] == "Mine"
 
 
-async def test_metadata_is_edited_as_json(visit: Console, back_end: str) -> None:
+async def test_metadata_is_edited_as_json(visit: Console) -> None:
     await visit.seed("talk", "Hello", user="kim")
     await change(visit, metadata={"app": "web"})
     panel = await inspect(visit, "Session")
@@ -122,7 +120,7 @@ async def test_metadata_is_edited_as_json(visit: Console, back_end: str) -> None
     assert (await session(visit))["metadata"] == {"app": "phone", "n": [1, 2]}
 
 
-async def test_the_system_message_is_edited_and_forgotten(visit: Console, back_end: str) -> None:
+async def test_the_system_message_is_edited_and_forgotten(visit: Console) -> None:
     await visit.seed("talk", "Hello", user="kim")
     await change(visit, system={"role": "developer", "content": "Be brief."})
     panel = await inspect(visit, "Session")

@@ -2,51 +2,13 @@
 
 from __future__ import annotations
 
-from tests.support.browsing import Console, Locator, Page, expect
+import pytest
 
-MOST_TABS = 120
-
-FOCUS_SEEN = """(one) => {
-  const style = getComputedStyle(one);
-  return style.outlineStyle !== "none" || style.boxShadow !== "none";
-}"""
+from tests.browser.keys import answer, pick, push, tab_to
+from tests.support.browsing import Console, Locator, expect
 
 INSIDE = """(one) =>
   one.contains(document.activeElement) || document.activeElement === document.body"""
-
-
-async def tab_to(page: Page, wanted: Locator) -> None:
-    """Press Tab until it has the focus, which then is seen."""
-    await wanted.wait_for(state="attached")
-    for _ in range(MOST_TABS):
-        if await wanted.evaluate("one => one === document.activeElement"):
-            assert await wanted.evaluate(FOCUS_SEEN), "the focus is not seen"
-            return
-        await page.keyboard.press("Tab")
-    raise AssertionError(f"no way by Tab to {wanted}")
-
-
-async def push(page: Page, wanted: Locator) -> None:
-    await tab_to(page, wanted)
-    await page.keyboard.press("Enter")
-
-
-async def pick(page: Page, menu: Locator, entry: str) -> None:
-    """Open a menu and choose an entry that begins so, with arrows."""
-    await push(page, menu)
-    wanted = page.get_by_role("menuitem", name=entry).first
-    for _ in range(12):
-        if await wanted.evaluate("one => one === document.activeElement"):
-            break
-        await page.keyboard.press("ArrowDown")
-    await expect(wanted).to_be_focused()
-    await page.keyboard.press("Enter")
-
-
-async def answer(page: Page, action: str) -> None:
-    """Press a dialog's button."""
-    dialog = page.get_by_role("dialog")
-    await push(page, dialog.get_by_role("button", name=action, exact=True))
 
 
 def bubble(console: Console, text: str) -> Locator:
@@ -166,6 +128,7 @@ async def test_a_fact_is_added_and_a_person_erased(visit: Console) -> None:
     assert (await visit.client.get("/memory/v1/users/kim")).status_code == 404
 
 
+@pytest.mark.one_back_end
 async def test_what_is_behind_a_dialog_cannot_be_reached(visit: Console) -> None:
     await visit.seed("talk", "Hello", "Hi")
     await visit.sign_in()
@@ -180,6 +143,7 @@ async def test_what_is_behind_a_dialog_cannot_be_reached(visit: Console) -> None
     await expect(page.get_by_role("button", name="Import")).to_be_focused()
 
 
+@pytest.mark.one_back_end
 async def test_the_first_link_skips_the_navigation(visit: Console) -> None:
     await visit.seed("talk", "Hello", "Hi")
     await visit.sign_in()

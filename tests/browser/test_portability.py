@@ -18,9 +18,7 @@ async def exported(page: Page) -> Path:
     return Path(await (await saving.value).path())
 
 
-async def test_what_is_exported_can_be_imported_again(
-    visit: Console, back_end: str, tmp_path: Path
-) -> None:
+async def test_what_is_exported_can_be_imported_again(visit: Console, tmp_path: Path) -> None:
     await visit.chat("talk", "I live in Kiel", user="kim")
     await visit.seed("imported", "Hello", "Hi")
     before = (await visit.client.get("/memory/v1/sessions/talk/messages")).json()
@@ -37,7 +35,7 @@ async def test_what_is_exported_can_be_imported_again(
     await dialog.get_by_role("button", name="Import").click()
     await expect(dialog.get_by_text("Imported.")).to_be_visible()
     await expect(dialog.get_by_role("row", name="Sessions").first).to_contain_text("2")
-    await visit.shot(f"import-{back_end}")
+    await visit.shot("import")
     await dialog.locator("footer").get_by_role("button", name="Close").click()
     await expect(page.locator(".sessions .virtual-item")).to_have_count(2)
     assert (await visit.client.get("/memory/v1/sessions/talk/messages")).json() == before

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.support.browsing import Console, Route, expect
+from tests.support.browsing import Console, Look, Route, expect
+
+pytestmark = pytest.mark.one_back_end
 
 KEPT = """async () => ({
   storage: { ...localStorage, ...sessionStorage },
@@ -20,6 +23,12 @@ KEPT = """async () => ({
 })"""
 
 EMPTY = {"storage": {}, "cookies": "", "databases": [], "caches": [], "workers": 0, "state": "null"}
+
+
+@pytest.fixture
+def look() -> Look:
+    """What a page keeps is looked at."""
+    return Look(own=True)
 
 
 async def use(visit: Console) -> None:
@@ -36,7 +45,7 @@ async def use(visit: Console) -> None:
     await expect(visit.page.get_by_role("heading", level=1)).to_contain_text("Kiel")
 
 
-async def test_nothing_is_kept_and_the_key_is_in_no_address(visit: Console, back_end: str) -> None:
+async def test_nothing_is_kept_and_the_key_is_in_no_address(visit: Console) -> None:
     await use(visit)
     kept = await visit.page.evaluate(KEPT)
     assert {name: kept[name] for name in EMPTY} == EMPTY
@@ -80,18 +89,23 @@ async def test_the_field_of_the_key_is_for_secrets(visit: Console) -> None:
     await expect(field).to_have_attribute("autocomplete", re.compile("off|current-password"))
 
 
-@pytest.mark.parametrize("status", [403, 404, 422, 500, 503])
-async def test_no_error_repeats_the_key(visit: Console, status: int) -> None:
-    error = {"error": {"message": f"refused with {status}", "code": "x", "type": "y"}}
+async def test_no_error_repeats_the_key(visit: Console) -> None:
+    await visit.sign_in()
+    for status in (403, 404, 422, 500, 503):
+        error = {"error": {"message": f"refused with {status}", "code": "x", "type": "y"}}
+        await visit.page.route(re.compile("/memory/v1/stats"), _with(status, error))
+        await visit.go("#/stats")
+        await expect(visit.page.get_by_text(f"refused with {status}").first).to_be_visible()
+        assert visit.key not in await visit.page.content()
+        await visit.go("#/users")
+    visit.complaints[:] = [each for each in visit.complaints if "Failed to load" not in each]
 
+
+def _with(status: int, error: object) -> Callable[[Route], Awaitable[None]]:
     async def refuse(route: Route) -> None:
         await route.fulfill(status=status, json=error)
 
-    await visit.page.route(re.compile("/memory/v1/stats"), refuse)
-    await visit.sign_in("#/stats")
-    await expect(visit.page.get_by_text(f"refused with {status}").first).to_be_visible()
-    assert visit.key not in await visit.page.content()
-    visit.complaints[:] = [each for each in visit.complaints if "Failed to load" not in each]
+    return refuse
 
 
 async def test_a_key_that_is_no_longer_taken_is_forgotten(visit: Console) -> None:

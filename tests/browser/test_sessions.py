@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.browsing import Console, Locator, expect
 from tests.support.filling import fill
 
@@ -10,7 +12,7 @@ def rows(console: Console) -> Locator:
     return console.page.locator(".sessions .virtual-item")
 
 
-async def test_sessions_are_listed_with_what_they_are_about(visit: Console, back_end: str) -> None:
+async def test_sessions_are_listed_with_what_they_are_about(visit: Console) -> None:
     await visit.seed("chat-a", "How do I bake bread?", "With flour.", user="kim")
     await visit.client.patch("/memory/v1/sessions/chat-a", json={"title": "Baking"})
     await visit.seed("chat-b", "And cake?", "With eggs.")
@@ -21,12 +23,10 @@ async def test_sessions_are_listed_with_what_they_are_about(visit: Console, back
     await expect(second).to_contain_text("How do I bake bread?")
     await expect(second).to_contain_text("kim")
     await expect(second.locator(".row-number").first).to_contain_text("2")
-    await visit.shot(f"sessions-{back_end}")
+    await visit.shot("sessions")
 
 
-async def test_a_session_that_is_chatted_in_comes_to_the_top_and_is_marked(
-    visit: Console, back_end: str
-) -> None:
+async def test_a_session_that_is_chatted_in_comes_to_the_top_and_is_marked(visit: Console) -> None:
     await visit.chat("old", "The first one")
     await visit.chat("newer", "The second one")
     await visit.sign_in()
@@ -46,7 +46,7 @@ async def test_a_session_that_is_deleted_elsewhere_leaves_the_list(inside: Conso
     await expect(rows(inside)).to_have_count(1)
 
 
-async def test_the_search_finds_by_id_title_and_user(visit: Console, back_end: str) -> None:
+async def test_the_search_finds_by_id_title_and_user(visit: Console) -> None:
     await visit.seed("needle-by-id", "One")
     await visit.seed("b", "Two", user="needle-user")
     await visit.seed("c", "Three")
@@ -71,6 +71,7 @@ async def test_the_list_can_be_of_one_person(visit: Console) -> None:
     await expect(rows(visit)).to_contain_text("Of Kim")
 
 
+@pytest.mark.one_back_end
 async def test_where_there_is_nothing_it_is_told_how_to_begin(visit: Console) -> None:
     await visit.sign_in()
     page = visit.page

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.browsing import Console, expect
 
 
-async def test_tokens_and_latency_are_shown_over_time(visit: Console, back_end: str) -> None:
+async def test_tokens_and_latency_are_shown_over_time(visit: Console) -> None:
     for number in range(3):
         await visit.chat(f"talk-{number}", "How are you?", user="kim")
     await visit.sign_in("#/stats")
@@ -14,9 +16,10 @@ async def test_tokens_and_latency_are_shown_over_time(visit: Console, back_end: 
     await expect(tiles.filter(has_text="Exchanges")).to_contain_text("3")
     await expect(tiles.filter(has_text="Completion")).to_contain_text("15")
     await expect(page.locator("canvas")).to_have_count(4)
-    await visit.shot(f"stats-{back_end}")
+    await visit.shot("stats")
 
 
+@pytest.mark.one_back_end
 async def test_every_chart_is_there_as_a_table(visit: Console) -> None:
     await visit.chat("talk", "How are you?")
     await visit.sign_in("#/stats")
@@ -45,6 +48,7 @@ async def test_the_time_and_the_person_can_be_chosen(visit: Console) -> None:
     )
 
 
+@pytest.mark.one_back_end
 async def test_where_there_is_nothing_no_chart_is_drawn(visit: Console) -> None:
     await visit.sign_in("#/stats")
     await expect(visit.page.get_by_text("No exchanges in this time")).to_be_visible()

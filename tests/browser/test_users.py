@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.support.browsing import PHONE, Console, Locator, expect
 
 MEMORIES = "/memory/v1/users/kim/memories"
@@ -26,7 +28,7 @@ async def choose(console: Console, text: str, action: str) -> None:
     await console.page.get_by_role("menuitem", name=action, exact=True).click()
 
 
-async def test_users_are_listed_and_found(visit: Console, back_end: str) -> None:
+async def test_users_are_listed_and_found(visit: Console) -> None:
     for name in ("kim", "alex", "kimberley"):
         await visit.seed(f"of-{name}", "Hello", "Hi", user=name)
     await visit.sign_in("#/users")
@@ -50,7 +52,7 @@ async def test_a_user_who_is_not_in_the_list_can_be_opened(visit: Console) -> No
     await expect(memory(visit, "Known only by a fact")).to_be_visible()
 
 
-async def test_a_users_page_tells_how_much_there_is(visit: Console, back_end: str) -> None:
+async def test_a_users_page_tells_how_much_there_is(visit: Console) -> None:
     await visit.chat("talk", "I live in Kiel", user="kim")
     await remember(visit, "Rides a bicycle")
     await visit.sign_in("#/users/kim")
@@ -58,7 +60,7 @@ async def test_a_users_page_tells_how_much_there_is(visit: Console, back_end: st
     await expect(tiles.filter(has_text="Sessions")).to_contain_text("1")
     await expect(tiles.filter(has_text="Messages")).to_contain_text("2")
     await expect(memory(visit, "Rides a bicycle")).to_contain_text("added by hand")
-    await visit.shot(f"user-{back_end}")
+    await visit.shot("user")
 
 
 async def test_memories_are_listed_by_kind_and_state(visit: Console) -> None:
@@ -79,9 +81,7 @@ async def test_memories_are_listed_by_kind_and_state(visit: Console) -> None:
     await expect(memory(visit, "In force")).to_have_count(0)
 
 
-async def test_the_search_finds_passages_and_leads_to_the_message(
-    visit: Console, back_end: str
-) -> None:
+async def test_the_search_finds_passages_and_leads_to_the_message(visit: Console) -> None:
     await visit.chat("talk", "My sister Maren keeps bees near Flensburg", user="kim")
     await visit.sign_in("#/users/kim")
     page = visit.page
@@ -94,7 +94,7 @@ async def test_the_search_finds_passages_and_leads_to_the_message(
     await expect(link).to_have_attribute("href", f"#/sessions/talk/messages/{id}")
 
 
-async def test_a_fact_is_added(visit: Console, back_end: str) -> None:
+async def test_a_fact_is_added(visit: Console) -> None:
     await visit.seed("talk", "Hello", user="kim")
     await visit.sign_in("#/users/kim")
     page = visit.page
@@ -125,7 +125,7 @@ async def test_a_fact_is_corrected_held_back_and_released(visit: Console) -> Non
     assert [each["state"] for each in kept] == ["current"]
 
 
-async def test_who_edits_what_another_has_changed_sees_both(visit: Console, back_end: str) -> None:
+async def test_who_edits_what_another_has_changed_sees_both(visit: Console) -> None:
     id = await remember(visit, "Lives in Kiel")
     await visit.sign_in("#/users/kim")
     page = visit.page
@@ -216,7 +216,7 @@ async def test_saved_items_are_shown_changed_and_deleted(visit: Console) -> None
 
 
 async def test_erasing_shows_what_goes_asks_for_the_name_and_gives_a_receipt(
-    visit: Console, back_end: str
+    visit: Console,
 ) -> None:
     await visit.chat("talk", "I live in Kiel", user="kim")
     await visit.chat("other", "Of somebody else", user="alex")
@@ -227,7 +227,7 @@ async def test_erasing_shows_what_goes_asks_for_the_name_and_gives_a_receipt(
     dialog = page.get_by_role("dialog")
     await expect(dialog.get_by_role("row", name="Sessions")).to_contain_text("1")
     await expect(dialog.get_by_role("row", name="Messages")).to_contain_text("2")
-    await visit.shot(f"erase-{back_end}")
+    await visit.shot("erase")
     assert await visit.violations() == []
     erase = dialog.get_by_role("button", name="Erase for good")
     await expect(erase).to_be_disabled()
@@ -255,6 +255,7 @@ async def test_hostile_memories_are_shown_and_do_nothing(visit: Console) -> None
     assert await visit.page.evaluate("window.hurt") is None
 
 
+@pytest.mark.one_back_end
 async def test_a_users_page_fits_a_phone(visit: Console) -> None:
     await visit.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     await remember(visit, "A long fact about somebody who " * 10)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,9 +38,11 @@ __all__ = [
     "Look",
     "Page",
     "Route",
+    "SparePages",
     "chromium",
     "console",
     "expect",
+    "own_page",
 ]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -86,11 +88,16 @@ async def chromium() -> AsyncIterator[Browser]:
 
 @dataclass
 class Look:
-    """How a visitor's browser is set up."""
+    """How a visitor's browser is set up.
+
+    ``own``: a page that nobody had before, for those who look at how it is loaded, change it, or
+    have its requests answered by somebody else.
+    """
 
     size: tuple[int, int] = DESKTOP
     locale: str = "en-GB"
     dark: bool = False
+    own: bool = False
 
 
 @dataclass
@@ -110,13 +117,20 @@ class Console:
     asked: list[str] = field(default_factory=list)
     """The addresses of all requests of the page."""
 
+    loaded: bool = False
+    """The page stands at the sign-in already."""
+
     @property
     def address(self) -> str:
         return f"{self.proxy.url}/memory/"
 
     async def open(self, path: str = "") -> None:
-        """Load the page; nobody is signed in then."""
-        await self.page.goto(self.address + path)
+        """Load the page, if it is not there already; nobody is signed in then."""
+        if self.loaded:
+            self.loaded = False
+            await self.go(path)
+        else:
+            await self.page.goto(self.address + path)
 
     async def sign_in(self, path: str = "#/sessions", key: str | None = None) -> None:
         await self.open(path)
@@ -154,17 +168,22 @@ class Console:
         SCREENS.mkdir(parents=True, exist_ok=True)
         await self.page.screenshot(path=SCREENS / f"{name}.png")
 
-    async def violations(self) -> list[str]:
-        """What axe-core finds wrong and calls serious or critical."""
+    async def violations(self, *rules: str) -> list[str]:
+        """What axe-core finds wrong and calls serious or critical, by these rules or by all."""
         node_with_packages()
-        # Through the debugger, which the page's policy does not bind.
-        await self.page.evaluate(_AXE.read_text(encoding="utf-8"))
-        found = await self.page.evaluate(f"() => axe.run(document, {_RULES})")
+        if not await self.page.evaluate("'axe' in window"):
+            # Through the debugger, which the page's policy does not bind.
+            await self.page.evaluate(_AXE.read_text(encoding="utf-8"))
+        wanted = {**_ALL, **({"runOnly": {"type": "rule", "values": rules}} if rules else {})}
+        found = await self.page.evaluate("wanted => axe.run(document, wanted)", wanted)
         return [_told(each) for each in found["violations"] if each["impact"] in _SERIOUS]
 
 
-_RULES = "{ resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } }"
-"""All, with that of WCAG 2.2 on how large a target is, which axe-core leaves out by itself."""
+LOOKS_RULES = ("color-contrast", "target-size")
+"""What hangs on colours and on the window's size."""
+
+_ALL = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
+"""With the rule of WCAG 2.2 on how large a target is, which axe-core leaves out by itself."""
 
 _SERIOUS = ("serious", "critical")
 
@@ -174,11 +193,8 @@ def _told(violation: dict[str, Any]) -> str:
     return f"{violation['id']}: {violation['help']}: {json.dumps([n['html'] for n in nodes[:3]])}"
 
 
-@asynccontextmanager
-async def console(
-    browser: Browser, proxy: Running, up: ScriptedUpstream, key: str, look: Look
-) -> AsyncIterator[Console]:
-    """A browser of its own, without anything kept from others."""
+async def new_page(browser: Browser, look: Look) -> Page:
+    """In a browser of its own, without anything kept from others."""
     width, height = look.size
     context = await browser.new_context(
         viewport={"width": width, "height": height},
@@ -187,16 +203,95 @@ async def console(
         accept_downloads=True,
     )
     context.set_default_timeout(PATIENCE)
-    page = await context.new_page()
+    return await context.new_page()
+
+
+@asynccontextmanager
+async def own_page(browser: Browser, look: Look) -> AsyncIterator[Page]:
+    page = await new_page(browser, look)
+    try:
+        yield page
+    finally:
+        await page.context.close()
+
+
+class SparePages:
+    """Pages that somebody has signed out of: to load the console is what takes the most time."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._free: dict[str, Page] = {}
+
+    @asynccontextmanager
+    async def at(self, address: str) -> AsyncIterator[Page]:
+        """A page at the sign-in.  Afterwards it is spared, if it can be brought there again."""
+        page = self._free.pop(address, None) or await self._loaded(address)
+        clean = False
+        try:
+            yield page
+            clean = await _signed_out(page, address)
+        finally:
+            if clean:
+                self._free[address] = page
+            else:
+                await page.context.close()
+
+    async def _loaded(self, address: str) -> Page:
+        page = await new_page(self._browser, Look())
+        await page.goto(address)
+        await page.locator("input[name=key]").wait_for()
+        return page
+
+
+async def _signed_out(page: Page, address: str) -> bool:
+    """Is the page as if it had just been loaded?"""
+    width, height = DESKTOP
+    if page.viewport_size != {"width": width, "height": height}:
+        return False
+    if not page.url.startswith(address):
+        return False
+    return bool(await page.evaluate(_SIGN_OUT))
+
+
+_SIGN_OUT = """async () => {
+  const drawn = () => new Promise((done) => setTimeout(done));
+  document.querySelector(".top-end > .menu:last-child > button")?.click();
+  await drawn();
+  [...document.querySelectorAll(".top-end .menu-item")].at(-1)?.click();
+  await drawn();
+  history.replaceState(null, "", location.pathname);
+  scrollTo(0, 0);
+  const key = document.querySelector("input[name=key]");
+  key?.focus();
+  return key?.value === "" && !document.querySelector("dialog, .toast, .shell");
+}"""
+
+
+@asynccontextmanager
+async def console(
+    page: Page, proxy: Running, up: ScriptedUpstream, key: str, loaded: bool = False
+) -> AsyncIterator[Console]:
+    """``loaded``: the page stands at the sign-in already."""
     async with httpx.AsyncClient(
         base_url=proxy.url, headers={"authorization": f"Bearer {key}"}, timeout=30
     ) as client:
-        one = Console(page, proxy, up, client, key)
-        page.on("console", lambda said: _heed(one, said.type, said.text))
-        page.on("pageerror", lambda error: one.complaints.append(str(error)))
-        page.on("request", lambda request: one.asked.append(request.url))
-        yield one
-    await context.close()
+        one = Console(page, proxy, up, client, key, loaded=loaded)
+        with _listening(one):
+            yield one
+
+
+@contextmanager
+def _listening(one: Console) -> Iterator[None]:
+    heard: dict[Any, Any] = {
+        "console": lambda said: _heed(one, said.type, said.text),
+        "pageerror": lambda error: one.complaints.append(str(error)),
+        "request": lambda request: one.asked.append(request.url),
+    }
+    for event, hear in heard.items():
+        one.page.on(event, hear)
+    yield
+    for event, hear in heard.items():
+        one.page.remove_listener(event, hear)
 
 
 def _heed(one: Console, kind: str, text: str) -> None:

@@ -189,6 +189,7 @@ export default {
   "sessions.untitled": "No title",
   "sessions.user": "Of user",
   "sessions.waiting": { one: "{n} session with new activity", other: "{n} sessions with new activity" },
+  "signin.broken": "A part of the console could not be loaded. Reload the page.",
   "signin.empty": "Enter a key first.",
   "signin.enter": "Sign in",
   "signin.key": "API key",

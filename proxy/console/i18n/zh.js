@@ -189,6 +189,7 @@ export default {
   "sessions.untitled": "无标题",
   "sessions.user": "指定用户",
   "sessions.waiting": "{n} 个会话有新活动",
+  "signin.broken": "控制台有一部分未能加载，请刷新页面。",
   "signin.empty": "请先输入密钥。",
   "signin.enter": "登录",
   "signin.key": "API 密钥",

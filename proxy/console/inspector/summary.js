@@ -4,19 +4,20 @@ import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { n, t } from "../i18n/index.js";
 import { Empty } from "../parts/empty.js";
-import { patched } from "../parts/patching.js";
 import { usePoll } from "../parts/poll.js";
 import { Ago } from "../parts/time.js";
 import { EditSummary } from "../talk/editing.js";
+import { changeSummary } from "../talk/summarizing.js";
 import { Text } from "../talk/text.js";
 import { html, useEffect, useState } from "../vendor/preact.js";
 
 /** @param {import("./index.js").Inspected} props */
 export function Summary(props) {
-  const { session, onJump, onChanged } = props;
+  const { session, etag, onJump, onChanged } = props;
+  const app = useApp();
   const [editing, setEditing] = useState(false);
   const { summary, id } = session;
-  const run = useSummaryActions(props);
+  const run = (/** @type {"rebuild" | "forget"} */ how) => void changeSummary(how, { app, session, etag, changed: onChanged });
   const edit = () => setEditing(true);
   return html`<div class="inspector-panel">
     ${summary === null
@@ -54,20 +55,6 @@ function Covers({ session: { id, summary }, onJump }) {
   };
   if (until === 0) return html`<p class="muted small">${t("summary.covers.none")}</p>`;
   return html`<p class="small"><button type="button" class="link-button" onClick=${() => void jump().catch(failed)}>${t("talk.summary.covers", { seq: n(until) })}</button></p>`;
-}
-
-/** @param {import("./index.js").Inspected} props @returns {(how: "rebuild" | "forget") => Promise<void>} */
-function useSummaryActions({ session: { id, summary }, etag, onChanged }) {
-  const { api, confirm, toast, failed } = useApp();
-  const path = `/sessions/${seg(id)}`;
-  const forget = () => patched(api, path, { summary: null }, { value: summary, etag }, (data) => data.summary);
-  return async (how) => {
-    const question = { title: t(`talk.summary.${how}.title`), body: t(`talk.summary.${how}.hint`), action: t(`talk.summary.${how}`) };
-    if (!(await confirm({ ...question, danger: how === "forget" }))) return;
-    const work = how === "forget" ? forget() : api.post(`${path}/summary/rebuild`).then(() => null);
-    await work.then((now) => (now === null ? toast(t(`talk.summary.${how}.done`), "success") : toast(t("talk.overtaken"), "error")), failed);
-    onChanged();
-  };
 }
 
 /** @param {{session: string, current: number}} props */

@@ -9,6 +9,7 @@ import { t } from "../i18n/index.js";
  */
 export function Dialog({ title, onClose, children, class: name = "" }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const head = useRef(/** @type {HTMLElement | null} */ (null));
   const heading = useId();
   useLayoutEffect(() => {
     const before = document.activeElement; // at once: the next key may be a Tab
@@ -19,13 +20,17 @@ export function Dialog({ title, onClose, children, class: name = "" }) {
       if (before instanceof HTMLElement) before.focus({ preventScroll: true });
     };
   }, []);
+  useLayoutEffect(() => {
+    // What was pressed may be gone with what it asked for: the focus stays inside.
+    if (!element.current?.contains(document.activeElement)) head.current?.focus();
+  });
   const outside = (/** @type {MouseEvent} */ event) => event.target === element.current && onClose();
   return html`<dialog ref=${element} class=${`dialog ${name}`} aria-labelledby=${heading}
     onCancel=${(/** @type {Event} */ event) => (event.preventDefault(), onClose())}
     onMouseDown=${outside}>
     <div class="dialog-inside">
       <header class="dialog-head">
-        <h2 id=${heading}>${title}</h2>
+        <h2 ref=${head} id=${heading} tabindex="-1">${title}</h2>
         <button type="button" class="icon-button" onClick=${onClose} aria-label=${t("close")}>✕</button>
       </header>
       ${children}

@@ -8,6 +8,7 @@ import { visible } from "../parts/text.js";
 import { html, useMemo, useRef, useState } from "../vendor/preact.js";
 import { textOf } from "./contents.js";
 import { callsOf } from "./items.js";
+import { changeSummary } from "./summarizing.js";
 
 /** @typedef {import("./branches.js").Stored} Stored */
 /** @typedef {import("./state.js").Talk} Talk */
@@ -68,9 +69,12 @@ const ofSession = ({ setOpen }) => [
 /** @param {Hands} hands @returns {import("../parts/menu.js").Action[]} */
 const ofSummary = (hands) => [
   { label: t("talk.edit"), onClick: () => hands.setOpen({ kind: "summary" }) },
-  { label: t("talk.summary.rebuild"), onClick: () => void summary(hands, "rebuild") },
-  { label: t("talk.summary.forget"), danger: true, onClick: () => void summary(hands, "forget") },
+  { label: t("talk.summary.rebuild"), onClick: () => void changeSummary("rebuild", summarized(hands)) },
+  { label: t("talk.summary.forget"), danger: true, onClick: () => void changeSummary("forget", summarized(hands)) },
 ];
+
+/** @param {Hands} hands @returns {import("./summarizing.js").Summarized} */
+const summarized = ({ app, talk: { session, etag, changed } }) => ({ app, session, etag, changed });
 
 /** @param {string} text @param {Hands} hands */
 const copy = (text, { app }) => navigator.clipboard.writeText(text).then(() => app.toast(t("copied")), app.failed);
@@ -125,15 +129,4 @@ async function activate(stored, hands) {
   if (!sure) return;
   const asked = hands.app.api.post(`${path(hands)}/messages/${seg(end.id)}/activate`, undefined, unchanged(hands));
   await told(hands, asked.then(() => hands.talk.choose(new Map())), t("talk.activated"));
-}
-
-/** @param {Hands} hands @param {"rebuild" | "forget"} how */
-async function summary(hands, how) {
-  const { app } = hands;
-  const question = { title: t(`talk.summary.${how}.title`), body: t(`talk.summary.${how}.hint`), action: t(`talk.summary.${how}`) };
-  if (!(await app.confirm({ ...question, danger: how === "forget" }))) return;
-  const work = how === "rebuild"
-    ? app.api.post(`${path(hands)}/summary/rebuild`)
-    : app.api.patch(path(hands), { summary: null }, unchanged(hands));
-  await told(hands, work, t(`talk.summary.${how}.done`));
 }

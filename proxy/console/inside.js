@@ -1,0 +1,89 @@
+/** What is behind the sign-in: which screen is shown, and what all screens share. */
+
+import { AppContext } from "./context.js";
+import { routeOf } from "./links.js";
+import { Confirm } from "./parts/dialog.js";
+import { SHOWN, Toasts } from "./parts/toast.js";
+import { Shell } from "./shell.js";
+import { html, useCallback, useEffect, useMemo, useRef, useState } from "./vendor/preact.js";
+
+/** @typedef {import("./api.js").Api} Api */
+/** @typedef {import("./context.js").Caller} Caller */
+/** @typedef {import("./app.js").Look} Look */
+
+/** @param {{api: Api, caller: Caller, enter: import("./sign_in.js").Enter, leave: () => void, look: Look, setLook: (look: Partial<Look>) => void}} props */
+export function Inside({ api, caller, enter, leave, look, setLook }) {
+  const route = useRoute();
+  const [toasts, toast, close] = useToasts();
+  const [question, confirm, answer] = useConfirm();
+  const kept = useRef(new Map()).current;
+  const app = useMemo(
+    () => ({
+      api,
+      caller,
+      route,
+      toast,
+      confirm,
+      kept,
+      locale: look.locale,
+      navigate: (/** @type {string} */ path) => void (location.hash = path),
+      failed: (/** @type {unknown} */ error) => toast(words(error), "error"),
+    }),
+    [api, caller, route, look.locale],
+  );
+  const choose = (/** @type {string} */ tenant) => {
+    location.hash = "#/sessions";
+    void enter(api.of(tenant), { ...caller, tenant });
+  };
+  return html`<${AppContext.Provider} value=${app}>
+    <${Shell} ...${{ look, setLook, leave, choose }} />
+    <${Toasts} toasts=${toasts} close=${close} />
+    ${question && html`<${Confirm} question=${question} answer=${answer} />`}
+  </${AppContext.Provider}>`;
+}
+
+/** What went wrong, in words. @param {unknown} error */
+const words = (error) => (error instanceof Error ? error.message : String(error));
+
+function useRoute() {
+  const [route, setRoute] = useState(() => routeOf(location.hash));
+  useEffect(() => {
+    const changed = () => setRoute(routeOf(location.hash));
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  return route;
+}
+
+/** @returns {[import("./parts/toast.js").Toast[], (message: string, kind?: import("./context.js").Kind) => void, (id: number) => void]} */
+function useToasts() {
+  const [toasts, setToasts] = useState(/** @type {import("./parts/toast.js").Toast[]} */ ([]));
+  const next = useRef(1);
+  const close = useCallback(
+    (/** @type {number} */ id) => setToasts((all) => all.filter((each) => each.id !== id)),
+    [],
+  );
+  const toast = useCallback((/** @type {string} */ message, kind = "info") => {
+    const id = next.current++;
+    setToasts((all) => [...all.filter((each) => each.message !== message), { id, message, kind }].slice(-4));
+    if (kind !== "error") setTimeout(() => close(id), SHOWN);
+  }, []);
+  return [toasts, toast, close];
+}
+
+/** @returns {[import("./context.js").Question | null, (question: import("./context.js").Question) => Promise<boolean>, (yes: boolean) => void]} */
+function useConfirm() {
+  const [asked, setAsked] = useState(
+    /** @type {{question: import("./context.js").Question, resolve: (yes: boolean) => void} | null} */ (null),
+  );
+  const confirm = useCallback(
+    (/** @type {import("./context.js").Question} */ question) =>
+      /** @type {Promise<boolean>} */ (new Promise((resolve) => setAsked({ question, resolve }))),
+    [],
+  );
+  const answer = (/** @type {boolean} */ yes) => {
+    asked?.resolve(yes);
+    setAsked(null);
+  };
+  return [asked?.question ?? null, confirm, answer];
+}

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from pathlib import Path
+from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from proxy.admin.routes import admin_routes
-from proxy.app import admin_parts
-from proxy.assembly import Ground, recalling_of, store_of, tenancy_of, upstream_of
-from proxy.chat.tokens import Tokenizers
-from proxy.gateway.exchange import Means
-from proxy.gateway.informing import Informing
+from proxy.app import admin_parts, means_of
+from proxy.assembly import Ground, ground_of, recalling_of, recorder_of, spool_of, tenancy_of
 from proxy.gateway.preview import Preview
-from proxy.gateway.reminder import Reminding
-from proxy.gateway.rerender import rerender
-from proxy.memory.planner import Planner
-from proxy.memory.recorder import Recorder
 from proxy.memory.spool import Spool, SpoolError
 from proxy.settings import Settings
 from proxy.telemetry import Telemetry
@@ -43,45 +35,22 @@ class Administration:
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        settings = self._settings
-        async with AsyncExitStack() as opened:
-            store, upstream = store_of(settings, self._patience), upstream_of(settings)
-            await store.open()
-            opened.push_async_callback(store.close)
-            await upstream.open()
-            opened.push_async_callback(upstream.close)
-            ground = Ground(settings, Telemetry(), Tokenizers(), store, upstream, opened)
+        async with ground_of(self._settings, Telemetry(), self._patience) as ground:
             app.router.routes += await self._made(ground)
             yield
 
     async def _made(self, ground: Ground) -> list[BaseRoute]:
-        settings, telemetry = ground.settings, ground.telemetry
-        counter = ground.tokenizers.counter_for
         recalling, learning = await recalling_of(ground), learning_of(ground)
-        spool = await self._spool(ground)
-        recorder = Recorder(
-            ground.store,
-            spool,
-            Planner(ground.store, rerender),
-            lambda model: counter(model).count,
-            self._patience,
-            telemetry.quarantined,
-            recalling.follower.recorded,
-        )
-        means = Means(
-            recorder=recorder,
-            reminding=Reminding(recalling.recaller, telemetry),
-            informing=Informing(learning.knowledge),
-            counter=counter,
-            telemetry=telemetry,
-        )
-        tenancy, preview = tenancy_of(settings), Preview(settings, means)
+        spool = await _spool(ground)
+        recorder = recorder_of(ground, spool, self._patience, recalling)
+        preview = Preview(ground.settings, means_of(ground, recorder, recalling, learning))
+        tenancy = tenancy_of(ground.settings)
         return admin_routes(admin_parts(ground, spool, tenancy, preview, recalling, learning))
 
-    async def _spool(self, ground: Ground) -> Spool:
-        chosen = ground.settings.spool
-        spool = Spool(Path(chosen.path), ground.store.name, chosen.max_bytes)
-        with suppress(SpoolError):  # then nothing waits that we could see
-            await asyncio.to_thread(spool.open)
-        ground.opened.push_async_callback(asyncio.to_thread, spool.close)
-        return spool
+
+async def _spool(ground: Ground) -> Spool:
+    spool = spool_of(ground)
+    with suppress(SpoolError):  # then nothing waits that we could see
+        await asyncio.to_thread(spool.open)
+    ground.opened.push_async_callback(asyncio.to_thread, spool.close)
+    return spool

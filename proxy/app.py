@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 
 from starlette.applications import Starlette
 
@@ -20,14 +19,14 @@ from proxy.admin.routes import admin_routes
 from proxy.assembly import (
     Ground,
     Recalling,
+    ground_of,
     recalling_of,
-    store_of,
+    recorder_of,
+    spool_of,
     tenancy_of,
-    upstream_of,
 )
 from proxy.chat import jsontext
 from proxy.chat.message import read_message
-from proxy.chat.tokens import Tokenizers
 from proxy.cors import Application, Cors
 from proxy.errors import ProxyError, missing_v1, not_found
 from proxy.gateway.call import Scope
@@ -39,21 +38,17 @@ from proxy.gateway.informing import Informing
 from proxy.gateway.passage import Passage
 from proxy.gateway.preview import Preview
 from proxy.gateway.reminder import Reminding
-from proxy.gateway.rerender import rerender
 from proxy.gateway.routes import misses_v1, route
 from proxy.gateway.tenancy import Tenancy
 from proxy.gateway.toolbox import Toolbox
-from proxy.memory.planner import Planner
 from proxy.memory.recorder import Recorder, unattended
 from proxy.memory.spool import Spool
 from proxy.recall.remembrance import Remembrance
 from proxy.settings import Settings
-from proxy.stores.backend import Backend
 from proxy.telemetry import Telemetry
 from proxy.wire.body import Receive
 from proxy.wire.relay import Delivery, Send
-from proxy.wire.upstream import Upstream
-from proxy.writing import ENDING, Learning, Writing, learning_of, writing_of
+from proxy.writing import ENDING, Learning, learning_of, writing_of
 
 CLEANING_UP = 1.0
 """Seconds beside a commit's that a cancelled request may take to end."""
@@ -96,65 +91,48 @@ class MemoryProxy:
 
         The recorder is closed before the store: what is still being written has to get there.
         """
-        async with AsyncExitStack() as opened:
-            store, upstream = store_of(self._settings), upstream_of(self._settings)
-            await store.open()
-            opened.push_async_callback(store.close)
-            await upstream.open()
-            opened.push_async_callback(upstream.close)
-            await self._assemble(app, store, upstream, opened)
+        async with ground_of(self._settings, self._telemetry) as ground:
+            await self._assemble(app, ground)
             yield
             gateway, self._gateway = self._gateway, None
             if gateway is not None:
                 await gateway.drain(self._settings.store.commit_limit + CLEANING_UP)
 
-    async def _assemble(
-        self, app: Starlette, store: Backend, upstream: Upstream, opened: AsyncExitStack
-    ) -> None:
-        settings, telemetry, tokenizers = self._settings, self._telemetry, Tokenizers()
-        await asyncio.to_thread(tokenizers.warm)  # half a second that no request should wait for
-        ground = Ground(settings, telemetry, tokenizers, store, upstream, opened)
+    async def _assemble(self, app: Starlette, ground: Ground) -> None:
+        settings, opened = ground.settings, ground.opened
+        await asyncio.to_thread(ground.tokenizers.warm)  # half a second no request should wait for
         recalling = await recalling_of(ground)
         learning = learning_of(ground)
         writing = await writing_of(ground, learning)
-        spool = Spool(Path(settings.spool.path), store.name, settings.spool.max_bytes)
-        recorder = await self._recorder(ground, spool, recalling, writing)
+        spool = spool_of(ground)
+        on_due = writing.due if writing else unattended
+        recorder = recorder_of(ground, spool, settings.store.timeout, recalling, on_due)
+        await recorder.open()
+        opened.push_async_callback(recorder.close, settings.server.shutdown_timeout)
         if writing is not None:
             writing.runner.open()
             opened.push_async_callback(writing.runner.close, ENDING)
         tenancy = tenancy_of(settings)
-        passage = Passage(upstream, tenancy, telemetry)
-        means = Means(
-            recorder=recorder,
-            reminding=Reminding(recalling.recaller, telemetry),
-            informing=Informing(learning.knowledge),
-            counter=tokenizers.counter_for,
-            telemetry=telemetry,
-        )
+        passage = Passage(ground.upstream, tenancy, ground.telemetry)
+        means = means_of(ground, recorder, recalling, learning)
         toolbox = Toolbox(learning.facts, recalling.recaller, time.time)
         on_answered = writing.heard if writing else None
         conversations = Conversations(settings, passage, means, toolbox, on_answered)
         preview = Preview(settings, means)
         parts = admin_parts(ground, spool, tenancy, preview, recalling, learning)
         app.router.routes += admin_routes(parts)
-        self._gateway = Gateway(settings, tenancy, passage, conversations, telemetry)
+        self._gateway = Gateway(settings, tenancy, passage, conversations, ground.telemetry)
 
-    async def _recorder(
-        self, ground: Ground, spool: Spool, recalling: Recalling, writing: Writing | None
-    ) -> Recorder:
-        recorder = Recorder(
-            ground.store,
-            spool,
-            Planner(ground.store, rerender),
-            lambda model: ground.tokenizers.counter_for(model).count,
-            self._settings.store.timeout,
-            self._telemetry.quarantined,
-            recalling.follower.recorded,
-            on_due=writing.due if writing else unattended,
-        )
-        await recorder.open()
-        ground.opened.push_async_callback(recorder.close, self._settings.server.shutdown_timeout)
-        return recorder
+
+def means_of(ground: Ground, recorder: Recorder, recalling: Recalling, learning: Learning) -> Means:
+    """What an exchange is made with."""
+    return Means(
+        recorder=recorder,
+        reminding=Reminding(recalling.recaller, ground.telemetry),
+        informing=Informing(learning.knowledge),
+        counter=ground.tokenizers.counter_for,
+        telemetry=ground.telemetry,
+    )
 
 
 def admin_parts(

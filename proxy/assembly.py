@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from proxy.chat.message import text_of
 from proxy.chat.tokens import Tokenizers
 from proxy.gateway.embeddings import RemoteEmbedder
+from proxy.gateway.rerender import rerender
 from proxy.gateway.tenancy import Client, Tenancy
+from proxy.memory.planner import Planner
+from proxy.memory.recorder import Recorder, unattended
+from proxy.memory.spool import Spool
+from proxy.memory.work import Due
 from proxy.recall.embedding import Embedder
 from proxy.recall.filler import Filler
 from proxy.recall.follower import Follower
@@ -50,6 +57,24 @@ class Recalling:
     indexer: Indexer
     follower: Follower
     recaller: Recaller
+
+
+@asynccontextmanager
+async def ground_of(
+    settings: Settings, telemetry: Telemetry, patience: float | None = None
+) -> AsyncIterator[Ground]:
+    """Store and upstream, open; at the end all is closed.
+
+    ``patience`` is a limit in seconds for each look at the store where nobody waits for it.
+    Raises StoreError, OSError and ValueError where one of them cannot be had.
+    """
+    async with AsyncExitStack() as opened:
+        store, upstream = store_of(settings, patience), upstream_of(settings)
+        await store.open()
+        opened.push_async_callback(store.close)
+        await upstream.open()
+        opened.push_async_callback(upstream.close)
+        yield Ground(settings, telemetry, Tokenizers(), store, upstream, opened)
 
 
 def store_of(settings: Settings, patience: float | None = None) -> Backend:
@@ -96,6 +121,32 @@ async def recalling_of(ground: Ground) -> Recalling:
     nearness = _nearness(ground.settings, store, embedder, opened)
     recaller = Recaller(store, store, follower, text_of, time.time, nearness)
     return Recalling(indexer, follower, recaller)
+
+
+def spool_of(ground: Ground) -> Spool:
+    """Where exchanges wait that the store did not take; it has still to be opened."""
+    chosen = ground.settings.spool
+    return Spool(Path(chosen.path), ground.store.name, chosen.max_bytes)
+
+
+def recorder_of(
+    ground: Ground,
+    spool: Spool,
+    timeout: float,
+    recalling: Recalling,
+    on_due: Callable[[Sequence[Due]], None] = unattended,
+) -> Recorder:
+    """What loads and records memory, ``timeout`` seconds a load; it has still to be opened."""
+    return Recorder(
+        ground.store,
+        spool,
+        Planner(ground.store, rerender),
+        lambda model: ground.tokenizers.counter_for(model).count,
+        timeout,
+        ground.telemetry.quarantined,
+        recalling.follower.recorded,
+        on_due=on_due,
+    )
 
 
 async def _embedder(ground: Ground) -> Embedder | None:

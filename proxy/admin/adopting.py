@@ -66,7 +66,7 @@ class Adopting:
         taken = [item for item in items if _story(item) not in others]
         cards = [item for item in taken if _is_card(item)]
         put = await self._put(shelf, [item for item in taken if not _is_card(item)])
-        kept = await self._items.items_at(shelf, [_place(card) for card in cards])
+        kept = await self._items.items_at(shelf, [card.place for card in cards])
         put_cards = await self._put(shelf, cards)  # last: they speak of the others
         if put and kept:
             await self._recard(shelf, {place.key for place in kept})
@@ -74,7 +74,7 @@ class Adopting:
 
     async def _others(self, shelf: Shelf, items: Sequence[Item]) -> set[Place | None]:
         """The stories of which another is there already."""
-        mine = {_place(item): bytes(item.value) for item in items}
+        mine = {item.place: bytes(item.value) for item in items}
         stories = {story for item in items if (story := _story(item))}
         there = await self._items.items_at(shelf, stories)
         return {place for place, item in there.items() if bytes(item.value) != mine.get(place)}
@@ -132,7 +132,3 @@ def _is_of_profile(label: str, key: str) -> bool:
 
 def _is_card(item: Item) -> bool:
     return item.namespace[:1] == (PEOPLE,) and item.namespace[2:] == (CARDS,)
-
-
-def _place(item: Item) -> Place:
-    return Place(item.namespace, item.key)

@@ -11,7 +11,8 @@ from proxy.admin.asking import invalid
 from proxy.admin.imports import fields_of
 from proxy.admin.objects import context_object, reply
 from proxy.admin.parts import AdminParts
-from proxy.errors import ProxyError, profile_not_allowed, session_not_found
+from proxy.admin.sessions import the_session
+from proxy.errors import ProxyError, profile_not_allowed
 
 
 class Context:
@@ -25,9 +26,7 @@ class Context:
         key = self._access.key(request)
         body = await asking.body_of(request, self._parts.settings.server)
         profile = self._profile(request, body)
-        session = await self._parts.store.session(key)
-        if session is None:
-            raise session_not_found()
+        session = await the_session(self._parts.store, key)
         preview = await self._parts.preview(key, body, profile, session.user)
         if preview is None:
             raise invalid("messages must be a list of message objects.", "messages")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Protocol
 
 from proxy.admin.receipt import Counts
@@ -10,7 +9,7 @@ from proxy.learning.episode import FEATURE as EPISODES
 from proxy.learning.fact import FACTS
 from proxy.learning.feedback import FEEDBACK
 from proxy.learning.profile import FEATURE as PROFILE
-from proxy.memory.items import PEOPLE, RESERVED, Items, Namespace, Place, Shelf
+from proxy.memory.items import PEOPLE, RESERVED, Items, Shelf, all_items
 from proxy.memory.model import SessionKey
 from proxy.memory.reading import all_exchanges
 from proxy.memory.store import Store
@@ -43,7 +42,8 @@ async def session_counts(store: Counted, key: SessionKey) -> Counts:
 async def shelf_counts(items: Items, shelf: Shelf) -> Counts:
     """Of all that is kept of a person beside history.  Raises StoreError."""
     counts = Counts()
-    async for namespace in _namespaces(items, shelf):
+    async for item in all_items(items, shelf, (), PAGE):
+        namespace = item.namespace
         label = namespace[2] if namespace[:1] == (PEOPLE,) and len(namespace) > 2 else ""
         if label in _KINDS:
             counts.memories[_KINDS[label]] += 1
@@ -52,15 +52,3 @@ async def shelf_counts(items: Items, shelf: Shelf) -> Counts:
         elif label not in RESERVED:
             counts.items += 1
     return counts
-
-
-async def _namespaces(items: Items, shelf: Shelf) -> AsyncIterator[Namespace]:
-    """The namespace of each item."""
-    after: Place | None = None
-    while True:
-        page = await items.items(shelf, (), after, PAGE)
-        for item in page.items:
-            yield item.namespace
-        if page.after is None:
-            return
-        after = Place(page.items[-1].namespace, page.items[-1].key)

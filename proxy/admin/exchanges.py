@@ -9,7 +9,8 @@ from proxy.admin import asking
 from proxy.admin.access import Access
 from proxy.admin.objects import exchange_object, listed, reply
 from proxy.admin.parts import AdminParts
-from proxy.errors import ProxyError, session_not_found
+from proxy.admin.sessions import the_session
+from proxy.errors import ProxyError
 
 
 class Exchanges:
@@ -23,19 +24,19 @@ class Exchanges:
         key = self._access.key(request)
         limit, after = asking.limit(request), asking.after_seq(request)
         page = await self._store.exchanges(key, after or None, limit)
-        if not page.items and await self._store.session(key) is None:
-            raise session_not_found()
+        if not page.items:
+            await the_session(self._store, key)
         data = [exchange_object(key.session, each.exchange, each.messages) for each in page.items]
         return reply(listed(data, page.after))
 
     async def get(self, request: Request) -> Response:
         """What memory did for one exchange."""
         key = self._access.key(request)
-        found = await self._store.exchange(key, asking.exchange_id(request))
-        if found is None:
-            missing = await self._store.session(key) is None
-            raise session_not_found() if missing else exchange_not_found()
-        return reply(exchange_object(key.session, *found))
+        exchange = await self._store.exchange(key, asking.exchange_id(request))
+        if exchange is None:
+            await the_session(self._store, key)
+            raise exchange_not_found()
+        return reply(exchange_object(key.session, *exchange))
 
 
 def exchange_not_found() -> ProxyError:

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from proxy.admin.parts import AdminParts
 from proxy.memory.archive import Archived
-from proxy.memory.items import Item, Place, Shelf
+from proxy.memory.items import Shelf, all_items
 from proxy.memory.model import SessionKey
 from proxy.memory.reading import read_session
 from proxy.memory.store import StoreError
@@ -116,7 +116,7 @@ class Exporter:
         if begun:
             yield writer.shelf(user, dismissed)
         count = 0
-        async for item in self._items(Shelf(self._tenant, user)):
+        async for item in all_items(self._shelves, Shelf(self._tenant, user), (), PAGE):
             if not begun:
                 yield writer.shelf(user, dismissed)
                 begun = True
@@ -126,13 +126,3 @@ class Exporter:
             yield writer.encoded(format.ShelfEnd(items=count))
             self._counts[1] += 1
             self._counts[2] += count
-
-    async def _items(self, shelf: Shelf) -> AsyncIterator[Item]:
-        after: Place | None = None
-        while True:
-            page = await self._shelves.items(shelf, (), after, PAGE)
-            for item in page.items:
-                yield item
-            if page.after is None:
-                return
-            after = Place(page.items[-1].namespace, page.items[-1].key)

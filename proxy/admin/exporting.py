@@ -15,7 +15,7 @@ from proxy.admin import asking
 from proxy.admin.access import Access
 from proxy.admin.exporter import Exporter
 from proxy.admin.parts import AdminParts
-from proxy.errors import session_not_found
+from proxy.admin.sessions import the_session
 from proxy.memory.store import StoreError
 
 logger = logging.getLogger(__name__)
@@ -50,8 +50,7 @@ class Exporting:
     async def session(self, request: Request) -> Response:
         """One session."""
         key = self._access.key(request)
-        if await self._parts.store.session(key) is None:
-            raise session_not_found()
+        await the_session(self._parts.store, key)
         lines = Exporter(self._parts, key.tenant).session(key.session, time.time())
         return await self._answer(request, lines)
 

@@ -12,8 +12,8 @@ from proxy.admin.asking import invalid
 from proxy.admin.imports import UNREADABLE, fields_of
 from proxy.admin.objects import reply
 from proxy.admin.parts import AdminParts
-from proxy.admin.sessions import must_not_wait
-from proxy.errors import memory_unavailable, session_not_found
+from proxy.admin.sessions import must_not_wait, the_session
+from proxy.errors import memory_unavailable
 from proxy.learning.fact_forgetting import FactForgetting
 from proxy.learning.forgetting import Busy, Forgetting
 from proxy.learning.lesson import FEATURES
@@ -73,7 +73,4 @@ class Forget:
         named = asking.user_id(request.query_params.get("user"), "user")
         if named is not None:
             return named
-        session = await self._parts.store.session(key)
-        if session is None:
-            raise session_not_found()
-        return session.user or ""
+        return (await the_session(self._parts.store, key)).user or ""

@@ -17,7 +17,7 @@ from proxy.admin.imports import fields_of
 from proxy.admin.objects import reply, session_object
 from proxy.admin.parts import AdminParts
 from proxy.admin.session_edit import title_in
-from proxy.admin.sessions import must_not_wait
+from proxy.admin.sessions import must_not_wait, the_session
 from proxy.errors import (
     ProxyError,
     invalid_session_id,
@@ -94,10 +94,7 @@ class Forks:
         return await self._session(new)
 
     async def _session(self, key: SessionKey) -> Response:
-        session = await self._store.session(key)
-        if session is None:
-            raise session_not_found()
-        return reply(session_object(session), 201)
+        return reply(session_object(await the_session(self._store, key)), 201)
 
 
 def _fork(fields: dict[str, bytes]) -> Fork:

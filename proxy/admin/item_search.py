@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from proxy.memory.item_filter import fits
-from proxy.memory.items import Item, Items, Namespace, Place, Shelf
+from proxy.memory.items import Item, Items, Namespace, Place, Shelf, item_pages
 from proxy.recall import question
 from proxy.recall.question import Question
 from proxy.recall.rank_items import rank, sought_in
@@ -68,7 +68,7 @@ class ItemSearch:
         looked = 0
         async for page in self._pages(wanted):
             fitting = await asyncio.to_thread(self._fitting, page, wanted.filter)
-            places += [Place(item.namespace, item.key) for item in fitting]
+            places += [item.place for item in fitting]
             read += await asyncio.to_thread(self._read, fitting, asked)
             looked += len(page)
             if looked >= MOST_RANKED:
@@ -78,14 +78,8 @@ class ItemSearch:
         items = await self._items.items_at(wanted.shelf, [places[n] for n, _ in best])
         return [(items[places[n]], score) for n, score in best if places[n] in items]
 
-    async def _pages(self, wanted: Wanted) -> AsyncIterator[Sequence[Item]]:
-        after = None
-        while True:
-            page = await self._items.items(wanted.shelf, wanted.prefix, after, AT_ONCE)
-            yield page.items
-            if page.after is None:
-                return
-            after = Place(page.items[-1].namespace, page.items[-1].key)
+    def _pages(self, wanted: Wanted) -> AsyncIterator[Sequence[Item]]:
+        return item_pages(self._items, wanted.shelf, wanted.prefix, AT_ONCE)
 
     def _fitting(self, items: Sequence[Item], wanted: Mapping[str, object]) -> list[Item]:
         """The items that a filter lets through."""

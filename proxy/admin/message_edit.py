@@ -16,8 +16,8 @@ from proxy.admin.imports import UNREADABLE, fields_of
 from proxy.admin.objects import Object, line_object, reply
 from proxy.admin.parts import AdminParts
 from proxy.admin.revising import Revising
-from proxy.admin.sessions import must_not_wait
-from proxy.errors import memory_unavailable, message_not_found, session_not_found
+from proxy.admin.sessions import must_not_wait, the_session
+from proxy.errors import memory_unavailable, message_not_found
 from proxy.learning.forgetting import Busy
 from proxy.learning.message_forgetting import forget_comments, forget_examples
 from proxy.memory.archive import Edited, Line, Revision
@@ -83,8 +83,8 @@ class OneMessage:
     async def _line(self, key: SessionKey, wanted: str) -> Line:
         line = await self._store.message(key, wanted)
         if line is None:
-            missing = await self._store.session(key) is None
-            raise session_not_found() if missing else message_not_found()
+            await the_session(self._store, key)
+            raise message_not_found()
         return line
 
     async def _put(self, key: SessionKey, line: Line, new: Edited) -> bool:

@@ -16,7 +16,7 @@ from proxy.admin.idempotency import Attempt, Idempotency
 from proxy.admin.imports import Import, Reader, commit_of
 from proxy.admin.objects import line_object, listed, message_object, recorded_object, reply
 from proxy.admin.parts import AdminParts
-from proxy.admin.sessions import must_not_wait
+from proxy.admin.sessions import must_not_wait, the_session
 from proxy.errors import ProxyError, memory_unavailable, message_not_found, session_not_found
 from proxy.memory.archive import Line
 from proxy.memory.model import Commit, Outcome, SessionKey
@@ -38,8 +38,8 @@ class Messages:
         key = self._access.key(request)
         states, limit = asking.states(request), asking.limit(request)
         page = await self._store.messages(key, states, asking.after_seq(request), limit)
-        if not page.items and await self._store.session(key) is None:
-            raise session_not_found()
+        if not page.items:
+            await the_session(self._store, key)
         return reply(listed([message_object(message) for message in page.items], page.after))
 
     async def create(self, request: Request) -> Response:

@@ -19,8 +19,8 @@ from proxy.admin.imports import UNREADABLE, fields_of
 from proxy.admin.objects import reply, session_object
 from proxy.admin.parts import AdminParts
 from proxy.admin.revising import Revising
-from proxy.admin.sessions import must_not_wait
-from proxy.errors import message_not_found, session_not_found
+from proxy.admin.sessions import must_not_wait, the_session
+from proxy.errors import message_not_found
 from proxy.memory.archive import Line, Revision, Session
 from proxy.memory.branches import Switch, switch_to
 from proxy.memory.editing import behind
@@ -53,10 +53,10 @@ class Rewind:
         body = await asking.body_of(request, self._parts.settings.server)
         back = _back(fields_of(self._parts.fields, body))
         must_not_wait(self._parts.spool, key)
-        must_match(request, session_object(await self._session(key)))
+        must_match(request, session_object(await the_session(self._store, key)))
         gone = await self._behind(key, back)
         await self._revising.revise(key, Revision(superseded=tuple(gone)))
-        return reply(session_object(await self._session(key)))
+        return reply(session_object(await the_session(self._store, key)))
 
     async def activate(self, request: Request) -> Response:
         """Make the branch that a message belongs to the active one: see ``switch_to``.
@@ -65,13 +65,13 @@ class Rewind:
         """
         key, wanted = self._access.key(request), asking.message_id(request)
         must_not_wait(self._parts.spool, key)
-        session = await self._session(key)
+        session = await the_session(self._store, key)
         must_match(request, session_object(session))
         switch = await self._switch(key, session, wanted)
         if switch.activated or switch.superseded:
             revision = Revision(superseded=switch.superseded, activated=switch.activated)
             await self._revising.revise(key, revision)
-        return reply(session_object(await self._session(key)))
+        return reply(session_object(await the_session(self._store, key)))
 
     async def _behind(self, key: SessionKey, back: Back) -> list[str]:
         log = (await self._store.load(key, WHOLE_LOG)).log
@@ -93,12 +93,6 @@ class Rewind:
         if found is None:
             raise message_not_found()
         return found
-
-    async def _session(self, key: SessionKey) -> Session:
-        session = await self._store.session(key)
-        if session is None:
-            raise session_not_found()
-        return session
 
 
 def _back(fields: dict[str, bytes]) -> Back:

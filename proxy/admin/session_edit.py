@@ -18,8 +18,8 @@ from proxy.admin.conditions import must_match
 from proxy.admin.imports import SYSTEM_ROLES, UNREADABLE, fields_of, system_of
 from proxy.admin.objects import reply, session_object
 from proxy.admin.parts import AdminParts
-from proxy.admin.sessions import must_not_wait
-from proxy.errors import memory_unavailable, session_not_found
+from proxy.admin.sessions import must_not_wait, the_session
+from proxy.errors import memory_unavailable
 from proxy.memory.archive import Details, Revision, Session
 from proxy.memory.model import SessionKey
 from proxy.memory.summary import Summary
@@ -72,19 +72,13 @@ class SessionEdit:
         must_not_wait(self._parts.spool, key)
         told = not wanted.resummarise
         for _ in range(ATTEMPTS):
-            session = await self._session(key)
+            session = await the_session(self._store, key)
             if not (wanted.resummarise and told):  # else it has changed already, by this
                 must_match(request, session_object(session))
             told = told or await self._tell(key, session, wanted.summary)
             if told and await self._describe(key, session, wanted.details):
-                return reply(session_object(await self._session(key)))
+                return reply(session_object(await the_session(self._store, key)))
         raise memory_unavailable()
-
-    async def _session(self, key: SessionKey) -> Session:
-        session = await self._store.session(key)
-        if session is None:
-            raise session_not_found()
-        return session
 
     async def _describe(self, key: SessionKey, session: Session, wanted: Iterable[Change]) -> bool:
         """False if they are not as they were read any more."""

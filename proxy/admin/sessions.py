@@ -9,6 +9,7 @@ from proxy.admin.access import Access
 from proxy.admin.objects import reply, session_object
 from proxy.admin.parts import AdminParts
 from proxy.errors import memory_unavailable, session_not_found
+from proxy.memory.archive import Archive, Session
 from proxy.memory.model import SessionKey
 from proxy.memory.spool import Spool
 
@@ -20,10 +21,15 @@ class Sessions:
         self._store, self._access = parts.store, access
 
     async def get(self, request: Request) -> Response:
-        session = await self._store.session(self._access.key(request))
-        if session is None:
-            raise session_not_found()
-        return reply(session_object(session))
+        return reply(session_object(await the_session(self._store, self._access.key(request))))
+
+
+async def the_session(store: Archive, key: SessionKey) -> Session:
+    """The session.  Raises ProxyError 404 where there is none, StoreError."""
+    session = await store.session(key)
+    if session is None:
+        raise session_not_found()
+    return session
 
 
 def must_not_wait(spool: Spool, key: SessionKey) -> None:

@@ -11,9 +11,8 @@ from proxy.admin import asking
 from proxy.admin.access import Access
 from proxy.admin.objects import listed, reply, session_object, summary_version
 from proxy.admin.parts import AdminParts
-from proxy.admin.sessions import must_not_wait
+from proxy.admin.sessions import must_not_wait, the_session
 from proxy.errors import ProxyError, session_not_found
-from proxy.memory.model import SessionKey
 from proxy.memory.reading import NEWEST_TURN
 from proxy.memory.work import Due
 
@@ -29,8 +28,8 @@ class Summaries:
         key = self._access.key(request)
         limit, after = asking.limit(request), asking.after_seq(request)
         versions = [s for s in await self._store.summaries(key) if not after or s.version < after]
-        if not versions and await self._store.session(key) is None:
-            raise session_not_found()
+        if not versions:
+            await the_session(self._store, key)
         page = versions[:limit]
         cursor = str(page[-1].version) if len(versions) > limit else None
         return reply(listed([summary_version(summary) for summary in page], cursor))
@@ -48,13 +47,7 @@ class Summaries:
             raise _not_enabled()
         await self._store.drop_summaries(key)
         await self._store.enqueue(key, Due(kind="summary", profile=name, at=time.time()))
-        return await self._session(key, 202)
-
-    async def _session(self, key: SessionKey, status: int = 200) -> Response:
-        session = await self._store.session(key)
-        if session is None:
-            raise session_not_found()
-        return reply(session_object(session), status)
+        return reply(session_object(await the_session(self._store, key)), 202)
 
 
 def _not_enabled() -> ProxyError:

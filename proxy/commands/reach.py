@@ -7,13 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from proxy import check
 from proxy.commands.failure import USAGE, CommandError
-from proxy.commands.local import serving, tenants_in
 from proxy.gateway.tenancy import ANONYMOUS, SINGLE, digest_of
 from proxy.integrations.api import DEFAULT_URL, MemoryApi
+from proxy.late import late
 from proxy.settings import Settings, SettingsError, load
+
+if TYPE_CHECKING:
+    from proxy import check
+    from proxy.commands import local
+else:
+    check, local = late("proxy.check"), late("proxy.commands.local")
 
 URL, KEY, TENANT = "MEMORY_PROXY_URL", "MEMORY_PROXY_KEY", "MEMORY_PROXY_TENANT"
 ADMIN_KEY = "MEMORY_PROXY_ADMIN_KEY"
@@ -51,11 +57,11 @@ class Reach:
     @contextmanager
     def _on_store(self, environ: Mapping[str, str]) -> Iterator[MemoryApi]:
         settings = self._settings(environ)
-        known = tenants_in(settings)
+        known = local.tenants_in(settings)
         tenant = self.tenant or environ.get(TENANT) or _own(settings, environ) or _only(known)
         with (
-            serving(settings) as local,
-            _closing(MemoryApi(local.url, local.key, tenant, None)) as api,
+            local.serving(settings) as served,
+            _closing(MemoryApi(served.url, served.key, tenant, None)) as api,
         ):
             yield api
 

@@ -18,10 +18,11 @@ from proxy.learning.episode_prompt import (
     seems_pleased,
 )
 from proxy.learning.episode_shelf import EpisodeShelf, Held
-from proxy.learning.exchanges import WHOLE, Exchanges
+from proxy.learning.exchanges import Exchanges
 from proxy.learning.feedback import feedback_on
 from proxy.learning.lesson import Lesson, Unreadable
 from proxy.memory.items import Items
+from proxy.memory.reading import WHOLE_LOG
 from proxy.settings import ProfileSettings
 
 
@@ -74,7 +75,7 @@ class EpisodeStudent:
         pleased = [said for said in lesson.said if seems_pleased(said)]
         if not pleased:
             return []
-        log = (await self.exchanges.history.load(lesson.key, WHOLE)).log
+        log = (await self.exchanges.history.load(lesson.key, WHOLE_LOG)).log
         found = list(answers_before(pleased, log))[-MOST_PAIRS:]
         known = {episode.id for episode in held.episodes}
         answers = [answer for _, _, answer in found]

@@ -8,9 +8,7 @@ from typing import Protocol
 
 from proxy.memory.archive import Session
 from proxy.memory.model import Ask, Entry, Exchange, SessionKey, Snapshot
-
-WHOLE = Ask(profile=".", whole=True, max_messages=0)
-"""All cards; no profile is called so."""
+from proxy.memory.reading import WHOLE_LOG
 
 
 class History(Protocol):
@@ -52,7 +50,7 @@ class Exchanges:
 
         Raises StoreError.
         """
-        log = (await self.history.load(key, WHOLE)).log
+        log = (await self.history.load(key, WHOLE_LOG)).log
         found = next((entry for entry in log if entry.card.id == message), None)
         asked = question_of(log, found) if found and found.card.role == "assistant" else None
         if found is None or asked is None:

@@ -11,7 +11,7 @@ import msgspec
 from proxy.learning.fact import FACTS, Fact, Filed, fact_place
 from proxy.learning.fact_card import FactCard, card_of, card_place, read_card
 from proxy.learning.forgetting import ATTEMPTS, Busy, anything
-from proxy.memory.items import PEOPLE, Change, Item, Items, Place, Shelf
+from proxy.memory.items import PEOPLE, Change, Item, Items, Place, Shelf, all_items
 
 PAGE = 500
 
@@ -110,15 +110,8 @@ class FactBook:
         place = card_place(shelf.user, FACTS)
         return (await self._items.items_at(shelf, [place])).get(place)
 
-    async def _all(self, shelf: Shelf) -> AsyncIterator[Item]:
-        namespace, after = (PEOPLE, shelf.user, FACTS), None
-        while True:
-            page = await self._items.items(shelf, namespace, after, PAGE)
-            for item in page.items:
-                yield item
-            if page.after is None:
-                return
-            after = Place(page.items[-1].namespace, page.items[-1].key)
+    def _all(self, shelf: Shelf) -> AsyncIterator[Item]:
+        return all_items(self._items, shelf, (PEOPLE, shelf.user, FACTS), PAGE)
 
 
 def _changes(shelf: Shelf, kept: Kept, facts: Mapping[str, Fact]) -> list[Change]:

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from proxy.memory.items import INSTRUCTIONS, PEOPLE, Items, Namespace, Place, Shelf
+from proxy.memory.items import INSTRUCTIONS, PEOPLE, Items, Namespace, Place, Shelf, item_pages
 from proxy.memory.model import SessionKey
 
 FEEDBACK = "feedback"
@@ -64,13 +64,8 @@ async def count_feedback(items: Items, key: SessionKey, user: str | None) -> int
     """How much feedback there is about a session.  Raises StoreError."""
     found = 0
     for shelf, where in _shelves(key, user):
-        after: Place | None = None
-        while True:
-            page = await items.items(shelf, where, after, PAGE)
-            found += len(page.items)
-            if page.after is None:
-                break
-            after = Place(page.items[-1].namespace, page.items[-1].key)
+        async for page in item_pages(items, shelf, where, PAGE):
+            found += len(page)
     return found
 
 

@@ -13,10 +13,11 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.lesson import NEWEST, Mark, mark_of, mark_place
+from proxy.learning.lesson import Mark, mark_of, mark_place
 from proxy.memory.archive import Session
 from proxy.memory.items import Change, Items, Shelf
 from proxy.memory.model import Ask, SessionKey, Snapshot
+from proxy.memory.reading import NEWEST_TURN
 
 Action = Literal["deleted", "source_removed", "restored", "rolled_back"]
 
@@ -91,7 +92,10 @@ class Forgetting:
     async def _marks(self, shelf: Shelf, session: str, exchange: str | None) -> list[Change]:
         """The marks of all features, each put anew: a lesson that began before does not fit."""
         key = SessionKey(shelf.tenant, session)
-        found, newest = await self._sessions.session(key), await self._sessions.load(key, NEWEST)
+        found, newest = (
+            await self._sessions.session(key),
+            await self._sessions.load(key, NEWEST_TURN),
+        )
         began = found.created_at if found else 0.0
         last = max((entry.position.seq for entry in newest.log), default=0)
         places = [mark_place(shelf.user, feature, session) for feature in self._features]

@@ -103,10 +103,10 @@ class PendingFeedback:
         """
         for _ in range(ATTEMPTS):
             held = await self.waiting(shelf, application)
-            places = [Place(item.namespace, item.key) for item in pending]
+            places = [item.place for item in pending]
             found = await self._items.items_at(shelf, places)
             now = {place: item.version for place, item in found.items()}
-            read = [p for p in pending if now.get(Place(p.namespace, p.key)) == p.version]
+            read = [p for p in pending if now.get(p.place) == p.version]
             if found and len(found) < len(pending):
                 return False
             if not read:

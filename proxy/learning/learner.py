@@ -14,7 +14,6 @@ from functools import partial
 
 from proxy.background.completion import CompletionError, Denied, Refused
 from proxy.learning.lesson import (
-    NEWEST,
     Lesson,
     Occasion,
     Reflector,
@@ -26,6 +25,7 @@ from proxy.learning.lesson import (
 from proxy.learning.reader import Reader
 from proxy.memory.items import Items, Shelf
 from proxy.memory.model import SessionKey
+from proxy.memory.reading import NEWEST_TURN
 from proxy.memory.store import StoreError
 from proxy.memory.work import Work
 from proxy.settings import ProfileSettings
@@ -75,7 +75,7 @@ class Learner:
         session = await self.reader.history.session(key) if settings else None
         if settings is None or session is None:
             return None
-        last = (await self.reader.history.load(key, NEWEST)).last
+        last = (await self.reader.history.load(key, NEWEST_TURN)).last
         model = (last.asked or last.model) if last else None
         occasion = Occasion(session, key, work.profile, settings, model, since)
         failures: list[CompletionError | StoreError] = []

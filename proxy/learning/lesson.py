@@ -15,7 +15,7 @@ import msgspec
 from proxy.background.completion import Failed
 from proxy.memory.archive import Session
 from proxy.memory.items import PEOPLE, Change, Item, Place, Shelf
-from proxy.memory.model import Ask, SessionKey
+from proxy.memory.model import SessionKey
 from proxy.settings import ProfileSettings
 
 READ = "learned"
@@ -23,9 +23,6 @@ READ = "learned"
 
 FEATURES = ("facts", "profile", "episodes")
 """All that read sessions."""
-
-NEWEST = Ask(profile=".", max_messages=0)
-"""No profile is called so, and no window begins anywhere for it: the log is the newest turn."""
 
 BLANK = "\0"
 """Stands for each character that is not the user's own."""

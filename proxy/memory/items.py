@@ -8,7 +8,7 @@ shelf are atomic.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -73,6 +73,10 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: float
     expires_at: float | None = None
 
+    @property
+    def place(self) -> Place:
+        return Place(self.namespace, self.key)
+
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """An item is put, or, with ``value`` None, deleted.
@@ -131,3 +135,25 @@ class Items(Protocol):
     async def drop_items(self, shelf: Shelf, prefix: Namespace) -> int:
         """Delete all items whose namespace begins with ``prefix``; how many there were."""
         ...
+
+
+async def item_pages(
+    items: Items, shelf: Shelf, prefix: Namespace, at_once: int
+) -> AsyncIterator[Sequence[Item]]:
+    """All items whose namespace begins with ``prefix``, so many together.  Raises StoreError."""
+    after: Place | None = None
+    while True:
+        page = await items.items(shelf, prefix, after, at_once)
+        yield page.items
+        if page.after is None:
+            return
+        after = page.items[-1].place
+
+
+async def all_items(
+    items: Items, shelf: Shelf, prefix: Namespace, at_once: int
+) -> AsyncIterator[Item]:
+    """The same, one by one."""
+    async for page in item_pages(items, shelf, prefix, at_once):
+        for item in page:
+            yield item

@@ -63,7 +63,7 @@ class InMemoryItems(InMemoryErasures):
         before = len(held)
         for item in items:
             if item.expires_at is None or item.expires_at > self._time():
-                held.setdefault(Place(item.namespace, item.key), item)
+                held.setdefault(item.place, item)
         return len(held) - before
 
     async def drop_items(self, shelf: Shelf, prefix: Namespace) -> int:

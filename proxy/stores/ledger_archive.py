@@ -33,7 +33,7 @@ def describe(id: str, ledger: Ledger) -> Session:
 
 def lines(ledger: Ledger, after: int) -> list[Line]:
     """The messages behind a seq, by seq."""
-    return [line for seq, line in sorted(ledger.lines.items()) if seq > after]
+    return [ledger.lines[seq] for seq in sorted(seq for seq in ledger.lines if seq > after)]
 
 
 def messages(ledger: Ledger, states: Collection[State], after: int) -> list[Message]:

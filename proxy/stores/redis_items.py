@@ -41,7 +41,7 @@ class RedisItems(RedisBase):
         now = self._clock()
         found = [_item(row) for row in zip(map(pack, places), records, strict=True) if row[1]]
         alive = (item for item in found if item.expires_at is None or item.expires_at > now)
-        return {Place(item.namespace, item.key): item for item in alive}
+        return {item.place: item for item in alive}
 
     async def items(
         self, shelf: Shelf, prefix: Namespace, after: Place | None, limit: int
@@ -187,7 +187,7 @@ def _row(item: Item) -> tuple[bytes, bytes, bytes]:
     end = b"-" if item.expires_at is None else repr(item.expires_at).encode()
     times = f"{item.created_at!r} {item.updated_at!r}".encode()
     record = b"%d %b %b %b" % (item.version, times, end, bytes(item.value))
-    return pack(Place(item.namespace, item.key)), record, end
+    return pack(item.place), record, end
 
 
 def _pairs(flat: Sequence[bytes]) -> list[Row]:

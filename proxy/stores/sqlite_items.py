@@ -190,7 +190,7 @@ def adopt_items(
     for item in items:
         if item.expires_at is not None and item.expires_at <= now:
             continue
-        at = (*shelf, pack(Place(item.namespace, item.key)))
+        at = (*shelf, pack(item.place))
         connection.execute(_EXPIRED, (*at, now))
         times = (item.created_at, item.updated_at, item.expires_at)
         row = (*at, item.version, *times, bytes(item.value))

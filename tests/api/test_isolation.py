@@ -5,8 +5,8 @@ The requests are made from the document, so a new route that they do not reach f
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ import pytest
 
 from proxy.admin.openapi.operations import OPERATIONS
 from proxy.gateway.tenancy import digest_of
-from tests.support import servers
 from tests.support.belongings import (
     ONE,
     ROOT,
@@ -27,10 +26,10 @@ from tests.support.belongings import (
 )
 from tests.support.conformance import conforming, operations
 from tests.support.memory_api import error_of, said
+from tests.support.places import STORES, Places
 from tests.support.rig import Rig, rig
 
 ADMIN = "the-key-of-the-administrator"
-STORES = ("memory", "sqlite", "redis", "redis-cluster")
 
 SHOWN = {
     *("listSessions", "getSession", "previewContext", "listSummaries", "exportSession"),
@@ -50,20 +49,9 @@ CLIENTS = {
 }
 
 
-def url_of(store: str, folder: Path, started: ExitStack) -> str:
-    if store == "memory":
-        return "memory://"
-    if store == "sqlite":
-        return f"sqlite:///{folder}/memory.db"
-    if store == "redis":
-        return started.enter_context(servers.standalone()).url
-    return started.enter_context(servers.cluster()).url
-
-
 @pytest.fixture(params=STORES)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    with ExitStack() as started:
-        yield url_of(request.param, tmp_path, started)
+def url(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> str:
+    return places.of(request.param, tmp_path).url
 
 
 @pytest.fixture

@@ -1,0 +1,5 @@
+"""All that schemathesis is told beyond the document."""
+
+from tests.api import deletions, refusals
+
+__all__ = ["deletions", "refusals"]

@@ -8,7 +8,7 @@
 
 PYTHON ?= python3
 ARGS ?=
-PYTEST_ARGS ?= -n 2 --dist loadgroup
+PYTEST_ARGS ?= -n 3 --dist loadgroup
 
 VENV := .venv
 PY := $(VENV)/bin/python

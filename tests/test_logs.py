@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import subprocess
 import sys
 
 import pytest
 
 from proxy.logs import Access, Format, HumanFormatter, JsonFormatter, Unsurprising, hashed
-from tests.support.program import ROOT, SECONDS, surroundings
+from tests.support.program import ran
 
 LINE = Access(
     request="r1", method="POST", route="chat", status=200, ms=12.345, memory="applied", bytes=99
@@ -42,16 +41,7 @@ def said(level: str, form: Format, statements: str) -> list[str]:
         f"logging.config.dictConfig(logs.configuration({level!r}, {form!r}))\n"
         f"{statements}\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        env=surroundings(),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=True,
-    )
-    return ran.stderr.splitlines()
+    return ran(script).stderr.splitlines()
 
 
 def test_a_request_is_one_json_line() -> None:

@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/ are true: settings, headers, words, routes, metrics."""
+"""The tables of README.md and docs/ are true: settings, headers, routes, metrics, commands."""
 
 from __future__ import annotations
 
@@ -231,3 +231,10 @@ def test_the_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_make_are_there(page: Path) -> None:
+    verbs = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    told = re.findall(r"`make (\w+)|^make (\w+)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {code or line for code, line in told} <= set(verbs)

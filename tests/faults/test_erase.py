@@ -11,14 +11,13 @@ import pytest
 
 from tests.support.dossier import API, PASSAGES, PLACES, SETTINGS, Dossier, logged
 from tests.support.inside import nothing_left
-from tests.support.places import STORES, Place, place_of
+from tests.support.places import STORES, Place, Places
 from tests.support.rig import Rig, rig
 
 
 @pytest.fixture(params=STORES)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    with place_of(request.param, tmp_path) as found:
-        yield found
+def place(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> Place:
+    return places.of(request.param, tmp_path)
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from tests.support.connection import Request
 from tests.support.dossier import API, Dossier
 from tests.support.inside import nothing_left
 from tests.support.learning import answer, operation
-from tests.support.places import STORES, Place, place_of
+from tests.support.places import STORES, Place, Places
 from tests.support.rig import Rig, Talk, rig
 from tests.support.scanning import found_in_files
 from tests.support.scribing import FEW, SCRIBE
@@ -33,15 +33,13 @@ WRITER = "writer"
 
 
 @pytest.fixture(params=STORES)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    with place_of(request.param, tmp_path) as found:
-        yield found
+def place(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> Place:
+    return places.of(request.param, tmp_path)
 
 
 @pytest.fixture(params=["sqlite", "redis"])
-def lasting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    with place_of(request.param, tmp_path) as found:
-        yield found
+def lasting(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> Place:
+    return places.of(request.param, tmp_path)
 
 
 @pytest.fixture

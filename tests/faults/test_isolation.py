@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 from proxy.memory.model import Ask, SessionKey
-from tests.support import servers
 from tests.support.chatting import asked, seen_by
 from tests.support.commits import chat
 from tests.support.inside import store_at
+from tests.support.places import Places
 from tests.support.running import running, settings_for
 from tests.support.upstream import ScriptedUpstream
 
@@ -33,12 +33,8 @@ CREDENTIALS = ["authorization", "api-key", "x-api-key"]
 
 
 @pytest.fixture(params=["sqlite", "redis"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/memory.db"
-    else:
-        with servers.standalone() as server:
-            yield server.url
+def url(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> str:
+    return places.of(request.param, tmp_path).url
 
 
 @dataclass

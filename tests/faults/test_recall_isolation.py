@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from proxy.gateway.tenancy import digest_of
-from tests.support import servers
+from tests.support.places import Places
 from tests.support.recalling import BLOCK, Person, index, somebody, texts, user_said
 from tests.support.rig import Rig, Talk, rig
 
@@ -35,18 +35,10 @@ SETTINGS: dict[str, object] = {
 
 
 @pytest.fixture(params=["memory", "sqlite", "redis"])
-async def own(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Rig]:
-    for url in _url(str(request.param), tmp_path):
-        async with rig(tmp_path, **SETTINGS, store__url=url) as ready:
-            yield ready
-
-
-def _url(store: str, folder: Path) -> Iterator[str]:
-    if store == "redis":
-        with servers.standalone() as server:
-            yield server.url
-    else:
-        yield "memory://" if store == "memory" else f"sqlite:///{folder}/memory.db"
+async def own(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> AsyncIterator[Rig]:
+    url = places.of(request.param, tmp_path).url
+    async with rig(tmp_path, **SETTINGS, store__url=url) as ready:
+        yield ready
 
 
 @dataclass

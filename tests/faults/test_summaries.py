@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from proxy.background.runner import PATIENCE
 from proxy.memory.model import SessionKey
 from proxy.memory.store import Store
 from proxy.memory.work import Work
-from tests.support import servers
 from tests.support.chatting import eventually
 from tests.support.inside import TENANT, store_at
+from tests.support.places import Places
 from tests.support.scribing import EVER, FEW, Scribe, Storyteller, markers, nothing_waits
 from tests.support.upstream import SILENT, ScriptedUpstream
 from tests.support.worker import Served, served
@@ -28,25 +27,14 @@ TURNS = 7
 LATER = LEASE + PATIENCE + 1
 """Seconds: what a killed process held is another's by then, and none that cannot do it waits."""
 
-SESSIONS, LENGTH = 12, 15
+SESSIONS, LENGTH = 8, 8
 RACING = {**FEW, "store__timeout": "5"}
 
 
-def url_of(name: str, folder: Path) -> Iterator[str]:
-    if name == "sqlite":
-        yield f"sqlite:///{folder}/memory.db"
-    elif name == "redis":
-        with servers.standalone() as server:
-            yield server.url
-    else:
-        with servers.cluster() as cluster:
-            yield cluster.url
-
-
 @pytest.fixture(params=["sqlite", "redis"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def url(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> str:
     """A store that outlives programs."""
-    yield from url_of(request.param, tmp_path)
+    return places.of(request.param, tmp_path).url
 
 
 async def the_work(store: Store) -> Work:
@@ -145,9 +133,9 @@ def jobs_of(program: Served) -> list[int]:
 
 
 @pytest.fixture(params=["sqlite", "redis", "redis-cluster"])
-def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def shared(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> str:
     """A store that several processes use at once."""
-    yield from url_of(request.param, tmp_path)
+    return places.of(request.param, tmp_path).url
 
 
 async def test_of_two_workers_one_summarises_each_turn(
@@ -166,10 +154,10 @@ async def test_of_two_workers_one_summarises_each_turn(
 
 
 async def test_of_two_hosts_with_one_redis_one_summarises_each_turn(
-    up: ScriptedUpstream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    up: ScriptedUpstream, places: Places, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with ExitStack() as started:
-        redis = started.enter_context(servers.standalone())
+        redis = places.of("redis", tmp_path)
         hosts = [
             started.enter_context(served(tmp_path / name, up.url, redis.url, 2, **RACING))
             for name in ("one", "other")

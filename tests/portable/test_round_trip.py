@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support import servers
+from proxy.background.runner import Runner
 from tests.support.chatting import eventually
 from tests.support.living import SETTINGS, exported, imported, live, told, wipe, without_time
+from tests.support.places import STORES, Places
 from tests.support.rig import Rig, rig
 
 
-@pytest.fixture(scope="module")
-def redis_url() -> Iterator[str]:
-    with servers.standalone() as server:
-        yield server.url
+@pytest.fixture(autouse=True)
+def _nothing_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a learner notes of the sessions that it has looked at would be a difference."""
+    monkeypatch.setattr(Runner, "open", lambda runner: None)
 
 
-@pytest.fixture(scope="module")
-def redis_cluster_url() -> Iterator[str]:
-    with servers.cluster() as cluster:
-        yield cluster.url
-
-
-@pytest.fixture(params=["memory", "sqlite", "redis", "redis-cluster"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "memory":
-        return "memory://"
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/memory.db"
-    address: str = request.getfixturevalue(str(request.param).replace("-", "_") + "_url")
-    return address
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> str:
+    return places.of(request.param, tmp_path).url
 
 
 async def says_again(here: Rig, before: dict[str, Any]) -> None:
@@ -66,7 +55,7 @@ async def test_an_export_brings_back_all_that_was_wiped(url: str, tmp_path: Path
 
 
 async def test_memory_moves_from_store_to_store_and_back_without_a_difference(
-    redis_url: str, tmp_path: Path
+    places: Places, tmp_path: Path
 ) -> None:
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
     for folder in (first, second, third):
@@ -74,7 +63,7 @@ async def test_memory_moves_from_store_to_store_and_back_without_a_difference(
     async with rig(first, store__url=f"sqlite:///{first}/memory.db", **SETTINGS) as here:
         await live(here)
         before, export = await told(here.client), await exported(here.client)
-    async with rig(second, store__url=redis_url, **SETTINGS) as there:
+    async with rig(second, store__url=places.of("redis", tmp_path).url, **SETTINGS) as there:
         await imported(there.client, export)
         again = await exported(there.client)
         await wipe(there)

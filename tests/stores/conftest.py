@@ -34,9 +34,17 @@ def redis_sentinel_url() -> Iterator[str]:
         yield guarded.url
 
 
-@pytest.fixture(params=BACK_ENDS)
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=pytest.mark.xdist_group(name) if "-" in name else ())
+        for name in BACK_ENDS
+    ]
+)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a back end; tests that use it run on all of them."""
+    """The URL of a back end; tests that use it run on all of them.
+
+    The two that take seconds to start are started in one process each.
+    """
     if request.param == "memory":
         return "memory://"
     if request.param == "sqlite":

@@ -130,7 +130,7 @@ async def test_revisions_wait_for_replicas_and_say_so_where_there_are_too_few(
         "lonely",
         connect(read_address(server.url), 5),
         one_slot=True,
-        commit_timeout=0.3,
+        commit_timeout=1,
         wait_replicas=1,
     )
     for work in (

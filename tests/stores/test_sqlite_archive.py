@@ -229,6 +229,7 @@ NEW = SessionKey("tenant", "new")
 SUBJECTS = [Subject("tenant", "kai"), Subject("tenant", session="s")]
 
 
+@pytest.mark.xdist_group("a large file")  # which takes seconds to fill
 @pytest.mark.parametrize(
     "work",
     [

@@ -57,7 +57,7 @@ def _is_ours(task: asyncio.Task[Any]) -> bool:
     return code is not None and Path(code.co_filename).is_relative_to(SOURCES)
 
 
-async def nothing_left(running: Running, seconds: float = 5.0) -> None:
+async def nothing_left(running: Running, seconds: float = 20.0) -> None:
     """Fails with what is left if that does not go away."""
     deadline = asyncio.get_running_loop().time() + seconds
     while left := left_behind(running):

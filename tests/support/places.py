@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,16 +32,29 @@ class Place:
         return found
 
 
-@contextmanager
-def place_of(store: str, folder: Path) -> Iterator[Place]:
-    with ExitStack() as started:
+class Places:
+    """Servers are started when they are first asked for; then they are emptied for each test."""
+
+    def __init__(self, started: ExitStack) -> None:
+        self._started = started
+        self._servers: dict[str, tuple[str, Sequence[servers.Server]]] = {}
+
+    def of(self, store: str, folder: Path) -> Place:
+        """A place with nothing in it."""
         if store == "memory":
-            yield Place("memory://", folder)
-        elif store == "sqlite":
-            yield Place(f"sqlite:///{folder}/memory.db", folder)
-        elif store == "redis":
-            server = started.enter_context(servers.standalone())
-            yield Place(server.url, folder, [server])
-        else:
-            cluster = started.enter_context(servers.cluster())
-            yield Place(cluster.url, folder, cluster.masters)
+            return Place("memory://", folder)
+        if store == "sqlite":
+            return Place(f"sqlite:///{folder}/memory.db", folder)
+        if store not in self._servers:
+            self._servers[store] = self._start(store)
+        url, masters = self._servers[store]
+        for server in masters:
+            server.ask("FLUSHALL")
+        return Place(url, folder, masters)
+
+    def _start(self, store: str) -> tuple[str, Sequence[servers.Server]]:
+        if store == "redis":
+            server = self._started.enter_context(servers.standalone())
+            return server.url, [server]
+        cluster = self._started.enter_context(servers.cluster())
+        return cluster.url, cluster.masters

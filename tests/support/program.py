@@ -20,6 +20,19 @@ def surroundings(**changes: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default", **changes}
 
 
+def ran(script: str) -> subprocess.CompletedProcess[str]:
+    """A Python of its own has run these statements, without a failure."""
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=surroundings(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    )
+
+
 @contextmanager
 def running(
     arguments: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None

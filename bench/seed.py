@@ -10,7 +10,7 @@ from proxy.chat.message import read_stored
 from proxy.chat.tokens import TokenCounter, Tokenizers
 from proxy.memory.model import Card, Commit, Draft, Exchange, SessionKey, message_id
 from proxy.memory.store import Store
-from proxy.stores import open_store
+from proxy.stores.opening import open_store
 
 TENANT = "single"
 AT_ONCE = 500

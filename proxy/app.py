@@ -54,14 +54,9 @@ CLEANING_UP = 1.0
 """Seconds beside a commit's that a cancelled request may take to end."""
 
 
-class Factory:
-    """Makes the application; can be pickled, so that worker processes make their own."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-
-    def __call__(self) -> Application:
-        return Cors(MemoryProxy(self._settings), self._settings.server.cors_origins)
+def application(settings: Settings) -> Application:
+    """The proxy, and what browsers may ask of it."""
+    return Cors(MemoryProxy(settings), settings.server.cors_origins)
 
 
 class MemoryProxy:

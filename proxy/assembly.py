@@ -17,6 +17,7 @@ from proxy.memory.planner import Planner
 from proxy.memory.recorder import Recorder, unattended
 from proxy.memory.spool import Spool
 from proxy.memory.work import Due
+from proxy.origin import upstream_options
 from proxy.recall.embedding import Embedder
 from proxy.recall.filler import Filler
 from proxy.recall.follower import Follower
@@ -25,10 +26,10 @@ from proxy.recall.nearness import Nearness
 from proxy.recall.recaller import Recaller
 from proxy.recall.universal import UniversalEmbedder
 from proxy.settings import ClientSettings, Settings
-from proxy.stores import open_store
 from proxy.stores.backend import Backend
+from proxy.stores.opening import open_store
 from proxy.telemetry import Telemetry
-from proxy.wire.upstream import Upstream, UpstreamOptions, open_upstream
+from proxy.wire.upstream import Upstream, open_upstream
 
 INDEXING = 5.0
 """Seconds that indexing may take at the end; what is left is done at the next start."""
@@ -94,19 +95,6 @@ def upstream_of(settings: Settings, url: str = "") -> Upstream:
     Raises ValueError where no request could ever succeed, OSError.
     """
     return open_upstream(settings.upstream.client, upstream_options(settings, url))
-
-
-def upstream_options(settings: Settings, url: str = "") -> UpstreamOptions:
-    """Raises ValueError where no request could ever succeed."""
-    chosen = settings.upstream
-    return UpstreamOptions(
-        url=url or chosen.url,
-        connect_timeout=chosen.connect_timeout,
-        read_timeout=chosen.read_timeout,
-        trust_env=chosen.trust_env,
-        ca_file=chosen.ca_file,
-        proxy=chosen.proxy,
-    )
 
 
 async def recalling_of(ground: Ground) -> Recalling:

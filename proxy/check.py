@@ -1,25 +1,21 @@
-"""What ``memory-proxy check`` finds out, and what ``serve`` makes sure of first.
+"""What ``memory-proxy check`` finds out.
 
 Knows how to try the store, the upstream and the spool; must not know how findings are shown.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from proxy.assembly import store_of, upstream_of, upstream_options
+from proxy.assembly import store_of, upstream_of
 from proxy.gateway.profile import reserved_tokens
-from proxy.learning.learned import schema_paths
-from proxy.learning.profile_schema import read_schema
 from proxy.memory.store import StoreError
+from proxy.preflight import unwritable
 from proxy.settings import ProfileSettings, Settings, WriterSettings
-from proxy.stores.address import read_address
 from proxy.wire.upstream import UpstreamError
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -86,50 +82,6 @@ def spool(settings: Settings) -> Finding:
     if problem:
         return Finding("problem", "spool", problem)
     return Finding("ok", "spool", f"{settings.spool.path} can be written")
-
-
-def unreadable(settings: Settings) -> Iterator[str]:
-    """What is wrong with addresses and files in ways that only those who use them can tell."""
-    try:
-        read_address(settings.store.url)
-    except ValueError as error:
-        yield f"store.url: {error}"
-    try:
-        upstream_options(settings)
-    except ValueError as error:
-        yield f"upstream: {error}"
-    for path in sorted(schema_paths(settings) - {""}):
-        try:
-            read_schema(path)
-        except ValueError as error:
-            yield f"memory.profile.schema: {error}"
-
-
-def startable(settings: Settings) -> str | None:
-    """Why ``serve`` must not start, None if it may.
-
-    A server that is away is no reason: the proxy starts without it and the spool takes over.  A
-    place on this host's own disk that cannot be written will not come back by itself.
-    """
-    address = read_address(settings.store.url)
-    files = [Path(settings.spool.path)]
-    if address.kind == "sqlite":
-        files.insert(0, address.path)
-    return next(filter(None, map(unwritable, files)), None)
-
-
-def unwritable(file: Path) -> str | None:
-    """Why a database file cannot be written, None if it can.  Makes its folder."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        # SQLite needs the folder too, for its journal.
-        with tempfile.TemporaryFile(dir=file.parent):
-            pass
-    except OSError as error:
-        return f"cannot write in the folder {file.parent}: {error.strerror or error}"
-    if file.is_dir() or (file.exists() and not os.access(file, os.R_OK | os.W_OK)):
-        return f"cannot write the file {file}"
-    return None
 
 
 def doubts(settings: Settings) -> Iterator[tuple[str, str]]:

@@ -25,16 +25,16 @@ from proxy.commands.memories import memories
 from proxy.commands.sessions import sessions
 from proxy.commands.stats import stats
 from proxy.commands.users import users
+from proxy.factory import Factory
 from proxy.late import late
 from proxy.memory.store import StoreError
 from proxy.settings import Settings, SettingsError, effective, load, without_credentials
 
 if TYPE_CHECKING:
-    from proxy import app as application
-    from proxy import check, demo, server, upkeep
+    from proxy import check, demo, preflight, server, upkeep
 else:
-    application, check, demo, server, upkeep = (
-        late(f"proxy.{name}") for name in ("app", "check", "demo", "server", "upkeep")
+    check, demo, preflight, server, upkeep = (
+        late(f"proxy.{name}") for name in ("check", "demo", "preflight", "server", "upkeep")
     )
 
 app = typer.Typer(
@@ -98,13 +98,11 @@ def serve_command(
 ) -> None:
     """Start the proxy and serve until Ctrl-C or SIGTERM."""
     settings = _settings(config, _overrides(host, port, upstream, store, workers, log_level))
-    problem = check.startable(settings)
+    problem = preflight.startable(settings)
     if problem is not None:
         _fail(problem)
     try:
-        server.run(
-            settings, application.Factory(settings), lambda address: _banner(settings, address)
-        )
+        server.run(settings, Factory(settings), lambda address: _banner(settings, address))
     except server.ServerError as error:
         _fail(str(error))
 
@@ -212,7 +210,7 @@ def _settings(config: Path | None, overrides: dict[str, object]) -> Settings:
         settings = load(config, overrides, os.environ)
     except SettingsError as error:
         _fail(*error.problems, status=2)
-    problems = tuple(check.unreadable(settings))
+    problems = tuple(preflight.unreadable(settings))
     if problems:
         _fail(*problems, status=2)
     return settings

@@ -15,7 +15,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from proxy.app import Factory
+from proxy.factory import Factory
 from tests.support import raw
 from tests.support.answers import chat_stream, sse
 from tests.support.rig import CHAT, KEY, Rig, rig

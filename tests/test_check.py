@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from pathlib import Path
 
@@ -72,35 +71,6 @@ def test_a_spool_makes_its_folder(tmp_path: Path) -> None:
     assert not list(path.parent.iterdir())
 
 
-@pytest.mark.parametrize("which", ["store.url", "spool.path"])
-def test_a_file_where_a_folder_should_be_stops_serve_with_one_sentence(
-    which: str, tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("")
-    bad = tmp_path / "file" / "m.db"
-    value = f"sqlite:///{bad}" if which == "store.url" else str(bad)
-    chosen = settings(tmp_path, **{which: value})
-    problem = check.startable(chosen)
-    assert problem is not None
-    assert str(bad.parent) in problem
-    assert "\n" not in problem
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_file_that_may_not_be_written_is_told(tmp_path: Path) -> None:
-    file = tmp_path / "m.db"
-    file.touch(mode=0o400)
-    assert check.unwritable(file) == f"cannot write the file {file}"
-
-
-def test_a_folder_where_the_file_should_be_is_told(tmp_path: Path) -> None:
-    assert check.unwritable(tmp_path) == f"cannot write the file {tmp_path}"
-
-
-def test_a_server_that_is_away_does_not_stop_serve(tmp_path: Path) -> None:
-    assert check.startable(settings(tmp_path, store__url="redis://127.0.0.1:1/0")) is None
-
-
 @pytest.mark.parametrize(
     ("overrides", "doubted"),
     [
@@ -150,11 +120,3 @@ def test_a_window_that_recall_leaves_no_room_for_is_said() -> None:
     cases = {"tight": cramped, "wide": roomy}
     found = check.doubts(Settings.model_construct(profiles=cases))
     assert [part for part, _ in found] == ["profiles.tight.max_tokens"]
-
-
-def test_a_schema_that_is_none_is_told_like_every_other_mistake(tmp_path: Path) -> None:
-    schema = tmp_path / "profile.json"
-    schema.write_text('{"type": "array"}', encoding="utf-8")
-    chosen = settings(tmp_path, **{"memory.profile.schema": str(schema)})
-    (told,) = check.unreadable(chosen)
-    assert told.startswith("memory.profile.schema: ") and "must describe an object" in told

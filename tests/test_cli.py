@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 from proxy import __version__
 from proxy.cli import app
 from proxy.memory.model import Card, Commit, Draft, Exchange, SessionKey
-from proxy.stores import open_store
-from tests.support.program import SECONDS, line, running
+from proxy.stores.opening import open_store
+from tests.support.program import line, running
 from tests.support.upstream import ScriptedUpstream
+from tests.support.waiting import PATIENCE
 
 RUNNER = CliRunner()
 
@@ -82,7 +83,7 @@ def test_serve_says_that_the_store_cannot_be_written() -> None:
 async def check(*arguments: str) -> tuple[int, str]:
     """Run it beside the event loop that the scripted upstream lives in."""
     with running(["proxy", "check", *arguments], Path.cwd(), {"COLUMNS": "200"}) as process:
-        output, errors = await asyncio.to_thread(process.communicate, timeout=SECONDS)
+        output, errors = await asyncio.to_thread(process.communicate, timeout=PATIENCE)
         return process.returncode, output + errors
 
 
@@ -111,13 +112,13 @@ async def test_check_ends_with_1_where_the_upstream_is_away() -> None:
 
 async def test_tenants_move_hands_over_what_is_stored() -> None:
     url = "sqlite:///data/memory.db"
-    store = open_store(url, timeout=5, commit_timeout=5)
+    store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     await store.commit(SessionKey("old", "s"), said_hello())
     await store.close()
     result = await asyncio.to_thread(RUNNER.invoke, app, ["tenants", "move", "old", "new"])
     assert (result.exit_code, result.output) == (0, "1 session moved\n")
-    store = open_store(url, timeout=5, commit_timeout=5)
+    store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     try:
         assert await store.session(SessionKey("old", "s")) is None
@@ -141,9 +142,9 @@ def test_serve_says_how_to_use_it_serves_and_ends_with_0(workers: int, tmp_path:
     arguments = ["proxy", "serve", "--port", "0", "--workers", str(workers)]
     with running(arguments, tmp_path) as process:
         base = line(process, "base_url").split('"')[1]
-        health = httpx.get(base.removesuffix("/v1") + "/healthz", timeout=SECONDS, trust_env=False)
+        health = httpx.get(base.removesuffix("/v1") + "/healthz", timeout=PATIENCE, trust_env=False)
         process.terminate()
-        assert process.wait(SECONDS) == 0
+        assert process.wait(PATIENCE) == 0
     assert base.endswith("/v1")
     assert health.status_code == 200
 
@@ -151,4 +152,4 @@ def test_serve_says_how_to_use_it_serves_and_ends_with_0(workers: int, tmp_path:
 def test_python_dash_m_proxy_is_the_command(tmp_path: Path) -> None:
     with running(["proxy", "--version"], tmp_path) as process:
         assert line(process) == f"memory-proxy {__version__}"
-        assert process.wait(SECONDS) == 0
+        assert process.wait(PATIENCE) == 0

@@ -12,9 +12,22 @@ from tests.support.program import ran
 HEAVY = ("aiohttp", "redis", "numpy", "tiktoken", "uvicorn", "starlette")
 
 
+def loaded_by(statements: str) -> set[str]:
+    """Which of the heavy ones are there behind them."""
+    names = ran(
+        f"import sys; {statements}; print(*(n for n in {HEAVY} if n in sys.modules))"
+    ).stdout
+    return set(names.split())
+
+
 def test_the_command_line_loads_nothing_of_the_proxy_before_it_is_used() -> None:
-    loaded = f"import sys, proxy.cli; print([n for n in {HEAVY} if n in sys.modules])"
-    assert ran(loaded).stdout.strip() == "[]"
+    assert loaded_by("import proxy.cli") == set()
+
+
+def test_a_supervisor_loads_what_looks_after_workers_and_nothing_of_theirs() -> None:
+    assert loaded_by("import proxy.cli, proxy.factory, proxy.preflight, proxy.server") == {
+        "uvicorn"
+    }
 
 
 def test_it_is_loaded_at_the_first_use() -> None:

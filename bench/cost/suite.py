@@ -18,8 +18,8 @@ from bench.cost.fill import Step
 from bench.cost.plan import Plan
 from bench.cost.space import used
 from bench.cost.text import Talk
-from proxy.stores import open_store
 from proxy.stores.backend import Backend
+from proxy.stores.opening import open_store
 
 SECONDS = 60.0
 """Longer than a store may take for anything here."""

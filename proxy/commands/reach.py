@@ -16,10 +16,10 @@ from proxy.late import late
 from proxy.settings import Settings, SettingsError, load
 
 if TYPE_CHECKING:
-    from proxy import check
+    from proxy import preflight
     from proxy.commands import local
 else:
-    check, local = late("proxy.check"), late("proxy.commands.local")
+    preflight, local = late("proxy.preflight"), late("proxy.commands.local")
 
 URL, KEY, TENANT = "MEMORY_PROXY_URL", "MEMORY_PROXY_KEY", "MEMORY_PROXY_TENANT"
 ADMIN_KEY = "MEMORY_PROXY_ADMIN_KEY"
@@ -70,7 +70,7 @@ class Reach:
             settings = load(self.config, {"store.url": self.store}, environ)
         except SettingsError as error:
             raise CommandError("\n".join(error.problems), USAGE) from error
-        problems = tuple(check.unreadable(settings))
+        problems = tuple(preflight.unreadable(settings))
         if problems:
             raise CommandError("\n".join(problems), USAGE)
         return settings

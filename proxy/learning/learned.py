@@ -80,7 +80,7 @@ class Learned:
         """With the schemas of all profiles.  Raises ValueError for one that is none."""
         return cls(
             store,
-            Schemas(schema_paths(settings)),
+            Schemas(settings.schemas),
             text_of,
             count,
             lambda name: settings.profile(name or None),
@@ -135,9 +135,3 @@ class Learned:
             return Repeated(episodes, await count_feedback(self._store, key, user))
         await self.pending.drop_session(key.tenant, key.session)
         return Repeated(episodes, await forget_feedback(self._store, key, user))
-
-
-def schema_paths(settings: Settings) -> frozenset[str]:
-    """The files of the schemas that the profiles name, "" where one names none."""
-    profiles = (settings.memory, *settings.profiles.values())
-    return frozenset(profile.profile.schema for profile in profiles)

@@ -76,6 +76,12 @@ class Settings(BaseSettings):
         """The profile of that name; [memory] for None; None where there is no such profile."""
         return self.memory if name is None else self.profiles.get(name)
 
+    @property
+    def schemas(self) -> frozenset[str]:
+        """The files of the schemas that the profiles name, "" where one names none."""
+        profiles = (self.memory, *self.profiles.values())
+        return frozenset(profile.profile.schema for profile in profiles)
+
     @field_validator("profiles")
     @classmethod
     def _inherit(

@@ -9,9 +9,10 @@ import httpx
 import pytest
 
 from proxy.settings import Settings
-from proxy.stores import open_store
 from proxy.stores.backend import Backend
+from proxy.stores.opening import open_store
 from tests.support.memory_api import ADMIN_KEY, Site, open_site
+from tests.support.waiting import PATIENCE
 
 NOBODY = {"url": "http://127.0.0.1:9/v1"}
 """An upstream that is not asked; without TLS, whose certificates take long to load."""
@@ -20,7 +21,7 @@ NOBODY = {"url": "http://127.0.0.1:9/v1"}
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
     url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/memory.db"
-    store = open_store(url, timeout=5, commit_timeout=30)
+    store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     yield store
     await store.close()

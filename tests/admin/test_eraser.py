@@ -29,12 +29,13 @@ from proxy.recall.index import Owner
 from proxy.recall.indexer import Indexer
 from proxy.recall.removal import passages_of
 from proxy.settings import ProfileSettings
-from proxy.stores import open_store
 from proxy.stores.backend import Backend
 from proxy.stores.inmemory import InMemoryStore
+from proxy.stores.opening import open_store
 from tests.support.clock import Clock
 from tests.support.commits import chat
 from tests.support.recording import deferred, said
+from tests.support.waiting import PATIENCE
 
 NOW = 5000.0
 PROFILE = ProfileSettings.model_validate(
@@ -65,7 +66,7 @@ async def store(
     request: pytest.FixtureRequest, tmp_path: Path, clock: Clock
 ) -> AsyncIterator[Backend]:
     url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/memory.db"
-    store = open_store(url, timeout=5, commit_timeout=30, clock=clock)
+    store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
     await store.open()
     yield store
     await store.close()

@@ -15,6 +15,7 @@ from proxy.memory.store import StoreError, StoreTimeout
 from proxy.settings import Settings
 from proxy.stores.backend import Backend
 from tests.support.memory_api import SESSIONS, Site, open_site
+from tests.support.waiting import PATIENCE
 
 
 async def test_a_process_that_is_up_says_so_to_everyone(site: Site) -> None:
@@ -73,7 +74,7 @@ async def test_a_store_that_hangs_is_waited_for_briefly(
     monkeypatch.setattr(type(store), "ping", ping)
     settings = Settings.model_validate({"store": {"timeout": 0.05}})
     async with open_site(settings, store, tmp_path) as site, site.client() as client:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             response = await client.get("/readyz")
     assert response.status_code == 503
     assert response.json()["store"]["error"] == "the store did not answer in time"

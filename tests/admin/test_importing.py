@@ -19,10 +19,10 @@ from proxy.recall.index import Owner
 from proxy.recall.state import State, read_state
 from proxy.settings import Settings
 from proxy.stores.backend import Backend
-from tests.support.chatting import eventually
 from tests.support.commits import chat
 from tests.support.foreign import conversation, dumped, node
 from tests.support.memory_api import ADMIN_KEY, SESSIONS, Site, error_of, seed, talk
+from tests.support.waiting import eventually
 
 API = "/memory/v1"
 TENANT = digest_of(b"alice")
@@ -133,7 +133,7 @@ async def test_what_is_imported_can_be_recalled(client: httpx.AsyncClient, site:
         data = (await client.post(path, json={"query": "What is my dog called?"})).json()["data"]
         return any("Bello" in each["text"] for each in data)
 
-    await eventually(found, 5)
+    await eventually(found)
 
 
 async def test_an_old_session_is_recalled_though_nobody_told_the_index_of_it(
@@ -148,7 +148,7 @@ async def test_an_old_session_is_recalled_though_nobody_told_the_index_of_it(
         state = read_state((await store.look(owner, (), 0)).state) or State()
         return state.caught_up > 0
 
-    await eventually(level, 5)
+    await eventually(level)
     add = Follower._add
     monkeypatch.setattr(
         Follower, "_add", lambda self, work: isinstance(work, Owner) and add(self, work)
@@ -162,7 +162,7 @@ async def test_an_old_session_is_recalled_though_nobody_told_the_index_of_it(
         data = (await client.post(f"{API}/users/kai/memories/search", json=query)).json()["data"]
         return any("Bello" in each["text"] for each in data)
 
-    await eventually(found, 5)
+    await eventually(found)
 
 
 async def export_of(client: httpx.AsyncClient) -> bytes:

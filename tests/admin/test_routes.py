@@ -17,6 +17,7 @@ from proxy.settings import Settings
 from proxy.stores.backend import Backend
 from proxy.wire.body import Message
 from tests.support.memory_api import SESSIONS, Site, error_of, open_site, seed, talk
+from tests.support.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for_long(
         sent.append(message)
 
     settings = Settings.model_validate({"server": {"body_timeout": 0.05}})
-    async with open_site(settings, store, tmp_path) as site, asyncio.timeout(5):
+    async with open_site(settings, store, tmp_path) as site, asyncio.timeout(PATIENCE):
         await site(scope_of(f"{SESSIONS}/s/messages"), receive, send)
     assert sent[0]["status"] == 408
     assert b"request_timeout" in sent[1]["body"]

@@ -35,6 +35,7 @@ from tests.support.desk import KEY, Desk
 from tests.support.faulty import FaultyStore
 from tests.support.simulator import VIEWS, Conversation, Spoken
 from tests.support.talk import Talk, rerendered
+from tests.support.waiting import PATIENCE
 
 KINDS = [kind for kind in VIEWS if kind != "no tool messages"]
 KINDS += ["own summary", "edit", "regenerate", "rewind", "retry", "interrupted"]
@@ -160,7 +161,7 @@ def session(
 
 
 def in_file(folder: Path) -> Backend:
-    return SQLiteStore(folder / "memory.db", timeout=10, commit_timeout=10)
+    return SQLiteStore(folder / "memory.db", timeout=PATIENCE, commit_timeout=PATIENCE)
 
 
 def in_memory(folder: Path) -> Backend:
@@ -246,7 +247,6 @@ def told_of(seen: Counter[str]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_in_memory_with_commits_that_fail(capsys: pytest.CaptureFixture[str]) -> None:
     seen = Counter[str]()
 
@@ -263,7 +263,6 @@ def test_in_memory_with_commits_that_fail(capsys: pytest.CaptureFixture[str]) ->
         print(f"\nsummaries of simulated clients: {told_of(seen)}")
 
 
-@pytest.mark.timeout(300)
 def test_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     seen = Counter[str]()
 

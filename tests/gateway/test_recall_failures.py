@@ -13,10 +13,10 @@ import pytest
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Owner
 from proxy.recall.packing import check_of
-from proxy.stores import open_store
-from tests.support.chatting import eventually
+from proxy.stores.opening import open_store
 from tests.support.recalling import Person, index, marker, somebody, user_said
 from tests.support.rig import Rig, rig
+from tests.support.waiting import PATIENCE, eventually
 
 LOOKS = ("look", "rows", "passages")
 """What a store is asked by recall, and by nothing else that a chat waits for."""
@@ -50,11 +50,11 @@ def held(store: Any, name: str, gate: asyncio.Event) -> Callable[..., Awaitable[
     return hold
 
 
-async def until_reminded(person: Person, word: str, seconds: float = 15) -> float:
+async def until_reminded(person: Person, word: str) -> float:
     async def reminded() -> bool:
         return await person.is_reminded_of(word, x_memory_mode="read")
 
-    return await eventually(reminded, seconds)
+    return await eventually(reminded)
 
 
 @pytest.mark.parametrize("call", LOOKS)
@@ -166,7 +166,7 @@ async def test_at_its_end_a_proxy_indexes_what_it_has_recorded(tmp_path: Path) -
         for text in ("My boat is red.", "My cat is black."):
             await person.says(talk, text)
         newest = (await talk.history())[-1]
-    store = open_store(f"sqlite:///{tmp_path}/memory.db", timeout=5, commit_timeout=5)
+    store = open_store(f"sqlite:///{tmp_path}/memory.db", timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     try:
         owner = Owner(talk.key.tenant, user=str(person.user))

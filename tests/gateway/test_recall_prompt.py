@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proxy.stores import Backend
+from proxy.stores.backend import Backend
 from tests.support.recalling import (
     Json,
     blocks_in,

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from proxy.stores import open_store
 from proxy.stores.backend import Backend
+from proxy.stores.opening import open_store
 from tests.support.clock import Clock
 from tests.support.learning import LIVES, MAY, Classroom, Extractor, learning
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
     url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/memory.db"
-    store = open_store(url, timeout=5, commit_timeout=30)
+    store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     yield store
     await store.close()

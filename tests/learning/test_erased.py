@@ -18,8 +18,8 @@ from proxy.memory.erasure import Subject
 from proxy.memory.items import Shelf
 from proxy.memory.model import SessionKey
 from proxy.settings.written import FactsSettings
-from proxy.stores import open_store
 from proxy.stores.backend import Backend
+from proxy.stores.opening import open_store
 from tests.support import studying
 from tests.support.clock import Clock
 from tests.support.learning import KAI, LIVES, MAY, Classroom, Extractor, learning

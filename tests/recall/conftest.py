@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from proxy.stores import open_store
+from proxy.stores.opening import open_store
 from tests.support.clock import Clock
 from tests.support.passages import Memory, memory
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -17,7 +18,7 @@ async def remembering(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIt
     """A clock that stands still, an empty store on it, and recall over that."""
     clock = Clock()
     url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/memory.db"
-    store = open_store(url, timeout=5, commit_timeout=30, clock=clock)
+    store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
     await store.open()
     yield memory(store, clock)
     await store.close()

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.model import SessionKey
-from proxy.stores import Backend, open_store
+from proxy.stores.backend import Backend
+from proxy.stores.opening import open_store
 from tests.support import servers
 from tests.support.clock import Clock
+from tests.support.waiting import PATIENCE
 
 BACK_ENDS = ("memory", "sqlite", "redis", "redis-cluster", "redis-sentinel")
 
@@ -60,7 +62,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 async def store(url: str, clock: Clock) -> AsyncIterator[Backend]:
-    store = open_store(url, timeout=5, commit_timeout=5, clock=clock)
+    store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
     await store.open()
     yield store
     await store.close()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from proxy.stores import open_store
 from proxy.stores.address import read_address
 from proxy.stores.inmemory import InMemoryStore
+from proxy.stores.opening import open_store
 from proxy.stores.redis import RedisStore
 from proxy.stores.sqlite import SQLiteStore
 

@@ -11,7 +11,7 @@ from proxy.memory.erasure import MARKED_SECONDS, Subject
 from proxy.memory.items import Item, Place, Shelf
 from proxy.memory.model import Ask, SessionKey, Snapshot
 from proxy.memory.work import Due
-from proxy.stores import Backend
+from proxy.stores.backend import Backend
 from tests.support.archives import revise, take_out
 from tests.support.clock import Clock
 from tests.support.commits import chat, summary

@@ -15,10 +15,11 @@ from proxy.memory.erasure import Subject
 from proxy.memory.model import Ask, SessionKey
 from proxy.memory.store import Store, StoreError
 from proxy.memory.summary import Summary
-from proxy.stores import open_store
+from proxy.stores.opening import open_store
 from proxy.stores.redis_keys import list_keys, session_keys
 from tests.support.commits import chat, draft, record
 from tests.support.servers import HOST, Cluster, Server, cluster, guarded, wait_until
+from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
 
@@ -31,7 +32,7 @@ def masters() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def replicated() -> Iterator[Cluster]:
-    with cluster(replicas=3) as formed:
+    with cluster(replicas=3, node_timeout_ms=1000) as formed:
         yield formed
 
 
@@ -72,7 +73,7 @@ def identity(server: Server) -> str:
 
 
 async def test_a_slot_that_has_moved_is_found_again(masters: Cluster, tenant: str) -> None:
-    store = open_store(masters.url, timeout=2, commit_timeout=2)
+    store = open_store(masters.url, timeout=PATIENCE, commit_timeout=PATIENCE)
     old, new, third = masters.masters
     key = key_on(masters, old, tenant)
     slot = key_slot(session_keys(key)[0])
@@ -89,7 +90,7 @@ async def test_a_slot_that_has_moved_is_found_again(masters: Cluster, tenant: st
 
 
 async def test_a_slot_on_its_way_is_asked_for_where_it_goes(masters: Cluster, tenant: str) -> None:
-    store = open_store(masters.url, timeout=2, commit_timeout=2)
+    store = open_store(masters.url, timeout=PATIENCE, commit_timeout=PATIENCE)
     old, new, _ = masters.masters
     key = key_on(masters, old, tenant)
     slot = key_slot(session_keys(key)[0])
@@ -115,7 +116,7 @@ async def test_a_cluster_is_found_through_any_of_its_servers(masters: Cluster, t
     key = SessionKey(tenant, "s")
     for n, server in enumerate(masters.masters):
         url = f"redis+cluster://127.0.0.1:1,{server.address}"
-        store = open_store(url, timeout=2, commit_timeout=2)
+        store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
         assert await store.commit(key, chat(f"x{n}")) == "recorded"
         await store.ping()
         await store.close()
@@ -123,7 +124,7 @@ async def test_a_cluster_is_found_through_any_of_its_servers(masters: Cluster, t
 
 
 async def _count(url: str, key: SessionKey) -> int:
-    store = open_store(url, timeout=2, commit_timeout=2)
+    store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
     messages = (await store.load(key, ALL)).messages
     await store.close()
     return messages
@@ -165,7 +166,6 @@ def _last(replica: Server, key: SessionKey) -> bytes | None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_the_store_follows_the_master_that_sentinel_names(tenant: str) -> None:
     key = SessionKey(tenant, "s")
     with guarded() as group:
@@ -207,7 +207,7 @@ async def test_a_commit_waits_for_its_replicas(tenant: str) -> None:
 
 async def test_a_move_that_was_cut_short_is_done_again(masters: Cluster, tenant: str) -> None:
     """The copy is made and the original not yet deleted: what a kill in between leaves."""
-    store = open_store(masters.url, timeout=2, commit_timeout=2)
+    store = open_store(masters.url, timeout=PATIENCE, commit_timeout=PATIENCE)
     old, new = SessionKey(tenant, "s"), SessionKey(f"{tenant}-new", "s")
     await store.commit(old, chat("x1", user="kai"))
     before = await store.load(old, ALL)
@@ -226,7 +226,7 @@ async def test_a_move_that_was_cut_short_is_done_again(masters: Cluster, tenant:
 
 
 async def test_two_tenants_lists_lie_where_their_keys_say(masters: Cluster, tenant: str) -> None:
-    store = open_store(masters.url, timeout=2, commit_timeout=2)
+    store = open_store(masters.url, timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.commit(SessionKey(tenant, "s"), chat("x1", user="kai"))
     for user in (None, "kai"):
         name = list_keys(tenant, user)[0]

@@ -11,7 +11,7 @@ import pytest
 from proxy.memory.archive import Message
 from proxy.memory.model import SessionKey
 from proxy.recall.index import NO_POSTINGS, ROW_SIZE, Look, Mark, Owner, Postings, Rows
-from proxy.stores import Backend
+from proxy.stores.backend import Backend
 from proxy.stores.inmemory import InMemoryStore
 from tests.support.batches import batch, posting, row, term
 from tests.support.clock import Clock

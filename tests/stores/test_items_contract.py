@@ -9,7 +9,7 @@ import pytest
 
 from proxy.memory.items import Item, Place, Shelf
 from proxy.memory.model import SessionKey
-from proxy.stores import Backend
+from proxy.stores.backend import Backend
 from tests.support.clock import Clock
 from tests.support.commits import chat
 from tests.support.shelves import at, gone, places, put, value

@@ -15,9 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Namespace, Place, Shelf
 from proxy.memory.usage import Account, Spent
-from proxy.stores import open_store
 from proxy.stores.inmemory import InMemoryStore
+from proxy.stores.opening import open_store
 from tests.support.clock import Clock
+from tests.support.waiting import PATIENCE
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ class Comparison(RuleBasedStateMachine):
         self.clock = Clock(1999.0)
         self.tenants = [uuid.uuid4().hex for _ in range(2)]
         self.runner = asyncio.Runner()
-        self.store = open_store(url, timeout=5, commit_timeout=5, clock=self.clock)
+        self.store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=self.clock)
         self.oracle = InMemoryStore(self.clock)
         self.wait(self.store.open())
 
@@ -143,7 +144,6 @@ class Comparison(RuleBasedStateMachine):
         assert self.wait(self.store.spent(tenant, DAYS)) == spent
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("url", ["sqlite", "redis", "redis-cluster"], indirect=True)
 def test_a_back_end_does_with_items_what_the_store_in_memory_does(url: str) -> None:
     class Machine(Comparison):

@@ -11,13 +11,15 @@ from proxy.memory.items import Place, Shelf
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.memory.usage import Account, Spent
-from proxy.stores import Backend, open_store
+from proxy.stores.backend import Backend
+from proxy.stores.opening import open_store
 from proxy.stores.redis_items import shelf_keys
 from proxy.stores.redis_keys import list_keys, session_keys
 from proxy.stores.redis_usage import KEPT
 from tests.support.clock import Clock
 from tests.support.servers import Server, standalone
 from tests.support.shelves import at, gone, places, put, value
+from tests.support.waiting import PATIENCE
 
 KAI = Shelf("tenant", "kai")
 NEW = Shelf("new", "kai")
@@ -41,7 +43,7 @@ def server(machine: Server) -> Server:
 
 @pytest.fixture
 async def store(server: Server, clock: Clock) -> AsyncIterator[Backend]:
-    store = open_store(server.url, timeout=2, commit_timeout=2, clock=clock)
+    store = open_store(server.url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
     await store.open()
     yield store
     await store.close()

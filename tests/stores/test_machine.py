@@ -29,11 +29,13 @@ from proxy.memory.model import (
 )
 from proxy.memory.summary import Summary
 from proxy.memory.work import Due, Kind, Work
-from proxy.stores import Backend, open_store
+from proxy.stores.backend import Backend
 from proxy.stores.inmemory import InMemoryStore
+from proxy.stores.opening import open_store
 from tests.support.archives import edited, take_out
 from tests.support.clock import Clock
 from tests.support.commits import draft, record
+from tests.support.waiting import PATIENCE
 
 T = TypeVar("T")
 
@@ -143,7 +145,7 @@ class Comparison(RuleBasedStateMachine):
         self.tenant = uuid.uuid4().hex
         self.keys = [SessionKey(self.tenant, name) for name in ("a", "b")]
         self.runner = asyncio.Runner()
-        self.store = open_store(url, timeout=5, commit_timeout=5, clock=self.clock)
+        self.store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=self.clock)
         self.oracle = InMemoryStore(self.clock)
         self.subjects = [Subject(self.tenant, session=key.session) for key in self.keys]
         if url.startswith("sqlite"):
@@ -430,7 +432,6 @@ class Comparison(RuleBasedStateMachine):
         assert self.wait(self.store.load(key, ask)) == self.wait(self.oracle.load(key, ask))
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("url", ["sqlite", "redis", "redis-cluster"], indirect=True)
 def test_a_back_end_does_what_the_store_in_memory_does(url: str) -> None:
     class Machine(Comparison):

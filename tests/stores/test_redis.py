@@ -13,11 +13,12 @@ from redis.crc import key_slot
 from proxy.memory.model import IDEMPOTENCY_SECONDS, Amendment, Ask, SessionKey, WindowMove
 from proxy.memory.store import Store, StoreError, StoreTimeout
 from proxy.memory.work import Due
-from proxy.stores import open_store
+from proxy.stores.opening import open_store
 from proxy.stores.redis_keys import list_keys, session_keys
 from proxy.stores.redis_work_codec import QUEUE_KEYS
 from tests.support.commits import chat, draft, record, summary
 from tests.support.servers import HOST, Server, free_port, standalone, wait_until
+from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
 
@@ -31,7 +32,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 async def store(server: Server) -> AsyncIterator[Store]:
-    store = open_store(server.url, timeout=2, commit_timeout=2)
+    store = open_store(server.url, timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     yield store
     await store.close()
@@ -207,7 +208,7 @@ async def test_an_expired_session_is_gone_from_every_list(
 
 async def test_commits_clear_the_lists_of_what_has_expired(server: Server, tenant: str) -> None:
     now = [time.time()]
-    store = open_store(server.url, timeout=2, commit_timeout=2, clock=lambda: now[0])
+    store = open_store(server.url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=lambda: now[0])
     for n in range(5):
         await store.commit(SessionKey(tenant, f"s{n}"), chat("x1", user="kai", ttl=10))
     now[0] += 1000
@@ -233,14 +234,14 @@ async def test_old_idempotency_keys_are_removed(
 async def test_a_server_that_hangs_costs_its_time_limit_and_no_more(
     key: SessionKey, server: Server
 ) -> None:
-    store = open_store(server.url, timeout=0.1, commit_timeout=0.2)
+    store = open_store(server.url, timeout=0.4, commit_timeout=0.8)
     await store.commit(key, chat("x1"))
     with server.paused():
-        for work, limit in ((store.load(key, ALL), 0.1), (store.commit(key, chat("x2")), 0.2)):
+        for work, limit in ((store.load(key, ALL), 0.4), (store.commit(key, chat("x2")), 0.8)):
             began = time.monotonic()
             with pytest.raises(StoreTimeout):
                 await work
-            assert limit * 0.9 < time.monotonic() - began < limit + 0.3
+            assert limit * 0.9 < time.monotonic() - began < 2 * limit
     assert (await store.load(key, ALL)).exists
     assert await store.commit(key, chat("x2")) in ("recorded", "duplicate")
     await store.close()
@@ -306,13 +307,13 @@ async def test_what_the_server_refuses_is_a_store_error(
     ],
 )
 async def test_an_unreachable_server_is_a_store_error_at_once(url: str, key: SessionKey) -> None:
-    store = open_store(url.format(port=free_port()), timeout=2, commit_timeout=2)
+    store = open_store(url.format(port=free_port()), timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     began = time.monotonic()
     for work in (store.load(key, ALL), store.commit(key, chat("x1")), store.ping()):
         with pytest.raises(StoreError):
             await work
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 6
     await store.close()
 
 
@@ -320,8 +321,8 @@ async def test_passwords_and_databases_are_used(tenant: str) -> None:
     key = SessionKey(tenant, "s")
     with standalone(requirepass="p@ss") as server:
         with pytest.raises(StoreError, match="(?i)auth"):
-            await open_store(server.url, timeout=2, commit_timeout=2).ping()
+            await open_store(server.url, timeout=PATIENCE, commit_timeout=PATIENCE).ping()
         url = f"redis://:p%40ss@{server.address}/3"
-        store = open_store(url, timeout=2, commit_timeout=2)
+        store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
         assert await store.commit(key, chat("x1")) == "recorded"
         await store.close()

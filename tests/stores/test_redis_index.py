@@ -10,12 +10,14 @@ from redis.crc import key_slot
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Look, Owner
-from proxy.stores import Backend, open_store
+from proxy.stores.backend import Backend
+from proxy.stores.opening import open_store
 from proxy.stores.redis_index_codec import index_keys, term_keys
 from proxy.stores.redis_keys import list_keys, session_keys
 from tests.support.batches import batch, term
 from tests.support.commits import chat
 from tests.support.servers import Server, standalone, wait_until
+from tests.support.waiting import PATIENCE
 
 KAI = Owner("tenant", user="kai")
 HOUR = 3_600_000
@@ -38,7 +40,7 @@ def server(machine: Server) -> Server:
 
 @pytest.fixture
 async def store(server: Server) -> AsyncIterator[Backend]:
-    store = open_store(server.url, timeout=2, commit_timeout=2)
+    store = open_store(server.url, timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     yield store
     await store.close()

@@ -19,7 +19,7 @@ from proxy.memory.model import (
 )
 from proxy.memory.store import Store
 from proxy.memory.summary import MOST_VERSIONS
-from proxy.stores import Backend
+from proxy.stores.backend import Backend
 from tests.support.archives import edited, exchanges, lines, revise, take_out
 from tests.support.clock import Clock
 from tests.support.commits import TOKENS, card, chat, draft, exchange, record, summary

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from proxy.memory.model import Amendment, Ask, SessionKey
 from proxy.memory.store import Store
 from proxy.memory.summary import MOST_VERSIONS, Summary
-from proxy.stores import Backend
+from proxy.stores.backend import Backend
 from tests.support.clock import Clock
 from tests.support.commits import chat, draft, record, summary
 

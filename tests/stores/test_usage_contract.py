@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from proxy.memory.usage import Account, Spent
-from proxy.stores import Backend
+from proxy.stores.backend import Backend
 
 DAYS = ("2026-01-31", "2026-02-01", "2026-02-02")
 ONE = Spent(calls=1, failed=0, input_tokens=100, output_tokens=7)

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from proxy.memory.model import SessionKey
 from proxy.memory.store import Store
 from proxy.memory.work import Due, Work
-from proxy.stores import open_store
+from proxy.stores.opening import open_store
 from tests.support.commits import chat
+from tests.support.waiting import PATIENCE
 
 LEASE = 60.0
 EVERYTHING = 100_000
@@ -103,7 +104,9 @@ async def test_who_claims_work_holds_it(store: Store, key: SessionKey) -> None:
 async def test_of_those_who_claim_at_once_one_holds_it(
     store: Store, key: SessionKey, url: str
 ) -> None:
-    other: Store = store if url == "memory://" else open_store(url, timeout=5, commit_timeout=5)
+    other: Store = store
+    if url != "memory://":
+        other = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
     await other.open()
     await store.enqueue(key, due(100.0))
     (work,) = await waiting(store, key.tenant, 100.0)

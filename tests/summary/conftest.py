@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.model import SessionKey
-from proxy.stores import Backend, open_store
+from proxy.stores.backend import Backend
+from proxy.stores.opening import open_store
 from tests.support import servers
 from tests.support.clock import Clock
 from tests.support.summarising import Workshop
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +27,7 @@ def redis_url() -> Iterator[str]:
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
     urls = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/memory.db"}
     url = urls.get(request.param) or request.getfixturevalue("redis_url")
-    store = open_store(url, timeout=5, commit_timeout=30)
+    store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     yield store
     await store.close()

@@ -7,7 +7,7 @@ import pytest
 
 from proxy.memory.model import Draft, SessionKey, WindowMove
 from proxy.memory.summary import Summary
-from proxy.stores import Backend
+from proxy.stores.backend import Backend
 from tests.support.clock import Clock
 from tests.support.commits import chat, draft, record
 from tests.support.summarising import (

@@ -7,7 +7,8 @@ from typing import Any
 
 from proxy.gateway.tenancy import digest_of
 from proxy.memory.model import SessionKey, State
-from proxy.stores import open_store
+from proxy.stores.opening import open_store
+from tests.support.waiting import PATIENCE
 
 TOKEN = "sk-test"
 ACTIVE: tuple[State, ...] = ("active",)
@@ -18,7 +19,7 @@ async def history(
     url: str, session: str, states: tuple[State, ...] = ACTIVE
 ) -> list[dict[str, Any]]:
     """The messages of the session that the key TOKEN has under that id, oldest first."""
-    store = open_store(url, timeout=5, commit_timeout=5)
+    store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     try:
         page = await store.messages(SessionKey(digest_of(TOKEN.encode()), session), states, 0, 1000)

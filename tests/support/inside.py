@@ -15,10 +15,11 @@ from proxy.gateway.tenancy import digest_of
 from proxy.memory.model import SessionKey
 from proxy.memory.recorder import Recorder
 from proxy.memory.store import Store
-from proxy.stores import open_store
 from proxy.stores.backend import Backend
+from proxy.stores.opening import open_store
 from proxy.wire.upstream import Upstream
 from tests.support.running import Running
+from tests.support.waiting import PATIENCE
 
 TOKEN = "sk-test"
 AUTHORIZATION = f"Bearer {TOKEN}"
@@ -57,7 +58,7 @@ def _is_ours(task: asyncio.Task[Any]) -> bool:
     return code is not None and Path(code.co_filename).is_relative_to(SOURCES)
 
 
-async def nothing_left(running: Running, seconds: float = 20.0) -> None:
+async def nothing_left(running: Running, seconds: float = PATIENCE) -> None:
     """Fails with what is left if that does not go away."""
     deadline = asyncio.get_running_loop().time() + seconds
     while left := left_behind(running):
@@ -77,7 +78,7 @@ class Recorded:
 
 @asynccontextmanager
 async def store_at(url: str) -> AsyncIterator[Backend]:
-    store = open_store(url, timeout=10, commit_timeout=10)
+    store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     try:
         yield store

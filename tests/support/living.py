@@ -12,9 +12,9 @@ from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
 from proxy.stores.backend import Backend
 from tests.support.answers import chat_completion, json_answer
-from tests.support.chatting import eventually
 from tests.support.inside import AUTHORIZATION, TENANT
 from tests.support.rig import Rig
+from tests.support.waiting import eventually
 from tests.support.words import messages, text
 
 API = "/memory/v1"
@@ -125,7 +125,7 @@ async def _dismiss_a_wish(client: httpx.AsyncClient) -> None:
         found[:] = [each["id"] for each in listed if each["kind"] == "instruction"]
         return len(found) == 2
 
-    await eventually(there, 10)
+    await eventually(there)
     gone = f"{API}/users/alice/memories/{quote(found[0], safe='')}"
     assert (await client.delete(gone, headers=HEADERS)).status_code == 200
 

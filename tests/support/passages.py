@@ -15,7 +15,7 @@ from proxy.recall.packing import read_rows
 from proxy.recall.recaller import Recaller
 from proxy.recall.state import State, read_state
 from proxy.recall.wanted import Terms, Wanted
-from proxy.stores import Backend
+from proxy.stores.backend import Backend
 from tests.support.clock import Clock
 from tests.support.commits import draft, record
 

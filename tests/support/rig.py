@@ -18,10 +18,11 @@ from proxy.gateway.tenancy import digest_of
 from proxy.memory.archive import Message
 from proxy.memory.model import Amendment, Ask, Commit, Exchange, Outcome, SessionKey
 from proxy.memory.store import Store
-from proxy.stores import open_store as open_real_store
+from proxy.stores.opening import open_store as open_real_store
 from tests.support.answers import Script
-from tests.support.running import Running, running, settings_for
+from tests.support.running import PATIENT, Running, running, settings_for
 from tests.support.upstream import ScriptedUpstream
+from tests.support.waiting import PATIENCE
 from tests.support.words import answer, messages, names
 
 CHAT = "/v1/chat/completions"
@@ -112,12 +113,10 @@ async def rig(folder: Path, **overrides: object) -> AsyncIterator[Rig]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("proxy.assembly.open_store", open_store)
         async with (up := Upstream()):
-            settings = settings_for(
-                folder, up.url, **{"store__timeout": 5, "memory__recall__timeout": 5} | overrides
-            )
+            settings = settings_for(folder, up.url, **PATIENT | overrides)
             async with (
                 running(settings) as proxy,
-                httpx.AsyncClient(base_url=proxy.url, timeout=10) as client,
+                httpx.AsyncClient(base_url=proxy.url, timeout=2 * PATIENCE) as client,
             ):
                 yield Rig(up, proxy, opened[0], client)
 

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import uvicorn
 
-from proxy.app import Factory, MemoryProxy
+from proxy.app import MemoryProxy
 from proxy.cors import Cors
+from proxy.factory import Factory
 from proxy.server import Heads, listen
 from proxy.settings import Settings, load
+from tests.support.waiting import PATIENCE
 
 
 @dataclass
@@ -29,6 +31,13 @@ class Running:
     @property
     def v1(self) -> str:
         return f"{self.url}/v1"
+
+
+PATIENT: dict[str, object] = {
+    name: PATIENCE
+    for name in ("store__timeout", "store__commit_timeout", "memory__recall__timeout")
+}
+"""On a busy machine a store takes longer than a chat would wait for."""
 
 
 def settings_for(folder: Path, upstream: str, **overrides: object) -> Settings:

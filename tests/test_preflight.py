@@ -1,0 +1,50 @@
+"""What cannot be read or written stops a program at once; a server that is away does not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from proxy.preflight import startable, unreadable, unwritable
+from tests.support.running import settings_for
+
+UPSTREAM = "http://127.0.0.1:1/v1"
+
+
+@pytest.mark.parametrize("which", ["store.url", "spool.path"])
+def test_a_file_where_a_folder_should_be_stops_serve_with_one_sentence(
+    which: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    bad = tmp_path / "file" / "m.db"
+    value = f"sqlite:///{bad}" if which == "store.url" else str(bad)
+    chosen = settings_for(tmp_path, UPSTREAM, **{which: value})
+    problem = startable(chosen)
+    assert problem is not None
+    assert str(bad.parent) in problem
+    assert "\n" not in problem
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_file_that_may_not_be_written_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "m.db"
+    file.touch(mode=0o400)
+    assert unwritable(file) == f"cannot write the file {file}"
+
+
+def test_a_folder_where_the_file_should_be_is_told(tmp_path: Path) -> None:
+    assert unwritable(tmp_path) == f"cannot write the file {tmp_path}"
+
+
+def test_a_server_that_is_away_does_not_stop_serve(tmp_path: Path) -> None:
+    assert startable(settings_for(tmp_path, UPSTREAM, store__url="redis://127.0.0.1:1/0")) is None
+
+
+def test_a_schema_that_is_none_is_told_like_every_other_mistake(tmp_path: Path) -> None:
+    schema = tmp_path / "profile.json"
+    schema.write_text('{"type": "array"}', encoding="utf-8")
+    chosen = settings_for(tmp_path, UPSTREAM, **{"memory.profile.schema": str(schema)})
+    (told,) = unreadable(chosen)
+    assert told.startswith("memory.profile.schema: ") and "must describe an object" in told

@@ -16,7 +16,8 @@ from proxy import demo
 from proxy.demo.model import Json, answer, events, said
 from proxy.demo.scenes import SCENES
 from proxy.demo.screen import MARK, from_memory
-from tests.support.program import SECONDS, running
+from tests.support.program import running
+from tests.support.waiting import PATIENCE
 
 U1: Json = {"role": "user", "content": "one"}
 A1: Json = {"role": "assistant", "content": "1"}
@@ -111,7 +112,7 @@ def test_the_command_ends_well_without_a_terminal_and_leaves_no_files(
     tmp_path: Path,
 ) -> None:
     with running(["proxy", "demo"], tmp_path, {"TMPDIR": str(tmp_path)}) as process:
-        out, errors = process.communicate(timeout=SECONDS)
+        out, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (0, "")
     assert "Your name is Kai." in out
     assert "\x1b" not in out

@@ -14,7 +14,8 @@ import pytest
 
 from proxy.server import Heads, ServerError, address_of, listen
 from proxy.settings import ServerSettings
-from tests.support.program import SECONDS, line, running
+from tests.support.program import line, running
+from tests.support.waiting import PATIENCE
 
 HELLO = "tests.support.hello"
 WORKERS = pytest.mark.parametrize(
@@ -25,15 +26,15 @@ WORKERS = pytest.mark.parametrize(
 def pids(address: str, wanted: int) -> list[str]:
     """The workers that answered, one connection each, until so many different ones have."""
     seen: list[str] = []
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + PATIENCE
     while len(set(seen)) < wanted and time.monotonic() < deadline:
-        seen.append(httpx.get(f"{address}/", timeout=SECONDS, trust_env=False).text)
+        seen.append(httpx.get(f"{address}/", timeout=PATIENCE, trust_env=False).text)
     return seen
 
 
 def stopped_listening(address: str) -> bool:
     host, port = address.removeprefix("http://").split(":")
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             socket.create_connection((host, int(port)), timeout=1).close()
@@ -52,9 +53,9 @@ def test_metrics_are_the_sum_over_the_workers_and_their_folder_does_not_stay(
     with running([HELLO, f"server.workers={workers}"], tmp_path, environ) as process:
         address = line(process, "http://")
         seen = pids(address, workers)
-        text = httpx.get(f"{address}/metrics", timeout=SECONDS, trust_env=False).text
+        text = httpx.get(f"{address}/metrics", timeout=PATIENCE, trust_env=False).text
         process.terminate()
-        assert process.wait(SECONDS) == 0
+        assert process.wait(PATIENCE) == 0
     assert len(set(seen)) == workers
     counted = re.findall(r"^memory_requests_total\{.*\} (\d+)", text, re.MULTILINE)
     assert [int(count) for count in counted] == [len(seen)]
@@ -75,9 +76,9 @@ def test_a_running_answer_ends_well_after_the_server_was_told_to_stop(
         socket.create_server(("127.0.0.1", 0)) as gate,
     ):
         address = line(process, "http://")
-        gate.settimeout(SECONDS)
+        gate.settimeout(PATIENCE)
         hold = f"{address}/hold?port={gate.getsockname()[1]}"
-        with httpx.stream("GET", hold, timeout=SECONDS, trust_env=False) as answer:
+        with httpx.stream("GET", hold, timeout=PATIENCE, trust_env=False) as answer:
             pieces = answer.iter_text()
             assert next(pieces) == "begun "
             waiting, _ = gate.accept()
@@ -86,14 +87,14 @@ def test_a_running_answer_ends_well_after_the_server_was_told_to_stop(
             with waiting:
                 waiting.sendall(b".")
             assert "".join(pieces) == "ended"
-        assert process.wait(SECONDS) == 0
+        assert process.wait(PATIENCE) == 0
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
 
 
 def test_nothing_is_added_to_answers_but_the_date(tmp_path: Path) -> None:
     with running([HELLO], tmp_path) as process:
-        answer = httpx.get(f"{line(process, 'http://')}/", timeout=SECONDS, trust_env=False)
+        answer = httpx.get(f"{line(process, 'http://')}/", timeout=PATIENCE, trust_env=False)
     assert answer.headers.keys() == {"date", "content-length"}
 
 
@@ -101,7 +102,7 @@ def test_a_head_larger_than_the_setting_is_refused(tmp_path: Path) -> None:
     with running([HELLO, "server.max_header_bytes=2000"], tmp_path) as process:
         address = line(process, "http://")
         sizes = [
-            httpx.get(address, headers={"x": "y" * size}, timeout=SECONDS, trust_env=False)
+            httpx.get(address, headers={"x": "y" * size}, timeout=PATIENCE, trust_env=False)
             for size in (1000, 3000)
         ]
     assert [answer.status_code for answer in sizes] == [200, 431]
@@ -113,7 +114,7 @@ def test_an_application_that_cannot_be_made_ends_the_server_with_a_sentence(
 ) -> None:
     arguments = [HELLO, f"server.workers={workers}", "upstream.url=http://127.0.0.1:1"]
     with running(arguments, tmp_path) as process:
-        assert process.wait(SECONDS) == 1
+        assert process.wait(PATIENCE) == 1
         assert process.stderr is not None
         errors = process.stderr.read()
     assert "the disk is gone" in errors

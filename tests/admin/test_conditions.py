@@ -15,8 +15,8 @@ from starlette.responses import Response, StreamingResponse
 from proxy.admin.conditions import conditional, must_match, tag_of
 from proxy.admin.objects import encoded, reply
 from proxy.errors import ProxyError
-from tests.support.chatting import eventually
 from tests.support.memory_api import SESSIONS, Site, error_of, seed, talk
+from tests.support.waiting import eventually
 
 USER = "/memory/v1/users/kai"
 MEMORIES = f"{USER}/memories"
@@ -299,7 +299,7 @@ async def test_a_wish_is_dismissed_only_as_it_was_read(client: httpx.AsyncClient
         listed = (await client.get(MEMORIES)).json()["data"]
         return listed
 
-    await eventually(wishes, 10)
+    await eventually(wishes)
     path = f"{MEMORIES}/{(await wishes())[0]['id']}"
     found = await client.get(path)
     assert (await client.delete(path, headers={"if-match": '"x"'})).status_code == 412

@@ -116,7 +116,6 @@ async def untouched(theirs: Belongings, before: tuple[bytes, dict[str, bytes]]) 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(150)
 async def test_nobody_reaches_what_is_somebody_else_s(proxy: Rig) -> None:
     async with AsyncExitStack() as opened:
         store = proxy.store.real

@@ -22,15 +22,12 @@ from tests.support.browsing import (
     console,
     own_page,
 )
-from tests.support.running import Running, running, settings_for
+from tests.support.running import PATIENT, Running, running, settings_for
 from tests.support.upstream import ScriptedUpstream
 
 BACK_ENDS = ("sqlite", "redis")
 
 MEASURED = Path(__file__).with_name("test_scale.py")
-
-PATIENT = {"store__timeout": 10, "store__commit_timeout": 20, "memory__recall__timeout": 10}
-"""Where a browser runs too, a machine is slower than a chat would wait for."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -13,11 +13,11 @@ from tests.browser.conftest import Proxies
 from tests.browser.keys import asked, back, leave, pick, push
 from tests.support.answers import Script, chat_completion, json_answer
 from tests.support.browsing import Console, Locator, expect
-from tests.support.chatting import eventually
 from tests.support.connection import Request
 from tests.support.inspecting import ask, confirm, inspect
 from tests.support.learning import LIVES, Extractor, states
 from tests.support.upstream import ScriptedUpstream
+from tests.support.waiting import eventually
 
 WRITER = "writer"
 LIKES = states(r"I like (\w+)", "The user likes {}.")
@@ -80,7 +80,7 @@ async def taught(console: Console) -> None:
     async def learned() -> bool:
         return await facts(console) == ["The user likes tea.", "The user lives in Kiel."]
 
-    await eventually(learned, 20)
+    await eventually(learned)
 
 
 def memory(console: Console, text: str) -> Locator:
@@ -177,7 +177,7 @@ async def summed_up(console: Console) -> None:
     async def made() -> bool:
         return bool(await summaries(console))
 
-    await eventually(made, 20)
+    await eventually(made)
 
 
 async def made_anew(console: Console, shown: Locator) -> None:

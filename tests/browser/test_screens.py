@@ -152,7 +152,6 @@ async def barriers(shown: Console, name: str) -> list[str]:
     return await shown.violations(*RULES[name]) if name in RULES else []
 
 
-@pytest.mark.timeout(120)
 async def test_every_screen_fits_and_has_no_serious_barrier(shown: Console, look: Look) -> None:
     wrong: dict[str, list[str]] = {}
     name = name_of(look)

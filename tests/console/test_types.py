@@ -32,7 +32,6 @@ STRICT = {
 
 
 @pytest.mark.node
-@pytest.mark.timeout(180)
 def test_the_types_hold(tmp_path: Path) -> None:
     project = {
         "compilerOptions": STRICT,
@@ -47,7 +46,6 @@ def test_the_types_hold(tmp_path: Path) -> None:
 
 
 @pytest.mark.node
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("path", sorted(HERE.glob("*.test.mjs")), ids=lambda path: path.name)
 def test_the_logic_holds(path: Path) -> None:
     command = [node_with_packages(), "--test", str(path)]

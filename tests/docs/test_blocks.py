@@ -144,7 +144,6 @@ RUNNING = [
 ]
 
 
-@pytest.mark.timeout(150)
 @pytest.mark.parametrize("page", RUNNING)
 async def test_a_page_runs_from_top_to_bottom(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

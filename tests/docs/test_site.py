@@ -20,7 +20,7 @@ from tests.support.program import ROOT, surroundings
 
 SECONDS = 120
 
-pytestmark = [pytest.mark.xdist_group("site"), pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.xdist_group("site")]
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,6 @@ NODE = "declare const process: { stdout: { write(text: string): void } };\n"
 
 @pytest.mark.node
 @pytest.mark.xdist_group("node")
-@pytest.mark.timeout(150)
 def test_the_blocks_in_typescript_are_well_typed(tmp_path: Path) -> None:
     node = node_with_packages()
     blocks = [block for block in all_blocks("typescript") if block.untested is None]

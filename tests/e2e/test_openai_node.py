@@ -23,7 +23,6 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.node,
     pytest.mark.xdist_group("node"),
-    pytest.mark.timeout(150),
 ]
 
 RUN_SECONDS = 30

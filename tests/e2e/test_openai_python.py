@@ -18,6 +18,7 @@ from tests.support.answers import tool_call as call
 from tests.support.history import TOKEN, Remembered
 from tests.support.running import Running
 from tests.support.upstream import Request, ScriptedUpstream
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.e2e
 T = TypeVar("T")
@@ -118,7 +119,7 @@ async def test_a_client_that_breaks_off_a_stream_leaves_a_usable_session(
         if chunk.choices[0].delta.content:
             break
     await stream.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await up.requests[0].gone.wait()
     again = await client.chat.completions.create(model=MODEL, messages=user("two"))
     assert again.choices[0].message.content == "reply 1: two"

@@ -20,7 +20,6 @@ from tests.support.running import Running, running, settings_for
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,
-    pytest.mark.timeout(120),
     pytest.mark.xdist_group("model"),
 ]
 

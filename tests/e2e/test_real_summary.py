@@ -12,16 +12,15 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.chatting import eventually
 from tests.support.history import TOKEN
 from tests.support.llm import language_model
 from tests.support.recalling import blocks_in
 from tests.support.running import running, settings_for
+from tests.support.waiting import eventually
 
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,
-    pytest.mark.timeout(120),
     pytest.mark.xdist_group("model"),
 ]
 
@@ -83,7 +82,7 @@ async def test_what_the_model_has_summarised_is_in_its_next_prompt(
         found.update((await client.get(SESSION)).json())
         return found["summary"] is not None
 
-    await eventually(summarised, 30)
+    await eventually(summarised)
     text, tokens = found["summary"]["text"], found["summary"]["tokens"]
     assert "Kai" in text and 0 < tokens <= MOST
     assert (found["summary"]["version"], found["summary"]["covers_until"]) == (1, 4)

@@ -17,7 +17,6 @@ import pytest
 
 from proxy.memory.store import StoreError
 from tests.support.answers import Piece, Script, chat_completion, chat_stream, json_answer, sse
-from tests.support.chatting import eventually
 from tests.support.connection import Request
 from tests.support.dossier import API, Dossier
 from tests.support.inside import nothing_left
@@ -27,6 +26,7 @@ from tests.support.rig import Rig, Talk, rig
 from tests.support.scanning import found_in_files
 from tests.support.scribing import FEW, SCRIBE
 from tests.support.studying import NOTHING, adding
+from tests.support.waiting import eventually
 
 WRITER = "writer"
 """The model of all that is learned."""
@@ -103,7 +103,7 @@ async def test_eight_streams_go_on_and_nothing_said_before_is_left(place: Place,
         async def warm() -> bool:
             return all(len(chatter.begun) > 3 for chatter in theirs)
 
-        await eventually(warm, 20)
+        await eventually(warm)
         receipts = [await kai.erase() for _ in range(3)]
         received = time.time()
         after = len(heard.times) + 60
@@ -111,7 +111,7 @@ async def test_eight_streams_go_on_and_nothing_said_before_is_left(place: Place,
         async def talked_on() -> bool:
             return len(heard.times) > after
 
-        await eventually(talked_on, 20)
+        await eventually(talked_on)
         for chatter in (*theirs, other):
             chatter.stop.set()
     await nothing_left(one.proxy)
@@ -184,7 +184,7 @@ class Writers:
         async def heard() -> bool:
             return any(marker in text for text in self.asked)
 
-        await eventually(heard, 10)
+        await eventually(heard)
 
 
 async def test_a_hung_summary_that_comes_back_is_not_kept(lasting: Place) -> None:
@@ -236,7 +236,7 @@ async def test_a_learner_in_the_middle_keeps_nothing(lasting: Place) -> None:
         async def others_learned() -> bool:
             return await learned_of(eve) == [eve.text("asked")] * 2
 
-        await eventually(others_learned, 10)
+        await eventually(others_learned)
         await nothing_left(one.proxy)
         assert lasting.scan(one, *kai.markers) == []
         assert "Something else." in await remembers(kai.talks[0])
@@ -290,7 +290,7 @@ async def test_what_another_hosts_spool_kept_does_not_come_back(lasting: Place) 
             written = await remembers(talk)
             return "And afterwards." in written and not found_in_files(folder, *left)
 
-        await eventually(replayed, 10)
+        await eventually(replayed)
         await nothing_left(one.proxy)
         assert lasting.scan(one, *kai.markers) == []
         assert eve.marker("asked") in await remembers(eve.talks[0])

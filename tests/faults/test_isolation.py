@@ -20,6 +20,7 @@ from tests.support.inside import store_at
 from tests.support.places import Places
 from tests.support.running import running, settings_for
 from tests.support.upstream import ScriptedUpstream
+from tests.support.waiting import PATIENCE
 
 REQUESTS = 1000
 
@@ -127,16 +128,15 @@ class Crowd:
 
 @pytest.fixture
 async def crowd(url: str, up: ScriptedUpstream, tmp_path: Path) -> AsyncIterator[Crowd]:
-    settings = settings_for(tmp_path, up.url, store__url=url, store__timeout=2)
+    settings = settings_for(tmp_path, up.url, store__url=url, store__timeout=PATIENCE)
     async with (
         running(settings) as proxy,
-        httpx.AsyncClient(base_url=proxy.url, timeout=10) as client,
+        httpx.AsyncClient(base_url=proxy.url, timeout=PATIENCE) as client,
     ):
         yield Crowd(client, up, random.Random(7))
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_nobody_is_shown_what_is_somebody_else_s(
     crowd: Crowd, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,11 +14,12 @@ import pytest
 
 from proxy.memory.store import Store
 from tests.support.answers import Piece, Script, chat_stream, sse
-from tests.support.chatting import asked, chatting, eventually, seen_by
+from tests.support.chatting import asked, chatting, seen_by
 from tests.support.connection import Request
 from tests.support.inside import AUTHORIZATION, recorded, store_at
 from tests.support.servers import Server
 from tests.support.upstream import ScriptedUpstream
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wireclient import WireClient
 from tests.support.worker import Served, served
 
@@ -77,7 +78,7 @@ async def kill_amid(program: Served, rng: random.Random, toll: Toll) -> list[str
     toll.kills += 1
     late = rng.random() < 0.5
     trigger = rng.randrange(FINISH - 300, len(STREAM)) if late else rng.randrange(1, FINISH)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         runs = [stream(program, session, None, toll) for session in sessions[1:]]
         await asyncio.gather(*runs, stream(program, sessions[0], trigger, toll))
     await asyncio.to_thread(program.bury)
@@ -118,14 +119,13 @@ async def remembered(up: ScriptedUpstream, program: Served, toll: Toll) -> None:
     up.always(None)
     async with chatting(program.url) as chat:
         for session in toll.finished[-3:]:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 await chat.say("and then?", session)
             assert seen_by(up) == [session, "and then?"]
             assert up.requests[-1].messages[1]["content"] == TEXT
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("kills", [pytest.param(8, id="200-replies")])
 async def test_what_a_client_saw_finished_survives_a_kill_on_sqlite(
     up: ScriptedUpstream, tmp_path: Path, capsys: pytest.CaptureFixture[str], kills: int
@@ -147,7 +147,6 @@ async def test_what_a_client_saw_finished_survives_a_kill_on_sqlite(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_what_a_client_saw_finished_survives_a_kill_on_redis(
     server: Server, up: ScriptedUpstream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,7 +167,6 @@ async def test_what_a_client_saw_finished_survives_a_kill_on_redis(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_what_a_client_saw_finished_survives_a_kill_while_the_store_is_down(
     server: Server, up: ScriptedUpstream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,7 +194,7 @@ async def eventually_replayed(store: Store, toll: Toll) -> None:
     async def replayed() -> bool:
         return all([(await recorded(store, session)).said for session in toll.finished])
 
-    await eventually(replayed, 30)
+    await eventually(replayed)
 
 
 def test_the_finish_line_is_where_these_tests_think() -> None:

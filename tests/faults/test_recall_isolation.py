@@ -171,7 +171,6 @@ class World:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", [1])
 async def test_only_what_is_theirs_and_still_there_is_recalled(own: Rig, seed: int) -> None:
     world = World(own, random.Random(seed))

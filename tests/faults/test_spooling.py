@@ -15,7 +15,6 @@ import pytest
 from tests.support import servers
 from tests.support.chatting import (
     chatting,
-    eventually,
     history_with,
     memory_of,
     metric,
@@ -25,12 +24,13 @@ from tests.support.inside import contents, recorded, store_at
 from tests.support.running import running, settings_for
 from tests.support.servers import Server
 from tests.support.upstream import ScriptedUpstream
+from tests.support.waiting import PATIENCE, eventually
 
-RETURN = 2.0
-"""Seconds from the store's return to the last replay."""
+RETURN = 2.0 + 3.0
+"""Seconds from the store's return to the last replay, and what a busy machine may add."""
 
-MARGIN = 0.1
-"""Seconds that a busy machine may add."""
+MARGIN = 0.9
+"""Seconds that a busy machine may add; less than what it would cost twice."""
 
 
 async def test_what_was_spooled_is_replayed_by_the_next_process(
@@ -130,7 +130,7 @@ def locked(path: Path) -> Iterator[None]:
             assert process.stdout is not None
             assert process.stdout.readline() == "locked\n"
             yield
-            process.communicate("", timeout=5)
+            process.communicate("", timeout=PATIENCE)
         finally:
             process.kill()
 
@@ -138,7 +138,7 @@ def locked(path: Path) -> Iterator[None]:
 async def test_a_database_locked_for_long_is_read_and_written_later(
     up: ScriptedUpstream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    limit = 0.4
+    limit = 1.0
     settings = settings_for(tmp_path, up.url, store__commit_timeout=limit)
     async with running(settings) as proxy, chatting(proxy.url) as chat:
         await chat.say("u0")
@@ -155,7 +155,7 @@ async def test_a_database_locked_for_long_is_read_and_written_later(
             took = time.perf_counter() - back
             assert contents(found.said, "user") == [f"u{n}" for n in range(5)]
             assert found == await recorded(store, "s")
-        assert limit * 0.9 < costs[0] < limit + 2 * MARGIN
+        assert limit * 0.9 < costs[0] < limit + MARGIN
         assert max(costs[1:]) < limit
     with capsys.disabled():
         print(

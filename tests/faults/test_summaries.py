@@ -9,26 +9,25 @@ from pathlib import Path
 
 import pytest
 
+from proxy.background import runner
 from proxy.background.lease import LEASE
-from proxy.background.runner import PATIENCE
 from proxy.memory.model import SessionKey
 from proxy.memory.store import Store
 from proxy.memory.work import Work
-from tests.support.chatting import eventually
 from tests.support.inside import TENANT, store_at
 from tests.support.places import Places
 from tests.support.scribing import EVER, FEW, Scribe, Storyteller, markers, nothing_waits
 from tests.support.upstream import SILENT, ScriptedUpstream
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.worker import Served, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.slow]
 
 TURNS = 7
-LATER = LEASE + PATIENCE + 1
+LATER = LEASE + runner.PATIENCE + 1
 """Seconds: what a killed process held is another's by then, and none that cannot do it waits."""
 
 SESSIONS, LENGTH = 8, 8
-RACING = {**FEW, "store__timeout": "5"}
 
 
 @pytest.fixture(params=["sqlite", "redis"])
@@ -94,7 +93,7 @@ async def test_where_only_the_tenants_key_will_do_the_work_waits_for_their_next_
             async def put_off() -> bool:
                 return (await the_work(store)).due > time.time() + LATER
 
-            await eventually(put_off, 10)
+            await eventually(put_off)
             assert (scribe.asked, await summary_of(store)) == ([], None)
             story.urls = [program.url]
             assert (await story.tells()).told == []
@@ -112,7 +111,7 @@ async def race(up: ScriptedUpstream, urls: list[str], store: Store, left: int = 
     stories = [Storyteller(up, urls, f"s{n}", first=1000 * n) for n in range(SESSIONS)]
     for _ in range(LENGTH):
         await _together(stories)
-    await nothing_waits(store, seconds=30)
+    await nothing_waits(store)
     for story in stories:
         mine = [n for n in scribe.read if int(n) // 1000 == story.first // 1000]
         assert mine == markers(await summary_of(store, story.session) or "")
@@ -123,7 +122,7 @@ async def race(up: ScriptedUpstream, urls: list[str], store: Store, left: int = 
 
 
 async def _together(stories: list[Storyteller]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(*(story.tells() for story in stories))
 
 
@@ -143,7 +142,8 @@ async def test_of_two_workers_one_summarises_each_turn(
 ) -> None:
     # In a Cluster the last turn's work may be looked at an instant before the turn is there.
     left = 3 if "cluster" in shared else 2
-    with served(tmp_path / "proxy", up.url, shared, 2, **RACING) as program:
+    with served(tmp_path / "proxy", up.url, shared, 2, **FEW) as program:
+        program.wait_for_workers(2)
         async with store_at(shared) as store:
             scribe = await race(up, [program.url], store, left)
         jobs = jobs_of(program)
@@ -159,7 +159,7 @@ async def test_of_two_hosts_with_one_redis_one_summarises_each_turn(
     with ExitStack() as started:
         redis = places.of("redis", tmp_path)
         hosts = [
-            started.enter_context(served(tmp_path / name, up.url, redis.url, 2, **RACING))
+            started.enter_context(served(tmp_path / name, up.url, redis.url, 2, **FEW))
             for name in ("one", "other")
         ]
         async with store_at(redis.url) as store:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import servers
-from tests.support.chatting import eventually
 from tests.support.inside import nothing_left
 from tests.support.rig import rig
 from tests.support.scribing import EVER, FEW, Gate, Scribe, all_done, says, summarised
+from tests.support.waiting import eventually
 
 FIRST = 918273000
 """The number of the first turn: nothing else looks like it."""
@@ -63,7 +63,7 @@ async def test_nothing_of_a_summary_is_left_once_its_session_is_deleted(
         async def being_written() -> bool:
             return len(scribe.asked) > 3
 
-        await eventually(being_written, 5)
+        await eventually(being_written)
         assert [work.session for work in await one.store.waiting(EVER, 10)] == [talk.session]
         assert holds(b"Told: [%d] [" % FIRST) and holds(talk.session.encode())
 

@@ -14,6 +14,7 @@ from tests.support.chatting import chatting, history_with, memory_of, seen_by
 from tests.support.inside import AUTHORIZATION, Recorded, contents, store_at
 from tests.support.places import Places
 from tests.support.upstream import ScriptedUpstream
+from tests.support.waiting import PATIENCE
 from tests.support.worker import Served, served
 
 TURNS = 400
@@ -21,8 +22,6 @@ FEWER = 200
 """Where every turn crosses a network too."""
 
 WRITERS = 50
-SECONDS = 10.0
-"""For what was spooled because so many writers queued."""
 
 
 @pytest.fixture(params=["sqlite", "redis", "redis-cluster"])
@@ -32,14 +31,8 @@ def url(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> str:
 
 @pytest.fixture
 def program(up: ScriptedUpstream, tmp_path: Path, url: str) -> Iterator[Served]:
-    with served(
-        tmp_path / "proxy",
-        up.url,
-        url,
-        memory__window="all",
-        memory__recall__timeout="2",
-        store__timeout="2",
-    ) as started:
+    with served(tmp_path / "proxy", up.url, url, memory__window="all") as started:
+        started.wait_for_workers(2)
         yield started
 
 
@@ -52,7 +45,7 @@ def counts(metrics: str, name: str) -> dict[str, float]:
 
 async def metrics_of(program: Served) -> str:
     """What one worker says, whichever takes the connection."""
-    async with httpx.AsyncClient(base_url=program.url, timeout=10) as client:
+    async with httpx.AsyncClient(base_url=program.url, timeout=PATIENCE) as client:
         answer = await client.get("/metrics", headers={"connection": "close"})
         assert answer.status_code == 200
         return answer.text
@@ -66,7 +59,6 @@ def contiguous(found: Recorded) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(90)
 async def test_every_request_sees_the_one_before_whichever_worker_served_it(
     up: ScriptedUpstream, program: Served, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,7 +73,7 @@ async def test_every_request_sees_the_one_before_whichever_worker_served_it(
     recorded = counts(await metrics_of(program), "memory_commits_total")
     assert recorded == {'{outcome="recorded"}': turns}
     async with store_at(url) as store:
-        found = await history_with(store, turns, SECONDS)
+        found = await history_with(store, turns)
     assert contents(found.said, "user") == [f"u{n}" for n in range(turns)]
     assert contiguous(found)
     with capsys.disabled():
@@ -89,7 +81,6 @@ async def test_every_request_sees_the_one_before_whichever_worker_served_it(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_parallel_writers_of_one_session_do_not_mix(
     up: ScriptedUpstream, program: Served, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,11 +88,11 @@ async def test_parallel_writers_of_one_session_do_not_mix(
         async with chatting(program.url) as chat:
             return await chat.say(f"u{n}", connection="close")
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         answers = await asyncio.gather(*(write(n) for n in range(WRITERS)))
     assert {memory_of(answer)[0] for answer in answers} == {200}
     async with store_at(url) as store:
-        found = await history_with(store, WRITERS, SECONDS)
+        found = await history_with(store, WRITERS)
     assert len(found.exchanges) == WRITERS and contiguous(found)
     assert sorted(contents(found.said, "user")) == sorted(f"u{n}" for n in range(WRITERS))
     outcomes = counts(await metrics_of(program), "memory_commits_total")
@@ -116,7 +107,6 @@ def shares_of(program: Served) -> list[int]:
     return [*shares, *[0] * (2 - len(shares))]
 
 
-@pytest.mark.timeout(60)
 async def test_metrics_are_the_sum_over_the_workers(up: ScriptedUpstream, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/memory.db"
     with served(tmp_path / "proxy", up.url, store) as program:
@@ -135,14 +125,12 @@ async def test_metrics_are_the_sum_over_the_workers(up: ScriptedUpstream, tmp_pa
         assert (sum(chats), sum(relays)) == (said, 1)
 
 
-@pytest.mark.timeout(30)
 async def test_what_one_worker_spooled_the_other_sees(
     up: ScriptedUpstream, server: servers.Server, tmp_path: Path
 ) -> None:
     turns = 40
-    with served(
-        tmp_path / "proxy", up.url, server.url, store__timeout="2", memory__recall__timeout="2"
-    ) as program:
+    with served(tmp_path / "proxy", up.url, server.url) as program:
+        program.wait_for_workers(2)
         async with chatting(program.url) as chat:
             await chat.say("u0", connection="close")
             server.ask("CONFIG", "SET", "maxmemory", "1")
@@ -152,7 +140,7 @@ async def test_what_one_worker_spooled_the_other_sees(
                 assert seen_by(up) == [f"u{k}" for k in range(n + 1)]
             server.ask("CONFIG", "SET", "maxmemory", "0")
             async with store_at(server.url) as store:
-                found = await history_with(store, turns, SECONDS)
+                found = await history_with(store, turns)
         assert min(program.counted("memory_requests_total")) > 1
     assert contents(found.said, "user") == [f"u{n}" for n in range(turns)]
     assert contiguous(found)

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from tests.support.answers import chat_completion, json_answer
-from tests.support.chatting import eventually
 from tests.support.recalling import marker, somebody
 from tests.support.rig import KEY, Rig, Talk
+from tests.support.waiting import eventually
 from tests.support.words import messages, name, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -202,7 +202,7 @@ async def test_an_edited_message_is_recalled_by_its_new_words_alone(every: Rig) 
     async def recalled() -> bool:
         return await person.is_reminded_of(new, x_memory_mode="read")
 
-    assert await eventually(recalled, 10) < 10
+    await eventually(recalled)
     assert not await person.is_reminded_of(old)
     await call(talk, "DELETE", f"/messages/{message}")
     assert not await person.is_reminded_of(new)

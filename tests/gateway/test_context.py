@@ -11,6 +11,7 @@ import pytest
 from tests.support import raw
 from tests.support.answers import Script, chat_completion, error_answer, json_answer
 from tests.support.rig import CHAT, Rig, Talk
+from tests.support.waiting import PATIENCE
 from tests.support.words import answer, messages, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -175,5 +176,5 @@ async def test_a_client_that_leaves_while_an_error_comes_leaves_nothing_open(one
     async with raw.line(one.port) as line:
         await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
         asked = await one.up.wait_for(2)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await asked.gone.wait()

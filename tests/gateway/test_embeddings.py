@@ -13,6 +13,7 @@ from proxy.recall.embedding import EmbedderError, EmbedderRefused
 from proxy.wire.upstream import Kind, UpstreamOptions, open_upstream
 from tests.support.answers import DROPPED, SILENT, Script, error_answer, json_answer
 from tests.support.upstream import ScriptedUpstream
+from tests.support.waiting import PATIENCE
 
 
 def vectors(*found: list[Any], **more: object) -> Script:
@@ -40,7 +41,7 @@ async def embed(
     *texts: str,
     dimensions: int = 0,
     key: str | None = "sk-1",
-    timeout: float = 5.0,
+    timeout: float = PATIENCE,
 ) -> list[list[float]]:
     upstream = open_upstream(kind, UpstreamOptions(up.url))
     await upstream.open()

@@ -14,12 +14,12 @@ import pytest_asyncio
 from proxy.background.completion import Assignment
 from tests.gateway.conftest import STORES, url_of
 from tests.support.answers import Script, chat_completion, json_answer
-from tests.support.chatting import eventually
 from tests.support.connection import Request
 from tests.support.learning import LIVES, Extractor, messages_in, states
 from tests.support.recalling import blocks_in
 from tests.support.rig import KEY, Rig, Talk, rig
 from tests.support.scribing import nothing_waits
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -195,7 +195,7 @@ async def test_an_imported_conversation_of_2023_is_learned_from_as_of_2023(schoo
     async def learned() -> bool:
         return bool(await school.facts(kai))
 
-    await eventually(learned, 10)
+    await eventually(learned)
     (fact,) = await school.facts(kai)
     assert fact["valid_from"] == 1_683_554_160
     dates = [heard.date for r in school.asked for heard in messages_in(r.messages[0]["content"])]

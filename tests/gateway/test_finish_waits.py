@@ -18,6 +18,7 @@ from tests.support.answers import (
 )
 from tests.support.rig import CHAT, Rig, Talk
 from tests.support.spoken import DONE, END, HELLO, SPOKEN, USED, cuts, events, finish_of
+from tests.support.waiting import PATIENCE
 from tests.support.words import messages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -40,7 +41,7 @@ async def test_the_client_never_has_the_finish_before_the_commit(one: Rig, feedi
     release = one.store.hold()
     client = asyncio.create_task(collect(talk, got))
     await asyncio.wait_for(one.store.held_back.wait(), 5)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while len(got) < finish_of(stream):  # what was sent before may still be on its way
             await one.client.get("/v1/models")
     await one.client.get("/v1/models")  # the proxy has had every occasion to say more
@@ -99,7 +100,7 @@ async def test_a_slow_commit_delays_only_the_finish(one: Rig) -> None:
     release = one.store.hold()
     client = asyncio.create_task(collect(talk, got))
     await asyncio.wait_for(one.store.held_back.wait(), 5)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while bytes(got) != before:
             await one.client.get("/v1/models")
     begun = time.perf_counter()

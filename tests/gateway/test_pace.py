@@ -10,7 +10,7 @@ import pytest
 from tests.support import raw
 from tests.support.answers import Script, chat_stream, sse
 from tests.support.rig import CHAT, Rig
-from tests.support.waiting import standstill
+from tests.support.waiting import PATIENCE, standstill
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -86,7 +86,7 @@ async def test_a_client_that_leaves_takes_its_upstream_request_with_it(relayed: 
         await line.send(raw.request("POST", "/v1/responses", [], b"{}"))
         await line.head()
     asked = await relayed.up.wait_for(1)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await asked.gone.wait()
 
 
@@ -97,7 +97,7 @@ async def test_a_client_that_leaves_before_the_answer_takes_its_request_with_it(
     async with raw.line(relayed.port) as line:
         await line.send(raw.request("POST", "/v1/responses", [], b"{}"))
         asked = await relayed.up.wait_for(1)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await asked.gone.wait()
 
 

@@ -11,9 +11,9 @@ from proxy.gateway.tenancy import digest_of
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
 from tests.support.answers import chat_completion, json_answer, tool_call
-from tests.support.chatting import eventually
 from tests.support.recalling import index, marker, nobody, somebody, texts, user_said
 from tests.support.rig import Rig
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -37,7 +37,7 @@ async def test_the_proxy_indexes_by_itself_what_it_has_recorded(every: Rig) -> N
     async def recalled() -> bool:
         return await person.is_reminded_of(word, x_memory_mode="read")
 
-    assert await eventually(recalled, 10) < 10
+    await eventually(recalled)
 
 
 async def test_what_the_window_has_forgotten_is_recalled_in_the_same_session(every: Rig) -> None:
@@ -106,13 +106,13 @@ async def test_memory_that_moved_to_another_tenant_is_recalled_there_alone(every
         look = await every.store.real.look(Owner(new, user=str(person.user)), (), 0)  # type: ignore[attr-defined]
         return bool(look.revision)
 
-    await eventually(caught_up, 10)
+    await eventually(caught_up)
     assert await every.store.real.move(old, new) == 1
 
     async def recalled() -> bool:
         return await person.is_reminded_of(word, x_memory_mode="read", **after)
 
-    assert await eventually(recalled, 10) < 10
+    await eventually(recalled)
     assert not await person.is_reminded_of(word, x_memory_mode="read", **before)
 
 
@@ -149,7 +149,7 @@ async def test_an_expired_session_is_not_recalled(every: Rig) -> None:
     async def expired() -> bool:
         return await every.store.real.session(talk.key) is None
 
-    await eventually(expired, 10)
+    await eventually(expired)
     assert not await person.is_reminded_of(word)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.answers import chat_completion, error_answer, json_answer, tool_call
 from tests.support.rig import Rig
+from tests.support.waiting import PATIENCE
 from tests.support.words import answer, messages, names
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -160,7 +161,7 @@ async def test_a_session_with_a_ttl_ends(one: Rig) -> None:
     talk = one.talk(**{"x-memory-profile": "short-lived"})
     await talk.say("u1", "a1")
     await talk.say("u2", "a2", stream=True)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while await talk.say("u3", "a3", x_memory_mode="read") != "u3":
             await asyncio.sleep(0.05)
     assert await one.store.real.session(talk.key) is None

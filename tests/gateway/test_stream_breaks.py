@@ -14,6 +14,7 @@ from tests.support.answers import (
 )
 from tests.support.rig import CHAT, Rig
 from tests.support.spoken import DONE, END, HELLO, SPOKEN, events, finish_of
+from tests.support.waiting import PATIENCE
 from tests.support.words import messages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -50,7 +51,7 @@ async def test_what_a_client_that_left_had_received_is_recorded_as_incomplete(ev
         await line.head()
         await anext(line.chunks())
     await asyncio.wait_for(every.up.requests[-1].gone.wait(), 5)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not await talk.history():
             await asyncio.sleep(0.005)
     assert (await talk.bodies())[1]["content"] == "Hello"
@@ -80,7 +81,7 @@ async def test_a_patient_profile_finishes_the_answer_for_a_client_that_left(one:
     await one.client.get("/v1/models")
     hold.set()
     await asyncio.wait_for(one.up.requests[0].answered.wait(), 5)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not await talk.history():
             await asyncio.sleep(0.005)
     assert [m.card.incomplete for m in await talk.history()] == [False, False]

@@ -180,7 +180,7 @@ async def test_while_the_model_is_away_the_window_evicts_and_later_all_is_folded
         prompt = await says(talk, number)
         assert prompt.summary is None
         assert prompt.shown[-1] == str(number)
-    await one.up.wait_for(41, 10)
+    await one.up.wait_for(41)
     assert int((await talk.ask([])).headers["x-memory-tokens"]) <= 600
     scribe.asked.clear()
     scribe.plays = summary_of

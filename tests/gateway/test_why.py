@@ -20,10 +20,10 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
 from tests.gateway.conftest import STORES, url_of
 from tests.support.answers import Script, chat_completion, error_answer, json_answer, tool_call
-from tests.support.chatting import eventually
 from tests.support.recalling import Json, blocks_in, index, marker, somebody, user_said
 from tests.support.rig import Rig, Talk, rig
 from tests.support.scribing import PROMPT, SCRIBE, Scribe, all_done, chats, says, summarised
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -438,7 +438,7 @@ async def test_without_memory_nothing_was_shown_and_the_reason_says_why(
         exchange = response.headers["x-memory-exchange-id"]
         return await every.store.real.exchange(talk.key, exchange) is not None
 
-    await eventually(replayed, 10)
+    await eventually(replayed)
     memory = await why(talk, response)
     assert (memory["status"], memory["reason"]) == ("degraded", "store_timeout")
     assert (memory["shown"], memory["shown_cut"], memory["breakdown"]) == ([], 0, None)

@@ -17,7 +17,8 @@ from pydantic import BaseModel
 
 from proxy.integrations.api import MemoryApi, MemoryProxyError, encoded
 from tests.integrations.conftest import Served
-from tests.support.program import ROOT, SECONDS
+from tests.support.program import ROOT
+from tests.support.waiting import PATIENCE
 
 
 def api(answer: Callable[[httpx.Request], httpx.Response]) -> MemoryApi:
@@ -158,4 +159,4 @@ def test_the_proxy_itself_needs_none_of_the_frameworks() -> None:
         "sys.exit(any(name.startswith(('langgraph', 'langchain')) for name in sys.modules))"
     )
     command = [sys.executable, "-c", code]
-    assert subprocess.run(command, cwd=ROOT, timeout=SECONDS, check=False).returncode == 0
+    assert subprocess.run(command, cwd=ROOT, timeout=PATIENCE, check=False).returncode == 0

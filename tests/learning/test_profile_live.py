@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.support.answers import Script, chat_completion, json_answer
-from tests.support.chatting import eventually
 from tests.support.connection import Request
 from tests.support.rig import KEY, Rig, Talk, rig
 from tests.support.studying import adding
+from tests.support.waiting import eventually
 
 WRITER = "writer"
 """The model of all that is learned; chats use another one."""
@@ -68,7 +68,7 @@ async def test_who_says_their_name_is_known_by_it_in_another_session(live: Rig) 
     async def learned() -> bool:
         return bool((await seen(live, "users/kai/profile"))["document"] == {"name": "Kai"})
 
-    await eventually(learned, 10)
+    await eventually(learned)
     _, sent = await says(live, "What is my name?")
     assert '<memory version="1" kind="profile">' in sent and "\nname: Kai\n" in sent
 
@@ -95,7 +95,7 @@ async def test_feedback_makes_a_proposal_and_approved_it_is_in_the_system_messag
         proposals[:] = (await seen(live, "instructions/default/proposals"))["data"]
         return bool(proposals)
 
-    await eventually(proposed, 15)
+    await eventually(proposed)
     assert proposals[0]["state"] == "pending" and proposals[0]["doubts"] == []
     _, sent = await says(live, "Hello!")
     assert "sailor" not in sent

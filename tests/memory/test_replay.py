@@ -17,6 +17,7 @@ from proxy.memory.store import StoreError
 from tests.support.commits import chat
 from tests.support.recording import KEY, OTHER, Workbench, deferred, never_the_same, said
 from tests.support.scanning import found_in_files
+from tests.support.waiting import PATIENCE
 
 DOWN = StoreError("connection refused")
 
@@ -118,7 +119,7 @@ async def test_closing_is_bounded_and_what_could_not_be_written_is_in_the_spool(
     recording = asyncio.create_task(bench.recorder.record(KEY, chat("x1")))
     while not bench.store.asked["commit"]:
         await asyncio.sleep(0)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(PATIENCE):
         await bench.recorder.close(0.1)
     assert await recording == "spooled"
     left = Spool(path, bench.store.name, 1 << 20)

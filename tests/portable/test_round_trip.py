@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from proxy.background.runner import Runner
-from tests.support.chatting import eventually
 from tests.support.living import SETTINGS, exported, imported, live, told, wipe, without_time
 from tests.support.places import STORES, Places
 from tests.support.rig import Rig, rig
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ async def says_again(here: Rig, before: dict[str, Any]) -> None:
         return await told(here.client) == before
 
     try:
-        await eventually(same, 10)
+        await eventually(same)
     except AssertionError:
         assert await told(here.client) == before
         raise
@@ -111,7 +111,7 @@ async def test_a_persons_export_has_what_is_theirs_and_nothing_else(
             now = await told(here.client)
             return all(now.get(path) == before[path] for path in paths if "?" not in path)
 
-        await eventually(same, 10)
+        await eventually(same)
         assert without_time(await exported(here.client)) == without_time(export)
         await wipe(here)
 

@@ -12,13 +12,12 @@ import pytest
 from proxy.memory.archive import Line, Page
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from tests.support.chatting import eventually
 from tests.support.foreign import archived, read
 from tests.support.inside import AUTHORIZATION, TENANT, nothing_left
 from tests.support.living import API, HEADERS, exported
 from tests.support.raw import line
 from tests.support.rig import Rig, rig
-from tests.support.waiting import standstill
+from tests.support.waiting import eventually, standstill
 
 LARGE = 200
 """Sessions of 100 kB each: more than all buffers on the way hold."""
@@ -108,7 +107,7 @@ async def test_sessions_that_were_complete_stay_when_the_client_leaves(here: Rig
         async def there() -> bool:
             return bool((await here.store.real.sessions(TENANT, None, None, 10)).items)
 
-        await eventually(there, 5)
+        await eventually(there)
     await nothing_left(here.proxy)
     assert len((await here.store.real.sessions(TENANT, None, None, 10)).items) == 1
 

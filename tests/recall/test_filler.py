@@ -17,6 +17,7 @@ from proxy.recall.index import Owner
 from proxy.recall.vectors import name_of, pack
 from tests.support.meanings import Meanings, meaning
 from tests.support.passages import KAI, TENANT, Memory, said
+from tests.support.waiting import PATIENCE
 
 QUICK = Pace(share=1.0, retry=0.0, refused=0.0)
 
@@ -49,7 +50,7 @@ def packed(*texts: str, dimensions: int = 8) -> list[bytes]:
 
 async def until_embedded(memory: Memory, embedder: Meanings, owner: Owner = KAI) -> None:
     name = name_of(embedder.model, embedder.dimensions)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while (state := await memory.state(owner)).embedded.get(name) != state.passages:
             await asyncio.sleep(0)
 

@@ -14,10 +14,10 @@ from proxy.recall import follower as following
 from proxy.recall.follower import AGAIN, KNOWN, SIDE_BY_SIDE, Follower
 from proxy.recall.index import Owner
 from tests.support.clock import Clock
+from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")
 KAI = Owner("tenant", user="kai")
-SECONDS = 5.0
 
 
 class Indexer:
@@ -58,7 +58,7 @@ class Indexer:
         return 2
 
     async def until(self, count: int) -> list[tuple[str, object]]:
-        async with asyncio.timeout(SECONDS), self.changed:
+        async with asyncio.timeout(PATIENCE), self.changed:
             await self.changed.wait_for(lambda: len(self.done) >= count)
         return self.done
 
@@ -77,7 +77,7 @@ class Bench:
         try:
             yield self.follower
         finally:
-            await self.follower.close(SECONDS)
+            await self.follower.close(PATIENCE)
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ async def test_what_is_recorded_while_its_session_is_indexed_is_indexed_after(
     bench.indexer.gate = asyncio.Event()
     async with bench.open() as follower:
         follower.recorded(KEY)
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while not bench.indexer.busy:
                 await asyncio.sleep(0)
         follower.recorded(KEY)
@@ -206,7 +206,7 @@ async def test_several_sessions_are_indexed_side_by_side_and_not_more(bench: Ben
     async with bench.open() as follower:
         for n in range(3 * SIDE_BY_SIDE):
             follower.recorded(SessionKey("tenant", f"{n}"))
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while bench.indexer.busy < SIDE_BY_SIDE:
                 await asyncio.sleep(0)
         bench.indexer.gate.set()
@@ -221,7 +221,7 @@ async def test_at_the_end_what_waits_is_done(bench: Bench) -> None:
     bench.follower.open()
     for n in range(5):
         bench.follower.recorded(SessionKey("tenant", f"{n}"))
-    await bench.follower.close(SECONDS)
+    await bench.follower.close(PATIENCE)
     assert len(bench.indexer.done) == 5
 
 
@@ -229,7 +229,7 @@ async def test_at_the_end_a_store_that_hangs_is_not_waited_for(bench: Bench) -> 
     bench.indexer.gate = asyncio.Event()
     bench.follower.open()
     bench.follower.recorded(KEY)
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         await bench.follower.close(0.01)
     assert bench.indexer.done == []
 
@@ -238,11 +238,11 @@ async def test_at_the_end_a_store_that_fails_is_no_error(bench: Bench) -> None:
     bench.indexer.failures = [StoreError("down")] * 10
     bench.follower.recorded(KEY)
     bench.follower.open()
-    await bench.follower.close(SECONDS)
+    await bench.follower.close(PATIENCE)
     assert bench.indexer.done == []
 
 
 async def test_a_follower_that_was_never_opened_can_be_closed(bench: Bench) -> None:
     bench.follower.recorded(KEY)
-    await bench.follower.close(SECONDS)
+    await bench.follower.close(PATIENCE)
     assert bench.indexer.done == []

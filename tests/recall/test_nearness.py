@@ -21,8 +21,8 @@ from proxy.recall.vectors import name_of
 from proxy.recall.wanted import Terms
 from tests.support.meanings import Meanings
 from tests.support.passages import KAI, TENANT, Memory, ids, said
+from tests.support.waiting import PATIENCE
 
-PATIENCE = 5.0
 """Never used up in a test that passes, but where that is the point."""
 
 VESSEL = "My ship is scarlet."

@@ -19,6 +19,7 @@ from proxy.stores.sqlite_schema import connect, migrate
 from tests.support.clock import Clock
 from tests.support.commits import chat
 from tests.support.shelves import gone, places, put, value
+from tests.support.waiting import PATIENCE
 
 KAI = Shelf("tenant", "kai")
 SECRET = b'{"text":"secret-text %b"}' % (b"x" * 9000)
@@ -31,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
-    store = SQLiteStore(path, timeout=5, commit_timeout=5, clock=clock)
+    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
     await store.open()
     yield store
     await store.close()

@@ -23,6 +23,7 @@ from tests.support.archives import edited, exchanges, lines, revise, take_out
 from tests.support.clock import Clock
 from tests.support.commits import chat, draft, record
 from tests.support.servers import Server, guarded, standalone, wait_until
+from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
 ACTIVE: tuple[State, ...] = ("active",)
@@ -52,8 +53,8 @@ def open_redis(url: str, clock: Clock, wait_replicas: int = 0) -> RedisStore:
         address.name,
         connect(address, 5),
         one_slot=address.kind != "cluster",
-        timeout=5,
-        commit_timeout=5,
+        timeout=PATIENCE,
+        commit_timeout=PATIENCE,
         wait_replicas=wait_replicas,
         clock=clock,
     )

@@ -21,6 +21,7 @@ from proxy.stores.redis_items import shelf_keys
 from proxy.stores.redis_keys import list_keys, mark_key, session_keys
 from tests.support.commits import chat
 from tests.support.servers import Server, standalone, wait_until
+from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
 MARK = 1000.0
@@ -36,8 +37,8 @@ def open_redis(url: str) -> RedisStore:
         address.name,
         connect(address, 5),
         one_slot=address.kind != "cluster",
-        timeout=5,
-        commit_timeout=5,
+        timeout=PATIENCE,
+        commit_timeout=PATIENCE,
         clock=lambda: MARK,
     )
 

@@ -22,6 +22,7 @@ from proxy.stores.sqlite_migrations import MIGRATIONS
 from proxy.stores.sqlite_schema import connect, migrate
 from tests.support.clock import Clock
 from tests.support.commits import chat, draft, exchange, record, summary
+from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
 KEY = SessionKey("tenant", "session")
@@ -51,7 +52,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
-    store = SQLiteStore(path, timeout=5, commit_timeout=5, clock=clock)
+    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
     await store.open()
     yield store
     await store.close()
@@ -348,7 +349,7 @@ async def test_what_was_acknowledged_survives_a_kill(store: SQLiteStore, path: P
 
 async def test_an_idle_store_keeps_no_look_at_the_file_open(store: SQLiteStore, path: Path) -> None:
     """One that did would keep the log of a deleted session from being emptied."""
-    idle = SQLiteStore(path, timeout=5, commit_timeout=5)
+    idle = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE)
     await idle.open()
     await store.commit(KEY, chat("x0", 1000.0))
     await idle.load(KEY, ALL)

@@ -28,6 +28,7 @@ from proxy.stores.sqlite_schema import connect, migrate
 from tests.support.archives import edited, exchanges, lines, revise
 from tests.support.clock import Clock
 from tests.support.commits import card, chat, draft, exchange, record, summary
+from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
 KEY = SessionKey("tenant", "session")
@@ -42,7 +43,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
-    store = SQLiteStore(path, timeout=5, commit_timeout=5, clock=clock)
+    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
     await store.open()
     yield store
     await store.close()

@@ -18,6 +18,7 @@ from proxy.stores.sqlite_schema import connect, migrate
 from tests.support.batches import batch, term
 from tests.support.clock import Clock
 from tests.support.commits import chat
+from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")
 KAI = Owner("tenant", user="kai")
@@ -32,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
-    store = SQLiteStore(path, timeout=5, commit_timeout=5, clock=clock)
+    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
     await store.open()
     yield store
     await store.close()
@@ -110,7 +111,7 @@ async def test_what_is_left_of_an_expired_index_is_no_part_of_its_successor(
 async def test_postings_stay_whole_when_two_stores_write_in_turns(
     store: SQLiteStore, path: Path
 ) -> None:
-    other = SQLiteStore(path, timeout=5, commit_timeout=5)
+    other = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE)
     await other.open()
     for revision in range(40):
         writer = (store, other)[revision % 2]

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -264,7 +263,6 @@ class Session(RuleBasedStateMachine):
         return min(evicted, turns[-1]) if turns[-1] in waits else evicted
 
 
-@pytest.mark.timeout(300)
 def test_a_summary_tells_exactly_what_it_covers() -> None:
     run_state_machine_as_test(
         Session,

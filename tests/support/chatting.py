@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +14,7 @@ from proxy.memory.store import Store
 from tests.support.inside import AUTHORIZATION, Recorded, recorded
 from tests.support.running import Running
 from tests.support.upstream import ScriptedUpstream
-
-POLL = 0.005
+from tests.support.waiting import PATIENCE, eventually
 
 
 def asked(text: str, *, stream: bool = False) -> dict[str, Any]:
@@ -44,7 +42,7 @@ class Chat:
 
 @asynccontextmanager
 async def chatting(url: str) -> AsyncIterator[Chat]:
-    async with httpx.AsyncClient(base_url=url, timeout=20) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         yield Chat(client)
 
 
@@ -69,17 +67,9 @@ def metric(running: Running, name: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in samples)
 
 
-async def eventually(true: Callable[[], Awaitable[bool]], seconds: float) -> float:
-    """How long it took to become true; fails after so many seconds."""
-    began = time.perf_counter()
-    while not await true():
-        took = time.perf_counter() - began
-        assert took < seconds, f"not so after {seconds:g} s"
-        await asyncio.sleep(POLL)
-    return time.perf_counter() - began
-
-
-async def history_with(store: Store, count: int, seconds: float, session: str = "s") -> Recorded:
+async def history_with(
+    store: Store, count: int, seconds: float = PATIENCE, session: str = "s"
+) -> Recorded:
     """A session's history once so many exchanges are in it."""
     found = Recorded([], [], [], [])
 

@@ -12,6 +12,7 @@ from tests.support.answers import Piece, Script, chat_completion, sse
 from tests.support.connection import Request
 from tests.support.inside import AUTHORIZATION
 from tests.support.running import Running
+from tests.support.waiting import PATIENCE
 from tests.support.wireclient import WireClient
 
 WORDS = [f"w{number} " for number in range(28)]
@@ -73,5 +74,5 @@ def bounds(count: int) -> tuple[str, str]:
 
 async def batches(counts: Sequence[int], one: Any) -> None:
     for at in range(0, len(counts), TOGETHER):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await asyncio.gather(*(one(count) for count in counts[at : at + TOGETHER]))

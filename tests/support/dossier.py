@@ -19,11 +19,11 @@ from proxy.logs import JsonFormatter
 from proxy.memory.model import SessionKey
 from proxy.memory.spool import Spool
 from tests.support.answers import chat_completion, chat_stream, json_answer, sse, tool_call
-from tests.support.chatting import eventually
 from tests.support.inside import TENANT, recorder_of
 from tests.support.recording import deferred, said
 from tests.support.rig import Rig, Talk
 from tests.support.tooling import SAVE
+from tests.support.waiting import eventually
 
 API = "/memory/v1"
 
@@ -87,7 +87,7 @@ class Dossier:
         await self._edits()
         await self._learns()
         await self._spools()
-        await eventually(self._indexed, 10)
+        await eventually(self._indexed)
 
     async def _indexed(self) -> bool:
         counts = (await self.erase(dry_run="true"))["counts"]

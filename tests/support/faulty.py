@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Collection
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.store import StoreError
 from proxy.stores.inmemory import InMemoryStore
+from tests.support.waiting import PATIENCE
 
 READS = ("load", "bodies")
 WRITES = ("commit", "amend", "ping")
@@ -79,7 +80,7 @@ class FaultyStore(InMemoryStore):
     async def ping(self) -> None:
         await self._called("ping")
 
-    async def recorded(self, count: int, seconds: float = 5.0) -> list[str]:
+    async def recorded(self, count: int, seconds: float = PATIENCE) -> list[str]:
         """The ids of the exchanges in the order of recording, once there are so many."""
         async with asyncio.timeout(seconds), self.progress:
             await self.progress.wait_for(lambda: len(self.order) >= count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.browsing import Console, Locator
-from tests.support.chatting import eventually
+from tests.support.waiting import eventually
 
 SESSION = "/memory/v1/sessions/talk"
 
@@ -19,7 +19,7 @@ async def told(console: Console, text: str) -> list[str]:
         answer = await console.client.post("/memory/v1/users/kim/memories/search", json=search)
         return bool(answer.json()["data"])
 
-    await eventually(found, 10)
+    await eventually(found)
     return ids
 
 

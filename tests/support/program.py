@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.waiting import PATIENCE
+
 ROOT = Path(__file__).parents[2]
-SECONDS = 20.0
-"""No program here has a reason to take longer to end."""
 
 
 def surroundings(**changes: str) -> dict[str, str]:
@@ -28,7 +28,7 @@ def ran(script: str) -> subprocess.CompletedProcess[str]:
         env=surroundings(),
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=PATIENCE,
         check=True,
     )
 

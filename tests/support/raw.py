@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from tests.support.waiting import PATIENCE
+
 Fields = list[tuple[bytes, bytes]]
 
 
@@ -81,7 +83,7 @@ async def line(port: int) -> AsyncIterator[Line]:
     """A connection, for ten seconds at most, closed at the end."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             yield Line(reader, writer)
     finally:
         writer.transport.abort()

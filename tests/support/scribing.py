@@ -14,11 +14,12 @@ from typing import Any
 
 from proxy.memory.store import Queue
 from tests.support.answers import Script, chat_completion, json_answer
-from tests.support.chatting import chatting, eventually
+from tests.support.chatting import chatting
 from tests.support.connection import Request
 from tests.support.recalling import blocks_in
 from tests.support.rig import Talk
 from tests.support.upstream import ScriptedUpstream
+from tests.support.waiting import eventually
 
 SCRIBE = "scribe"
 """The model of summaries; chats use another one."""
@@ -118,7 +119,7 @@ async def summarised(talk: Talk, version: int) -> str:
         session = await talk.rig.store.session(talk.key)
         return bool(session and session.summary and session.summary.version >= version)
 
-    await eventually(there, 10)
+    await eventually(there)
     session = await talk.rig.store.session(talk.key)
     assert session is not None and session.summary is not None
     return str(session.summary.text)
@@ -129,14 +130,14 @@ async def all_done(talk: Talk) -> None:
     await nothing_waits(talk.rig.store, talk.session)
 
 
-async def nothing_waits(store: Queue, session: str | None = None, seconds: float = 10.0) -> None:
+async def nothing_waits(store: Queue, session: str | None = None) -> None:
     """The same of a store: until no work of any session, or of this one, is there."""
 
     async def done() -> bool:
         there = await store.waiting(EVER, 1000)
         return not any(session in (None, work.session) for work in there)
 
-    await eventually(done, seconds)
+    await eventually(done)
 
 
 class Gate:

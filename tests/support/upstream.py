@@ -33,6 +33,7 @@ from tests.support.answers import (
 )
 from tests.support.connection import Connection, Request
 from tests.support.strict import Refused, validate
+from tests.support.waiting import PATIENCE
 
 __all__ = [
     "DROPPED",
@@ -132,12 +133,12 @@ class ScriptedUpstream:
         self._always = self.answer_early = self.read_gate = None
         self._replies = 0
 
-    async def wait_for(self, count: int = 1, timeout: float = 5.0) -> Request:
+    async def wait_for(self, count: int = 1, timeout: float = PATIENCE) -> Request:
         """The ``count``-th request, as soon as it has arrived whole."""
         await self._until(lambda: len(self.requests) >= count, timeout)
         return self.requests[count - 1]
 
-    async def wait_connections(self, count: int, timeout: float = 5.0) -> None:
+    async def wait_connections(self, count: int, timeout: float = PATIENCE) -> None:
         """Until exactly so many connections are open."""
         await self._until(lambda: self.open_connections == count, timeout)
 

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
+
+PATIENCE = 30.0
+"""Seconds until a wait is given up.  Only a failure waits so long; a busy machine may take some."""
+
+POLL = 0.005
 
 
 async def standstill(number: Callable[[], int], seconds: float = 0.1) -> int:
@@ -16,3 +22,13 @@ async def standstill(number: Callable[[], int], seconds: float = 0.1) -> int:
         before = now
         await asyncio.sleep(seconds)
     return now
+
+
+async def eventually(true: Callable[[], Awaitable[bool]], seconds: float = PATIENCE) -> float:
+    """How long it took to become true; fails after so many seconds."""
+    began = time.perf_counter()
+    while not await true():
+        took = time.perf_counter() - began
+        assert took < seconds, f"not so after {seconds:g} s"
+        await asyncio.sleep(POLL)
+    return time.perf_counter() - began

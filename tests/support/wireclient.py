@@ -9,7 +9,8 @@ from typing import Any
 
 import httptools
 
-PATIENCE = 10.0
+from tests.support.waiting import PATIENCE
+
 """Seconds; nothing that a test waits for takes so long."""
 
 

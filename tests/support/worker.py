@@ -14,9 +14,9 @@ from pathlib import Path
 from prometheus_client.mmap_dict import MmapedDict
 
 from tests.support.program import surroundings
-
-SECONDS = 20.0
-"""No start and no orderly end takes so long."""
+from tests.support.running import PATIENT
+from tests.support.servers import wait_until
+from tests.support.waiting import PATIENCE
 
 
 class Served:
@@ -60,11 +60,17 @@ class Served:
 
     def counted(self, name: str) -> list[int]:
         """A counter of each worker by itself: every one keeps a file of its own."""
-        files = sorted(self._folder.glob("memory-proxy-*/counter_*.db"))
         return [
             int(sum(value for key, value, *_ in _values(file) if json.loads(key)[1] == name))
-            for file in files
+            for file in self._counters()
         ]
+
+    def wait_for_workers(self, count: int) -> None:
+        """From then on each may get a request; a busy machine starts one long after another."""
+        wait_until(lambda: len(self._counters()) == count, f"the start of {count} workers")
+
+    def _counters(self) -> list[Path]:
+        return sorted(self._folder.glob("memory-proxy-*/counter_*.db"))
 
     def kill(self) -> None:
         """SIGKILL for supervisor and workers, in one system call."""
@@ -77,7 +83,7 @@ class Served:
         """Wait for what was killed."""
         process, self._process = self._process, None
         if process is not None:
-            process.wait(SECONDS)
+            process.wait(PATIENCE)
             if process.stdout is not None:
                 process.stdout.close()
 
@@ -95,6 +101,8 @@ def served(
     arguments = ["--upstream", upstream, "--store", store, "--workers", str(workers)]
     values = {f"MEMORY_PROXY_{name.upper()}": value for name, value in settings.items()}
     values.setdefault("MEMORY_PROXY_SPOOL__PATH", str(folder / "spool.db"))
+    for name, seconds in PATIENT.items():
+        values.setdefault(f"MEMORY_PROXY_{name.upper()}", str(seconds))
     program = Served(folder, [*arguments, "--log-level", "error"], values)
     try:
         program.start()

@@ -23,7 +23,7 @@ from tests.support.waiting import PATIENCE, eventually
 from tests.support.wireclient import WireClient
 from tests.support.worker import Served, served
 
-TOGETHER = 25
+TOGETHER = 50
 """Streams at the moment of each kill."""
 WORDS = [f"w{number} " for number in range(30)]
 TEXT = "".join(WORDS)
@@ -126,7 +126,7 @@ async def remembered(up: ScriptedUpstream, program: Served, toll: Toll) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [pytest.param(8, id="200-replies")])
+@pytest.mark.parametrize("kills", [pytest.param(4, id="200-replies")])
 async def test_what_a_client_saw_finished_survives_a_kill_on_sqlite(
     up: ScriptedUpstream, tmp_path: Path, capsys: pytest.CaptureFixture[str], kills: int
 ) -> None:

@@ -27,7 +27,7 @@ TURNS = 7
 LATER = LEASE + runner.PATIENCE + 1
 """Seconds: what a killed process held is another's by then, and none that cannot do it waits."""
 
-SESSIONS, LENGTH = 8, 8
+SESSIONS, LENGTH = 5, 8
 
 
 @pytest.fixture(params=["sqlite", "redis"])

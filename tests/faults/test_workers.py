@@ -17,8 +17,8 @@ from tests.support.upstream import ScriptedUpstream
 from tests.support.waiting import PATIENCE
 from tests.support.worker import Served, served
 
-TURNS = 400
-FEWER = 200
+TURNS = 200
+FEWER = 100
 """Where every turn crosses a network too."""
 
 WRITERS = 50

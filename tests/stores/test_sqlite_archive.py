@@ -33,7 +33,7 @@ from tests.support.waiting import PATIENCE
 ALL = Ask(profile="default", whole=True)
 KEY = SessionKey("tenant", "session")
 LONG = " and so on" * 2000
-EXCHANGES = 2500
+EXCHANGES = 1000
 
 
 @pytest.fixture
@@ -199,6 +199,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connecti
     """A file with two sessions of many exchanges, and marks."""
     path = tmp_path_factory.mktemp("large") / "memory.db"
     with closing(connect(path, 5)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
         for name in ("session", "other"):
             key = SessionKey("tenant", name)
             for n in range(EXCHANGES):
@@ -230,7 +231,11 @@ NEW = SessionKey("tenant", "new")
 SUBJECTS = [Subject("tenant", "kai"), Subject("tenant", session="s")]
 
 
-@pytest.mark.xdist_group("a large file")  # which takes seconds to fill
+IN_ONE_PROCESS = pytest.mark.xdist_group("a large file")
+"""It takes seconds to fill."""
+
+
+@IN_ONE_PROCESS
 @pytest.mark.parametrize(
     "work",
     [
@@ -261,6 +266,7 @@ def test_no_read_and_no_change_looks_at_more_than_it_is_asked_for(
         assert not [step for step in plan if "TEMP B-TREE" in step], (statement, plan)
 
 
+@IN_ONE_PROCESS
 @pytest.mark.parametrize(
     ("work", "most"),
     [

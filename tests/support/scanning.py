@@ -6,7 +6,7 @@ A text may be kept as it is, as JSON, or in base64, where it can begin at any of
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -31,8 +31,13 @@ def forms(marker: str) -> list[bytes]:
     return found
 
 
-def holds(data: bytes, marker: str) -> bool:
-    return any(form in data for form in forms(marker))
+def held(pieces: Sequence[bytes], markers: Iterable[str]) -> list[str]:
+    """Which of the markers are in one of the pieces."""
+    return [
+        marker
+        for marker in markers
+        if any(form in piece for piece in pieces for form in forms(marker))
+    ]
 
 
 def found_in_files(folder: Path, *markers: str) -> list[str]:
@@ -41,8 +46,7 @@ def found_in_files(folder: Path, *markers: str) -> list[str]:
         f"{path.name}: {marker}"
         for path in sorted(folder.rglob("*"))
         if path.is_file()
-        for marker in markers
-        if holds(path.read_bytes(), marker)
+        for marker in held([path.read_bytes()], markers)
     ]
 
 
@@ -52,8 +56,7 @@ def found_in_redis(server: Server, *markers: str) -> list[str]:
         return [
             f"{name!r}: {marker}"
             for name in client.scan_iter(count=1000)
-            for marker in markers
-            if any(holds(piece, marker) for piece in (name, *_values(client, name)))
+            for marker in held([name, *_values(client, name)], markers)
         ]
 
 
@@ -90,7 +93,7 @@ def found_in_object(root: object, *markers: str) -> list[str]:
         seen.add(id(value))
         if isinstance(value, str | bytes | bytearray | memoryview | msgspec.Raw):
             data = value.encode("utf-8", "replace") if isinstance(value, str) else bytes(value)
-            found += [f"{path}: {marker}" for marker in markers if holds(data, marker)]
+            found += [f"{path}: {marker}" for marker in held([data], markers)]
         else:
             waiting += [(f"{path}{name}", part) for name, part in _parts(value)]
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from proxy.memory.model import SessionKey
 from proxy.memory.spool import Kind, Spool, SpoolError
+from tests.support.waiting import PATIENCE
 
 STORE = "redis://127.0.0.1:6379"
 ONE = SessionKey("tenant", "one")
@@ -214,33 +215,39 @@ def test_a_spool_is_a_list_without_repetitions(
     spool.close()
 
 
-def opens(path: Path, together: Barrier, told: SimpleQueue[str]) -> None:
-    """What one of several processes sees of opening a new spool."""
-    spool = Spool(path, "store", 10**9)
-    together.wait(30)
+def opens_all(paths: Sequence[Path], together: Barrier, told: SimpleQueue[str]) -> None:
+    """What one of several processes sees of opening new spools."""
+    for path in paths:
+        spool = Spool(path, "store", 10**9)
+        together.wait(PATIENCE)
+        told.put(opens(spool))
+
+
+def opens(spool: Spool) -> str:
     try:
         spool.open()
         spool.put(SessionKey("tenant", "session"), str(os.getpid()), "commit", b"{}")
     except SpoolError as failure:
-        told.put(str(failure))
-    else:
-        told.put("")
+        return str(failure)
     finally:
         spool.close()
+    return ""
 
 
 def test_workers_that_open_a_new_spool_at_once_all_get_it(tmp_path: Path) -> None:
     """One that did not would lose what it cannot keep for a store that is down."""
     spawned = get_context("spawn")
-    for attempt in range(6):
-        path, together = tmp_path / f"{attempt}.db", spawned.Barrier(3)
-        told: SimpleQueue[str] = spawned.SimpleQueue()
-        workers = [spawned.Process(target=opens, args=(path, together, told)) for _ in range(3)]
-        for worker in workers:
-            worker.start()
+    paths = [tmp_path / f"{attempt}.db" for attempt in range(6)]
+    told: SimpleQueue[str] = spawned.SimpleQueue()
+    arguments = (paths, spawned.Barrier(3), told)
+    workers = [spawned.Process(target=opens_all, args=arguments) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for _ in paths:
         assert [told.get() for _ in workers] == ["", "", ""]
-        for worker in workers:
-            worker.join(10)
+    for worker in workers:
+        worker.join(PATIENCE)
+    for path in paths:
         spool = Spool(path, "store", 10**9)
         spool.open()
         assert len(spool.entries()) == 3

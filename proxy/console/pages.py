@@ -7,6 +7,7 @@ file system.  Conditional requests: RFC 9110, 13.1.2.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -93,8 +94,9 @@ class Pages:
         return Response(file.body, 200, {**headers, "content-type": file.kind})
 
 
+@functools.cache
 def files_in(folder: Path) -> Mapping[str, File]:
-    """All that is served, by its path below the folder."""
+    """All that is served, by its path below the folder; read once, by whoever asks first."""
     return {
         path.relative_to(folder).as_posix(): File.read(path)
         for path in sorted(folder.rglob("*"))

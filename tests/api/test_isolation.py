@@ -28,6 +28,7 @@ from tests.support.conformance import conforming, operations
 from tests.support.memory_api import error_of, said
 from tests.support.places import STORES, Places
 from tests.support.rig import Rig, rig
+from tests.support.waiting import PATIENCE
 
 ADMIN = "the-key-of-the-administrator"
 
@@ -75,7 +76,8 @@ async def calling(proxy: Rig, key: str | None, **query: str) -> AsyncIterator[ht
         base_url=proxy.proxy.url,
         headers=headers,
         params=query,
-        timeout=20,
+        timeout=PATIENCE,
+        verify=False,
         event_hooks={"response": [conforming]},
     ) as client:
         yield client

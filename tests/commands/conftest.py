@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from proxy.cli import app
 from tests.support.program import line, running
+from tests.support.waiting import PATIENCE
 
 ADMIN = "admin-key-of-the-tests"
 KEY = "sk-alice-and-friends"
@@ -28,7 +29,14 @@ class Program:
     def api(self, method: str, path: str, **arguments: object) -> httpx.Response:
         headers = {"authorization": f"Bearer {KEY}"}
         url = f"{self.url}/memory/v1{path}"
-        return httpx.request(method, url, headers=headers, timeout=20, **arguments)  # type: ignore[arg-type]
+        return httpx.request(
+            method,
+            url,
+            headers=headers,
+            timeout=PATIENCE,
+            verify=False,
+            **arguments,  # type: ignore[arg-type]
+        )
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +49,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     with running(arguments, folder, environ) as process:
         url = line(process, "listening on").split()[-1]
         # It listens before it serves, and its store is there once it has been asked.
-        assert httpx.get(f"{url}/readyz", timeout=20).status_code == 200
+        assert httpx.get(f"{url}/readyz", timeout=PATIENCE).status_code == 200
         yield Program(url, store, folder)
 
 

@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from tests.support.chatting import chatting
+from tests.support.client import client_of
 from tests.support.inside import AUTHORIZATION
 from tests.support.scanning import found_in_files
 from tests.support.upstream import ScriptedUpstream
-from tests.support.waiting import PATIENCE
 from tests.support.worker import Served, served
 
 USER = "kai"
@@ -50,7 +50,7 @@ async def ask(client: httpx.AsyncClient, method: str, path: str, body: Any = Non
 
 async def killed_while_erasing(program: Served, seconds: float) -> bool:
     """Whether the receipt was there before."""
-    async with httpx.AsyncClient(base_url=program.url, timeout=PATIENCE) as client:
+    async with client_of(program.url) as client:
         erasing = asyncio.create_task(ask(client, "DELETE", f"/memory/v1/users/{USER}"))
         await asyncio.wait({erasing}, timeout=seconds)
         finished = erasing.done()
@@ -65,13 +65,13 @@ async def test_an_erasure_that_was_killed_is_repeated(up: ScriptedUpstream, tmp_
     rng, cut_off = random.Random(7), 0
     store = f"sqlite:///{tmp_path}/proxy/memory.db"
     with served(tmp_path / "proxy", up.url, store, workers=1) as program:
-        async with httpx.AsyncClient(base_url=program.url, timeout=PATIENCE) as client:
+        async with client_of(program.url) as client:
             await fill(client, USER, MARKER)
             await fill(client, "eve", OTHERS)
         for _ in range(KILLS):
             cut_off += not await killed_while_erasing(program, rng.uniform(0.005, 0.05))
             await asyncio.to_thread(program.start)
-        async with httpx.AsyncClient(base_url=program.url, timeout=PATIENCE) as client:
+        async with client_of(program.url) as client:
             receipt = await ask(client, "DELETE", f"/memory/v1/users/{USER}")
             assert found_in_files(tmp_path, MARKER) == []
             left = await ask(client, "GET", "/memory/v1/sessions?user=eve&limit=1000")
@@ -79,7 +79,7 @@ async def test_an_erasure_that_was_killed_is_repeated(up: ScriptedUpstream, tmp_
             assert {session["title"] for session in left["data"]} == {OTHERS}
         async with chatting(program.url) as chat:
             await chat.say("And afterwards?", f"{USER}-0", x_user_id=USER)
-        async with httpx.AsyncClient(base_url=program.url, timeout=PATIENCE) as client:
+        async with client_of(program.url) as client:
             said = await ask(client, "GET", f"/memory/v1/sessions/{USER}-0/messages")
             assert said["data"][0]["message"]["content"] == "And afterwards?"
         program.kill()

@@ -15,6 +15,7 @@ import pytest
 
 from proxy.memory.model import Ask, SessionKey
 from tests.support.chatting import asked, seen_by
+from tests.support.client import client_of
 from tests.support.commits import chat
 from tests.support.inside import store_at
 from tests.support.places import Places
@@ -131,7 +132,7 @@ async def crowd(url: str, up: ScriptedUpstream, tmp_path: Path) -> AsyncIterator
     settings = settings_for(tmp_path, up.url, store__url=url, store__timeout=PATIENCE)
     async with (
         running(settings) as proxy,
-        httpx.AsyncClient(base_url=proxy.url, timeout=PATIENCE) as client,
+        client_of(proxy.url) as client,
     ):
         yield Crowd(client, up, random.Random(7))
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support import servers
 from tests.support.chatting import chatting, history_with, memory_of, seen_by
+from tests.support.client import client_of
 from tests.support.inside import AUTHORIZATION, Recorded, contents, store_at
 from tests.support.places import Places
 from tests.support.upstream import ScriptedUpstream
@@ -45,7 +46,7 @@ def counts(metrics: str, name: str) -> dict[str, float]:
 
 async def metrics_of(program: Served) -> str:
     """What one worker says, whichever takes the connection."""
-    async with httpx.AsyncClient(base_url=program.url, timeout=PATIENCE) as client:
+    async with client_of(program.url) as client:
         answer = await client.get("/metrics", headers={"connection": "close"})
         assert answer.status_code == 200
         return answer.text

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from tests.support.client import client_of
 from tests.support.node import FOLDER, missing, node_with_packages
 from tests.support.program import ROOT
 from tests.support.running import Running
@@ -279,9 +280,7 @@ async def console(
     page: Page, proxy: Running, up: ScriptedUpstream, key: str, loaded: bool = False
 ) -> AsyncIterator[Console]:
     """``loaded``: the page stands at the sign-in already."""
-    async with httpx.AsyncClient(
-        base_url=proxy.url, headers={"authorization": f"Bearer {key}"}, timeout=30
-    ) as client:
+    async with client_of(proxy.url, {"authorization": f"Bearer {key}"}) as client:
         one = Console(page, proxy, up, client, key, loaded=loaded)
         with _listening(one):
             yield one

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from proxy.memory.store import Store
+from tests.support.client import client_of
 from tests.support.inside import AUTHORIZATION, Recorded, recorded
 from tests.support.running import Running
 from tests.support.upstream import ScriptedUpstream
@@ -42,7 +43,7 @@ class Chat:
 
 @asynccontextmanager
 async def chatting(url: str) -> AsyncIterator[Chat]:
-    async with httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
+    async with client_of(url) as client:
         yield Chat(client)
 
 

@@ -20,6 +20,7 @@ from proxy.memory.model import Amendment, Ask, Commit, Exchange, Outcome, Sessio
 from proxy.memory.store import Store
 from proxy.stores.opening import open_store as open_real_store
 from tests.support.answers import Script
+from tests.support.client import client_of
 from tests.support.running import PATIENT, Running, running, settings_for
 from tests.support.upstream import ScriptedUpstream
 from tests.support.waiting import PATIENCE
@@ -116,7 +117,7 @@ async def rig(folder: Path, **overrides: object) -> AsyncIterator[Rig]:
             settings = settings_for(folder, up.url, **PATIENT | overrides)
             async with (
                 running(settings) as proxy,
-                httpx.AsyncClient(base_url=proxy.url, timeout=2 * PATIENCE) as client,
+                client_of(proxy.url, timeout=2 * PATIENCE) as client,
             ):
                 yield Rig(up, proxy, opened[0], client)
 

@@ -47,7 +47,7 @@ ADVICE = (
 
 def written(feature: str, prompt: str) -> str:
     """What the model of a feature answers.  Raises KeyError for a feature that has none."""
-    return _WRITERS[feature](prompt)
+    return WRITERS[feature](prompt)
 
 
 def _summary(prompt: str) -> str:
@@ -120,7 +120,7 @@ def _tellings(prompt: str) -> Iterator[tuple[int, Telling]]:
             yield int(number), telling
 
 
-_WRITERS: dict[str, Callable[[str], str]] = {
+WRITERS: dict[str, Callable[[str], str]] = {
     "summary": _summary,
     "facts": _facts,
     "profile": _profile,

@@ -18,11 +18,10 @@ import msgspec
 import uvloop
 
 from bench.upstream import Mock, Signal, plain, serve
-from bench.writing.player import written
+from bench.writing.player import WRITERS, written
 from bench.writing.words import RECALLS, Speaker, tellings_in
 from proxy.chat.tokens import Tokenizers
 from proxy.chat.tool_offer import SAVE, SEARCH
-from proxy.writing import PARTS
 
 ANSWERS = 64
 """Different answers; the same question has the same."""
@@ -89,7 +88,7 @@ class Script:
 
     def answer(self, body: bytes) -> bytes:
         request = msgspec.json.decode(body, type=Request)
-        if request.model in PARTS:
+        if request.model in WRITERS:
             return self._answer(request, body, {"content": written(request.model, request.text)})
         message = self._message(request)
         if self._count is not None:

@@ -10,7 +10,7 @@ import pytest
 
 from bench.__main__ import run_writing
 from bench.writing.plan import QUICK, Plan
-from bench.writing.player import ADVICE, written
+from bench.writing.player import ADVICE, WRITERS, written
 from bench.writing.spent import ROWS, since
 from bench.writing.table import report
 from bench.writing.upstream import Script, Tally
@@ -35,6 +35,7 @@ from proxy.learning.quarantine import is_instruction
 from proxy.settings.written import SummarySettings
 from proxy.summary.judge import judge
 from proxy.summary.prompt import fill
+from proxy.writing import PARTS
 
 TINY = Plan(history=3, compared=3, turns=5, people=2, exchanges=4, rounds=1, redis=False)
 NUMBER = re.compile(r"-?[\d,]+(\.\d+)?( / [\d.]+)?")
@@ -68,6 +69,10 @@ def test_the_quick_plan_measures_the_same_with_less() -> None:
     assert QUICK.back_ends == Plan().back_ends == ("sqlite", "redis")
     assert QUICK.turns < Plan().turns
     assert QUICK.people == Plan().people
+
+
+def test_there_is_a_writer_for_each_part_that_a_model_writes() -> None:
+    assert tuple(WRITERS) == PARTS
 
 
 def test_the_same_seed_says_the_same() -> None:

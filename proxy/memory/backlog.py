@@ -10,12 +10,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
 from proxy.memory.deferred import Deferred, settle
-from proxy.memory.items import Items, Shelf
 from proxy.memory.model import Amendment, Ask, Commit, SessionKey, Snapshot
 from proxy.memory.overlay import overlay
 from proxy.memory.planner import Planner
@@ -35,10 +34,6 @@ class Tally:
     replayed: int = 0
 
 
-class Keeping(Store, Items, Protocol):
-    """A store, as far as it is needed here."""
-
-
 class Backlog:
     """A spool and the store that it is for.
 
@@ -47,7 +42,7 @@ class Backlog:
 
     def __init__(
         self,
-        store: Keeping,
+        store: Store,
         spool: Spool,
         planner: Planner,
         counter: Callable[[str | None], Count],
@@ -158,14 +153,11 @@ class Backlog:
             self._untidy = False
 
     async def review(self) -> None:
-        """Drop what is quarantined of people who were erased since.  Raises StoreError, SpoolError.
-
-        It is never committed again, where their mark would refuse it; a change of nothing is
-        refused as well.
+        """Drop what is quarantined of sessions and people that were erased since: it is never
+        committed again, where their mark would refuse it.  Raises StoreError, SpoolError.
         """
         for aside in await asyncio.to_thread(self._spool.asides):
-            shelf = Shelf(aside.tenant, aside.user)
-            if not await self._store.change_items(shelf, (), aside.began):
+            if await self._store.erased(aside.subjects, aside.began):
                 self._untidy = True
                 await asyncio.to_thread(self._spool.done, aside)
 

@@ -7,6 +7,7 @@ before the mark and are refused.  The mark holds ids and a time, no text.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 MARKED_SECONDS = 7 * 24 * 3600
@@ -34,6 +35,10 @@ class Erasures(Protocol):
 
         Takes the place of an earlier mark; ``until`` may lie ahead, while an erasure is under way.
         """
+        ...
+
+    async def erased(self, subjects: Sequence[Subject], began: float) -> bool:
+        """Would what began then be refused, because one of these is marked?"""
         ...
 
     async def unmark(self, subject: Subject) -> None:

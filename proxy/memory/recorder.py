@@ -18,14 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from proxy.memory.backlog import Backlog, Keeping, Tally
+from proxy.memory.backlog import Backlog, Tally
 from proxy.memory.compose import Rules
 from proxy.memory.deferred import Deferred
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planned, Planner, asks_for_whole, sees_enough, whole
 from proxy.memory.request import Intent
 from proxy.memory.spool import Spool, SpoolError
-from proxy.memory.store import StoreError, StoreTimeout
+from proxy.memory.store import Store, StoreError, StoreTimeout
 from proxy.memory.transcript import Count, Said
 from proxy.memory.work import Due
 
@@ -67,7 +67,7 @@ class Recorder:
 
     def __init__(
         self,
-        store: Keeping,
+        store: Store,
         spool: Spool,
         planner: Planner,
         counter: Callable[[str | None], Count],

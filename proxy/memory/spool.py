@@ -179,7 +179,7 @@ class Spool:
             db.execute("UPDATE entries SET quarantined = ? WHERE id = ?", (reason, entry.id))
 
     def asides(self) -> list[Aside]:
-        """What is quarantined and names a person."""
+        """What is quarantined."""
         with self._reading() as db:
             return spool_people.asides(db, self._store)
 

@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Collection
 from typing import NamedTuple
 
+from proxy.memory.erasure import Subject
+
 # What a payload says; one that nobody can read says nothing.
 _SAYS = """
 CASE WHEN json_valid(CAST(payload AS TEXT)) THEN coalesce(
@@ -36,12 +38,23 @@ class Whose(NamedTuple):
 
 
 class Aside(NamedTuple):
-    """A quarantined entry, the person that it names, and when its exchange began (Unix seconds)."""
+    """A quarantined entry, and whom it names if it names anybody.
+
+    ``began`` says when its exchange did (Unix seconds), or, where that cannot be read, when it was
+    put here, which is later.
+    """
 
     id: int
     tenant: str
-    user: str
+    session: str
+    user: str | None
     began: float
+
+    @property
+    def subjects(self) -> list[Subject]:
+        """Whose erasure it is to go with."""
+        conversation = Subject(self.tenant, session=self.session)
+        return [conversation, Subject(self.tenant, self.user)] if self.user else [conversation]
 
 
 def sessions_of(connection: sqlite3.Connection, store: str, tenant: str, user: str) -> list[str]:
@@ -55,10 +68,10 @@ def sessions_of(connection: sqlite3.Connection, store: str, tenant: str, user: s
 
 
 def asides(connection: sqlite3.Connection, store: str) -> list[Aside]:
-    """What is quarantined and names a person."""
+    """What is quarantined."""
     rows = connection.execute(
-        f"SELECT id, tenant, {_USER} AS user, {_BEGAN} AS began FROM entries"
-        " WHERE store = ? AND quarantined IS NOT NULL AND user IS NOT NULL AND began IS NOT NULL",
+        f"SELECT id, tenant, session, {_USER}, coalesce({_BEGAN}, created_at) FROM entries"
+        " WHERE store = ? AND quarantined IS NOT NULL",
         (store,),
     )
     return [Aside(*row) for row in rows]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from proxy.memory.erasure import Subject
-from proxy.stores.marks import UNMARKED, expiry, plain
+from proxy.stores.marks import UNMARKED, expiry, forbids, plain
 
 
 class InMemoryErasures:
@@ -20,6 +20,9 @@ class InMemoryErasures:
 
     async def unmark(self, subject: Subject) -> None:
         self._marks.pop(plain(subject), None)
+
+    async def erased(self, subjects: Sequence[Subject], began: float) -> bool:
+        return forbids(self._mark_of(map(plain, subjects)), began)
 
     def _mark_of(self, subjects: Iterable[Subject]) -> float:
         """The latest mark of these."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from proxy.memory.erasure import Subject
-from proxy.stores.marks import expiry
+from proxy.stores.marks import expiry, forbids
 from proxy.stores.redis_base import RedisBase
 from proxy.stores.redis_keys import mark_key
 from proxy.stores.redis_link import bounded
@@ -24,3 +26,8 @@ class RedisErasures(RedisBase):
     async def unmark(self, subject: Subject) -> None:
         key = mark_key(subject)
         await bounded(self._scripts.put(key, "DEL", key), self._commit_timeout)
+
+    async def erased(self, subjects: Sequence[Subject], began: float) -> bool:
+        keys = [mark_key(subject) for subject in subjects]
+        marks = await bounded(self._link.many([(key, ("GET", key)) for key in keys]), self._timeout)
+        return any(forbids(float(mark), began) for mark in marks if mark is not None)

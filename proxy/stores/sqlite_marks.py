@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from proxy.memory.erasure import Subject
-from proxy.stores.marks import UNMARKED, digest_of, expiry
+from proxy.stores.marks import UNMARKED, digest_of, expiry, forbids
 from proxy.stores.sqlite_file import SQLiteFile
 
 _MARK = """
@@ -31,6 +31,9 @@ class SQLiteErasures(SQLiteFile):
         digest = digest_of(subject)
         query = "DELETE FROM erasures WHERE subject = ?"
         await self._write(lambda c: c.execute(query, (digest,)).close())
+
+    async def erased(self, subjects: Sequence[Subject], began: float) -> bool:
+        return forbids(await self._read(lambda c: mark_of(c, subjects, self._clock())), began)
 
 
 def mark_of(connection: sqlite3.Connection, subjects: Sequence[Subject], now: float) -> float:

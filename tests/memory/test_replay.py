@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from pathlib import Path
 
 import pytest
@@ -207,3 +208,21 @@ async def test_quarantine_is_left_by_who_was_erased(bench: Workbench, path: Path
     assert bench.spool.depth() == (0, 2)
     assert found_in_files(path.parent, "x2-is-the-marker") == []
     assert found_in_files(path.parent, "x3-is-the-marker", "x4-is-the-marker")
+
+
+async def test_quarantine_is_left_by_what_was_said_in_an_erased_session(
+    bench: Workbench, path: Path
+) -> None:
+    """Whether or not it names somebody, and though nobody can read it."""
+    await bench.recorder.record(KEY, chat("x1", user="kai"))
+    await bench.recorder.defer(KEY, deferred("x2", said("x2-is-the-marker"), user="eve", at=10.0))
+    bench.spool.put(KEY, "x3", "amendment", b"x3-is-the-marker")
+    bench.spool.put(SessionKey("tenant", "other"), "x4", "commit", b"x4-is-the-marker")
+    await bench.recorder.replay()
+    assert bench.spool.depth() == (0, 3)
+    await bench.store.mark(Subject("tenant", session=KEY.session), time.time())
+    await bench.recorder._backlog.review()
+    await bench.recorder.replay()
+    assert bench.spool.depth() == (0, 1)
+    assert found_in_files(path.parent, "x2-is-the-marker", "x3-is-the-marker") == []
+    assert found_in_files(path.parent, "x4-is-the-marker")

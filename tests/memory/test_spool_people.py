@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from proxy.memory.erasure import Subject
 from proxy.memory.model import Amendment, SessionKey
 from proxy.memory.spool import Kind, Spool, SpoolError
 from proxy.memory.spool_people import Whose
@@ -158,18 +160,24 @@ def test_an_erasure_says_so_if_others_keep_what_is_gone_in_the_log(
     impatient.close()
 
 
-def test_quarantined_people_are_told_with_the_beginning_of_their_exchange(spool: Spool) -> None:
+def test_what_is_quarantined_is_told_with_whom_it_names_and_when_it_began(spool: Spool) -> None:
+    before = time.time()
     put(spool, "a", "x1", "kai")
     put(spool, "b", "x2", "eve", "deferred")
     put(spool, "c", "x3")
     spool.put(key("d"), "x4", "commit", b"unread")
     for entry in spool.entries():
         spool.quarantine(entry, "foreign")
-    assert [aside[1:] for aside in spool.asides()] == [
-        ("tenant", "kai", 1000.0),
-        ("tenant", "eve", 1000.0),
+    *legible, unread = spool.asides()
+    assert [aside[1:] for aside in legible] == [
+        ("tenant", "a", "kai", 1000.0),
+        ("tenant", "b", "eve", 1000.0),
+        ("tenant", "c", None, 1000.0),
     ]
-    spool.done(spool.asides()[0])
+    assert unread[1:4] == ("tenant", "d", None) and before <= unread.began <= time.time()
+    assert legible[0].subjects == [Subject("tenant", session="a"), Subject("tenant", "kai")]
+    assert unread.subjects == [Subject("tenant", session="d")]
+    spool.done(unread)
     assert spool.depth() == (0, 3)
 
 

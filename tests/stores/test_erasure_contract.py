@@ -168,6 +168,21 @@ async def test_of_two_marks_the_later_one_counts(
     assert await store.commit(key, chat("x1", 1000.5, user="kai")) == "recorded"
 
 
+async def test_one_may_ask_what_would_be_refused(
+    store: Backend, key: SessionKey, session: Subject, kai: Subject
+) -> None:
+    eve = Subject(key.tenant, "eve")
+    assert not await store.erased([session, kai], 0.0)
+    await store.mark(kai, 1000.0)
+    assert await store.erased([kai], 1000.0) and await store.erased([session, kai], 1000.0)
+    assert not await store.erased([session, kai], 1000.5)
+    assert not await store.erased([session, eve], 0.0)
+    await store.mark(session, 1010.0)
+    assert await store.erased([session, kai], 1005.0)
+    await store.unmark(session)
+    assert not await store.erased([session, kai], 1005.0)
+
+
 async def test_after_an_import_everything_may_be_written_again(
     store: Backend, key: SessionKey, session: Subject, kai: Subject
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from proxy.server import Heads, ServerError, address_of, listen
 from proxy.settings import ServerSettings
-from tests.support.program import line, running
+from tests.support.program import line, ran, running
 from tests.support.waiting import PATIENCE
 
 HELLO = "tests.support.hello"
@@ -158,3 +158,10 @@ def test_the_address_of_an_ipv6_socket_has_brackets() -> None:
 def test_all_connections_share_one_protocol_class() -> None:
     assert Heads(2000) == Heads(2000)
     assert Heads(2000) != Heads(3000)
+
+
+def test_the_collector_leaves_alone_what_the_application_is_made_of() -> None:
+    made = "made = []; Application(lambda: made.extend([[] for _ in range(1000)]))()"
+    asked = "print(gc.isenabled(), gc.get_freeze_count() > 1000)"
+    told = ran(f"import gc; from proxy.server import Application; {made}; {asked}")
+    assert told.stdout.split() == ["True", "True"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -25,6 +26,9 @@ HOST = "127.0.0.1"
 PAUSE = 0.01
 """Between two looks at a server that is starting."""
 
+BUS = 10_000
+"""So much higher than its own is the port on which a server talks to the others of its Cluster."""
+
 SLOTS = 16384
 
 
@@ -43,13 +47,24 @@ def redis_binary() -> str:
 
 
 def free_port() -> int:
-    """A port that is free now, and whose cluster bus port (10,000 more) can be one."""
+    """A port that is free now, as is its cluster bus port.
+
+    Both lie below those that systems give to connections: one of thousands could take them before
+    the server does.
+    """
     while True:
-        with socket.socket() as probe:
-            probe.bind((HOST, 0))
-            port = int(probe.getsockname()[1])
-        if port < 55_000:
+        port = 10_000 + secrets.randbelow(12_000)
+        if _is_free(port) and _is_free(port + BUS):
             return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
@@ -102,7 +117,13 @@ class Server:
         self._process = subprocess.Popen(
             self._command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        wait_until(lambda: bool(self.ask("PING")), f"redis-server on {self.address}")
+        wait_until(self._answers, f"redis-server on {self.address}")
+
+    def _answers(self) -> bool:
+        """Raises RuntimeError where nothing ever will, as on a port that somebody else has."""
+        if self._process is not None and self._process.poll() is not None:
+            raise RuntimeError(f"redis-server on {self.address} ended: {self._process.returncode}")
+        return bool(self.ask("PING"))
 
     def _command(self) -> list[str]:
         binary = redis_binary()

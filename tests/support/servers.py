@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +104,10 @@ class Server:
     def running(self) -> bool:
         return self._process is not None
 
-    def client(self) -> redis.Redis:
+    def client(self, timeout: float = PATIENCE) -> redis.Redis:
         """A client of its own for the test, which closes it."""
         password = self._options.get("requirepass")
-        return redis.Redis(HOST, self.port, password=password, socket_timeout=PATIENCE, protocol=2)
+        return redis.Redis(HOST, self.port, password=password, socket_timeout=timeout, protocol=2)
 
     def ask(self, *command: Any) -> Any:
         with self.client() as client:
@@ -123,7 +124,8 @@ class Server:
         """Raises RuntimeError where nothing ever will, as on a port that somebody else has."""
         if self._process is not None and self._process.poll() is not None:
             raise RuntimeError(f"redis-server on {self.address} ended: {self._process.returncode}")
-        return bool(self.ask("PING"))
+        with self.client(timeout=1) as client:
+            return bool(client.ping())
 
     def _command(self) -> list[str]:
         binary = redis_binary()
@@ -204,15 +206,15 @@ class Cluster:
         return "redis+cluster://" + ",".join(server.address for server in self.masters)
 
     def form(self) -> None:
-        first, *others = self.servers
         for number, server in enumerate(self.masters):
             share = SLOTS // len(self.masters)
             end = SLOTS if server is self.masters[-1] else share * (number + 1)
             server.ask("CLUSTER", "ADDSLOTS", *range(share * number, end))
             # Without epochs of their own the masters would first have to sort out who is newest.
             server.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
-        for server in others:
-            first.ask("CLUSTER", "MEET", HOST, server.port)
+        # Who is told of each other needs no gossip, which takes half of their time limit.
+        for server, other in combinations(self.servers, 2):
+            server.ask("CLUSTER", "MEET", HOST, other.port)
         wait_until(self._acquainted, "the cluster's handshake")
         for number, replica in enumerate(self.replicas):
             master = self.masters[number % len(self.masters)]

@@ -102,18 +102,13 @@ async def test_parallel_writers_of_one_session_do_not_mix(
         print(f"\n{url.partition(':')[0]}: {WRITERS} writers at once, all whole: {outcomes}")
 
 
-def shares_of(program: Served) -> list[int]:
-    """Requests by worker; one that has still to start has served none."""
-    shares = program.counted("memory_requests_total")
-    return [*shares, *[0] * (2 - len(shares))]
-
-
 async def test_metrics_are_the_sum_over_the_workers(up: ScriptedUpstream, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/memory.db"
     with served(tmp_path / "proxy", up.url, store) as program:
+        program.wait_for_workers(2)
         async with chatting(program.url) as chat:
             said = 0
-            while said < 40 or min(shares_of(program)) == 0:
+            while said < 40 or min(program.counted("memory_requests_total")) == 0:
                 await chat.say("hello", f"s{said}", connection="close")
                 said += 1
             relayed = await chat.client.get("/v1/models", headers={"authorization": AUTHORIZATION})

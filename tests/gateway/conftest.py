@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.support import recalling, servers
+from tests.support import recalling
+from tests.support.places import STORES, Places
 from tests.support.rig import Rig, rig
-
-STORES = ("memory", "sqlite", "redis", "redis-cluster")
 
 PROFILES = {
     "brief": {"window": "message_window", "max_messages": 2, "evict_to": 1.0},
@@ -45,19 +44,9 @@ async def on_every_store(request: pytest.FixtureRequest, folder: Path) -> AsyncI
     place = folder / str(request.param)
     place.mkdir()
     with ExitStack() as started:
-        url = url_of(str(request.param), place, started)
+        url = Places(started).of(str(request.param), place).url
         async with rig(place, store__url=url, profiles=PROFILES) as ready:
             yield ready
-
-
-def url_of(store: str, place: Path, started: ExitStack) -> str:
-    if store == "memory":
-        return "memory://"
-    if store == "sqlite":
-        return f"sqlite:///{place}/memory.db"
-    if store == "redis":
-        return started.enter_context(servers.standalone()).url
-    return started.enter_context(servers.cluster()).url
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -12,10 +12,10 @@ import pytest
 import pytest_asyncio
 
 from proxy.background.completion import Assignment
-from tests.gateway.conftest import STORES, url_of
 from tests.support.answers import Script, chat_completion, json_answer
 from tests.support.connection import Request
 from tests.support.learning import LIVES, Extractor, messages_in, states
+from tests.support.places import STORES, Places
 from tests.support.recalling import blocks_in
 from tests.support.rig import KEY, Rig, Talk, rig
 from tests.support.scribing import nothing_waits
@@ -45,7 +45,7 @@ async def learning(
     folder: Path = tmp_path_factory.mktemp("learning")
     facts = {"enabled": True, "model": WRITER, "after_turns": 1}
     with ExitStack() as started:
-        url = url_of(str(request.param), folder, started)
+        url = Places(started).of(str(request.param), folder).url
         async with rig(
             folder,
             store__url=url,

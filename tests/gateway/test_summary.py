@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.gateway.conftest import STORES, url_of
 from tests.support.answers import chat_completion, error_answer, json_answer
+from tests.support.places import STORES, Places
 from tests.support.recalling import blocks_in
 from tests.support.rig import Rig, rig
 from tests.support.scribing import (
@@ -70,7 +70,7 @@ async def summarising(
 ) -> AsyncIterator[Rig]:
     folder: Path = tmp_path_factory.mktemp("summarising")
     with ExitStack() as started:
-        url = url_of(str(request.param), folder, started)
+        url = Places(started).of(str(request.param), folder).url
         async with rig(
             folder,
             store__url=url,

@@ -18,8 +18,8 @@ import pytest_asyncio
 from proxy.chat.blocks import without_blocks
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
-from tests.gateway.conftest import STORES, url_of
 from tests.support.answers import Script, chat_completion, error_answer, json_answer, tool_call
+from tests.support.places import STORES, Places
 from tests.support.recalling import Json, blocks_in, index, marker, somebody, user_said
 from tests.support.rig import Rig, Talk, rig
 from tests.support.scribing import PROMPT, SCRIBE, Scribe, all_done, chats, says, summarised
@@ -62,7 +62,7 @@ async def explaining(
 ) -> AsyncIterator[Rig]:
     folder: Path = tmp_path_factory.mktemp("explaining")
     with ExitStack() as started:
-        url = url_of(str(request.param), folder, started)
+        url = Places(started).of(str(request.param), folder).url
         async with rig(folder, store__url=url, profiles=PROFILES) as ready:
             yield ready
 

@@ -23,8 +23,6 @@ from tests.support.meanings import Meanings
 from tests.support.passages import KAI, TENANT, Memory, ids, said
 from tests.support.waiting import PATIENCE
 
-"""Never used up in a test that passes, but where that is the point."""
-
 VESSEL = "My ship is scarlet."
 ASKED = "Which boat is red?"
 """Means the same, in other words."""

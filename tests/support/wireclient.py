@@ -11,8 +11,6 @@ import httptools
 
 from tests.support.waiting import PATIENCE
 
-"""Seconds; nothing that a test waits for takes so long."""
-
 
 class WireClient:
     """An async context manager; leaving the block resets the connection.

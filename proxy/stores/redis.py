@@ -26,9 +26,9 @@ from proxy.stores.redis_summaries import RedisSummaries
 from proxy.stores.redis_usage import RedisMeter
 from proxy.stores.redis_values import read_stored
 
-ANSWER_SECONDS = 0.15
-"""What is kept of the commit's time for WAIT's answer, which says more than a timeout: the server
-looks for waits that are over ten times a second."""
+ANSWER_SHARE = 0.3
+"""Of the commit's time, for WAIT's answer, which says more than a timeout: the server looks for
+waits that are over ten times a second, and a busy machine takes longer to hear it."""
 
 MOVE_SECONDS = 3600.0
 """Moving a tenant, or finding them all, takes as long as it takes; it must end even so."""
@@ -57,7 +57,7 @@ class RedisStore(
         wait_replicas: int = 0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        scripts = Scripts(link, wait_replicas, commit_timeout - ANSWER_SECONDS)
+        scripts = Scripts(link, wait_replicas, commit_timeout * (1 - ANSWER_SHARE))
         super().__init__(link, scripts, timeout, commit_timeout, clock, one_slot=one_slot)
         self.name = name
 

@@ -190,7 +190,7 @@ async def test_a_commit_waits_for_its_replicas(tenant: str) -> None:
     with guarded() as group:
         (replica,) = group.replicas
         url = group.master.url
-        one, two = (open_store(url, timeout=1, commit_timeout=0.5, wait_replicas=n) for n in (1, 2))
+        one, two = (open_store(url, timeout=1, commit_timeout=3, wait_replicas=n) for n in (1, 2))
         assert await one.commit(key, chat("x1")) == "recorded"
         assert replica.ask("HGET", session_keys(key)[0], "last") == b"x1"
         with pytest.raises(StoreError, match="1 of 2 replicas"):

@@ -103,7 +103,7 @@ class Scripts:
 
     async def put(self, key: bytes, *command: Any) -> None:
         """As :meth:`write`, but a plain command."""
-        self._first(await self._link.run(key, command, *self._wait), self._wait)
+        self._first(await self._link.run(key, command, *self._wait))
 
     async def _run(
         self,
@@ -115,14 +115,21 @@ class Scripts:
         rest = (len(keys), *keys, *arguments)
         replies = await self._link.run(keys[0], ("EVALSHA", script.digest, *rest), *wait)
         if isinstance(replies[0], NoScriptError):
-            # New to this server: just started, promoted, or its scripts were flushed.
+            # New to this server: just started, promoted, or its scripts were flushed.  A second
+            # wait for replicas that are not there would outlast the time limit.
+            self._check(replies[1:])
             replies = await self._link.run(keys[0], ("EVAL", script.text, *rest), *wait)
-        return self._first(replies, wait)
+        return self._first(replies)
 
-    def _first(self, replies: Sequence[Any], wait: tuple[Command, ...]) -> Any:
+    def _first(self, replies: Sequence[Any]) -> Any:
         for reply in replies:
             if isinstance(reply, ResponseError):
                 raise reply
-        if wait and replies[1] < self._replicas:
-            raise StoreError(f"{replies[1]} of {self._replicas} replicas have the commit")
+        self._check(replies[1:])
         return replies[0]
+
+    def _check(self, waited: Sequence[Any]) -> None:
+        for count in waited:
+            # A replica answers WAIT with an error; the command itself says it better.
+            if isinstance(count, int) and count < self._replicas:
+                raise StoreError(f"{count} of {self._replicas} replicas have the commit")

@@ -121,12 +121,14 @@ async def test_a_session_whose_reply_was_lost_was_put_back(
     assert not [name for name in keys_of(server) if b"brought" in name]
 
 
+@pytest.mark.parametrize("scripts", ["known", "unknown"])
 async def test_revisions_wait_for_replicas_and_say_so_where_there_are_too_few(
-    server: Server, key: SessionKey, clock: Clock
+    server: Server, key: SessionKey, clock: Clock, scripts: str
 ) -> None:
     store = open_redis(server.url, clock)
     archived = await taken_out(store, key)
     await store.restore(key, archived)
+    await revise(store, key, details=Details())
     await store.close()
     store = RedisStore(
         "lonely",
@@ -135,6 +137,8 @@ async def test_revisions_wait_for_replicas_and_say_so_where_there_are_too_few(
         commit_timeout=5,
         wait_replicas=1,
     )
+    if scripts == "unknown":
+        server.ask("SCRIPT", "FLUSH")
     outcomes = await asyncio.gather(
         revise(store, key, details=Details()),
         store.restore(SessionKey(key.tenant, "other"), archived),

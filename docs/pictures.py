@@ -119,7 +119,8 @@ def erase() -> Drawing:
     gone = (
         "sessions, with messages of every state",
         "their exchanges, summaries and titles",
-        "facts, profile, examples, wishes, feedback",
+        "facts, profile, examples, wishes",
+        "feedback, and what was proposed of it",
         'items below ("users", ID)',
         "recall's index and vectors",
         "background work that waits",

@@ -58,6 +58,7 @@ class Eraser:
             counts.add(await session_counts(self._store, key))
             repeated = await self._learned.drop_session(key, None, dry_run=True)
             counts.feedback += repeated.feedback
+        counts.proposals = await self._learned.remarks.person(tenant, user, ids, dry_run=True)
         counts.index_passages = await size_of(self._store, Owner(tenant, user=user))
         counts.spooled = await self._spooled(Whose(tenant, ids, user))
         return Receipt(Subject(tenant, user), counts)
@@ -79,11 +80,13 @@ class Eraser:
         """Remove what is there now; what it was."""
         found, shelf, owner = Counts(), Shelf(tenant, user), Owner(tenant, user=user)
         # First: what is proposed of their remarks must find that they are gone.
-        await self._learned.pending.drop_person(tenant, user)
+        found.proposals = await self._learned.remarks.person(tenant, user)
         async for key in self._sessions(tenant, user):
             await marks.put(Subject(tenant, session=key.session))
             counts = await session_counts(self._store, key)
-            found.feedback += (await self._learned.drop_session(key, None)).feedback
+            repeated = await self._learned.drop_session(key, None)
+            found.feedback += repeated.feedback
+            found.proposals += repeated.proposals
             if await self._store.delete(key):
                 found.add(counts)
         found.add(await shelf_counts(self._store, shelf))
@@ -118,14 +121,14 @@ class Eraser:
             return None
         user = session.user if session else None
         repeated = await self._learned.drop_session(key, user, dry_run=True)
-        counts.memories["episode"] = repeated.episodes
-        counts.feedback = repeated.feedback
+        counts.memories["episode"], counts.feedback, counts.proposals = repeated
         passages = await passages_of(self._store, owner_of(key, user), key.session)
         counts.index_passages = len(passages)
         return Receipt(Subject(key.tenant, session=key.session), counts)
 
     async def session(self, key: SessionKey) -> Receipt | None:
-        """Remove a session with all that it owns, and the examples and comments that repeat it.
+        """Remove a session with all that it owns, and what repeats it: examples, comments, and what
+        was proposed because of these.
 
         What was learned of it otherwise stays.  None where there is nothing of this name.
         """
@@ -155,7 +158,7 @@ class Eraser:
         # First: who tries again must find the session to know whose it was.
         user = session.user if session else None
         repeated = await self._learned.drop_session(key, user)
-        found.memories["episode"], found.feedback = repeated
+        found.memories["episode"], found.feedback, found.proposals = repeated
         found.spooled = await asyncio.to_thread(
             self._spool.erase, Whose(key.tenant, (key.session,))
         )

@@ -94,6 +94,7 @@ def receipt_object(receipt: Receipt) -> Object:
             "memories": {kind: counts.memories[kind] for kind in MEMORIES},
             "items": counts.items,
             "feedback": counts.feedback,
+            "proposals": counts.proposals,
             "index_passages": counts.index_passages,
             "spooled": counts.spooled,
         },

@@ -13,7 +13,7 @@ from proxy.admin.access import Access
 from proxy.admin.asking import invalid
 from proxy.admin.conditions import must_match
 from proxy.admin.imports import fields_of
-from proxy.admin.objects import Object, listed, reply
+from proxy.admin.objects import Object, listed, reply, source_object
 from proxy.admin.parts import AdminParts
 from proxy.admin.profiles import version_in, version_not_found
 from proxy.errors import ProxyError, memory_unavailable
@@ -191,6 +191,7 @@ def proposal_object(application: str, proposal: Proposal) -> Object:
         "doubts": proposal.doubts,
         "base_version": proposal.base,
         "feedback": proposal.feedback,
+        "sources": [source_object(given.source) for given in proposal.sources],
         "created_at": proposal.created_at,
         "decided_at": proposal.decided_at,
     }

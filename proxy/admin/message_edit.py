@@ -19,7 +19,11 @@ from proxy.admin.revising import Revising
 from proxy.admin.sessions import must_not_wait, the_session
 from proxy.errors import memory_unavailable, message_not_found
 from proxy.learning.forgetting import Busy
-from proxy.learning.message_forgetting import forget_comments, forget_examples
+from proxy.learning.message_forgetting import (
+    forget_comments,
+    forget_examples,
+    forget_proposals,
+)
 from proxy.memory.archive import Edited, Line, Revision
 from proxy.memory.editing import edited, results_of
 from proxy.memory.model import SessionKey
@@ -48,8 +52,9 @@ class OneMessage:
     async def change(self, request: Request) -> Response:
         """Other words in its place, under the same id; the old ones are not kept anywhere.
 
-        Results of calls that it does not make any more go with them, and so do examples made of
-        its turn.  What else was learned from it stays, and names it as its source.
+        Results of calls that it does not make any more go with them, and so do examples and
+        proposals made of its turn.  What else was learned from it stays, and names it as its
+        source.
         """
         key, wanted = self._access.key(request), asking.message_id(request)
         body = await asking.body_of(request, self._parts.settings.server)
@@ -64,7 +69,7 @@ class OneMessage:
         raise memory_unavailable()
 
     async def delete(self, request: Request) -> Response:
-        """Remove it, and with calls all their results; examples and feedback go as well.
+        """Remove it, and with calls all their results; examples, proposals and feedback go as well.
 
         What else was learned from it stays, and names it as its source.
         """
@@ -113,10 +118,11 @@ class OneMessage:
         """
         session = await self._store.session(key)
         user = (session.user if session else None) or ""
-        episodes, turn = self._parts.learned.episodes, line.position.turn
+        learned, turn = self._parts.learned, line.position.turn
         try:
             if user:
-                await forget_examples(episodes, self._store, key, user, turn)
+                await forget_examples(learned.episodes, self._store, key, user, turn)
+            await forget_proposals(learned.remarks, self._store, key, turn)
         except Busy:
             raise memory_unavailable() from None
         await forget_comments(self._parts.shelves, key, user, gone)

@@ -12,7 +12,8 @@ from proxy.memory.erasure import Subject
 class Counts:
     """How much of each kind.  ``memories`` are by kind, ``spooled`` exchanges on this host.
 
-    ``messages`` are those of every state, ``index_passages`` the messages that recall could find.
+    ``messages`` are those of every state, ``index_passages`` the messages that recall could find,
+    ``proposals`` those of better instructions that were made of the feedback.
     """
 
     sessions: int = 0
@@ -22,6 +23,7 @@ class Counts:
     memories: Counter[str] = field(default_factory=Counter)
     items: int = 0
     feedback: int = 0
+    proposals: int = 0
     index_passages: int = 0
     spooled: int = 0
 
@@ -33,6 +35,7 @@ class Counts:
             or self.memories.total()
             or self.items
             or self.feedback
+            or self.proposals
             or self.index_passages
             or self.spooled
         )
@@ -45,6 +48,7 @@ class Counts:
         self.memories += other.memories
         self.items += other.items
         self.feedback += other.feedback
+        self.proposals += other.proposals
         self.index_passages += other.index_passages
         self.spooled += other.spooled
 

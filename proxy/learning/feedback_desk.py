@@ -12,6 +12,7 @@ from proxy.learning.episode import episode_id, episode_of
 from proxy.learning.episode_shelf import EpisodeShelf
 from proxy.learning.exchanges import Exchanges
 from proxy.learning.feedback import Feedback, Score, feedback_on, feedback_place
+from proxy.learning.instructions_forgetting import InstructionsForgetting
 from proxy.learning.instructions_pending import PendingFeedback
 from proxy.memory.archive import Session
 from proxy.memory.items import Change, Items, Shelf
@@ -39,6 +40,7 @@ class FeedbackDesk:
     exchanges: Exchanges
     episodes: EpisodeShelf
     pending: PendingFeedback
+    forgetting: InstructionsForgetting
     queue: Queue
     profile_of: Callable[[str], ProfileSettings | None]
     count: Callable[[str], int]
@@ -91,7 +93,7 @@ class FeedbackDesk:
             await self.items.change_items(shelf, [gone])
             if session.user:
                 await self.episodes.drop(shelf, episode_id(key.session, message))
-            await self.pending.drop_session(key.tenant, key.session, message)
+            await self.forgetting.session(key, message)
             raise
 
     async def _exchange(self, key: SessionKey, message: str) -> Exchange:

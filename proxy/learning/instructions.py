@@ -1,19 +1,22 @@
 """How to answer: a text for each application of a tenant, which feedback improves.
 
 It is kept on the tenant's own shelf under ("instructions", APPLICATION): "current", and below it
-"versions", "proposals", and "feedback" that no proposal has been made of yet; "reflection" says
+"versions", "proposals", and the "feedback" that no proposal has been made of yet; "reflection" says
 when there is to be one.  Who changes the current one compares its version first.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Literal
 
 import msgspec
 
+from proxy.learning.source import Source
 from proxy.memory.items import INSTRUCTIONS, Namespace, Place
+from proxy.memory.model import exchange_of
 
 FEATURE = "instructions"
 
@@ -50,11 +53,33 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: float = 0.0
 
 
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a piece of feedback is, and who gave it ("" is nobody), at Unix seconds.
+
+    What it says belongs to the person and lies with them.
+    """
+
+    user: str
+    session: str
+    message: str
+    at: float
+
+    @property
+    def source(self) -> Source:
+        exchange = exchange_of(self.message)
+        return Source(session=self.session, message=self.message, exchange=exchange, at=self.at)
+
+
+Theirs = Callable[[Given], bool]
+"""Whether feedback is of what is erased."""
+
+
 class Proposal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A text that a model proposes in place of version ``base``, after ``feedback`` pieces of it.
 
-    ``doubts`` are why a person should look at it first.  "applied" is approved by nobody: it was
-    put into force at once.  Times are Unix seconds.
+    ``sources`` is that feedback: what is erased of it takes the proposal along, which may repeat
+    it.  ``doubts`` are why a person should look at it first.  "applied" is approved by nobody: it
+    was put into force at once.  Times are Unix seconds.
     """
 
     id: str
@@ -64,17 +89,9 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     feedback: int
     state: State = "pending"
     doubts: tuple[str, ...] = ()
+    sources: tuple[Given, ...] = ()
     created_at: float = 0.0
     decided_at: float | None = None
-
-
-class Pending(msgspec.Struct, frozen=True, kw_only=True):
-    """Where feedback is that no proposal has been made of yet; what it says lies there."""
-
-    user: str
-    session: str
-    message: str
-    at: float
 
 
 class Reflection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -12,16 +12,15 @@ from proxy.learning.feedback import Feedback
 from proxy.learning.forgetting import ATTEMPTS, Busy
 from proxy.learning.instructions import (
     MOST_PENDING,
-    Pending,
+    Given,
     Reflection,
+    Theirs,
     namespace,
     pending_place,
     reflection_place,
 )
 from proxy.learning.instructions_shelf import putting
-from proxy.memory.items import INSTRUCTIONS, Change, Item, Items, Place, Shelf
-
-PAGE = 500
+from proxy.memory.items import Change, Item, Items, Place, Shelf
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +43,18 @@ class PendingFeedback:
     async def waiting(self, shelf: Shelf, application: str) -> Waiting:
         return _waiting(await self._at(shelf, reflection_place(application)))
 
-    async def pending(self, shelf: Shelf, application: str) -> Sequence[tuple[Item, Pending]]:
+    async def pending(self, shelf: Shelf, application: str) -> Sequence[tuple[Item, Given]]:
         """All that waits, the newest first."""
         where = namespace(application, "feedback")
         page = await self._items.items(shelf, where, None, MOST_PENDING)
-        found = [(item, msgspec.json.decode(item.value, type=Pending)) for item in page.items]
+        found = [(item, msgspec.json.decode(item.value, type=Given)) for item in page.items]
         return sorted(found, key=lambda pair: pair[1].at, reverse=True)
 
     async def note(self, shelf: Shelf, application: str, user: str, feedback: Feedback) -> None:
         """Let a piece of feedback wait; of the same message it waits once."""
         place = pending_place(application, feedback.session, feedback.message)
-        pending = Pending(
-            user=user,
-            session=feedback.session,
-            message=feedback.message,
-            at=feedback.created_at,
-        )
+        session, message, at = feedback.session, feedback.message, feedback.created_at
+        given = Given(user=user, session=session, message=message, at=at)
         for _ in range(ATTEMPTS):
             found = await self._items.items_at(shelf, [place, reflection_place(application)])
             held, old = _waiting(found.get(reflection_place(application))), found.get(place)
@@ -68,14 +63,14 @@ class PendingFeedback:
             waits = held.reflection.waiting + (old is None)
             then = replace(held.reflection, waiting=waits)
             changes = [
-                putting(place, pending, old.version if old else 0),
+                putting(place, given, old.version if old else 0),
                 reflecting(application, then, held.stored),
             ]
             if await self._items.change_items(shelf, changes):
                 return
         raise Busy
 
-    async def ask(self, shelf: Shelf, application: str) -> Pending | None:
+    async def ask(self, shelf: Shelf, application: str) -> Given | None:
         """Want a proposal now: the newest feedback there is for it, None if there is none."""
         for _ in range(ATTEMPTS):
             held = await self.waiting(shelf, application)
@@ -117,34 +112,18 @@ class PendingFeedback:
                 return True
         return False
 
-    async def drop_person(self, tenant: str, user: str) -> int:
-        """Let nothing wait any more that a person said; how many pieces it was."""
-        return await self._drop_where(tenant, lambda pending: pending.user == user)
-
-    async def drop_session(self, tenant: str, session: str, message: str | None = None) -> int:
-        """Let nothing wait any more that was said of a session, or of one message of it."""
-        return await self._drop_where(
-            tenant, lambda each: each.session == session and message in (None, each.message)
-        )
-
-    async def _drop_where(self, tenant: str, wanted: Callable[[Pending], bool]) -> int:
-        shelf, dropped = Shelf(tenant), 0
-        for where in await self._items.namespaces(shelf, (INSTRUCTIONS,)):
-            if len(where) == 3 and where[2] == "feedback":
-                dropped += await self._drop(shelf, where[1], wanted)
-        return dropped
-
-    async def _drop(self, shelf: Shelf, application: str, wanted: Callable[[Pending], bool]) -> int:
+    async def drop(self, shelf: Shelf, application: str, theirs: Theirs) -> int:
+        """Let nothing wait any more that is theirs; how many pieces it was."""
         for _ in range(ATTEMPTS):
             held = await self.waiting(shelf, application)
             pending = await self.pending(shelf, application)
-            theirs = [item for item, each in pending if wanted(each)]
-            if not theirs:
+            gone = [item for item, given in pending if theirs(given)]
+            if not gone:
                 return 0
-            then = replace(held.reflection, waiting=len(pending) - len(theirs))
-            changes = [*map(dropping, theirs), reflecting(application, then, held.stored)]
+            then = replace(held.reflection, waiting=len(pending) - len(gone))
+            changes = [*map(dropping, gone), reflecting(application, then, held.stored)]
             if await self._items.change_items(shelf, changes):
-                return len(theirs)
+                return len(gone)
         raise Busy
 
     async def _at(self, shelf: Shelf, place: Place) -> Item | None:

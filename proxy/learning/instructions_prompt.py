@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from proxy.learning.asking import json_in
 from proxy.learning.exchanges import Answered
 from proxy.learning.feedback import Feedback
+from proxy.learning.instructions import Given
 
 PROMPT = """\
 You look after the instructions that an assistant answers by. Below are the instructions so far, and
@@ -52,6 +53,7 @@ class Remark:
 
     feedback: Feedback
     exchange: Answered
+    given: Given
 
     @property
     def said(self) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from proxy.background.completion import Completer
 from proxy.learning.asking import assignment
 from proxy.learning.exchanges import Exchanges
 from proxy.learning.feedback import feedback_on
-from proxy.learning.instructions import FEATURE, Pending, Proposal, new_id
+from proxy.learning.instructions import FEATURE, Given, Proposal, new_id
 from proxy.learning.instructions_check import doubts
 from proxy.learning.instructions_pending import PendingFeedback
 from proxy.learning.instructions_prompt import (
@@ -78,7 +78,7 @@ class InstructionsReflector:
         items = [item for item, _ in pending]
         return await self.pending.done(shelf, chosen.name, items, changes)
 
-    async def _remarks(self, tenant: str, pending: Sequence[Pending]) -> list[Remark]:
+    async def _remarks(self, tenant: str, pending: Sequence[Given]) -> list[Remark]:
         """The feedback that is still there about exchanges that are still there, newest first."""
         found: list[Remark] = []
         for each in pending[:MOST_REMARKS]:
@@ -86,7 +86,7 @@ class InstructionsReflector:
             key = SessionKey(tenant, each.session)
             exchange = await self.exchanges.answered(key, each.message) if said else None
             if exchange is not None:
-                found.append(Remark(said[each.message], exchange))
+                found.append(Remark(said[each.message], exchange, each))
         return found
 
     def _fitting(self, occasion: Occasion, held: Held, remarks: Sequence[Remark]) -> list[Remark]:
@@ -142,6 +142,7 @@ class InstructionsReflector:
             feedback=len(remarks),
             state="applied" if applied else "pending",
             doubts=found,
+            sources=tuple(remark.given for remark in remarks),
             created_at=now,
             decided_at=now if applied else None,
         )

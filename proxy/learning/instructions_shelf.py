@@ -15,6 +15,7 @@ from proxy.learning.instructions import (
     Instructions,
     Proposal,
     Revision,
+    Theirs,
     current_place,
     namespace,
     proposal_place,
@@ -141,6 +142,23 @@ class InstructionShelf:
             places.append(proposal_place(application, page.items[0].id))
         gone = [Change(namespace=at.namespace, key=at.key, value=None) for at in places[1:]]
         return [putting(places[0], proposal, 0), *gone]
+
+    async def made(self, shelf: Shelf, application: str) -> dict[Place, Proposal]:
+        """All proposals."""
+        where = namespace(application, "proposals")
+        page = await self._items.items(shelf, where, None, MOST_PROPOSALS)
+        return {item.place: msgspec.json.decode(item.value, type=Proposal) for item in page.items}
+
+    async def drop_proposals(
+        self, shelf: Shelf, application: str, theirs: Theirs, *, dry_run: bool = False
+    ) -> int:
+        """Drop those made of feedback that is theirs; how many there were."""
+        made = await self.made(shelf, application)
+        gone = [place for place, each in made.items() if any(map(theirs, each.sources))]
+        changes = [Change(namespace=at.namespace, key=at.key, value=None) for at in gone]
+        if changes and not dry_run:
+            await self._items.change_items(shelf, changes)
+        return len(gone)
 
     async def _revise(
         self,

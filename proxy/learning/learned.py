@@ -12,6 +12,7 @@ from proxy.learning.episode_student import EpisodeStudent
 from proxy.learning.exchanges import Exchanges, History
 from proxy.learning.feedback import count_feedback, forget_feedback
 from proxy.learning.feedback_desk import FeedbackDesk, Queue
+from proxy.learning.instructions_forgetting import InstructionsForgetting
 from proxy.learning.instructions_lines import InstructionCards
 from proxy.learning.instructions_pending import PendingFeedback
 from proxy.learning.instructions_reflector import InstructionsReflector
@@ -34,10 +35,11 @@ class Store(Items, History, Queue, Protocol):
 
 
 class Repeated(NamedTuple):
-    """How much there was that repeats a session's text."""
+    """How much there was that repeats a session's text, or may."""
 
     episodes: int
     feedback: int
+    proposals: int
 
 
 class Learned:
@@ -64,8 +66,17 @@ class Learned:
         self.episodes = EpisodeShelf(store, count, clock)
         self.instructions = InstructionShelf(store, clock)
         self.pending = PendingFeedback(store)
+        self.remarks = InstructionsForgetting(store, self.pending, self.instructions)
         self.feedback = FeedbackDesk(
-            store, self._exchanges, self.episodes, self.pending, store, profile_of, count, clock
+            store,
+            self._exchanges,
+            self.episodes,
+            self.pending,
+            self.remarks,
+            store,
+            profile_of,
+            count,
+            clock,
         )
 
     @classmethod
@@ -123,7 +134,8 @@ class Learned:
     async def drop_session(
         self, key: SessionKey, user: str | None, *, dry_run: bool = False
     ) -> Repeated:
-        """Drop what repeats a session's text, for when that is deleted: episodes and comments.
+        """Drop what repeats a session's text, for when that is deleted: episodes, comments, and
+        what was proposed because of these.
 
         With ``dry_run`` they are only counted.  Raises StoreError, and Busy.
         """
@@ -131,7 +143,6 @@ class Learned:
         if user:
             shelf = Shelf(key.tenant, user)
             episodes = len(await self.episodes.forget(shelf, key.session, None, dry_run))
-        if dry_run:
-            return Repeated(episodes, await count_feedback(self._store, key, user))
-        await self.pending.drop_session(key.tenant, key.session)
-        return Repeated(episodes, await forget_feedback(self._store, key, user))
+        proposals = await self.remarks.session(key, dry_run=dry_run)
+        feedback = await (count_feedback if dry_run else forget_feedback)(self._store, key, user)
+        return Repeated(episodes, feedback, proposals)

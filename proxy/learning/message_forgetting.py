@@ -1,4 +1,4 @@
-"""What repeats a message goes with it: examples made of its turn, and what was said of it."""
+"""What repeats a message goes with it: what was made of its turn, and what was said of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Protocol
 
 from proxy.learning.episode_shelf import EpisodeShelf
 from proxy.learning.feedback import feedback_place
+from proxy.learning.instructions_forgetting import InstructionsForgetting
 from proxy.memory.archive import Line
 from proxy.memory.items import Change, Items, Shelf
 from proxy.memory.model import SessionKey
@@ -32,6 +33,19 @@ async def forget_examples(
         found = [await history.message(key, answer) for answer in answers]
         if any(line is not None and line.position.turn == turn for line in found):
             await episodes.drop(shelf, episode.id)
+
+
+async def forget_proposals(
+    remarks: InstructionsForgetting, history: History, key: SessionKey, turn: int
+) -> None:
+    """Drop what was proposed because of feedback on a turn's answers: it may repeat the turn.
+
+    Raises StoreError, and Busy.
+    """
+    lines = [await history.message(key, message) for message in await remarks.judged(key)]
+    messages = {line.card.id for line in lines if line and line.position.turn == turn}
+    if messages:
+        await remarks.proposed(key, messages)
 
 
 async def forget_comments(

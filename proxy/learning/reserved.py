@@ -37,7 +37,7 @@ _CARDS: Mapping[str, type[msgspec.Struct]] = {
 _OF_INSTRUCTIONS: Mapping[str, type[msgspec.Struct]] = {
     "versions": instructions.Revision,
     "proposals": instructions.Proposal,
-    "feedback": instructions.Pending,
+    "feedback": instructions.Given,
     instructions.CURRENT: instructions.Instructions,
     "reflection": instructions.Reflection,
 }

@@ -30,6 +30,7 @@ NOTHING = {
     "memories": {"fact": 0, "profile": 0, "episode": 0},
     "items": 0,
     "feedback": 0,
+    "proposals": 0,
     "index_passages": 0,
     "spooled": 0,
 }

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from proxy.gateway.tenancy import digest_of
-from proxy.learning.instructions import Proposal
+from proxy.learning.instructions import Given, Proposal
 from proxy.learning.instructions_shelf import InstructionShelf
 from proxy.memory.items import Shelf
 from proxy.memory.model import SessionKey
@@ -48,6 +48,7 @@ async def propose(site: Site, text: str, base: int = 0, id: str = "proposal_1") 
         base=base,
         feedback=3,
         doubts=("it is odd",),
+        sources=(Given(user="kai", session="s", message="ex_1.1", at=4.0),),
         created_at=5.0,
     )
     shelf = Shelf(TENANT)
@@ -115,6 +116,9 @@ async def test_a_proposal_is_listed_approved_and_then_in_force(
         "doubts": ["it is odd"],
         "base_version": 0,
         "feedback": 3,
+        "sources": [
+            {"session_id": "s", "message_id": "ex_1.1", "exchange_id": "ex_1", "created_at": 4.0}
+        ],
         "created_at": 5.0,
         "decided_at": None,
     }

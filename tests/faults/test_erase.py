@@ -84,6 +84,7 @@ async def test_the_receipt_counts_what_there_was(place: Place) -> None:
         "memories": {"fact": 2, "profile": 1, "episode": 1},
         "items": 1,
         "feedback": 1,
+        "proposals": 1,
         "index_passages": PASSAGES,
         "spooled": 3,
     }
@@ -97,7 +98,7 @@ async def test_nothing_of_a_session_is_left_anywhere(place: Place) -> None:
         first, *others = kai.talks
         path = f"{API}/sessions/{first.session}"
         theirs = [kai.marker(name) for name in ("answered", "system", "title", "metadata")]
-        theirs += [kai.marker(name) for name in ("summary", "comment", "quarantined")]
+        theirs += [kai.marker(name) for name in ("summary", "comment", "proposal", "quarantined")]
         assert len({found.rpartition(": ")[2] for found in place.scan(one, *theirs)}) == len(theirs)
         expected = await kai.call("DELETE", f"{path}?dry_run=true")
         assert expected["deleted"] is False and place.scan(one, *theirs)
@@ -109,7 +110,7 @@ async def test_nothing_of_a_session_is_left_anywhere(place: Place) -> None:
         assert receipt["deleted"] is True and receipt["session_id"] == first.session
         assert receipt["counts"] == expected["counts"]
         assert receipt["counts"]["memories"] == {"fact": 0, "profile": 0, "episode": 1}
-        assert (receipt["counts"]["feedback"], receipt["counts"]["spooled"]) == (1, 1)
+        assert [receipt["counts"][n] for n in ("feedback", "proposals", "spooled")] == [1, 1, 1]
         await kai.call("DELETE", path, status=404)
         for talk in others:
             await kai.call("GET", f"{API}/sessions/{talk.session}")

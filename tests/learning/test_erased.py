@@ -150,7 +150,7 @@ async def test_no_proposal_is_made_of_the_remarks_of_who_was_erased(room: Classr
     instructions = {"application": "shop", "after_feedback": 1}
 
     async def meanwhile() -> None:
-        await study.learned.pending.drop_person("t", "kai")
+        await study.learned.remarks.person("t", "kai")
         await erase(room)
 
     room.settings = studying.settings(instructions=instructions)
@@ -177,9 +177,10 @@ async def test_what_waits_of_a_session_is_dropped_with_it(room: Classroom) -> No
     for session in ("s", "other"):
         (exchange,) = await room.say("What is tea?", session=session)
         await study.judge(exchange, -1, "Wrong.", session)
-    pending = study.learned.pending
-    assert await pending.drop_session("t", "s", "not-this-one") == 0
-    assert await pending.drop_session("t", "s") == 1
+    pending, remarks = study.learned.pending, study.learned.remarks
+    await remarks.session(SESSION, "not-this-one")
+    assert len(await pending.pending(TENANT, "shop")) == 2
+    await remarks.session(SESSION)
     assert [each.session for _, each in await pending.pending(TENANT, "shop")] == ["other"]
     assert (await pending.waiting(TENANT, "shop")).reflection.waiting == 1
 
@@ -194,3 +195,85 @@ async def test_a_model_saves_nothing_of_a_request_that_began_before(room: Classr
     await notebook.save(KAI, "They like milk.", source, began + 1)
     await notebook.save(Shelf("t", "eve"), "They like tea.", source, began)
     assert [fact.text for fact in await room.facts()] == ["They like milk."]
+
+
+@pytest.fixture
+async def proposed(room: Classroom) -> Study:
+    """Two people's feedback, a proposal of each, and one of both."""
+    room.settings = studying.settings(instructions={"application": "shop", "after_feedback": 1})
+    study, exchanges = Study(room), dict[str, str]()
+    for user, session in [("kai", "s"), ("eve", "other")]:
+        (exchanges[session],) = await room.say("What is tea?", session=session, user=user)
+        await judged(study, exchanges[session], session, f"{user} wants it short.")
+    (again,) = await room.say("And milk?", session="other", user="eve")
+    room.settings = studying.settings(instructions={"application": "shop", "after_feedback": 2})
+    await study.judge(exchanges["s"], -1, "Still.")
+    await judged(study, again, "other", "both want it short.")
+    assert await texts(study) == [
+        "kai wants it short.",
+        "eve wants it short.",
+        "both want it short.",
+    ]
+    return study
+
+
+async def judged(study: Study, exchange: str, session: str, improved: str) -> None:
+    """Feedback of which something is proposed at once."""
+    study.answers(json.dumps({"instructions": improved, "why": "They said so."}))
+    await study.judge(exchange, -1, "Too long.", session)
+    assert await study.reflect(session) is None
+    study.room.clock.now += 1
+
+
+async def texts(study: Study) -> list[str]:
+    page = await study.learned.instructions.proposals(TENANT, "shop", None, 10)
+    return [proposal.text for proposal in page.items]
+
+
+async def test_a_proposal_goes_with_whoever_it_was_made_of(proposed: Study) -> None:
+    remarks = proposed.learned.remarks
+    assert await remarks.person("t", "kai", dry_run=True) == 2
+    assert await remarks.person("t", "nobody", ["other"], dry_run=True) == 2
+    assert len(await texts(proposed)) == 3
+    assert await remarks.person("t", "kai") == 2
+    assert await texts(proposed) == ["eve wants it short."]
+    assert await remarks.person("t", "kai") == 0
+
+
+async def test_a_proposal_goes_with_the_session_or_the_message_it_was_made_of(
+    proposed: Study,
+) -> None:
+    remarks, other = proposed.learned.remarks, SessionKey("t", "other")
+    first, second = sorted(await remarks.judged(other))
+    assert await remarks.session(other, second) == 1
+    assert await texts(proposed) == ["kai wants it short.", "eve wants it short."]
+    assert await remarks.session(SESSION) == 1
+    assert await texts(proposed) == ["eve wants it short."]
+    await remarks.proposed(other, [second])
+    assert await texts(proposed) == ["eve wants it short."]
+    await remarks.proposed(other, [first])
+    assert await texts(proposed) == []
+
+
+async def test_a_decided_proposal_goes_as_well_and_the_text_in_force_stays(
+    proposed: Study,
+) -> None:
+    shelf = proposed.learned.instructions
+    page = await shelf.proposals(TENANT, "shop", None, 10)
+    await shelf.decide(TENANT, "shop", page.items[0].id, approve=True)
+    await shelf.decide(TENANT, "shop", page.items[2].id, approve=False)
+    assert await proposed.learned.remarks.person("t", "kai") == 2
+    assert await texts(proposed) == ["eve wants it short."]
+    assert (await shelf.current(TENANT, "shop")).instructions.text == "kai wants it short."
+
+
+@pytest.mark.parametrize("session", ["feedback", "proposals"])
+async def test_what_is_said_of_nobodys_session_is_no_applications(
+    room: Classroom, session: str
+) -> None:
+    room.settings = studying.settings(instructions={"application": "shop", "after_feedback": 9})
+    study = Study(room)
+    (exchange,) = await room.say("What is tea?", session=session, user=None)
+    await study.judge(exchange, -1, "Wrong.", session)
+    assert await study.learned.remarks.person("t", "kai") == 0
+    assert len(await study.learned.pending.pending(TENANT, "shop")) == 1

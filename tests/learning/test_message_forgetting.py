@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 
 from proxy.learning.episode import Episode
 from proxy.learning.lesson import Mark, mark_place
 from proxy.learning.lesson_marks import read_on
-from proxy.learning.message_forgetting import forget_comments, forget_examples
+from proxy.learning.message_forgetting import forget_comments, forget_examples, forget_proposals
 from proxy.memory.forking import Fork, forked
 from proxy.memory.items import Change
 from proxy.memory.model import SessionKey, message_id
 from proxy.memory.reading import read_session
 from tests.support import studying
 from tests.support.learning import KAI, Classroom
-from tests.support.studying import Study
+from tests.support.studying import TENANT, Study
 
 S = SessionKey("t", "s")
 SORTING, BAKING = "How do I sort a list?", "How long does bread bake?"
@@ -94,3 +96,17 @@ async def _put(study: Study, read: Mark) -> None:
     value = msgspec.json.encode(read)
     change = Change(namespace=namespace, key=key, value=value)
     assert await study.room.store.change_items(KAI, [change])
+
+
+async def test_what_was_proposed_because_of_a_turn_is_dropped(room: Classroom) -> None:
+    room.settings = studying.settings(instructions={"application": "shop", "after_feedback": 1})
+    study = Study(room)
+    exchanges = await study.room.say(SORTING, BAKING)
+    for exchange, text in zip(exchanges, ("Name the language.", "Name the oven."), strict=True):
+        study.answers(json.dumps({"instructions": text, "why": ""}))
+        await study.judge(exchange, -1, "Too vague.")
+        assert await study.reflect() is None
+    for turn, left in [(1, ["Name the oven."]), (1, ["Name the oven."]), (3, [])]:
+        await forget_proposals(study.learned.remarks, study.room.store, S, turn)
+        page = await study.learned.instructions.proposals(TENANT, "shop", None, 10)
+        assert [proposal.text for proposal in page.items] == left

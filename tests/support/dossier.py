@@ -50,6 +50,7 @@ PLACES = (
     "fact",
     "profile",
     "comment",
+    "proposal",
     "item",
     "deferred",
     "quarantined",
@@ -131,8 +132,22 @@ class Dossier:
         answer = next(m for m in await self.talks[0].history() if m.card.role == "assistant")
         path = f"{API}/sessions/{self.talks[0].session}/messages/{answer.card.id}/feedback"
         await self.call("POST", path, {"score": 1, "comment": self.text("comment")})
+        await self._improves()
         place = {"namespace": ["users", self.user, "notes"], "key": "k"}
         await self.call("PUT", f"{API}/store/items", {**place, "value": {"n": self.text("item")}})
+
+    async def _improves(self) -> None:
+        """What a model makes of the comment, which waits for somebody's approval."""
+        instructions = f"{API}/instructions/default"
+        improved = {"instructions": self.text("proposal"), "why": self.text("proposal")}
+        self.rig.up.reply(self._answer(json.dumps(improved)))
+        await self.call("POST", f"{instructions}/reflect")
+
+        async def proposed() -> bool:
+            found = await self.call("GET", f"{instructions}/proposals?limit=1000")
+            return any(each["text"] == improved["instructions"] for each in found["data"])
+
+        await eventually(proposed)
 
     async def _spools(self) -> None:
         """What is quarantined: of a session that only the spool knows, theirs, and another's."""

@@ -160,6 +160,7 @@ export default {
   "receipt.caption": "Counts by kind",
   "receipt.exchanges": "Exchanges",
   "receipt.feedback": "Feedback",
+  "receipt.proposals": "Proposed instructions",
   "receipt.index_passages": "Passages in the search index",
   "receipt.items": "Saved items",
   "receipt.marked": "Late writes are refused until {time}.",

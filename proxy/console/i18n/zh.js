@@ -160,6 +160,7 @@ export default {
   "receipt.caption": "按类型统计",
   "receipt.exchanges": "交互",
   "receipt.feedback": "反馈",
+  "receipt.proposals": "指令建议",
   "receipt.index_passages": "搜索索引中的片段",
   "receipt.items": "保存的条目",
   "receipt.marked": "在 {time} 之前，迟到的写入会被拒绝。",

@@ -5,7 +5,7 @@ import { n, t, time } from "../i18n/index.js";
 import { html } from "../vendor/preact.js";
 
 /** In the order of the table; memories are by kind. */
-const COUNTS = ["sessions", "messages", "exchanges", "summaries", "memories", "items", "feedback", "index_passages", "spooled"];
+const COUNTS = ["sessions", "messages", "exchanges", "summaries", "memories", "items", "feedback", "proposals", "index_passages", "spooled"];
 
 /** @param {{receipt: any}} props */
 export const Receipt = ({ receipt }) => html`<div class="receipt">

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from proxy.admin.openapi.shapes.fields import Count, Listing, Time
+from proxy.admin.openapi.shapes.people import Source
 from proxy.learning.instructions import LONGEST_TEXT
 
 
@@ -58,6 +59,7 @@ class Proposal(Struct, kw_only=True):
     doubts: list[str]
     base_version: Count
     feedback: Count
+    sources: Annotated[list[Source], Meta(description="The answers that it was about.")]
     created_at: Time
     decided_at: Time | None
 

@@ -168,6 +168,7 @@ class Counts(Struct, kw_only=True):
     memories: Annotated[dict[str, Count], Meta(description="By kind.")]
     items: Count
     feedback: Count
+    proposals: Annotated[Count, Meta(description="Of better instructions, made of such feedback.")]
     index_passages: Count
     spooled: Count
 

@@ -74,7 +74,7 @@ async def crowd(proxy: Running, crowds: Crowds) -> AsyncIterator[Console]:
 
 
 async def at_sessions(crowd: Console) -> None:
-    """All of them; signed in, if nobody is."""
+    """All of them, from the newest; signed in, if nobody is."""
     if await crowd.page.locator(".shell").count():
         await crowd.go("#/sessions")
     else:
@@ -82,6 +82,7 @@ async def at_sessions(crowd: Console) -> None:
     search = crowd.page.get_by_label("Search id, title or user")
     if await search.input_value():
         await search.fill("")
+    await crowd.page.locator(".sessions .virtual").evaluate("list => { list.scrollTop = 0 }")
     await expect(rows(crowd).first).to_be_visible()
 
 

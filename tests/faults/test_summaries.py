@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -28,6 +29,8 @@ LATER = LEASE + runner.PATIENCE + 1
 """Seconds: what a killed process held is another's by then, and none that cannot do it waits."""
 
 SESSIONS, LENGTH = 5, 8
+ROUNDS = 6
+"""How often they race at most until all have won something: a starved process may come too late."""
 
 
 @pytest.fixture(params=["sqlite", "redis"])
@@ -54,7 +57,7 @@ async def killed_as_it_summarises(program: Served, up: ScriptedUpstream) -> Stor
     prompt = await story.tells(TURNS)
     assert prompt.told == []
     (request,) = scribe.asked
-    assert markers(scribe.texts[0]) == ["0"]
+    assert markers(scribe.texts[0])[0] == "0"
     program.kill()
     program.bury()
     await request.gone.wait()
@@ -104,11 +107,31 @@ async def test_where_only_the_tenants_key_will_do_the_work_waits_for_their_next_
         assert program.errors() == ""
 
 
-async def race(up: ScriptedUpstream, urls: list[str], store: Store, left: int = 2) -> Scribe:
-    """Many sessions at once, each served by all; afterwards each turn was read exactly once, but
-    for the last ones: at most ``left`` of each session were not."""
+async def race(
+    up: ScriptedUpstream,
+    urls: list[str],
+    store: Store,
+    jobs: Callable[[], list[int]],
+    left: int = 2,
+) -> tuple[Scribe, list[int]]:
+    """Many sessions at once, each served by all, until all have done ``jobs``; those of the last
+    time, and how many jobs it were."""
+    for number in range(ROUNDS):
+        scribe = await race_once(up, urls, store, number, left)
+        done = jobs()
+        if min(done) > 0:
+            return scribe, done
+    pytest.fail(f"one of them did all the work: {done}")
+
+
+async def race_once(
+    up: ScriptedUpstream, urls: list[str], store: Store, number: int, left: int
+) -> Scribe:
+    """Afterwards each turn was read exactly once, but for the last ones: at most ``left`` of each
+    session were not."""
     scribe = Scribe(up)
-    stories = [Storyteller(up, urls, f"s{n}", first=1000 * n) for n in range(SESSIONS)]
+    numbers = range(number * SESSIONS, (number + 1) * SESSIONS)
+    stories = [Storyteller(up, urls, f"s{n}", first=1000 * n) for n in numbers]
     for _ in range(LENGTH):
         await _together(stories)
     await nothing_waits(store)
@@ -145,9 +168,8 @@ async def test_of_two_workers_one_summarises_each_turn(
     with served(tmp_path / "proxy", up.url, shared, 2, **FEW) as program:
         program.wait_for_workers(2)
         async with store_at(shared) as store:
-            scribe = await race(up, [program.url], store, left)
-        jobs = jobs_of(program)
-        assert len(jobs) == 2 and min(jobs) > 0
+            scribe, jobs = await race(up, [program.url], store, lambda: jobs_of(program), left)
+        assert len(jobs) == 2
         assert program.errors() == ""
     with capsys.disabled():
         print(f"\n{shared.partition(':')[0]}: {story_of(scribe)} by workers with {jobs} jobs")
@@ -163,9 +185,12 @@ async def test_of_two_hosts_with_one_redis_one_summarises_each_turn(
             for name in ("one", "other")
         ]
         async with store_at(redis.url) as store:
-            scribe = await race(up, [host.url for host in hosts], store)
-        jobs = [sum(jobs_of(host)) for host in hosts]
-        assert min(jobs) > 0
+            scribe, jobs = await race(
+                up,
+                [host.url for host in hosts],
+                store,
+                lambda: [sum(jobs_of(host)) for host in hosts],
+            )
         assert [host.errors() for host in hosts] == ["", ""]
     with capsys.disabled():
         print(f"\ntwo hosts: {story_of(scribe)} by hosts with {jobs} jobs")

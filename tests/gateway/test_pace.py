@@ -14,6 +14,9 @@ from tests.support.waiting import PATIENCE, standstill
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+LARGE = 100_000_000
+"""Bytes: more than the system's buffers take of a connection to the proxy and of one behind it."""
+
 
 @pytest.mark.parametrize("path", [CHAT, "/v1/responses", "/v1/audio/speech"])
 async def test_each_piece_passes_before_the_next_one_exists(relayed: Rig, path: str) -> None:
@@ -46,38 +49,38 @@ async def test_headers_pass_before_the_first_byte_of_the_body(relayed: Rig) -> N
 
 
 async def test_a_large_upload_streams_and_waits_for_a_slow_upstream(relayed: Rig) -> None:
-    size, sent = 20_000_000, 0
+    sent = 0
     relayed.up.read_gate = asyncio.Event()
-    block = b"x" * 50_000
+    block = b"x" * 100_000
     async with raw.line(relayed.port) as line:
-        await line.send(raw.request("POST", "/v1/files", [("Content-Length", str(size))]))
+        await line.send(raw.request("POST", "/v1/files", [("Content-Length", str(LARGE))]))
 
         async def upload() -> None:
             nonlocal sent
-            while sent < size:
+            while sent < LARGE:
                 await line.send(block)
                 sent += len(block)
 
         uploading = asyncio.create_task(upload())
         stuck = await standstill(lambda: sent)
-        assert 0 < stuck < size
+        assert 0 < stuck < LARGE
         relayed.up.read_gate.set()
         assert (await line.answer()).status == 200
         await uploading
     relayed.up.read_gate = None
     asked = relayed.up.requests[-1]
-    assert (len(asked.body), asked.header("content-length")) == (size, str(size))
+    assert (len(asked.body), asked.header("content-length")) == (LARGE, str(LARGE))
 
 
 async def test_a_slow_reader_holds_back_a_large_answer(relayed: Rig) -> None:
-    piece = b"y" * 50_000
-    relayed.up.always(Script(pieces=[piece] * 400))
+    piece = b"y" * 100_000
+    relayed.up.always(Script(pieces=[piece] * (LARGE // len(piece))))
     async with raw.line(relayed.port) as line:
         await line.send(raw.request("GET", "/v1/files/f/content"))
         assert (await line.head())[0] == 200
         asked = await relayed.up.wait_for(1)
-        assert await standstill(lambda: asked.sent) < 20_000_000
-        assert sum([len(chunk) async for chunk in line.chunks()]) == 20_000_000
+        assert await standstill(lambda: asked.sent) < LARGE
+        assert sum([len(chunk) async for chunk in line.chunks()]) == LARGE
 
 
 async def test_a_client_that_leaves_takes_its_upstream_request_with_it(relayed: Rig) -> None:

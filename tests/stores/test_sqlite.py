@@ -230,7 +230,7 @@ async def test_a_caller_that_gives_up_leaves_nothing_half_written(
 
 
 async def test_a_file_that_stays_locked_is_a_timeout(path: Path) -> None:
-    store = SQLiteStore(path, commit_timeout=0.1)
+    store = SQLiteStore(path, commit_timeout=1)
     await store.open()
     await store.commit(KEY, chat("x1"))
     with closing(sqlite3.connect(path, isolation_level=None)) as lock:

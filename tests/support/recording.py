@@ -17,7 +17,7 @@ from tests.support.clock import Clock
 from tests.support.commits import exchange
 from tests.support.faulty import FaultyStore
 
-LOAD_TIMEOUT = 0.05
+LOAD_TIMEOUT = 1.0
 KEY = SessionKey("tenant", "session")
 OTHER = SessionKey("tenant", "other")
 PROFILE = "default"

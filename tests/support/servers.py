@@ -209,9 +209,9 @@ class Cluster:
         for number, server in enumerate(self.masters):
             share = SLOTS // len(self.masters)
             end = SLOTS if server is self.masters[-1] else share * (number + 1)
-            server.ask("CLUSTER", "ADDSLOTS", *range(share * number, end))
+            _once(server, "ADDSLOTS", *range(share * number, end))
             # Without epochs of their own the masters would first have to sort out who is newest.
-            server.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+            _once(server, "SET-CONFIG-EPOCH", number + 1)
         # Who is told of each other needs no gossip, which takes half of their time limit.
         for server, other in combinations(self.servers, 2):
             server.ask("CLUSTER", "MEET", HOST, other.port)
@@ -230,6 +230,15 @@ class Cluster:
         states = [_text(server.ask("CLUSTER", "INFO")) for server in self.servers]
         synced = all(b"up" in _link(replica) for replica in self.replicas)
         return synced and all("cluster_state:ok" in state for state in states)
+
+
+def _once(server: Server, *command: Any) -> None:
+    """What is sent again because its reply did not come in time is refused then."""
+    try:
+        server.ask("CLUSTER", *command)
+    except redis.ResponseError as error:
+        if "already" not in str(error):
+            raise
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from tests.support import raw
 from tests.support.answers import chat_stream, sse
 from tests.support.rig import CHAT, KEY, Rig, rig
 from tests.support.running import settings_for
+from tests.support.waiting import PATIENCE
 from tests.support.words import answer, messages
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -191,7 +192,7 @@ async def test_nothing_is_left_behind_after_the_end(tmp_path: Path) -> None:
             sent = [*talk.all_headers.items()]
             await line.send(raw.request("POST", CHAT, sent, BODY.replace(b"u1", b"u3")))
             await line.head()
-        await asyncio.wait_for(second.up.requests[-1].gone.wait(), 5)
+        await asyncio.wait_for(second.up.requests[-1].gone.wait(), PATIENCE)
     gc.collect()
     assert asyncio.all_tasks() - tasks == set()
     left = [thread for thread in threading.enumerate() if thread not in threads]

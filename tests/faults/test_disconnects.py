@@ -25,7 +25,7 @@ from tests.support.cutstream import (
 from tests.support.inside import Recorded, contents, nothing_left, recorded, store_at
 from tests.support.running import running, settings_for
 from tests.support.upstream import ScriptedUpstream
-from tests.support.waiting import standstill
+from tests.support.waiting import PATIENCE, standstill
 
 
 def check_left_after(count: int, found: Recorded) -> None:
@@ -61,7 +61,7 @@ async def test_a_client_may_leave_at_every_byte_of_a_stream(
 
         await batches(counts, leaves)
         for request in up.requests:
-            await asyncio.wait_for(request.gone.wait(), 5)
+            await asyncio.wait_for(request.gone.wait(), PATIENCE)
         await up.wait_connections(0)
         await nothing_left(proxy)
     async with store_at(settings.store.url) as store:
@@ -82,7 +82,7 @@ async def test_a_client_that_leaves_before_the_head_leaves_nothing(
         for client in clients:
             client.leave()
         for request in up.requests:
-            await asyncio.wait_for(request.gone.wait(), 5)
+            await asyncio.wait_for(request.gone.wait(), PATIENCE)
         await nothing_left(proxy)
     async with store_at(settings.store.url) as store:
         assert [(await recorded(store, f"s{n}")).said for n in range(10)] == [[]] * 10
@@ -107,7 +107,7 @@ async def test_a_client_that_leaves_a_plain_answer_has_asked_all_the_same(
 
         await batches(counts, leaves)
         for request in up.requests:
-            await asyncio.wait_for(request.gone.wait(), 5)
+            await asyncio.wait_for(request.gone.wait(), PATIENCE)
         await nothing_left(proxy)
     async with store_at(settings.store.url) as store:
         found = {count: await recorded(store, f"s{count}") for count in counts}
@@ -135,7 +135,7 @@ async def test_with_drain_the_answer_is_finished_for_a_client_that_left(
             await asyncio.sleep(0.001)
         release.set()
         for request in up.requests:
-            await asyncio.wait_for(request.answered.wait(), 5)
+            await asyncio.wait_for(request.answered.wait(), PATIENCE)
             assert not request.gone.is_set()
         await nothing_left(proxy)
     async with store_at(settings.store.url) as store:

@@ -40,7 +40,7 @@ async def test_the_client_never_has_the_finish_before_the_commit(one: Rig, feedi
     one.up.reply(sse(cuts(stream, feeding, b"\n")))
     release = one.store.hold()
     client = asyncio.create_task(collect(talk, got))
-    await asyncio.wait_for(one.store.held_back.wait(), 5)
+    await asyncio.wait_for(one.store.held_back.wait(), PATIENCE)
     async with asyncio.timeout(PATIENCE):
         while len(got) < finish_of(stream):  # what was sent before may still be on its way
             await one.client.get("/v1/models")
@@ -67,7 +67,7 @@ async def test_of_a_plain_answer_the_last_byte_waits_for_the_commit(one: Rig) ->
         chunks, got = line.chunks(), b""
         while len(got) < len(whole) - 1:
             got += await anext(chunks)
-        await asyncio.wait_for(one.store.held_back.wait(), 5)
+        await asyncio.wait_for(one.store.held_back.wait(), PATIENCE)
         assert got == whole[:-1]
         release.set()
         assert got + b"".join([chunk async for chunk in chunks]) == whole
@@ -79,11 +79,11 @@ async def test_usage_is_recorded_before_the_stream_ends(one: Rig) -> None:
     one.up.reply(sse([events(*HELLO, END), more, events(USED) + DONE]))
     release = one.store.hold()
     client = asyncio.create_task(collect(talk, got))
-    await asyncio.wait_for(one.store.held_back.wait(), 5)
+    await asyncio.wait_for(one.store.held_back.wait(), PATIENCE)
     release.set()
     release = one.store.hold()
     more.set()
-    await asyncio.wait_for(one.store.held_back.wait(), 5)  # the second write
+    await asyncio.wait_for(one.store.held_back.wait(), PATIENCE)  # the second write
     assert b"[DONE]" not in got
     (exchange,) = [commit.exchange.id for commit in one.store.commits]
     assert (await talk.exchange(exchange)).usage is None
@@ -99,7 +99,7 @@ async def test_a_slow_commit_delays_only_the_finish(one: Rig) -> None:
     one.up.reply(sse([before, behind]))
     release = one.store.hold()
     client = asyncio.create_task(collect(talk, got))
-    await asyncio.wait_for(one.store.held_back.wait(), 5)
+    await asyncio.wait_for(one.store.held_back.wait(), PATIENCE)
     async with asyncio.timeout(PATIENCE):
         while bytes(got) != before:
             await one.client.get("/v1/models")

@@ -129,7 +129,7 @@ async def test_what_could_not_be_indexed_is_indexed_once_the_store_can(
     with monkeypatch.context() as patch:
         patch.setattr(own.store, "write", fail, raising=False)
         await person.says(person.talk(), f"My boat is called {word}.")
-        await asyncio.wait_for(tried.wait(), 10)
+        await asyncio.wait_for(tried.wait(), PATIENCE)
     assert await until_reminded(person, word) > 0
 
 

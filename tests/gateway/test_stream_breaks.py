@@ -50,7 +50,7 @@ async def test_what_a_client_that_left_had_received_is_recorded_as_incomplete(ev
         await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
         await line.head()
         await anext(line.chunks())
-    await asyncio.wait_for(every.up.requests[-1].gone.wait(), 5)
+    await asyncio.wait_for(every.up.requests[-1].gone.wait(), PATIENCE)
     async with asyncio.timeout(PATIENCE):
         while not await talk.history():
             await asyncio.sleep(0.005)
@@ -65,7 +65,7 @@ async def test_a_client_that_leaves_before_the_first_byte_leaves_nothing(one: Ri
     async with raw.line(one.port) as line:
         await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
         await line.head()
-    await asyncio.wait_for(one.up.requests[-1].gone.wait(), 5)
+    await asyncio.wait_for(one.up.requests[-1].gone.wait(), PATIENCE)
     assert await talk.say("u2", "a2") == "u2"
     assert await talk.log() == "u2 a2"
 
@@ -80,7 +80,7 @@ async def test_a_patient_profile_finishes_the_answer_for_a_client_that_left(one:
         await anext(line.chunks())
     await one.client.get("/v1/models")
     hold.set()
-    await asyncio.wait_for(one.up.requests[0].answered.wait(), 5)
+    await asyncio.wait_for(one.up.requests[0].answered.wait(), PATIENCE)
     async with asyncio.timeout(PATIENCE):
         while not await talk.history():
             await asyncio.sleep(0.005)

@@ -39,6 +39,7 @@ from tests.support.tooling import (
     stream,
     text,
 )
+from tests.support.waiting import PATIENCE
 from tests.support.words import messages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -394,7 +395,7 @@ async def test_text_before_a_call_comes_at_once_while_the_call_is_held_back(one:
         called.set()
         while b"see. " not in got:
             got += await anext(chunks)
-        await asyncio.wait_for(tools_of(one).begun.wait(), 5)
+        await asyncio.wait_for(tools_of(one).begun.wait(), PATIENCE)
         assert b"tool_calls" not in got
         hold.set()
         got += b"".join([chunk async for chunk in chunks])
@@ -489,9 +490,9 @@ async def test_a_client_may_leave_at_any_stage(one: Rig, stage: str, streams: bo
             await anext(line.chunks())
         await one.up.wait_for(2 if stage == "second" else 1)
         if stage == "tools":
-            await asyncio.wait_for(tools_of(one).begun.wait(), 5)
+            await asyncio.wait_for(tools_of(one).begun.wait(), PATIENCE)
     if stage != "tools":
-        await asyncio.wait_for(one.up.requests[-1].gone.wait(), 5)
+        await asyncio.wait_for(one.up.requests[-1].gone.wait(), PATIENCE)
     await nothing_left(one.proxy)
     found = await said(mine)
     assert found == ([("user", "u1"), ("assistant", "So ")] if streams else [])

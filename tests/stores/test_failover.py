@@ -57,9 +57,9 @@ def key_on(formed: Cluster, server: Server, tenant: str, start: int = 0) -> Sess
     raise AssertionError("no such session among a thousand")
 
 
-async def commit_until_recorded(store: Store, key: SessionKey, id: str, seconds: float) -> None:
+async def commit_until_recorded(store: Store, key: SessionKey, id: str) -> None:
     """As a caller with a spool does: the same exchange again until it is in."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
             assert await store.commit(key, chat(id)) in ("recorded", "duplicate")
@@ -139,16 +139,16 @@ async def test_a_replica_takes_over_from_a_master_of_the_cluster(
 ) -> None:
     victim, replica = replicated.masters[number], replicated.replicas[number]
     key = key_on(replicated, victim, tenant)
-    store = open_store(replicated.url, timeout=0.25, commit_timeout=0.5)
+    store = open_store(replicated.url, timeout=2, commit_timeout=1)
     for n in range(20):
-        await commit_until_recorded(store, key, f"x{n}", 5)
-    wait_until(lambda: _last(replica, key) == b"x19", "replication", 5)
+        await commit_until_recorded(store, key, f"x{n}")
+    wait_until(lambda: _last(replica, key) == b"x19", "replication")
     with ExitStack() as stack:
         if way == "killed":
             victim.stop(kill=True)
         else:
             stack.enter_context(victim.paused())
-        await commit_until_recorded(store, key, "after", 20)
+        await commit_until_recorded(store, key, "after")
         seen = await store.load(key, ALL)
     assert [entry.card.exchange for entry in seen.log[::2]] == [
         *(f"x{n}" for n in range(20)),
@@ -169,13 +169,13 @@ def _last(replica: Server, key: SessionKey) -> bytes | None:
 async def test_the_store_follows_the_master_that_sentinel_names(tenant: str) -> None:
     key = SessionKey(tenant, "s")
     with guarded() as group:
-        store = open_store(group.url, timeout=0.25, commit_timeout=0.5)
+        store = open_store(group.url, timeout=2, commit_timeout=1)
         for n in range(10):
-            await commit_until_recorded(store, key, f"x{n}", 5)
+            await commit_until_recorded(store, key, f"x{n}")
         (replica,) = group.replicas
-        wait_until(lambda: replica.ask("HGET", session_keys(key)[0], "last") == b"x9", "sync", 5)
+        wait_until(lambda: replica.ask("HGET", session_keys(key)[0], "last") == b"x9", "sync")
         group.master.stop(kill=True)
-        await commit_until_recorded(store, key, "after", 25)
+        await commit_until_recorded(store, key, "after")
         assert group.master_port() == replica.port
         seen = await store.load(key, ALL)
         assert [entry.card.exchange for entry in seen.log[::2]] == [

@@ -386,7 +386,7 @@ async def test_a_session_expires_while_it_is_looked_at(
     store: RedisStore, server: Server, key: SessionKey
 ) -> None:
     await store.commit(key, chat("x1", ttl=1))
-    wait_until(lambda: not server.ask("EXISTS", session_keys(key)[0]), "expiry", 5)
+    wait_until(lambda: not server.ask("EXISTS", session_keys(key)[0]), "expiry")
     assert await store.message(key, "x1.0") is None
     assert (await store.lines(key, 0, 9)).items == ()
     assert (await store.exchanges(key, None, 9)).items == ()

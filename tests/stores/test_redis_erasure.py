@@ -117,7 +117,7 @@ async def test_a_mark_is_a_time_that_ends_by_itself_and_outlives_the_session(
     await store.mark(Subject(key.tenant, session=key.session), 1e300)
     assert float(server.ask("GET", mark)) == 1e300
     await store.mark(Subject(key.tenant, session=key.session), -1e300)
-    wait_until(lambda: server.ask("EXISTS", mark) == 0, "expiry", 5)
+    wait_until(lambda: server.ask("EXISTS", mark) == 0, "expiry")
     await store.close()
 
 

@@ -155,7 +155,7 @@ async def test_what_is_left_of_an_index_is_no_part_of_its_successor(
 ) -> None:
     await fill(store, ttl=1000)
     server.ask("PEXPIRE", index_keys(KAI)[0], 1)
-    wait_until(lambda: not server.ask("EXISTS", index_keys(KAI)[0]), "expiry", 5)
+    wait_until(lambda: not server.ask("EXISTS", index_keys(KAI)[0]), "expiry")
     assert await store.look(KAI, [], 9, "session") == Look()
     assert await store.write(KAI, batch(0, [["a"]]))
     assert len(lives(server)) == 5
@@ -172,7 +172,7 @@ async def test_scripts_are_sent_again_when_the_server_has_lost_them(
 
 
 async def test_errors_are_store_errors(server: Server) -> None:
-    store = open_store(server.url, timeout=0.1, commit_timeout=0.1)
+    store = open_store(server.url, timeout=1, commit_timeout=1)
     server.ask("SET", index_keys(KAI)[0], "not a hash")
     with pytest.raises(StoreError, match="WRONGTYPE"):
         await store.look(KAI, [], 1)

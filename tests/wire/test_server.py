@@ -14,6 +14,7 @@ from uvicorn.server import ServerState
 
 from proxy.wire.server import HttpProtocol
 from tests.support.server import Message, raw_exchange, serving
+from tests.support.waiting import PATIENCE
 
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -204,9 +205,9 @@ async def test_a_large_body_is_no_large_head(small: Served) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", small.port)
     writer.write(post + post + GET)  # the third head begins in the piece that ends the second body
     for _ in range(2):
-        await asyncio.wait_for(reader.readuntil(b"9000\r\n0\r\n\r\n"), 5)
+        await asyncio.wait_for(reader.readuntil(b"9000\r\n0\r\n\r\n"), PATIENCE)
     writer.write(LAST)
-    assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 200 OK\r\n")
+    assert (await asyncio.wait_for(reader.read(), PATIENCE)).startswith(b"HTTP/1.1 200 OK\r\n")
     writer.close()
 
 
@@ -223,7 +224,7 @@ async def test_a_slow_body_is_not_the_server_s_business(small: Served) -> None:
     await asyncio.wait({waiting}, timeout=3 * Small.head_timeout)
     assert not waiting.done()
     writer.write(b"b")
-    assert (await asyncio.wait_for(waiting, 5)).startswith(b"HTTP/1.1 200 ")
+    assert (await asyncio.wait_for(waiting, PATIENCE)).startswith(b"HTTP/1.1 200 ")
     writer.close()
 
 
@@ -234,7 +235,7 @@ async def test_a_body_that_cannot_be_read_is_refused_and_the_application_told(
         served.port, b"POST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", b"zz\r\n"
     )
     assert_refused(answer)
-    await asyncio.wait_for(served.app.disconnected.wait(), 5)
+    await asyncio.wait_for(served.app.disconnected.wait(), PATIENCE)
 
 
 class Wire(asyncio.Transport):
@@ -264,7 +265,7 @@ async def test_a_refusal_that_nobody_reads_still_frees_the_application() -> None
     protocol.connection_made(wire)
     protocol.data_received(b"POST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
     protocol.data_received(b"zz\r\n")
-    await asyncio.wait_for(app.disconnected.wait(), 5)
+    await asyncio.wait_for(app.disconnected.wait(), PATIENCE)
     assert wire.closing
     assert wire.written.startswith(b"HTTP/1.1 400 ")
     protocol.connection_lost(None)
@@ -274,9 +275,9 @@ async def test_nonsense_behind_a_request_never_gets_into_its_answer(served: Serv
     served.app.hold = asyncio.Event()
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
     writer.write(GET + b"\r\n")
-    await asyncio.wait_for(reader.readuntil(b"held\r\n"), 5)
+    await asyncio.wait_for(reader.readuntil(b"held\r\n"), PATIENCE)
     writer.write(b"nonsense\r\n\r\n")
-    assert await asyncio.wait_for(reader.read(), 5) == b""
+    assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
     served.app.hold.set()
     writer.close()
 
@@ -284,7 +285,7 @@ async def test_nonsense_behind_a_request_never_gets_into_its_answer(served: Serv
 async def test_nonsense_after_an_answer_is_refused(served: Served) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
     writer.write(GET + b"\r\n")
-    await asyncio.wait_for(reader.readuntil(b"0\r\n\r\n"), 5)
+    await asyncio.wait_for(reader.readuntil(b"0\r\n\r\n"), PATIENCE)
     writer.write(b"nonsense\r\n\r\n")
-    assert_refused(await asyncio.wait_for(reader.read(), 5))
+    assert_refused(await asyncio.wait_for(reader.read(), PATIENCE))
     writer.close()

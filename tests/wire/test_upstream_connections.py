@@ -10,6 +10,7 @@ import pytest
 from proxy.wire.upstream import Reply, Upstream
 from tests.support.asking import CHAT, ask
 from tests.support.upstream import Script, ScriptedUpstream, sse
+from tests.support.waiting import PATIENCE
 
 
 async def test_a_connection_is_used_again(upstream: Upstream, up: ScriptedUpstream) -> None:
@@ -51,7 +52,7 @@ async def test_closing_in_the_middle_closes_the_connection(
     reply = await upstream.send("POST", CHAT, [], b"{}")
     assert await anext(reply.chunks()) == b"data: 1\n\n"
     await reply.close()
-    await asyncio.wait_for(up.requests[0].gone.wait(), 5)
+    await asyncio.wait_for(up.requests[0].gone.wait(), PATIENCE)
     await up.wait_connections(0)
 
 
@@ -64,7 +65,7 @@ async def test_cancelling_before_the_head_closes_the_connection(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.wait_for(request.gone.wait(), 5)
+    await asyncio.wait_for(request.gone.wait(), PATIENCE)
     assert upstream.exchanges == 0
 
 
@@ -80,5 +81,5 @@ async def test_cancelling_a_read_and_closing_closes_the_connection(
     with pytest.raises(asyncio.CancelledError):
         await task
     await reply.close()
-    await asyncio.wait_for(request.gone.wait(), 5)
+    await asyncio.wait_for(request.gone.wait(), PATIENCE)
     await up.wait_connections(0)

@@ -16,6 +16,7 @@ from proxy.wire.upstream import (
 )
 from tests.support.asking import CHAT, read_until_failure
 from tests.support.upstream import DROPPED, SILENT, Script, ScriptedUpstream, json_answer, sse
+from tests.support.waiting import PATIENCE
 from tests.wire.conftest import Connect
 
 
@@ -70,7 +71,7 @@ async def test_no_answer_in_time_is_a_timeout(connect: Connect, up: ScriptedUpst
     async with connect(up.url, read_timeout=0.05) as upstream:
         with pytest.raises(UpstreamTimeout):
             await upstream.send("POST", CHAT, [], b"{}")
-        await asyncio.wait_for(up.requests[0].gone.wait(), 5)
+        await asyncio.wait_for(up.requests[0].gone.wait(), PATIENCE)
 
 
 async def test_a_body_that_is_not_taken_is_a_timeout(
@@ -192,7 +193,7 @@ async def test_silence_in_an_answer_is_a_timeout(connect: Connect, up: ScriptedU
     async with connect(up.url, read_timeout=0.1) as upstream:
         got, failure = await read_until_failure(upstream)
         assert (got, type(failure)) == (b"data: 1\n\n", UpstreamTimeout)
-        await asyncio.wait_for(up.requests[0].gone.wait(), 5)
+        await asyncio.wait_for(up.requests[0].gone.wait(), PATIENCE)
 
 
 async def test_a_broken_connection_is_not_used_again(

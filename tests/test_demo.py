@@ -112,7 +112,7 @@ def test_the_command_ends_well_without_a_terminal_and_leaves_no_files(
     tmp_path: Path,
 ) -> None:
     with running(["proxy", "demo"], tmp_path, {"TMPDIR": str(tmp_path)}) as process:
-        out, errors = process.communicate(timeout=PATIENCE)
+        out, errors = process.communicate(timeout=3 * PATIENCE)
     assert (process.returncode, errors) == (0, "")
     assert "Your name is Kai." in out
     assert "\x1b" not in out

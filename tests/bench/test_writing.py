@@ -54,7 +54,7 @@ def test_a_tiny_run_fills_all_tables(capfd: pytest.CaptureFixture[str]) -> None:
     assert all(NUMBER.fullmatch(cells[1]) for cells in _rows(rates))
     used = {each.row.profile.name: each.used for each in results[0].spent}
     assert used["facts"].calls == used["profile"].calls == 1
-    assert used["running"].calls == TINY.turns
+    assert 0 < used["running"].calls <= TINY.turns  # a busy machine tells of several in one
     assert not any(each.failed for each in used.values())
     assert "sqlite: exchanges a second" in capfd.readouterr().err
 

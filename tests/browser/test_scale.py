@@ -82,6 +82,7 @@ async def at_sessions(crowd: Console) -> None:
     search = crowd.page.get_by_label("Search id, title or user")
     if await search.input_value():
         await search.fill("")
+    await search.blur()  # keys are for the list
     await crowd.page.locator(".sessions .virtual").evaluate("list => { list.scrollTop = 0 }")
     await expect(rows(crowd).first).to_be_visible()
 

@@ -15,7 +15,7 @@ from proxy.assembly import store_of, upstream_of
 from proxy.gateway.profile import reserved_tokens
 from proxy.memory.store import StoreError
 from proxy.preflight import unwritable
-from proxy.settings import ProfileSettings, Settings, WriterSettings
+from proxy.settings import ProfileSettings, Settings, WriterSettings, without_credentials
 from proxy.wire.upstream import UpstreamError
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -61,7 +61,7 @@ async def upstream(settings: Settings) -> Finding:
     if settings.upstream.api_key is not None:
         key = settings.upstream.api_key.get_secret_value()
         headers.append((b"Authorization", f"Bearer {key}".encode()))
-    where = settings.upstream.url
+    where = without_credentials(settings.upstream.url)
     try:
         await client.open()
         reply = await client.send("GET", b"/models", headers, None)

@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from proxy import __version__
-from proxy.commands.command import command
+from proxy.commands.command import command, ending
 from proxy.commands.context import context
+from proxy.commands.failure import NOT_FOUND, USAGE, CommandError
 from proxy.commands.memories import memories
+from proxy.commands.progress import counting
+from proxy.commands.reach import doubt
 from proxy.commands.sessions import sessions
 from proxy.commands.stats import stats
 from proxy.commands.users import users
@@ -32,9 +38,11 @@ from proxy.settings import Settings, SettingsError, effective, load, without_cre
 
 if TYPE_CHECKING:
     from proxy import check, demo, preflight, server, upkeep
+    from proxy.commands import local
 else:
-    check, demo, preflight, server, upkeep = (
-        late(f"proxy.{name}") for name in ("check", "demo", "preflight", "server", "upkeep")
+    check, demo, preflight, server, upkeep, local = (
+        late(f"proxy.{name}")
+        for name in ("check", "demo", "preflight", "server", "upkeep", "commands.local")
     )
 
 app = typer.Typer(
@@ -68,6 +76,9 @@ _MARKS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "problem": ("FAI
 
 def main() -> None:
     """The entry point of the installed command."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # What a terminal or a pipe has no letter for is written as its number.
+        sys.stdout.reconfigure(errors="backslashreplace")
     app(prog_name="memory-proxy")
 
 
@@ -146,12 +157,17 @@ def move_command(
 
     A tenant is a client's name, or the SHA-256 of a key: printf %s "$KEY" | sha256sum
     """
+    if not old or not new or old == new:
+        _fail("OLD and NEW are two names of tenants", status=USAGE)
     settings = _settings(config, {"store.url": store})
-    try:
+    doubt(settings, new)
+    with _store_there(settings):
         moved = asyncio.run(upkeep.move(settings, old, new))
-    except StoreError as error:
-        _fail(f"the store does not work: {error}")
-    typer.echo(f"{moved} session{'' if moved == 1 else 's'} moved")
+    if not moved.known:
+        _fail(f"{old} has no memory in this store", status=NOT_FOUND)
+    typer.echo(f"{_counted(moved.sessions, 'session')} moved")
+    if moved.stayed:
+        typer.echo(f"{_counted(moved.stayed, 'session')} stayed: {new} has one of the same id")
 
 
 @app.command("reindex")
@@ -166,24 +182,35 @@ def reindex_command(
     For what was recorded before there was recall, and after its settings for vectors changed.
     """
     if user is not None and tenant is None:
-        _fail("--user needs --tenant: the same user id may exist at several tenants", status=2)
+        _fail("--user needs --tenant: the same user id may exist at several tenants", status=USAGE)
+    if "" in (tenant, user):
+        _fail("--tenant and --user need a name", status=USAGE)
     settings = _settings(config, {"store.url": store})
-    try:
-        with _progress() as progress:
-            task = progress.add_task("sessions", total=None)
+    if tenant is not None:
+        doubt(settings, tenant)
+    with _store_there(settings), counting() as progress:
+        task = progress.add_task("sessions", total=None)
 
-            def tell(done: int, total: int) -> None:
-                progress.update(task, completed=done, total=total)
+        def tell(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
 
-            messages = asyncio.run(upkeep.reindex(settings, tenant, user, tell))
-    except StoreError as error:
-        _fail(f"the store does not work: {error}")
-    typer.echo(f"{messages} message{'' if messages == 1 else 's'} indexed")
+        messages = asyncio.run(upkeep.reindex(settings, tenant, user, tell))
+    typer.echo(f"{_counted(messages, 'message')} indexed")
 
 
-def _progress() -> Progress:
-    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
-    return Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
+@contextmanager
+def _store_there(settings: Settings) -> Iterator[None]:
+    """Ends the program where the store is not there, or does not work."""
+    with ending():
+        local.look_for(settings)
+        try:
+            yield
+        except StoreError as error:
+            raise CommandError(f"the store does not work: {error}") from error
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _overrides(

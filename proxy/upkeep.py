@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from proxy.assembly import store_of
 from proxy.chat.message import text_of
+from proxy.memory.items import Shelf
 from proxy.memory.model import SessionKey
 from proxy.recall.history import owner_of, sessions_of
 from proxy.recall.index import Owner
@@ -35,10 +37,32 @@ async def reindex(
         return await _rebuild(Indexer(store, store, text_of, time.time), owners, on_progress)
 
 
-async def move(settings: Settings, old: str, new: str) -> int:
-    """Hand all sessions of a tenant to another; the number moved.  Raises StoreError."""
+class Moved(NamedTuple):
+    """``known``: whether the old tenant had any memory.
+
+    ``stayed``: its sessions whose id the new one has already.
+    """
+
+    known: bool
+    sessions: int
+    stayed: int
+
+
+async def move(settings: Settings, old: str, new: str) -> Moved:
+    """Hand all memory of a tenant to another.  Raises StoreError."""
     async with _store(settings) as store:
-        return await store.move(old, new)
+        known = await _has_memory(store, old)
+        # Also where there is none to be seen: a move that was cut short is done to its end.
+        moved = await store.move(old, new)
+        stayed = [session async for session in sessions_of(store, old, None)]
+        return Moved(known, moved, len(stayed))
+
+
+async def _has_memory(store: Backend, tenant: str) -> bool:
+    sessions = await store.sessions(tenant, None, None, 1)
+    if sessions.items or await store.people(tenant):
+        return True
+    return bool(await store.namespaces(Shelf(tenant), ()))
 
 
 @asynccontextmanager

@@ -57,6 +57,15 @@ async def test_an_upstream_that_is_away_is_a_problem(tmp_path: Path) -> None:
     assert url in found.text
 
 
+async def test_the_query_of_an_upstream_is_not_told(tmp_path: Path) -> None:
+    async with ScriptedUpstream() as up:
+        well = await check.upstream(settings(tmp_path, upstream__url=f"{up.url}?api-key=hush"))
+    away = await check.upstream(settings(tmp_path, upstream__url=f"{up.url}?api-key=hush"))
+    assert (well.grade, away.grade) == ("ok", "problem")
+    assert up.url in well.text and up.url in away.text
+    assert "hush" not in well.text + away.text
+
+
 async def test_a_certificate_file_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
     missing = str(tmp_path / "no.pem")
     chosen = settings(tmp_path, upstream__ca_file=missing, upstream__url="https://localhost:1/v1")

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import httpx
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from proxy import __version__
 from proxy.cli import app
+from proxy.memory.items import Change, Shelf
 from proxy.memory.model import Card, Commit, Draft, Exchange, SessionKey
 from proxy.stores.opening import open_store
-from tests.support.program import line, running
+from tests.support.inside import store_at
+from tests.support.program import clients_in, line, running
 from tests.support.upstream import ScriptedUpstream
 from tests.support.waiting import PATIENCE
 
@@ -127,6 +129,53 @@ async def test_tenants_move_hands_over_what_is_stored() -> None:
         assert moved.messages == 1
     finally:
         await store.close()
+
+
+async def moving(old: str, new: str, /, *more: str, **stored: Sequence[str]) -> Result:
+    """``tenants move`` where these tenants have these sessions."""
+    async with store_at("sqlite:///data/memory.db") as store:
+        for tenant, sessions in stored.items():
+            for session in sessions:
+                await store.commit(SessionKey(tenant, session), said_hello())
+    arguments = ["tenants", "move", old, new, *more]
+    return await asyncio.to_thread(RUNNER.invoke, app, arguments)
+
+
+async def test_tenants_move_says_how_many_stayed() -> None:
+    result = await moving("old", "new", old=["a", "b"], new=["b"])
+    expected = "1 session moved\n1 session stayed: new has one of the same id\n"
+    assert (result.exit_code, result.stdout) == (0, expected)
+
+
+async def test_tenants_move_of_nothing_ends_with_3() -> None:
+    result = await moving("odl", "new", old=["a"])
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "odl has no memory in this store" in result.stderr
+
+
+async def test_tenants_move_hands_over_items_without_sessions() -> None:
+    change = Change(namespace=("users", "kai", "notes"), key="n", value=b"{}")
+    async with store_at("sqlite:///data/memory.db") as store:
+        await store.change_items(Shelf("old", "kai"), [change])
+    result = await moving("old", "new")
+    assert (result.exit_code, result.stdout) == (0, "0 sessions moved\n")
+    async with store_at("sqlite:///data/memory.db") as store:
+        assert await store.people("new") == ["kai"]
+
+
+@pytest.mark.parametrize(("old", "new"), [("", "new"), ("old", ""), ("old", "old")])
+async def test_tenants_move_wants_two_names(old: str, new: str) -> None:
+    result = await moving(old, new, old=["a"])
+    assert (result.exit_code, "two names of tenants" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("new", "doubted"), [("alise", True), ("alice", False)])
+async def test_tenants_move_doubts_what_no_client_is_called(
+    new: str, doubted: bool, tmp_path: Path
+) -> None:
+    result = await moving("old", new, "--config", str(clients_in(tmp_path)), old=["a"])
+    assert (result.exit_code, result.stdout) == (0, "1 session moved\n")
+    assert ('no client is called "alise"' in result.stderr) is doubted
 
 
 def said_hello() -> Commit:

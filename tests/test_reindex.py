@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
@@ -62,10 +63,24 @@ async def test_one_tenant_or_one_user_of_it_alone(settings: Settings) -> None:
     assert await reindex(settings, TENANT, None, lambda *at: None) == 6
 
 
-def test_the_command_says_how_many(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["reindex", "--store", f"sqlite:///{tmp_path}/new.db"])
+async def test_the_command_says_how_many_and_draws_no_bar_into_a_file(settings: Settings) -> None:
+    arguments = ["reindex", "--store", settings.store.url]
+    result = await asyncio.to_thread(CliRunner().invoke, app, arguments)
     assert result.exit_code == 0
-    assert "0 messages indexed" in result.output
+    assert (result.stdout, result.stderr) == ("8 messages indexed\n", "")
+
+
+@pytest.mark.parametrize("command", [["reindex"], ["tenants", "move", "old", "new"]])
+def test_a_file_that_is_not_there_is_not_made(command: list[str], tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, [*command, "--store", f"sqlite:///{tmp_path}/typo.db"])
+    assert (result.exit_code, list(tmp_path.iterdir())) == (3, [])
+    assert "There is no database at" in result.stderr
+
+
+def test_an_empty_name_is_refused(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/new.db"
+    result = CliRunner().invoke(app, ["reindex", "--tenant", "", "--store", store])
+    assert (result.exit_code, "need a name" in result.stderr) == (2, True)
 
 
 def test_a_user_without_a_tenant_is_refused(tmp_path: Path) -> None:

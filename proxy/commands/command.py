@@ -9,15 +9,15 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
-from urllib.parse import quote
 
 import typer
 
 from proxy.commands.failure import INTERRUPTED, USAGE, CommandError, told
-from proxy.commands.output import Object, Output
+from proxy.commands.output import Object, Output, abandon
 from proxy.commands.reach import Reach
 from proxy.integrations.api import MemoryApi, MemoryProxyError
 
@@ -63,25 +63,24 @@ class Desk:
             size = PAGE if left is None else min(left, PAGE)
             cursor = [("after", after)] if after is not None else []
             page = self.api.ask("GET", path, [*given, ("limit", str(size)), *cursor])
+            after = page["next"]
             yield from page["data"]
             left = None if left is None else left - len(page["data"])
-            after = page["next"]
             if after is None:
                 return
 
     def confirm(self, question: str, *, yes: bool) -> None:
-        """Ask, unless ``yes``.  Raises CommandError where nobody can answer or the answer is no."""
+        """Ask, unless ``yes``.  Raises CommandError where nobody can answer or the answer is no.
+
+        On standard error: what standard output has is for those who read the result.
+        """
         if yes:
             return
-        if not sys.stdin.isatty():
+        if sys.stdin is None or not sys.stdin.isatty():
             raise CommandError(f"{question} Say --yes to do it without being asked.", USAGE)
-        if not typer.confirm(question, default=False):
+        typer.echo(f"{question} [y/N]: ", nl=False, err=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise CommandError("Nothing was done.")
-
-
-def seg(id: str) -> str:
-    """An id as a segment of a path."""
-    return quote(id, safe="")
 
 
 def command(group: typer.Typer, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -122,22 +121,34 @@ def _run(work: Callable[..., None]) -> Callable[..., None]:
         as_json: bool,
         **own: Any,
     ) -> None:
-        try:
-            with Reach(url, store, tenant, config).api() as api:
-                work(Desk(api, Output(as_json=as_json)), **own)
-        except MemoryProxyError as error:
-            _end(told(error))
-        except CommandError as error:
-            _end(error)
-        except BrokenPipeError:
-            # Who read the output has seen enough; the interpreter must not try to flush it.
-            sys.stderr.close()
-            raise typer.Exit(0) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
+        with ending(), Reach(url, store, tenant, config).api() as api:
+            work(Desk(api, Output(as_json=as_json)), **own)
 
     del run.__wrapped__
     return run
+
+
+@contextmanager
+def ending() -> Iterator[None]:
+    """Whatever a command fails at becomes a sentence and an exit status."""
+    try:
+        yield
+    except MemoryProxyError as error:
+        _end(told(error))
+    except CommandError as error:
+        _end(error)
+    except UnicodeEncodeError:
+        # What the shell hands over may be any bytes; a file may be called so, an id may not.
+        _end(CommandError("The command line has bytes that are not UTF-8.", USAGE))
+    except BrokenPipeError:
+        # Who read the output has seen enough.
+        abandon()
+        raise typer.Exit(0) from None
+    except OSError as error:
+        abandon()
+        _end(CommandError(f"Reading or writing failed: {error.strerror or error}"))
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _end(error: CommandError) -> NoReturn:

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from proxy.commands.command import Desk, seg
+from proxy.commands.command import Desk
 from proxy.commands.conversation import STYLES, cut
 from proxy.commands.output import Object, text_of
 from proxy.commands.plain import line, plain
+from proxy.integrations.api import segment
 
 
 def context(
@@ -25,7 +26,7 @@ def context(
     given = {"profile": profile, "model": model}
     body = {name: value for name, value in given.items() if value is not None}
     body_ = {**body, "messages": [{"role": "user", "content": question}]}
-    path = f"/sessions/{seg(session)}/context"
+    path = f"/sessions/{segment(session)}/context"
     found = desk.api.ask("POST", path, body=json.dumps(body_).encode())
     if desk.out.as_json:
         return desk.out.raw(found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from proxy.integrations.api import UNREACHABLE, MemoryProxyError
 
 FAILED, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, INTERRUPTED = 1, 2, 3, 4, 5, 130
@@ -15,6 +17,9 @@ _BY_STATUS = {
     412: CONFLICT,
     422: CONFLICT,
 }
+
+
+_PARAMETER = re.compile(r"\?(format|kind|session|state|tenant|user)=")
 
 
 class CommandError(Exception):
@@ -35,5 +40,7 @@ def told(error: MemoryProxyError) -> CommandError:
             "Put the key into MEMORY_PROXY_KEY, or the administrator's into MEMORY_PROXY_ADMIN_KEY."
         )
         return CommandError(f"{error.message} {hint}", NOT_ALLOWED)
-    sentence = f"{error.message} ({error.code})"
+    # Where the API speaks of a parameter of its own there is an option of that name.
+    message = _PARAMETER.sub(r"--\1", error.message)
+    sentence = f"{message} ({error.code})"
     return CommandError(sentence, _BY_STATUS.get(error.status or 0, FAILED))

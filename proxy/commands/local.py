@@ -83,12 +83,17 @@ def serving(settings: Settings) -> Iterator[Local]:
             thread.join()
 
 
-def tenants_in(settings: Settings) -> Sequence[str]:
-    """Who has memory in the store.  Raises CommandError where it cannot be reached."""
+def look_for(settings: Settings) -> None:
+    """Raises CommandError for a file that is not there: opening the store would make it."""
     address = read_address(settings.store.url)
     if address.kind == "sqlite" and not Path(address.path).exists():
         sentence = f"There is no database at {address.path}. Name the one you mean with --store."
         raise CommandError(sentence, NOT_FOUND)
+
+
+def tenants_in(settings: Settings) -> Sequence[str]:
+    """Who has memory in the store.  Raises CommandError where it cannot be reached."""
+    look_for(settings)
     try:
         return asyncio.run(_tenants(settings))
     except StoreError as failure:

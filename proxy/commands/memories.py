@@ -7,34 +7,46 @@ from typing import Annotated
 
 import typer
 
-from proxy.commands.command import Desk, Yes, command, seg
+from proxy.commands.command import Desk, Yes, command
 from proxy.commands.failure import USAGE, CommandError
-from proxy.commands.output import Object
+from proxy.commands.output import Object, listed
+from proxy.integrations.api import segment
 
 memories = typer.Typer(help="What is known of a person.", no_args_is_help=True)
 
 User = Annotated[str, typer.Argument(help="The person's id.")]
 Memory = Annotated[str, typer.Argument(help="The memory's id.")]
+Kind = Annotated[
+    str | None,
+    typer.Option(metavar="KIND,..", help="Only these: fact, instruction, preference, episode."),
+]
+State = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STATE,..", help="current (the default), expired, superseded, quarantined."
+    ),
+]
 
 COLUMNS = {"id": "id", "kind": "kind", "state": "state", "text": "text", "created": "created_at"}
 FOUND = {"score": "score", "kind": "kind", "text": "text", "id": "id"}
 
 
 def path_of(user: str, memory: str | None = None) -> str:
-    return f"/users/{seg(user)}/memories" + (f"/{seg(memory)}" if memory is not None else "")
+    path = f"/users/{segment(user)}/memories"
+    return path if memory is None else f"{path}/{segment(memory)}"
 
 
 @command(memories, "list")
 def list_(
     desk: Desk,
     user: User,
-    kind: Annotated[str | None, typer.Option(help="Only of this kind: fact, episode …")] = None,
+    kind: Kind = None,
+    state: State = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 100,
 ) -> None:
     """Everything that is kept of a person beside what was said."""
-    found = desk.pages(path_of(user), None if kind else limit)
-    chosen = (one for one in found if kind in (None, one["kind"]))
-    desk.out.many(list(chosen)[:limit], COLUMNS, "Nothing is known of this person.")
+    found = desk.pages(path_of(user), limit, kind=kind, state=state)
+    desk.out.many(found, COLUMNS, "Nothing is known of this person.")
 
 
 @command(memories, "search")
@@ -79,7 +91,7 @@ def forget(desk: Desk, user: User, memory: Memory, yes: Yes = False) -> None:
     """Remove one memory.  What was said stays in history."""
     if not yes:
         found = desk.api.ask("GET", path_of(user, memory))
-        _one(desk, found)
+        desk.out.aside.print(listed(_fields(found)))
     desk.confirm("Forget it?", yes=yes)
     gone = desk.api.ask("DELETE", path_of(user, memory))
     if desk.out.as_json:
@@ -88,5 +100,9 @@ def forget(desk: Desk, user: User, memory: Memory, yes: Yes = False) -> None:
 
 
 def _one(desk: Desk, memory: Object) -> None:
+    desk.out.one(memory, _fields(memory))
+
+
+def _fields(memory: Object) -> Object:
     names = ("id", "kind", "state", "text", "about", "message_id", "session_id")
-    desk.out.one(memory, {name: memory.get(name) for name in names})
+    return {name: memory.get(name) for name in names}

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from functools import cached_property
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from proxy.commands.failure import CommandError
 from proxy.commands.plain import line, plain
 
 Object = Mapping[str, Any]
@@ -20,23 +24,36 @@ Object = Mapping[str, Any]
 _AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
+class _Paper(Console):
+    """A console of stored text, which leaves it to the command how a broken pipe ends."""
+
+    def __init__(self, file: TextIO | None = None, *, stderr: bool = False) -> None:
+        super().__init__(file=file, stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class Output:
     """``as_json``: one JSON object a line, for programs."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self.console = Console(highlight=False, markup=False, emoji=False)
+
+    @cached_property
+    def console(self) -> Console:
+        return _Paper(standard_output())
+
+    @cached_property
+    def aside(self) -> Console:
+        """For who is asked something, also where the output is for programs."""
+        return _Paper(stderr=True)
 
     def one(self, found: Object, fields: Mapping[str, object]) -> None:
         """An object: as it came, or some of its fields under each other."""
         if self.as_json:
             return self.raw(found)
-        table = Table(box=None, pad_edge=False, show_header=False)
-        table.add_column(style="cyan", no_wrap=True)
-        table.add_column(overflow="fold")
-        for name, value in fields.items():
-            table.add_row(name, cell(value))
-        self.console.print(table)
+        self.console.print(listed(fields))
 
     def many(self, found: Iterable[Object], columns: Mapping[str, str], empty: str) -> None:
         """Objects: a line each, or a table of some fields (by heading)."""
@@ -60,8 +77,32 @@ class Output:
             self.console.print(Text(sentence))
 
     def raw(self, found: object) -> None:
-        sys.stdout.write(json.dumps(found, ensure_ascii=True) + "\n")
-        sys.stdout.flush()
+        file = standard_output()
+        file.write(json.dumps(found, ensure_ascii=True) + "\n")
+        file.flush()
+
+
+def standard_output() -> TextIO:
+    """Raises CommandError where who started this has closed it."""
+    if sys.stdout is None:
+        raise CommandError("Standard output is closed.")
+    return sys.stdout
+
+
+def abandon() -> None:
+    """Give up what standard output has not taken: the interpreter must not try to flush it."""
+    with suppress(OSError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def listed(fields: Mapping[str, object]) -> Table:
+    """Fields under each other."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in fields.items():
+        table.add_row(name, cell(value))
+    return table
 
 
 NUMBERS = frozenset({"messages", "tokens", "sessions", "score", "seq", "exchanges"})

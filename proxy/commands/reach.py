@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx
+import typer
+
 from proxy.commands.failure import USAGE, CommandError
 from proxy.gateway.tenancy import ANONYMOUS, SINGLE, digest_of
 from proxy.integrations.api import DEFAULT_URL, MemoryApi
 from proxy.late import late
-from proxy.settings import Settings, SettingsError, load
+from proxy.settings import Settings, SettingsError, load, without_credentials
 
 if TYPE_CHECKING:
     from proxy import preflight
@@ -23,6 +27,8 @@ else:
 
 URL, KEY, TENANT = "MEMORY_PROXY_URL", "MEMORY_PROXY_KEY", "MEMORY_PROXY_TENANT"
 ADMIN_KEY = "MEMORY_PROXY_ADMIN_KEY"
+
+_VISIBLE = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +53,9 @@ class Reach:
                 yield api
 
     def _at_proxy(self, environ: Mapping[str, str]) -> MemoryApi:
-        url = self.url or environ.get(URL) or DEFAULT_URL
+        url = _address(self.url or environ.get(URL) or DEFAULT_URL)
         tenant = self.tenant or environ.get(TENANT)
-        admin_key, key = environ.get(ADMIN_KEY), environ.get(KEY)
+        admin_key, key = _key(ADMIN_KEY, environ), _key(KEY, environ)
         if tenant and not admin_key:
             raise CommandError(f"--tenant needs the administrator's key in {ADMIN_KEY}.", USAGE)
         return MemoryApi(url, admin_key if tenant or not key else key, tenant, None)
@@ -58,7 +64,10 @@ class Reach:
     def _on_store(self, environ: Mapping[str, str]) -> Iterator[MemoryApi]:
         settings = self._settings(environ)
         known = local.tenants_in(settings)
-        tenant = self.tenant or environ.get(TENANT) or _own(settings, environ) or _only(known)
+        named = self.tenant or environ.get(TENANT)
+        tenant = named or _own(settings, environ) or _only(known)
+        if named:
+            doubt(settings, named)
         with (
             local.serving(settings) as served,
             _closing(MemoryApi(served.url, served.key, tenant, None)) as api,
@@ -84,9 +93,38 @@ def _closing(api: MemoryApi) -> Iterator[MemoryApi]:
         api.close()
 
 
+def doubt(settings: Settings, tenant: str) -> None:
+    """Say so where only named clients have memory, and none is called so."""
+    names = {client.name for client in settings.clients}
+    if settings.tenancy.mode == "clients" and tenant not in names:
+        sentence = f'no client is called "{tenant}": none can reach its memory'
+        typer.echo(f"memory-proxy: note: {sentence}", err=True)
+
+
+def _address(url: str) -> str:
+    """Raises CommandError for what cannot be that of a proxy."""
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL:
+        parts = httpx.URL()
+    if parts.scheme not in ("http", "https") or not parts.host:
+        sentence = f"{without_credentials(url)} is not the URL of a proxy; write it like"
+        raise CommandError(f"{sentence} {DEFAULT_URL}", USAGE)
+    return url
+
+
+def _key(name: str, environ: Mapping[str, str]) -> str | None:
+    """Raises CommandError for what HTTP cannot carry, and does not quote it."""
+    key = environ.get(name)
+    if key and not _VISIBLE.fullmatch(key):
+        sentence = "holds characters that no key has, perhaps a space or the end of a line."
+        raise CommandError(f"{name} {sentence}", USAGE)
+    return key
+
+
 def _own(settings: Settings, environ: Mapping[str, str]) -> str | None:
     """The tenant of the key in the environment, or the only one that there can be."""
-    key = environ.get(KEY)
+    key = _key(KEY, environ)
     if settings.tenancy.mode == "single":
         return SINGLE
     return digest_of(key.encode()) if key and settings.tenancy.mode == "key" else None

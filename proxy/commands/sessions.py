@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from proxy.commands.command import Desk, Yes, command, seg
+from proxy.commands.command import Desk, Yes, command
 from proxy.commands.conversation import bubble, drawn
 from proxy.commands.failure import USAGE, CommandError
 from proxy.commands.files import STANDARD
 from proxy.commands.output import Object
 from proxy.commands.progress import working
 from proxy.commands.transfer import bring_in, export
+from proxy.integrations.api import segment
 
 sessions = typer.Typer(help="Conversations.", no_args_is_help=True)
 
@@ -55,7 +57,7 @@ def show(
     branches: Annotated[bool, typer.Option(help="Superseded messages too.")] = False,
 ) -> None:
     """A conversation, with what the summary covers and where the window starts."""
-    path = f"/sessions/{seg(session)}"
+    path = f"/sessions/{segment(session)}"
     found = desk.api.ask("GET", path)
     states = EVERY_STATE if branches else "active"
     messages = list(desk.pages(f"{path}/messages", state=states))
@@ -91,9 +93,9 @@ def tail(
     follow: Annotated[bool, typer.Option(help="Wait for more.")] = True,
 ) -> None:
     """The end of a conversation, and what is added to it."""
-    path = f"/sessions/{seg(session)}"
+    path = f"/sessions/{segment(session)}"
     end = desk.api.ask("GET", path)["end"]
-    known = list(desk.pages(f"{path}/messages", after=str(max(0, end - 2 * lines - 20))))
+    known = _last(desk, f"{path}/messages", end, lines)
     _print(desk, known[-lines:] if lines else [])
     seen = max([end, *(message["seq"] for message in known)])
     for _ in count() if follow else ():
@@ -101,6 +103,20 @@ def tail(
         new = list(desk.pages(f"{path}/messages", after=str(seen)))
         _print(desk, new)
         seen = max([seen, *(message["seq"] for message in new)])
+
+
+def _last(desk: Desk, path: str, end: int, lines: int) -> list[Object]:
+    """The last messages, ``lines`` at least if there are so many.
+
+    Where the conversation was rewound most seqs before its end are not of active ones.
+    """
+    back = 2 * lines + 20
+    while True:
+        after = max(0, end - back)
+        known = list(desk.pages(path, after=str(after)))
+        if len(known) >= lines or not after:
+            return known
+        back *= 2
 
 
 def _print(desk: Desk, messages: list[Object]) -> None:
@@ -125,7 +141,7 @@ def export_(
     if session is not None and user is not None:
         raise CommandError("Name a session or --user, not both.", USAGE)
     if session is not None:
-        export(desk, f"/sessions/{seg(session)}/export", output, 1, None)
+        export(desk, f"/sessions/{segment(session)}/export", output, 1, None)
     else:
         export(desk, "/export", output, None, user)
 
@@ -157,7 +173,7 @@ def fork(
     """Copy a conversation, to go on differently."""
     given = {"id": new, "until": until, "title": title}
     body = {name: value for name, value in given.items() if value is not None}
-    path = f"/sessions/{seg(session)}/fork"
+    path = f"/sessions/{segment(session)}/fork"
     found = desk.api.ask("POST", path, body=json.dumps(body).encode())
     desk.out.one(found, facts(found))
 
@@ -176,7 +192,7 @@ def rewind(
     what = f"the last {turns} turns" if turns else f"everything from {to} on"
     desk.confirm(f"Rewind {session}: {what}?", yes=yes)
     body = {"turns": turns} if turns else {"to": to}
-    path = f"/sessions/{seg(session)}/rewind"
+    path = f"/sessions/{segment(session)}/rewind"
     found = desk.api.ask("POST", path, body=json.dumps(body).encode())
     desk.out.one(found, facts(found))
 
@@ -184,14 +200,14 @@ def rewind(
 @command(sessions, "delete")
 def delete(desk: Desk, session: Session, yes: Yes = False) -> None:
     """Erase a conversation for good, with a receipt."""
-    erase(desk, f"/sessions/{seg(session)}", f"session {session}", yes=yes)
+    erase(desk, f"/sessions/{segment(session)}", f"session {session}", yes=yes)
 
 
 def erase(desk: Desk, path: str, what: str, *, yes: bool) -> None:
     """Say what would go, ask, and do it."""
     if not yes:
         would = desk.api.ask("DELETE", path, [("dry_run", "true")])
-        desk.out.say(f"{what} has {counted(would)}.")
+        desk.out.aside.print(Text(f"{what} has {counted(would)}."))
         desk.confirm("Erase all of it, for good?", yes=False)
     with working("erasing"):
         receipt = desk.api.ask("DELETE", path)

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from proxy.commands.command import Desk, Yes, command, seg
+from proxy.commands.command import Desk, Yes, command
 from proxy.commands.files import STANDARD
 from proxy.commands.output import ago
 from proxy.commands.sessions import erase
 from proxy.commands.transfer import export
+from proxy.integrations.api import segment
 
 users = typer.Typer(help="People.", no_args_is_help=True)
 
@@ -31,7 +32,7 @@ def list_(
 @command(users, "show")
 def show(desk: Desk, user: User) -> None:
     """How much is kept of a person."""
-    found = desk.api.ask("GET", f"/users/{seg(user)}")
+    found = desk.api.ask("GET", f"/users/{segment(user)}")
     known = ", ".join(f"{count} {kind}" for kind, count in found["memories"].items() if count)
     active = found["last_active_at"]
     fields = {
@@ -54,7 +55,7 @@ def export_(
     ] = STANDARD,
 ) -> None:
     """All that is kept of a person as NDJSON, to be imported again."""
-    path = f"/users/{seg(user)}"
+    path = f"/users/{segment(user)}"
     sessions = desk.api.ask("GET", path)["sessions"]
     export(desk, f"{path}/export", output, sessions, None)
 
@@ -62,4 +63,4 @@ def export_(
 @command(users, "erase")
 def erase_(desk: Desk, user: User, yes: Yes = False) -> None:
     """Erase all that is kept of a person, for good, with a receipt."""
-    erase(desk, f"/users/{seg(user)}", f"user {user}", yes=yes)
+    erase(desk, f"/users/{segment(user)}", f"user {user}", yes=yes)

@@ -6,7 +6,8 @@ import json
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -32,6 +33,16 @@ class MemoryProxyError(Exception):
     def __init__(self, status: int | None, code: str, message: str) -> None:
         super().__init__(f"{message} ({code})")
         self.status, self.code, self.message = status, code, message
+
+
+class _Answer(dict[str, Any]):
+    """What the memory API has said.
+
+    Where what it always says is missing, some other server answers with JSON too.
+    """
+
+    def __missing__(self, key: str) -> NoReturn:
+        raise _failure(200, None)
 
 
 class MemoryApi:
@@ -62,8 +73,8 @@ class MemoryApi:
     ) -> dict[str, Any]:
         """The answer, a JSON object.  Raises MemoryProxyError.
 
-        ``path`` is below ``/memory/v1``, percent-encoded where it has to be.  A ``body`` in pieces
-        is sent as they come.
+        ``path`` is below ``/memory/v1``, ids in it as :func:`segment` writes them.  A ``body`` in
+        pieces is sent as they come.
         """
         with self.stream(method, path, params, body) as response:
             response.read()
@@ -88,6 +99,10 @@ class MemoryApi:
                     response.read()
                     _object_of(response)
                 yield response
+        except httpx.LocalProtocolError:
+            # Its own words quote the header: the key.
+            sentence = f"Nothing is sent to {self._root}: HTTP cannot carry such a key."
+            raise MemoryProxyError(None, UNREACHABLE, sentence) from None
         except httpx.TransportError as error:
             reason = str(error) or type(error).__name__
             sentence = f"No answer from {self._root}: {reason}."
@@ -96,6 +111,11 @@ class MemoryApi:
     def close(self) -> None:
         if self._end:
             self._end()
+
+
+def segment(id: str) -> str:
+    """An id as a segment of a path.  A dot as it is could be a step of the path."""
+    return quote(id, safe="").replace(".", "%2E")
 
 
 def encoded(value: object) -> bytes:
@@ -123,7 +143,7 @@ def _object_of(response: httpx.Response) -> dict[str, Any]:
     except ValueError:
         found = None
     if response.is_success and isinstance(found, dict):
-        return found
+        return _Answer(found)
     raise _failure(response.status_code, found)
 
 

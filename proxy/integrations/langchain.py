@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 
-from proxy.integrations.api import DEFAULT_URL, MemoryApi, MemoryProxyError, encoded
+from proxy.integrations.api import DEFAULT_URL, MemoryApi, MemoryProxyError, encoded, segment
 from proxy.integrations.messages import SYSTEM_ROLES, Wire, from_openai, to_openai
 
 __all__ = ["MemoryProxyChatMessageHistory", "MemoryProxyError"]
@@ -42,7 +41,7 @@ class MemoryProxyChatMessageHistory(BaseChatMessageHistory):
         user_id: str | None = None,
     ) -> None:
         self._api = MemoryApi(base_url, api_key, tenant, client)
-        self._session = f"/sessions/{_segment(session_id)}"
+        self._session = f"/sessions/{segment(session_id)}"
         self._user = user_id
 
     @property
@@ -85,11 +84,6 @@ class MemoryProxyChatMessageHistory(BaseChatMessageHistory):
             page: dict[str, Any] = self._api.ask("GET", f"{self._session}/messages", asked)
             yield from (item["message"] for item in page["data"])
             after = page["next"]
-
-
-def _segment(session: str) -> str:
-    """A dot as it is could be a step of the path."""
-    return quote(session, safe="").replace(".", "%2E")
 
 
 def _check(wires: Sequence[Wire]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.commands.conftest import Program, Run
 
 
@@ -17,6 +19,28 @@ def test_a_memory_is_added_found_edited_and_forgotten(run: Run) -> None:
     assert run("memories", "forget", "bob", added["id"], "--yes").output == "forgotten\n"
     gone = run("memories", "forget", "bob", added["id"], "--yes")
     assert (gone.exit_code, "memory_not_found" in gone.stderr) == (3, True)
+
+
+@pytest.mark.parametrize("id", [".", ".."])
+def test_an_id_of_dots_is_an_id(id: str, run: Run) -> None:
+    kept = json.loads(run("memories", "add", "dora", "Dora has a dog.", "--json").output)
+    gone = run("memories", "forget", "dora", id, "--yes")
+    assert gone.exit_code == 3, gone.output
+    assert kept["id"] in run("memories", "list", "dora").output
+
+
+def test_memories_are_listed_by_kind_and_state(run: Run) -> None:
+    old, new = (
+        json.loads(run("memories", "add", "emil", text, "--json").output)["id"]
+        for text in ("Emil lives in Bonn.", "Emil lives in Bern.")
+    )
+    assert run("memories", "edit", "emil", old, "--state", "superseded").exit_code == 0
+    asked = [["--kind", "fact"], ["--state", "superseded"], ["--state", "current,superseded"]]
+    listed = [run("memories", "list", "emil", *more, "--json").output for more in asked]
+    found = [{json.loads(row)["id"] for row in rows.splitlines()} for rows in listed]
+    assert [ids & {old, new} for ids in found] == [{new}, {old}, {old, new}]
+    wrong = run("memories", "list", "emil", "--kind", "bogus")
+    assert (wrong.exit_code, "fact, instruction, preference, episode" in wrong.stderr) == (2, True)
 
 
 def test_a_person_is_shown_and_erased(run: Run, talked: str, program: Program) -> None:

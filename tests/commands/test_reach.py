@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from proxy.cli import app
 from tests.commands.conftest import ADMIN, Program
+from tests.support.program import clients_in
 
 RUNNER = CliRunner()
 
@@ -57,6 +58,54 @@ def test_a_tenant_needs_the_administrators_key(program: Program) -> None:
     assert allowed.exit_code == 0, allowed.output
     refused = RUNNER.invoke(app, arguments, env={"MEMORY_PROXY_ADMIN_KEY": "wrong"})
     assert refused.exit_code in (3, 4) or refused.output == "There are no sessions.\n"
+
+
+@pytest.mark.parametrize("key", ["sk-hush\n", "sk-hush\r\nX-Admin: 1", "sk hush", "sk-hüsh"])
+@pytest.mark.parametrize("name", ["MEMORY_PROXY_KEY", "MEMORY_PROXY_ADMIN_KEY"])
+def test_what_no_header_carries_is_no_key_and_is_not_told(
+    name: str, key: str, program: Program
+) -> None:
+    arguments = ["sessions", "list", "--url", program.url]
+    result = RUNNER.invoke(app, arguments, env={name: key})
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"memory-proxy: {name} holds characters that no key has")
+    assert not any(piece in result.stderr for piece in ("hush", "hüsh", "X-Admin"))
+
+
+def test_on_a_store_it_is_no_key_either(program: Program) -> None:
+    arguments = ["sessions", "list", "--store", program.store]
+    result = RUNNER.invoke(app, arguments, env={"MEMORY_PROXY_KEY": "sk-hush\n"})
+    assert (result.exit_code, "hush" in result.output) == (2, False)
+
+
+@pytest.mark.parametrize("url", ["localhost:8080", "http://[::1", "ftp://a", "http://", "a b"])
+def test_what_is_no_url_is_said_with_one_that_is(url: str) -> None:
+    result = RUNNER.invoke(app, ["sessions", "list", "--url", url])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "is not the URL of a proxy; write it like http://127.0.0.1:8080" in result.stderr
+
+
+def test_an_id_that_is_no_text_is_said(program: Program) -> None:
+    result = RUNNER.invoke(app, ["sessions", "show", "\udcff", "--url", program.url])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "not UTF-8" in result.stderr
+
+
+def test_the_administrator_is_told_to_name_a_tenant(program: Program) -> None:
+    arguments = ["sessions", "list", "--url", program.url]
+    result = RUNNER.invoke(app, arguments, env={"MEMORY_PROXY_ADMIN_KEY": ADMIN})
+    assert (result.exit_code, "Say whose memory you mean: --tenant." in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("tenant", "doubted"), [("alise", True), ("alice", False)])
+def test_a_tenant_that_no_client_has_is_doubted(
+    tenant: str, doubted: bool, program: Program, tmp_path: Path
+) -> None:
+    config = clients_in(tmp_path)
+    arguments = ["sessions", "list", "--store", program.store, "--config", str(config)]
+    result = RUNNER.invoke(app, [*arguments, "--tenant", tenant])
+    assert result.exit_code == 0, result.stderr
+    assert ('no client is called "alise"' in result.stderr) is doubted
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -55,6 +55,18 @@ def test_tail_ends_with_the_last_messages(run: Run, talked: str) -> None:
     assert "And tomorrow?" not in shown
 
 
+def test_tail_finds_the_end_of_what_was_rewound(run: Run, talked: str, program: Program) -> None:
+    messages = [{"role": "user", "content": f"Question {n}?"} for n in range(60)]
+    added = program.api("POST", f"/sessions/{talked}/messages", json={"messages": messages})
+    assert added.status_code == 200
+    listed = program.api("GET", f"/sessions/{talked}/messages?limit=1000").json()["data"]
+    first = next(m["id"] for m in listed if m["message"]["content"] == "Question 0?")
+    assert program.api("POST", f"/sessions/{talked}/rewind", json={"to": first}).status_code == 200
+    shown = run("sessions", "tail", talked, "-n", "2", "--no-follow").output
+    assert "And tomorrow?" in shown and "It rains again." in shown
+    assert "It rains.\n" not in shown and "Question" not in shown
+
+
 def test_fork_and_rewind(run: Run, talked: str, program: Program) -> None:
     copy = f"{talked}-copy"
     assert run("sessions", "fork", talked, copy).exit_code == 0
@@ -99,6 +111,19 @@ def test_what_destroys_is_not_done_without_being_asked(
     result = run("sessions", command[0], talked, *command[1:])
     assert (result.exit_code, "--yes" in result.stderr) == (2, True), result.stderr
     assert program.api("GET", f"/sessions/{talked}").json() == before
+
+
+def test_what_would_go_is_told_aside(run: Run, talked: str) -> None:
+    for more in ([], ["--json"]):
+        result = run("sessions", "delete", talked, *more)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"session {talked} has " in result.stderr
+
+
+def test_a_format_that_nobody_knows_names_the_option(run: Run) -> None:
+    result = run("sessions", "import", "-", stdin="no conversation")
+    assert (result.exit_code, "?format=" in result.stderr) == (2, False)
+    assert "say which it is: --format" in result.stderr
 
 
 def test_delete_gives_a_receipt(run: Run, talked: str) -> None:

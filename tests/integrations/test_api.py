@@ -7,18 +7,22 @@ import enum
 import json
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
+from urllib.parse import unquote
 from uuid import UUID
 
 import httpx
 import pytest
 from pydantic import BaseModel
 
-from proxy.integrations.api import MemoryApi, MemoryProxyError, encoded
+from proxy.integrations.api import MemoryApi, MemoryProxyError, encoded, segment
 from tests.integrations.conftest import Served
 from tests.support.program import ROOT
 from tests.support.waiting import PATIENCE
+
+KEY = "sk-hush"
 
 
 def api(answer: Callable[[httpx.Request], httpx.Response]) -> MemoryApi:
@@ -66,6 +70,35 @@ def test_an_answer_of_somebody_else_is_an_error(answer: httpx.Response) -> None:
     with pytest.raises(MemoryProxyError, match="is not the proxy's memory API") as caught:
         api(lambda _: answer).ask("GET", "/x")
     assert (caught.value.status, caught.value.code) == (answer.status_code, "unexpected_answer")
+
+
+@pytest.mark.parametrize("id", [".", "..", "...", "a/../b", "a.b?c#d%2E"])
+def test_an_id_is_one_segment_of_the_path_whatever_it_is(id: str) -> None:
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json={})
+
+    api(answer).ask("DELETE", f"/users/kai/memories/{segment(id)}")
+    *above, last = seen[0].url.raw_path.partition(b"?")[0].split(b"/")
+    assert above == [b"", b"memory", b"v1", b"users", b"kai", b"memories"]
+    assert unquote(last.decode()) == id
+
+
+def test_json_without_what_the_api_always_says_is_of_somebody_else() -> None:
+    found = api(lambda _: httpx.Response(200, json={"data": []})).ask("GET", "/x")
+    assert (found["data"], found.get("next")) == ([], None)
+    with pytest.raises(MemoryProxyError, match="is not the proxy's memory API"):
+        found["next"]
+
+
+def test_a_key_that_cannot_be_sent_is_not_told(served: Served, http: httpx.Client) -> None:
+    with pytest.raises(MemoryProxyError) as caught:
+        MemoryApi(served.url, f"{KEY}\n", None, http).ask("GET", "/sessions")
+    told = "".join(traceback.format_exception(caught.value))
+    assert "HTTP cannot carry such a key" in told
+    assert KEY not in told
 
 
 def test_nobody_at_the_address_is_an_error(http: httpx.Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -60,3 +61,15 @@ def line(process: subprocess.Popen[str], containing: str = "") -> str:
         if containing in text:
             return text.strip()
     raise AssertionError(f"it ended without saying {containing!r}: {process.stderr.read()}")
+
+
+def clients_in(folder: Path) -> Path:
+    """A configuration with the client alice."""
+    config = folder / "proxy.toml"
+    digest = hashlib.sha256(b"sk-alice").hexdigest()
+    config.write_text(
+        '[tenancy]\nmode = "clients"\n[upstream]\napi_key = "sk-up"\n'
+        f'[spool]\npath = "{folder}/spool.db"\n'
+        f'[[clients]]\nname = "alice"\nkey_sha256 = ["{digest}"]\n'
+    )
+    return config

@@ -41,8 +41,9 @@ RETRY_AFTER_SECONDS = 1
 class ProxyError(Exception):
     """An answer of the proxy's own.  Its fields are fixed once made.
 
-    ``headers`` are extra ones (``retry-after``, ``connection``); ``raw_headers`` has all.  Not a
-    frozen dataclass, because raising writes to an exception's traceback and context.
+    ``headers`` are extra ones (``retry-after``, ``connection``); ``raw_headers`` has all.  Text may
+    repeat what a client sent, half a surrogate pair included.  Not a frozen dataclass, because
+    raising writes to an exception's traceback and context.
     """
 
     def __init__(
@@ -57,8 +58,8 @@ class ProxyError(Exception):
         super().__init__(message)
         self.status: Final = status
         self.code: Final = code
-        self.message: Final = message
-        self.param: Final = param
+        self.message: Final = _encodable(message)
+        self.param: Final = None if param is None else _encodable(param)
         self.headers: Final = headers
 
     @property
@@ -90,6 +91,11 @@ class ProxyError(Exception):
 
     def __repr__(self) -> str:
         return f"<ProxyError {self.status} {self.code}: {self.message}>"
+
+
+def _encodable(text: str) -> str:
+    """Half a surrogate pair as its escape: an error that cannot be sent says nothing."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def invalid_header(message: str, param: str | None = None) -> ProxyError:

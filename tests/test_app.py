@@ -68,7 +68,10 @@ async def test_a_base_url_without_v1_is_told_what_is_missing(
     assert one.up.requests == []
 
 
-@pytest.mark.parametrize("path", ["/", "/nothing", "/v2/models", "/s/x/y", "/%2e%2e", "/v1x"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/nothing", "/v2/models", "/s/x/y", "/%2e%2e", "/v1x", "/v1", "/v1?x=1", "/s/x/v1"],
+)
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PROPFIND"])
 async def test_other_paths_are_404_in_openais_shape(one: Rig, method: str, path: str) -> None:
     answered = await raw.ask(one.port, method, path, [], b"")

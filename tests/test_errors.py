@@ -89,6 +89,13 @@ def test_a_chat_request_without_v1_is_told_where_to_go() -> None:
     assert "/v1" in errors.missing_v1().message
 
 
+def test_what_repeats_half_a_surrogate_pair_can_be_sent() -> None:
+    error = ProxyError(400, "invalid_value", "half \ud83d.", param="\ud83d")
+    told = json.loads(error.body)["error"]
+    assert (told["message"], told["param"]) == ("half \\ud83d.", "\\ud83d")
+    assert dict(error.raw_headers)[b"content-length"] == str(len(error.body)).encode()
+
+
 def test_an_error_survives_raising_and_chaining() -> None:
     with pytest.raises(ProxyError) as caught:
         try:

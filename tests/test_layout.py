@@ -40,6 +40,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     ),
     "admin": frozenset(
         {
+            "chat.jsontext",
             "memory",
             "recall",
             "learning",
@@ -52,7 +53,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
         }
     ),
     "portable": frozenset({"memory", "chat"}),
-    "console": frozenset(),
+    "console": frozenset({"errors"}),
     "stores": frozenset(
         {
             "memory.archive",
@@ -70,7 +71,14 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "background": frozenset({"wire", "chat", "memory", "errors", "telemetry"}),
     "summary": frozenset({"background.completion", "background.job", "memory", "settings"}),
     "learning": frozenset(
-        {"background.completion", "background.job", "memory", "recall", "settings"}
+        {
+            "background.completion",
+            "background.job",
+            "chat.jsontext",
+            "memory",
+            "recall",
+            "settings",
+        }
     ),
     # They run in other programs, and speak HTTP alone.
     "integrations": frozenset(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 from proxy.admin.receipt import Counts
@@ -9,6 +10,7 @@ from proxy.learning.episode import FEATURE as EPISODES
 from proxy.learning.fact import FACTS
 from proxy.learning.feedback import FEEDBACK
 from proxy.learning.profile import FEATURE as PROFILE
+from proxy.memory.archive import Placed
 from proxy.memory.items import PEOPLE, RESERVED, Items, Shelf, all_items
 from proxy.memory.model import SessionKey
 from proxy.memory.reading import all_exchanges
@@ -25,18 +27,27 @@ class Counted(Store, Items, Index, Protocol):
     """A store, as far as counting and erasing need it."""
 
 
-async def session_counts(store: Counted, key: SessionKey) -> Counts:
-    """Of a session's history; of none, nothing.  Raises StoreError."""
+async def session_counts(
+    store: Counted, key: SessionKey, indexed: Collection[int] = frozenset()
+) -> Counts:
+    """Of a session's history; of none, nothing.  Raises StoreError.
+
+    ``indexed`` are the seqs that recall's index leads to; some of these messages may be gone.
+    """
     session = await store.session(key)
     if session is None:
         return Counts()
-    placed = [len(one.messages) async for one in all_exchanges(store, key, session.end)]
-    return Counts(
-        sessions=1,
-        messages=sum(placed),
-        exchanges=len(placed),
-        summaries=len(await store.summaries(key)),
-    )
+    counts = Counts(sessions=1, summaries=len(await store.summaries(key)))
+    async for placed in all_exchanges(store, key, session.end):
+        counts.exchanges += 1
+        counts.messages += len(placed.messages)
+        counts.index_passages += sum(seq in indexed for seq in _seqs(placed))
+    return counts
+
+
+def _seqs(placed: Placed) -> Iterator[int]:
+    """Of an exchange's messages that are there: an id ends with the index in the exchange."""
+    return (placed.first + int(message.rpartition(".")[2]) for message in placed.messages)
 
 
 async def shelf_counts(items: Items, shelf: Shelf) -> Counts:

@@ -12,7 +12,7 @@ Each place is either looked at after the mark was set, or its writers look behin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
@@ -29,7 +29,7 @@ from proxy.memory.spool import Spool
 from proxy.memory.spool_people import Whose
 from proxy.recall.history import owner_of, sessions_of
 from proxy.recall.index import Owner
-from proxy.recall.removal import blank, passages_of, size_of
+from proxy.recall.removal import blank, passages_of, places_of
 
 ROUNDS = 10
 """How often all places are gone through while something is found in them still."""
@@ -53,13 +53,14 @@ class Eraser:
         """What ``person`` would remove now."""
         counts = await shelf_counts(self._store, Shelf(tenant, user))
         ids: list[str] = []
+        places = await places_of(self._store, Owner(tenant, user=user))
         async for key in self._sessions(tenant, user):
             ids.append(key.session)
-            counts.add(await session_counts(self._store, key))
+            indexed = places.get(key.session, set())
+            counts.add(await session_counts(self._store, key, indexed))
             repeated = await self._learned.drop_session(key, None, dry_run=True)
             counts.feedback += repeated.feedback
         counts.proposals = await self._learned.remarks.person(tenant, user, ids, dry_run=True)
-        counts.index_passages = await size_of(self._store, Owner(tenant, user=user))
         counts.spooled = await self._spooled(Whose(tenant, ids, user))
         return Receipt(Subject(tenant, user), counts)
 
@@ -81,9 +82,11 @@ class Eraser:
         found, shelf, owner = Counts(), Shelf(tenant, user), Owner(tenant, user=user)
         # First: what is proposed of their remarks must find that they are gone.
         found.proposals = await self._learned.remarks.person(tenant, user)
+        places = await places_of(self._store, owner)
         async for key in self._sessions(tenant, user):
             await marks.put(Subject(tenant, session=key.session))
-            counts = await session_counts(self._store, key)
+            indexed = places.get(key.session, set())
+            counts = await session_counts(self._store, key, indexed)
             repeated = await self._learned.drop_session(key, None)
             found.feedback += repeated.feedback
             found.proposals += repeated.proposals
@@ -93,7 +96,6 @@ class Eraser:
         await self._store.drop_items(shelf, ())
         await marks.renew()
         # Behind the sessions: what is indexed of one that is gone is removed by who indexes it.
-        found.index_passages = await size_of(self._store, owner)
         await self._store.drop(owner)
         await marks.renew()
         whose = Whose(tenant, marks.sessions, user)
@@ -115,15 +117,13 @@ class Eraser:
     async def count_session(self, key: SessionKey) -> Receipt | None:
         """What ``session`` would remove now; None where there is nothing of this name."""
         session = await self._store.session(key)
-        counts = await session_counts(self._store, key)
+        counts = await session_counts(self._store, key, await self._indexed(key, session))
         counts.spooled = await self._spooled(Whose(key.tenant, (key.session,)))
         if not counts:
             return None
         user = session.user if session else None
         repeated = await self._learned.drop_session(key, user, dry_run=True)
         counts.memories["episode"], counts.feedback, counts.proposals = repeated
-        passages = await passages_of(self._store, owner_of(key, user), key.session)
-        counts.index_passages = len(passages)
         return Receipt(Subject(key.tenant, session=key.session), counts)
 
     async def session(self, key: SessionKey) -> Receipt | None:
@@ -141,18 +141,20 @@ class Eraser:
             await marks.put(subject)
             owner = owner_of(key, session.user if session else None)
             passages = await passages_of(self._store, owner, key.session)
-            total.index_passages = len(passages)
+            indexed = await self._indexed(key, session)
             for _ in range(ROUNDS):
                 # Before and behind its end: whoever embeds it meanwhile looks behind himself too.
                 await blank(self._store, owner, passages)
-                found = await self._session(key, await self._store.session(key))
+                found = await self._session(key, await self._store.session(key), indexed)
                 total.add(found)
                 if not found:
                     return Receipt(subject, total, await marks.settle())
                 await marks.renew()
         raise Busy
 
-    async def _session(self, key: SessionKey, session: Session | None) -> Counts:
+    async def _session(
+        self, key: SessionKey, session: Session | None, indexed: Collection[int]
+    ) -> Counts:
         """Remove what is there now; what it was."""
         found = Counts()
         # First: who tries again must find the session to know whose it was.
@@ -162,10 +164,15 @@ class Eraser:
         found.spooled = await asyncio.to_thread(
             self._spool.erase, Whose(key.tenant, (key.session,))
         )
-        counts = await session_counts(self._store, key)
+        counts = await session_counts(self._store, key, indexed)
         if await self._store.delete(key):
             found.add(counts)
         return found
+
+    async def _indexed(self, key: SessionKey, session: Session | None) -> Collection[int]:
+        """The seqs that recall's index leads to."""
+        owner = owner_of(key, session.user if session else None)
+        return (await places_of(self._store, owner)).get(key.session, set())
 
     async def _spooled(self, whose: Whose) -> int:
         return await asyncio.to_thread(self._spool.count, whose)

@@ -15,6 +15,7 @@ import msgspec
 
 from proxy.admin import asking
 from proxy.admin.asking import invalid
+from proxy.admin.message_check import check_message
 from proxy.admin.parts import AdminParts
 from proxy.memory.model import Commit, Draft, Exchange, Injection, Snapshot, message_id
 from proxy.memory.transcript import Count, Said
@@ -80,6 +81,7 @@ class Reader:
             raise invalid(f"{name} must be an object.", name)
         if message.role not in ROLES:
             raise invalid(f"{name}.role must be one of: {', '.join(ROLES)}.", f"{name}.role")
+        check_message(raw, name)
         return message
 
 
@@ -141,7 +143,7 @@ def commit_of(
         drafts=drafts,
         system=system,
         system_tokens=sum(map(count, imported.system)) if system else 0,
-        ttl=None if snapshot.exists else ttl,
+        ttl=ttl,
         due=due,
     )
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from proxy.memory.item_filter import fits
-from proxy.memory.items import Item, Items, Namespace, Place, Shelf, item_pages
+from proxy.memory.items import REQUESTS, Item, Items, Namespace, Place, Shelf
 from proxy.recall import question
 from proxy.recall.question import Question
 from proxy.recall.rank_items import rank, sought_in
@@ -22,6 +22,9 @@ MOST_RANKED = 5000
 
 AT_ONCE = 100
 """Items that are read together."""
+
+BEHIND_REQUESTS = Place((REQUESTS,), chr(0x10FFFF))
+"""Behind all records of requests, whose keys are ASCII."""
 
 Scored = tuple[Item, float | None]
 
@@ -78,8 +81,15 @@ class ItemSearch:
         items = await self._items.items_at(wanted.shelf, [places[n] for n, _ in best])
         return [(items[places[n]], score) for n, score in best if places[n] in items]
 
-    def _pages(self, wanted: Wanted) -> AsyncIterator[Sequence[Item]]:
-        return item_pages(self._items, wanted.shelf, wanted.prefix, AT_ONCE)
+    async def _pages(self, wanted: Wanted) -> AsyncIterator[Sequence[Item]]:
+        """Items below the prefix.  There may be many records of requests: none is read in vain."""
+        after: Place | None = None
+        while True:
+            page = await self._items.items(wanted.shelf, wanted.prefix, after, AT_ONCE)
+            yield [item for item in page.items if is_shown(item.namespace, wanted.prefix)]
+            if page.after is None:
+                return
+            after = _onwards(page.items[-1].place, wanted.prefix)
 
     def _fitting(self, items: Sequence[Item], wanted: Mapping[str, object]) -> list[Item]:
         """The items that a filter lets through."""
@@ -89,3 +99,13 @@ class ItemSearch:
 
     def _read(self, items: Sequence[Item], asked: Question) -> list[Analysis]:
         return [sought_in(asked, self._decode(bytes(item.value))) for item in items]
+
+
+def is_shown(namespace: Namespace, prefix: Namespace) -> bool:
+    """Is it shown below a prefix?  Records of requests are, only where the prefix names them."""
+    return namespace[:1] != (REQUESTS,) or prefix[:1] == (REQUESTS,)
+
+
+def _onwards(place: Place, prefix: Namespace) -> Place:
+    """Where to read on behind a place."""
+    return place if is_shown(place.namespace, prefix) else max(place, BEHIND_REQUESTS)

@@ -33,7 +33,7 @@ from proxy.admin.item_asking import (
     value_in,
     version_in,
 )
-from proxy.admin.item_search import ItemSearch, Wanted
+from proxy.admin.item_search import ItemSearch, Wanted, is_shown
 from proxy.admin.objects import Object, reply
 from proxy.admin.parts import AdminParts
 from proxy.errors import ProxyError
@@ -110,7 +110,8 @@ class StoredItems:
         depth = depth_in(fields)
         offset, limit = offset_in(fields), limit_in(fields, DEFAULT_NAMESPACES)
         listed = await self._store.namespaces(shelf_of(tenant, prefix), literal(prefix))
-        found = {space[:depth] for space in listed if matches(space, prefix, suffix)}
+        shown = (space for space in listed if is_shown(space, prefix))
+        found = {space[:depth] for space in shown if matches(space, prefix, suffix)}
         return reply(part_of(sorted(found)[offset : offset + limit + 1], offset, limit))
 
     async def _make(self, request: Request, tenant: str, change: Change) -> None:

@@ -13,17 +13,15 @@ from proxy.admin.access import Access
 from proxy.admin.asking import invalid
 from proxy.admin.conditions import is_conditional, must_match
 from proxy.admin.imports import UNREADABLE, fields_of
+from proxy.admin.message_check import check_content, check_message
 from proxy.admin.objects import Object, line_object, reply
 from proxy.admin.parts import AdminParts
 from proxy.admin.revising import Revising
 from proxy.admin.sessions import must_not_wait, the_session
 from proxy.errors import memory_unavailable, message_not_found
+from proxy.learning.feedback import drop_feedback
 from proxy.learning.forgetting import Busy
-from proxy.learning.message_forgetting import (
-    forget_comments,
-    forget_examples,
-    forget_proposals,
-)
+from proxy.learning.message_forgetting import forget_examples, forget_proposals
 from proxy.memory.archive import Edited, Line, Revision
 from proxy.memory.editing import edited, results_of
 from proxy.memory.model import SessionKey
@@ -81,7 +79,9 @@ class OneMessage:
             ids = (wanted, *await self._results(key, line, line.card.calls))
             still = (_unchanged(line),) if is_conditional(request) else ()
             await self._forget(key, line, ids)
-            if await self._revising.revise(key, Revision(edited=still, removed=ids)):
+            revision = Revision(edited=still, removed=ids)
+            # Results have no passages.
+            if await self._revising.revise(key, revision, (line.position.seq,)):
                 return reply(_deleted(wanted, ids))
         raise memory_unavailable()
 
@@ -125,7 +125,7 @@ class OneMessage:
             await forget_proposals(learned.remarks, self._store, key, turn)
         except Busy:
             raise memory_unavailable() from None
-        await forget_comments(self._parts.shelves, key, user, gone)
+        await drop_feedback(self._parts.shelves, key, user, gone)
 
     def _edited(self, line: Line, fields: Fields) -> Edited:
         """Raises ProxyError 400."""
@@ -137,6 +137,8 @@ class OneMessage:
         if said is None:
             raise invalid("message must be an object.", "message")
         _is_the_same(line, said)
+        if name == "message":
+            check_message(raw, name)
         if said.blank:
             raise invalid("A message must say something. DELETE removes it.", name)
         return edited(line, said, self._parts.counter(None))
@@ -147,14 +149,9 @@ class OneMessage:
             value = self._parts.decode(content)
         except UNREADABLE:
             value = None
-        if not isinstance(value, str) and not _are_parts(value):
-            raise invalid("content must be a string or a list of parts.", "content")
+        check_content(value, "content")
         pieces = {**self._parts.fields(line.body), "content": content}
         return b"{" + b",".join(_name(name) + b":" + raw for name, raw in pieces.items()) + b"}"
-
-
-def _are_parts(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(x, dict) for x in value)
 
 
 def _name(name: str) -> bytes:

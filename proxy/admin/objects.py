@@ -11,6 +11,7 @@ import msgspec
 from starlette.responses import Response
 
 from proxy.admin.parts import Preview
+from proxy.chat.jsontext import items
 from proxy.learning.known import Block
 from proxy.learning.source import Source
 from proxy.memory.archive import Line, Message, Session
@@ -40,7 +41,7 @@ def listed(data: Sequence[Object], after: str | None = None) -> Object:
 def session_object(session: Session) -> Object:
     """``system`` is the first of ``system_messages``: nearly always there is one at most."""
     details = session.details
-    system = msgspec.json.decode(details.system, type=list[msgspec.Raw]) if details.system else []
+    system = [msgspec.Raw(raw) for raw in items(details.system or b"[]")]
     return {
         "object": "session",
         "id": session.id,

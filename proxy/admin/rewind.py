@@ -53,8 +53,10 @@ class Rewind:
         body = await asking.body_of(request, self._parts.settings.server)
         back = _back(fields_of(self._parts.fields, body))
         must_not_wait(self._parts.spool, key)
-        must_match(request, session_object(await the_session(self._store, key)))
+        await the_session(self._store, key)
         gone = await self._behind(key, back)
+        # Behind it: then what is taken back is what the caller has seen.
+        must_match(request, session_object(await the_session(self._store, key)))
         await self._revising.revise(key, Revision(superseded=tuple(gone)))
         return reply(session_object(await the_session(self._store, key)))
 
@@ -65,9 +67,8 @@ class Rewind:
         """
         key, wanted = self._access.key(request), asking.message_id(request)
         must_not_wait(self._parts.spool, key)
-        session = await the_session(self._store, key)
-        must_match(request, session_object(session))
-        switch = await self._switch(key, session, wanted)
+        switch = await self._switch(key, await the_session(self._store, key), wanted)
+        must_match(request, session_object(await the_session(self._store, key)))
         if switch.activated or switch.superseded:
             revision = Revision(superseded=switch.superseded, activated=switch.activated)
             await self._revising.revise(key, revision)

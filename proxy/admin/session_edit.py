@@ -16,6 +16,7 @@ from proxy.admin.access import Access
 from proxy.admin.asking import invalid
 from proxy.admin.conditions import must_match
 from proxy.admin.imports import SYSTEM_ROLES, UNREADABLE, fields_of, system_of
+from proxy.admin.message_check import check_message
 from proxy.admin.objects import reply, session_object
 from proxy.admin.parts import AdminParts
 from proxy.admin.sessions import must_not_wait, the_session
@@ -143,14 +144,16 @@ class SessionEdit:
             pieces = []
         if raw == b"null":
             return lambda details: replace(details, system=None, system_tokens=0)
-        for piece in pieces:
-            said = self._parts.read_message(piece, len(piece))
-            if said is None or said.role not in SYSTEM_ROLES or said.blank:
-                pieces = []
-        if not pieces:
+        if not pieces or not all(map(self._is_system, pieces)):
             raise invalid("system must be system or developer messages, or null.", "system")
+        for number, piece in enumerate(pieces):
+            check_message(piece, f"system[{number}]" if raw.startswith(b"[") else "system")
         system, tokens = system_of(pieces), sum(map(self._parts.counter(None), pieces))
         return lambda details: replace(details, system=system, system_tokens=tokens)
+
+    def _is_system(self, piece: bytes) -> bool:
+        said = self._parts.read_message(piece, len(piece))
+        return said is not None and said.role in SYSTEM_ROLES and not said.blank
 
     def _summary(self, raw: bytes) -> str | None:
         """The new text, None to forget it."""

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import msgspec
-
+from proxy.chat.jsontext import UNREADABLE, decode
 from proxy.memory.archive import Placed
 from proxy.memory.model import Exchange
 from proxy.memory.shown import shown_in
@@ -45,8 +44,8 @@ def used_in(usage: bytes | None) -> Used:
 
 def _decoded(usage: bytes | None) -> Mapping[str, object]:
     try:
-        said = msgspec.json.decode(usage or b"null")
-    except (ValueError, RecursionError):
+        said = decode(usage or b"null")
+    except UNREADABLE:
         return {}
     return said if isinstance(said, dict) else {}
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proxy.chat import jsontext
 from proxy.chat.reply import Reply
 from proxy.gateway.tool_runs import ToolLog
 from proxy.memory.deferred import Deferred
@@ -135,10 +136,15 @@ class Ledger:
             profile=heading.profile,
             started_at=heading.began,
             created_at=time.time(),
-            model=(reply.model if reply else None) or heading.model,
-            asked=heading.model,
+            model=_encodable((reply.model if reply else None) or heading.model),
+            asked=_encodable(heading.model),
             incomplete=incomplete,
-            finish_reason=first.finish_reason if first else None,
+            finish_reason=_encodable(first.finish_reason) if first else None,
             usage=reply.usage if reply else None,
             memory=self._tools.into(heading.injection) if self._tools else heading.injection,
         )
+
+
+def _encodable(said: str | None) -> str | None:
+    """Clients and upstreams may say half a surrogate pair, which no store keeps."""
+    return None if said is None else jsontext.well_formed(said)

@@ -85,7 +85,7 @@ class Preview:
             key=key,
             identity=Identity(session=key.session, user=user, mode="read", profile=profile),
             profile=chosen,
-            side=SideRequests(()),
+            side=SideRequests(chosen.side_requests),
             closed=True,
         )
 

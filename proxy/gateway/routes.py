@@ -12,7 +12,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 _PATH = re.compile(
-    rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?=/deployments/))(?P<rest>/.*)?",
+    rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?=/deployments/))(?P<rest>/.*)",
     re.DOTALL,
 )
 _STEPS = re.compile(r"[/\\]")
@@ -49,7 +49,7 @@ def route(raw_path: bytes) -> Route | None:
     found = _PATH.fullmatch(raw_path)
     if found is None:
         return None
-    target = found["rest"] or b""
+    target: bytes = found["rest"]
     name = _DEPLOYMENT.sub(b"", target, count=1).strip(b"/").decode("latin-1")
     return Route(found["session"], target, name)
 

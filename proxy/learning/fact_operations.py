@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from proxy.chat.jsontext import well_formed
 from proxy.learning.asking import json_in
 
 Op = Literal["add", "update", "supersede", "none"]
@@ -93,7 +94,7 @@ def _operations(listed: list[object]) -> Iterator[Operation]:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return well_formed(value) if isinstance(value, str) else ""
 
 
 def _number(value: object) -> int:

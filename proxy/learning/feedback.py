@@ -6,11 +6,21 @@ under ("users", U, "feedback", SESSION) or ("instructions", "/feedback", SESSION
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 import msgspec
 
-from proxy.memory.items import INSTRUCTIONS, PEOPLE, Items, Namespace, Place, Shelf, item_pages
+from proxy.memory.items import (
+    INSTRUCTIONS,
+    PEOPLE,
+    Change,
+    Items,
+    Namespace,
+    Place,
+    Shelf,
+    item_pages,
+)
 from proxy.memory.model import SessionKey
 
 FEEDBACK = "feedback"
@@ -52,12 +62,26 @@ def feedback_place(user: str, session: str, message: str) -> Place:
 async def feedback_on(
     items: Items, tenant: str, user: str, session: str, messages: list[str]
 ) -> dict[str, Feedback]:
-    """What was said of messages, by message.  Raises StoreError."""
-    places = [feedback_place(user, session, message) for message in messages]
-    found = await items.items_at(Shelf(tenant, user), places) if places else {}
-    return {
-        place.key: msgspec.json.decode(item.value, type=Feedback) for place, item in found.items()
-    }
+    """What was last said of messages, by message.  Raises StoreError.
+
+    Before what was said while the session was nobody's comes what was said since.
+    """
+    said: dict[str, Feedback] = {}
+    for owner in _owners(user) if messages else ():
+        places = [feedback_place(owner, session, message) for message in messages]
+        found = await items.items_at(Shelf(tenant, owner), places)
+        for place, item in found.items():
+            said[place.key] = msgspec.json.decode(item.value, type=Feedback)
+    return said
+
+
+async def drop_feedback(
+    items: Items, key: SessionKey, user: str | None, messages: Collection[str]
+) -> None:
+    """Drop what was said of messages, whoever had their session then.  Raises StoreError."""
+    for shelf, where in _shelves(key, user) if messages else ():
+        gone = [Change(namespace=where, key=message, value=None) for message in messages]
+        await items.change_items(shelf, gone)
 
 
 async def count_feedback(items: Items, key: SessionKey, user: str | None) -> int:
@@ -70,10 +94,7 @@ async def count_feedback(items: Items, key: SessionKey, user: str | None) -> int
 
 
 async def forget_feedback(items: Items, key: SessionKey, user: str | None) -> int:
-    """Drop all feedback about a session that is deleted; how many it was.  Raises StoreError.
-
-    A session may have been nobody's when it was said.
-    """
+    """Drop all feedback about a session that is deleted; how many it was.  Raises StoreError."""
     found = 0
     for shelf, where in _shelves(key, user):
         if (await items.items(shelf, where, None, 1)).items:
@@ -82,5 +103,9 @@ async def forget_feedback(items: Items, key: SessionKey, user: str | None) -> in
 
 
 def _shelves(key: SessionKey, user: str | None) -> list[tuple[Shelf, Namespace]]:
-    owners = ("", user) if user else ("",)
-    return [(Shelf(key.tenant, owner), namespace(owner, key.session)) for owner in owners]
+    return [(Shelf(key.tenant, owner), namespace(owner, key.session)) for owner in _owners(user)]
+
+
+def _owners(user: str | None) -> tuple[str, ...]:
+    """With whom feedback may be: a person's session may have been nobody's when it was said."""
+    return ("", user) if user else ("",)

@@ -11,7 +11,13 @@ import msgspec
 from proxy.learning.episode import episode_id, episode_of
 from proxy.learning.episode_shelf import EpisodeShelf
 from proxy.learning.exchanges import Exchanges
-from proxy.learning.feedback import Feedback, Score, feedback_on, feedback_place
+from proxy.learning.feedback import (
+    Feedback,
+    Score,
+    drop_feedback,
+    feedback_on,
+    feedback_place,
+)
 from proxy.learning.instructions_forgetting import InstructionsForgetting
 from proxy.learning.instructions_pending import PendingFeedback
 from proxy.memory.archive import Session
@@ -76,6 +82,7 @@ class FeedbackDesk:
             raise NoMessage
         settings = self.profile_of(exchange.profile)
         if session.user:
+            await drop_feedback(self.items, key, None, [message])
             await self._exemplify(session, key, feedback, settings, since)
         if settings is not None and settings.instructions.enabled:
             await self._instruct(session, key, feedback, settings)
@@ -87,11 +94,9 @@ class FeedbackDesk:
         try:
             await self._exchange(key, message)
         except NoMessage:
-            shelf = Shelf(key.tenant, session.user or "")
-            place = feedback_place(shelf.user, key.session, message)
-            gone = Change(namespace=place.namespace, key=place.key, value=None)
-            await self.items.change_items(shelf, [gone])
+            await drop_feedback(self.items, key, session.user, [message])
             if session.user:
+                shelf = Shelf(key.tenant, session.user)
                 await self.episodes.drop(shelf, episode_id(key.session, message))
             await self.forgetting.session(key, message)
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proxy.chat.jsontext import well_formed
 from proxy.learning.asking import json_in
 from proxy.learning.exchanges import Answered
 from proxy.learning.feedback import Feedback
@@ -97,8 +98,9 @@ def improved_in(answer: str) -> Improved | None:
     found = json_in(answer, _is_improved)
     if not isinstance(found, dict):
         return None
-    why = found.get("why")
-    return Improved(found["instructions"].strip(), why[:MOST_WHY] if isinstance(why, str) else "")
+    text, why = well_formed(found["instructions"]), found.get("why")
+    told = well_formed(why[:MOST_WHY]) if isinstance(why, str) else ""
+    return Improved(text.strip(), told)
 
 
 def _is_improved(value: object) -> bool:

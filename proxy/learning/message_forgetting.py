@@ -1,15 +1,13 @@
-"""What repeats a message goes with it: what was made of its turn, and what was said of it."""
+"""What repeats a message goes with it: what was made of its turn."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Protocol
 
 from proxy.learning.episode_shelf import EpisodeShelf
-from proxy.learning.feedback import feedback_place
 from proxy.learning.instructions_forgetting import InstructionsForgetting
 from proxy.memory.archive import Line
-from proxy.memory.items import Change, Items, Shelf
+from proxy.memory.items import Shelf
 from proxy.memory.model import SessionKey
 
 
@@ -46,13 +44,3 @@ async def forget_proposals(
     messages = {line.card.id for line in lines if line and line.position.turn == turn}
     if messages:
         await remarks.proposed(key, messages)
-
-
-async def forget_comments(
-    items: Items, key: SessionKey, user: str, messages: Collection[str]
-) -> None:
-    """Drop what was said of messages; ``user`` "" is nobody.  Raises StoreError."""
-    places = [feedback_place(user, key.session, message) for message in messages]
-    gone = [Change(namespace=place.namespace, key=place.key, value=None) for place in places]
-    if gone:
-        await items.change_items(Shelf(key.tenant, user), gone)

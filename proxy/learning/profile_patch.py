@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -55,12 +56,21 @@ def after(document: Document, operation: object) -> Document:
     if not isinstance(operation, dict):
         raise PatchError("it must be an object")
     try:
+        _check_text(operation)
         changed = jsonpatch.apply_patch(document, [operation])
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
         raise PatchError(str(error)[:_TOLD]) from None
     except RecursionError:
         raise PatchError("its value is nested too deeply") from None
     return bounded(changed)
+
+
+def _check_text(operation: Operation) -> None:
+    """Raise PatchError for what no version could keep: operations are kept with their document."""
+    try:
+        msgspec.json.encode(operation)
+    except UnicodeEncodeError:
+        raise PatchError("half of a surrogate pair is no text") from None
 
 
 def bounded(document: object) -> Document:
@@ -106,9 +116,7 @@ def differences(document: Document, wanted: Document) -> list[Operation]:
 
 def same(one: object, other: object) -> bool:
     """Are these equal as JSON?  To Python, ``True`` is 1 as well."""
-    return msgspec.json.encode(one, order="deterministic") == msgspec.json.encode(
-        other, order="deterministic"
-    )
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def escaped(name: str) -> str:

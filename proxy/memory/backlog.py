@@ -60,15 +60,18 @@ class Backlog:
         self, key: SessionKey, exchange: str, kind: Kind, what: msgspec.Struct
     ) -> Literal["spooled", "lost"]:
         """Keep something for later; durable on return unless it is lost."""
-        payload = msgspec.json.encode(what)
         try:
+            payload = msgspec.json.encode(what)
             await asyncio.to_thread(self._spool.put, key, exchange, kind, payload)
         except SpoolError as failure:
             logger.error("an exchange is lost: %s", failure)
-            self.tally.lost += 1
-            return "lost"
-        self.tally.spooled += 1
-        return "spooled"
+        except Exception:  # the boundary to the spool: whatever is wrong with it, the chat goes on
+            logger.exception("an exchange is lost")
+        else:
+            self.tally.spooled += 1
+            return "spooled"
+        self.tally.lost += 1
+        return "lost"
 
     # Showing
 
@@ -170,6 +173,9 @@ class Backlog:
         except StoreError:
             await self._store.ping()
             return False
+        except Exception:  # the boundary to the store: one bad entry must not hold up all others
+            logger.exception("an exchange in the spool cannot be carried out")
+            outcome = "unreadable"
         if outcome != "unreadable":
             on_taken()
         if outcome in ("foreign", "unreadable"):

@@ -186,8 +186,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     ``drafts`` have the indexes 0 to ``len(drafts) - 1`` and become neighbours in history.
     ``reserved`` places follow them, for choices that are still streaming.  ``superseded`` and
     ``activated`` are message ids; ids that history does not know are ignored.  ``system`` is the
-    JSON list of the request's leading system messages, None where it had none.  ``ttl`` in seconds,
-    0 for ever, None leaves what is.
+    JSON list of the request's leading system messages, None where it had none.  ``ttl``,
+    seconds or 0 for ever, is for a session that begins with it.
     """
 
     exchange: Exchange
@@ -200,7 +200,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     system_tokens: int = 0
     window: WindowMove | None = None
     idempotency_key: str | None = None
-    ttl: int | None = None
+    ttl: int = 0
     due: tuple[Due, ...] = ()
 
 

@@ -213,6 +213,8 @@ class Recorder:
                 self._no_commits_until = self._clock() + PAUSE
         except asyncio.CancelledError:
             logger.warning("an exchange goes to the spool: there is no more time for the store")
+        except Exception:  # the boundary to the store: whatever is wrong with it, the chat goes on
+            logger.exception("an exchange goes to the spool")
         return None
 
     def _own(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:

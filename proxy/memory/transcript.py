@@ -63,7 +63,7 @@ class Occasion:
     system: bytes | None = None
     system_tokens: int = 0
     idempotency_key: str | None = None
-    ttl: int | None = None
+    ttl: int = 0
     choices: int = 1
     """Choices that the request asked for (``n``)."""
     due: tuple[Due, ...] = ()

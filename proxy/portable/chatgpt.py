@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import ijson
 
 from proxy.portable.broken import Broken
 from proxy.portable.chatgpt_tree import conversation_of
+from proxy.portable.depth import Depth
 from proxy.portable.piece import Piece
 from proxy.portable.warnings import Warnings
 
@@ -21,28 +22,38 @@ class ChatGPT:
 
     def __init__(self, prefix: str, most: int, warnings: Warnings) -> None:
         self._found = ijson.sendable_list()
-        self._parser = ijson.items_coro(self._found, prefix)
+        # Floats: the parser itself refuses a number that is too large to be made, as it must.
+        self._parser = ijson.items_coro(self._found, prefix, use_float=True)
         self._most, self._warnings = most, warnings
+        self._depth = Depth()
         self._size = self._count = 0
 
     def feed(self, data: bytes) -> Iterator[Piece]:
+        if not self._depth.feed(data):
+            raise Broken(f"is nested too deeply, behind conversation {self._count}")
         self._size += len(data)
-        try:
-            self._parser.send(data)
-        except ijson.JSONError:
-            raise self._not_json() from None
-        yield from self._complete()
+        yield from self._read(lambda: self._parser.send(data))
         if self._size > self._most:
             raise Broken(
                 f"has a conversation, number {self._count + 1}, of over {self._most} bytes"
             )
 
     def finish(self) -> Iterator[Piece]:
+        yield from self._read(self._parser.close)
+
+    def _read(self, step: Callable[[], None]) -> Iterator[Piece]:
+        """What a step of the parser completes, also where it ends at something broken."""
+        broken = False
         try:
-            self._parser.close()
-        except ijson.JSONError:
-            raise self._not_json() from None
+            step()
+        except (ijson.JSONError, ValueError):
+            broken = True
         yield from self._complete()
+        if broken:
+            raise Broken(
+                "is no JSON, is cut off, or has too large a number, "
+                f"behind conversation {self._count}"
+            )
 
     def _complete(self) -> Iterator[Piece]:
         found, self._found[:] = list(self._found), []
@@ -54,6 +65,3 @@ class ChatGPT:
                 self._warnings.add(f"conversation {self._count} says nothing and was left out")
             else:
                 yield conversation
-
-    def _not_json(self) -> Broken:
-        return Broken(f"is no JSON, or is cut off, behind conversation {self._count}")

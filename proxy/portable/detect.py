@@ -61,8 +61,8 @@ def _fields(line: bytes) -> dict[str, bytes]:
 def _keys(text: bytes) -> set[str]:
     """The names of the fields of the first object, as far as they can be seen."""
     events = ijson.sendable_list()
-    parser = ijson.basic_parse_coro(events)
-    with suppress(ijson.JSONError, StopIteration):  # what was read until then is enough
+    parser = ijson.basic_parse_coro(events, use_float=True)  # see ChatGPT
+    with suppress(ijson.JSONError, ValueError, StopIteration):  # what was read until then is enough
         parser.send(text)
     return set(_outer(events))
 

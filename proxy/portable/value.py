@@ -24,6 +24,7 @@ DEEPEST = 100
 
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _TEXT = msgspec.json.Decoder(str)
+_LONG_NUMBER = re.compile(rb"(\d{15})\d+")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -67,8 +68,11 @@ def _fits(raw: bytes) -> bool:
 
 
 def _check(text: bytes) -> None:
-    """Raise ValueError unless it is JSON; a parser that does not recurse reads any nesting."""
+    """Raise ValueError unless it is JSON; a parser that does not recurse reads any nesting.
+
+    It makes numbers, and fails where one is too large: their first digits tell as much.
+    """
     try:
-        deque(ijson.basic_parse(text), 0)
+        deque(ijson.basic_parse(_LONG_NUMBER.sub(rb"\1", text)), 0)
     except ijson.JSONError:
         raise ValueError("a text that is not JSON") from None

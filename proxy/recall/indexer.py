@@ -20,6 +20,7 @@ from proxy.recall.addition import Addition
 from proxy.recall.history import History, owner_of, sessions_of
 from proxy.recall.index import Batch, Index, Look, Mark, Owner
 from proxy.recall.packing import check_of
+from proxy.recall.removal import blank, passages_of
 from proxy.recall.state import State, dismissed_in, read_state, write_state
 
 AT_ONCE = 100
@@ -154,6 +155,9 @@ class Indexer:
             return -1
         found = await self._behind(key, look.mark)
         if found is None:
+            # Before: by their old number nobody finds them any more.
+            passages = await passages_of(self._index, owner, key.session)
+            await blank(self._index, owner, passages)
             await self._index.drop_session(owner, key.session)
             return -1
         if not found:

@@ -85,7 +85,7 @@ for i = 0, drafts - 1 do put(id, first + i, HEAD + i * DRAFT_SIZE) end
 -- Remember.
 local active_at = created
 if meta[5] and tonumber(meta[5]) > tonumber(created) then active_at = meta[5] end
-local ttl = tonumber(ARGV[15]) or old_ttl
+local ttl = meta[1] and old_ttl or tonumber(ARGV[15])
 redis.call('HSET', META, 'next', string.format('%d', first + size), 'last', id, 'profile', ARGV[10],
   'active_at', active_at, 'ttl', ttl)
 redis.call('HINCRBY', META, 'revision', 1)
@@ -120,7 +120,7 @@ if key ~= '' then
   end
 end
 
-if ttl > 0 or old_ttl > 0 then expire(ttl) end
+if ttl > 0 then expire(ttl) end
 local lists = #KEYS
 if work > 0 then
   lists = #KEYS - 2

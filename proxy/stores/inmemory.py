@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from proxy.memory.archive import Archived, Line, Message, Page, Placed, Revision, Session
+from proxy.memory.archive import Archived, Details, Line, Message, Page, Placed, Revision, Session
 from proxy.memory.model import (
     Amendment,
     Ask,
@@ -84,7 +84,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
 
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
         at = commit.exchange.created_at
-        ledger = self._find(key) or Ledger(created_at=at, last_active_at=at)
+        ledger = self._find(key) or Ledger(at, at, details=Details(ttl=commit.ttl))
         mark = self._mark_of([of_session(key), *of_users(key.tenant, commit.user, ledger.owner)])
         outcome = ledger.commit(commit, mark)
         if outcome == "recorded":
@@ -144,7 +144,8 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         if user is not None:
             rows = [row for row in rows if row.user == user]
         if after is not None:
-            rows = [row for row in rows if (row.last_active_at, row.id) < read_cursor(after)]
+            place = read_cursor(after)
+            rows = [row for row in rows if (row.last_active_at, row.id) < place]
         rows.sort(key=lambda row: (row.last_active_at, row.id), reverse=True)
         more = len(rows) > limit
         page = tuple(rows[:limit])

@@ -198,8 +198,6 @@ class Ledger:
             self.details = replace(
                 self.details, system=commit.system, system_tokens=commit.system_tokens
             )
-        if commit.ttl is not None:
-            self.details = replace(self.details, ttl=commit.ttl)
 
     def switch(self, messages: Collection[str], state: State) -> bool:
         """Whether a message has come or gone."""

@@ -5,6 +5,7 @@ Pure.  Knows the domain values and no back end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable
 from itertools import takewhile
 from typing import NamedTuple
@@ -123,7 +124,7 @@ def sessions_cursor(last_active_at: float, session: str) -> str:
 def read_cursor(cursor: str) -> tuple[float, str]:
     """The inverse of :func:`sessions_cursor`.  Raises ValueError for anything else."""
     at, colon, session = cursor.partition(":")
-    if not colon:
+    if not colon or not math.isfinite(float(at)):
         raise ValueError("not a cursor of this list")
     return float(at), session
 

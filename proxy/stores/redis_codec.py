@@ -121,7 +121,7 @@ def commit_arguments(key: SessionKey, commit: Commit, known: Known, now: float) 
         commit.system_tokens,
         exchange.profile,
         *_window_arguments(commit),
-        "" if commit.ttl is None else commit.ttl,
+        commit.ttl,
         repr(exchange.created_at - IDEMPOTENCY_SECONDS),
         repr(now),
         key.session,

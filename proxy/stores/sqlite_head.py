@@ -59,10 +59,10 @@ def find_head(connection: sqlite3.Connection, key: SessionKey, now: float) -> He
     return head
 
 
-def new_head(connection: sqlite3.Connection, key: SessionKey, at: float) -> Head:
+def new_head(connection: sqlite3.Connection, key: SessionKey, at: float, ttl: int) -> Head:
     cursor = connection.execute(_NEW_HEAD, (*key, FIRST_SEQ, at, at))
     assert cursor.lastrowid is not None  # always set after an INSERT
-    return Head(cursor.lastrowid, None, FIRST_SEQ, 0, 0, None, 0, None, at)
+    return Head(cursor.lastrowid, None, FIRST_SEQ, 0, 0, None, ttl, None, at)
 
 
 def save_head(connection: sqlite3.Connection, head: Head) -> None:

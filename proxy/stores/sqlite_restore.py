@@ -19,10 +19,11 @@ def restore(
     if find_head(connection, key, now) is not None:
         return False
     known = restored(archived)
-    head = new_head(connection, key, archived.session.created_at)
+    session = archived.session
+    head = new_head(connection, key, session.created_at, session.details.ttl)
     _fill(head, archived, known, now)
     save_head(connection, head)
-    save_details(connection, head.id, archived.session.details)
+    save_details(connection, head.id, session.details)
     for placed in archived.exchanges:
         choices = placed.exchange.id in known.choices
         insert_exchange(connection, head.id, placed.first, placed.exchange, choices=choices)
@@ -36,7 +37,6 @@ def _fill(head: Head, archived: Archived, known: Restored, now: float) -> None:
     head.owner = session.user or None
     head.next, head.last = known.next, known.last
     head.messages, head.tokens = known.messages, known.tokens
-    head.ttl = session.details.ttl
     head.expires_at = now + head.ttl if head.ttl else None
     head.last_active_at = session.last_active_at
 

@@ -62,12 +62,11 @@ def commit(connection: sqlite3.Connection, key: SessionKey, commit: Commit, now:
     whose = of_users(key.tenant, commit.user, head.owner if head else None)
     if forbids(mark_of(connection, [of_session(key), *whose], now), exchange.started_at):
         return "erased"
-    head = head or new_head(connection, key, exchange.created_at)
+    head = head or new_head(connection, key, exchange.created_at, commit.ttl)
     _switch(connection, head, commit, attempt)
     head.owner = head.owner or commit.user or None
     _append(connection, head, exchange, commit.drafts)
     _remember(connection, head, commit)
-    head.ttl = head.ttl if commit.ttl is None else commit.ttl
     head.expires_at = now + head.ttl if head.ttl else None
     head.last_active_at = max(head.last_active_at, exchange.created_at)
     save_head(connection, head)

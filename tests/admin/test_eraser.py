@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from proxy.admin.eraser import ROUNDS, Eraser
 from proxy.admin.erasure_marks import LEASE, RENEWAL, Marks
@@ -20,6 +21,7 @@ from proxy.learning.forgetting import Busy
 from proxy.learning.learned import Learned
 from proxy.learning.profile_schema import Schemas
 from proxy.learning.source import Source
+from proxy.memory.archive import Edited, Revision
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Shelf
 from proxy.memory.model import SessionKey
@@ -293,6 +295,32 @@ async def test_what_is_in_the_index_of_a_session_has_no_vector_any_more(
     await eraser.person("t", "kai")
     assert (await store.look(owner, (), 0)).revision == 0
     assert not (await store.vectors(owner, "m/4", 4, 0, 6)).strip(b"\0")
+
+
+async def test_passages_that_lead_nowhere_any_more_are_not_counted(
+    store: Backend, eraser: Eraser, clock: Clock
+) -> None:
+    """Those of a session that was erased before, and of messages that were removed or edited."""
+    indexer = Indexer(store, store, lambda body: body.decode(), clock)
+    for session in "abc":
+        await store.commit(key(session), chat(f"x-{session}", user="kai"))
+        await indexer.level(key(session))
+    await eraser.session(key("a"))
+    assert await store.revise(key("b"), Revision(removed=("x-b.0",)))
+    line = await store.message(key("c"), "x-c.0")
+    assert line is not None
+    edited = Edited(card=replace(line.card, digest="other"), body=b'"other"', was=line.body)
+    assert await store.revise(key("c"), Revision(edited=(edited,)))
+    await indexer.again(key("c"), 1)
+
+    told, everything = await eraser.count_session(key("b")), await eraser.count_person("t", "kai")
+    gone = await eraser.session(key("b"))
+    assert told is not None and gone is not None
+    assert gone.counts == told.counts and gone.counts.index_passages == 1
+    assert everything.counts.index_passages == 3
+    counted, receipt = await eraser.count_person("t", "kai"), await eraser.person("t", "kai")
+    assert receipt.counts == counted.counts and receipt.counts.index_passages == 2
+    assert (await store.look(Owner("t", "kai"), (), 0)).revision == 0
 
 
 # Feedback and examples

@@ -10,8 +10,8 @@ import pytest
 
 from proxy.admin import item_search
 from proxy.gateway.tenancy import digest_of
-from proxy.memory.items import RESERVED, Change, Namespace, Shelf
-from tests.support.memory_api import ADMIN_KEY, Site, error_of
+from proxy.memory.items import REQUESTS, RESERVED, Change, Namespace, Shelf
+from tests.support.memory_api import ADMIN_KEY, SESSIONS, Site, error_of, talk
 
 ITEMS = "/memory/v1/store/items"
 SEARCH = f"{ITEMS}/search"
@@ -379,6 +379,51 @@ async def test_a_query_looks_at_so_many_items_and_no_more(
         await put(client, ["notes"], f"{n:03d}", {"text": f"boat {'boat' * (n % 5)}"})
     found = await keys(client, "notes", query="boat", limit=1000)
     assert sorted(found) == [f"{n:03d}" for n in range(100)]
+
+
+# Records of requests
+
+
+async def keyed(client: httpx.AsyncClient, count: int) -> None:
+    """So many requests with an Idempotency-Key."""
+    body = {"messages": talk("hello")}
+    for n in range(count):
+        key = {"idempotency-key": f"k{n}"}
+        response = await client.post(f"{SESSIONS}/s/messages", json=body, headers=key)
+        assert response.status_code == 200
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5, 100])
+async def test_records_of_requests_are_found_only_where_they_are_named(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(item_search, "AT_ONCE", at_once)
+    monkeypatch.setattr(item_search, "MOST_RANKED", 5)
+    await keyed(client, 7)
+    own = ["apple", "pear", "zoo"]
+    for name in own:
+        await put(client, [name], name, {"text": f"a boat called {name}"})
+    await put(client, [f"{REQUESTS}-of-ours"], "r", {"text": "boat"})
+    assert await keys(client) == ["apple", "pear", "r", "zoo"]
+    assert await keys(client, offset=2, limit=1) == ["r"]
+    assert await keys(client, filter={"text": "boat"}) == ["r"]
+    assert sorted(await keys(client, query="boat")) == ["apple", "pear", "r", "zoo"]
+    last = (await client.post(SEARCH, json={"limit": 4})).json()
+    assert (last["has_more"], last["next"]) == (False, None)
+    assert len(await keys(client, REQUESTS)) == 7
+
+
+async def test_the_namespace_of_records_of_requests_is_listed_where_it_is_named(
+    client: httpx.AsyncClient,
+) -> None:
+    await keyed(client, 1)
+    await put(client, ["apple"], "k", {})
+    await put(client, ["zoo"], "k", {})
+    for prefix in ([], ["*"]):
+        assert await namespaces(client, prefix=prefix) == [["apple"], ["zoo"]]
+    assert await namespaces(client, offset=1, limit=1) == [["zoo"]]
+    assert await namespaces(client, suffix=[REQUESTS]) == []
+    assert await namespaces(client, prefix=[REQUESTS]) == [[REQUESTS]]
 
 
 # Namespaces

@@ -176,7 +176,7 @@ WRONG = [
     pytest.param({"text": "a"}, "content", id="another field"),
     pytest.param({"content": None}, "content", id="null"),
     pytest.param({"content": []}, "content", id="no parts"),
-    pytest.param({"content": ["a"]}, "content", id="parts that are none"),
+    pytest.param({"content": ["a"]}, "content[0]", id="parts that are none"),
     pytest.param({"content": 3}, "content", id="a number"),
     pytest.param({"content": " "}, "content", id="blank"),
     pytest.param({"message": "a"}, "message", id="text as message"),
@@ -329,6 +329,19 @@ async def test_feedback_on_a_removed_message_goes_with_it(client: httpx.AsyncCli
     body = {"namespace_prefix": ["users", "ann"]}
     found = await client.post("/memory/v1/store/items/search", json=body)
     assert found.json()["data"] == []
+
+
+async def test_feedback_from_before_the_session_had_an_owner_goes_with_the_message(
+    client: httpx.AsyncClient,
+) -> None:
+    created = await seed(client, "s", *talk("hello", "hi"))
+    url = f"{URL}/{created[1]['id']}"
+    comment = {"score": -1, "comment": "The secret is 1234."}
+    assert (await client.post(f"{url}/feedback", json=comment)).status_code == 200
+    await seed(client, "s", *talk("more"), user="ann")
+    assert (await client.get(f"{url}/feedback")).json()["comment"] == comment["comment"]
+    await client.delete(url)
+    assert "1234" not in (await client.get("/memory/v1/export")).text
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])

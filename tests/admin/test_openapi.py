@@ -83,7 +83,7 @@ def test_links_lead_to_operations_with_their_parameters(operation: Operation) ->
 
 def test_every_code_is_one_of_some_operation() -> None:
     used = {code for operation in OPERATIONS for code in codes_of(operation)}
-    assert used | {"not_found"} == set(CODES)
+    assert used | {"not_found", "method_not_allowed"} == set(CODES)
 
 
 async def test_it_names_the_profiles_of_the_configuration(store: Backend, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def settings(upstream: ScriptedUpstream) -> Settings:
             "memory": {"recall": {"timeout": 10}},
             "profiles": {
                 "apart": {"block_placement": "separate", "recall": {"timeout": 10}},
+                "without-sides": {"side_requests": [], "recall": {"timeout": 10}},
                 "short": {
                     "window": "message_window",
                     "max_messages": 2,
@@ -94,6 +95,24 @@ async def test_a_preview_is_what_is_sent_recall_included(
     }
     assert len(shown["recalled"]) == shown["injected"]["recalled"]
     assert bool(shown["recalled"]) == (profile != "short")
+
+
+@pytest.mark.parametrize(("profile", "recalled"), [("", 0), ("without-sides", 1)])
+async def test_a_preview_of_a_side_request_is_what_is_sent(
+    site: Site,
+    client: httpx.AsyncClient,
+    upstream: ScriptedUpstream,
+    profile: str,
+    recalled: int,
+) -> None:
+    await told(site, client)
+    asked = talk("### Task:\nmake a title")
+    body = {"model": "gpt-4o", "messages": asked, "profile": profile}
+    preview = (await client.post(f"{SESSIONS}/s/context", json=body)).json()
+    answer = await chat(client, asked, profile)
+    assert preview["messages"] == upstream.requests[-1].messages
+    assert answer.headers["x-memory-recalled"] == str(recalled)
+    assert preview["injected"]["recalled"] == len(preview["recalled"]) == recalled
 
 
 async def test_a_preview_says_what_is_recalled_and_why(

@@ -126,6 +126,24 @@ async def test_a_rewind_for_another_tag_is_refused(client: httpx.AsyncClient) ->
     assert await log(client) == "u1 a1 u2 a2"
 
 
+async def test_a_rewind_takes_back_what_the_caller_has_seen_or_nothing(
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await three_turns(client)
+    tag = (await client.get(f"{SESSIONS}/s")).headers["etag"]
+    load = store.load
+
+    async def overtaken(*asked: Any) -> Any:
+        monkeypatch.undo()
+        assert await store.commit(KEY, chat("newer")) == "recorded"
+        return await load(*asked)
+
+    monkeypatch.setattr(store, "load", overtaken)
+    response = await client.post(URL, json={"turns": 1}, headers={"if-match": tag})
+    assert response.status_code == 412
+    assert (await client.get(f"{SESSIONS}/s")).json()["messages"] == 8
+
+
 async def test_a_branch_is_not_made_active_for_another_tag(client: httpx.AsyncClient) -> None:
     ids = await three_turns(client)
     stale = {"if-match": (await client.get(f"{SESSIONS}/s")).headers["etag"]}

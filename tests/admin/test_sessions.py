@@ -177,6 +177,8 @@ async def test_sessions_can_be_asked_for_by_user(client: httpx.AsyncClient) -> N
         ("after=nothing", "after"),
         ("after=%C3%A9", "after"),
         ("after=!!", "after"),
+        ("after=bmFuOng", "after"),
+        ("after=LWluZjp4", "after"),
         ("user=", "user"),
         ("user=a%20b", "user"),
     ],

@@ -73,6 +73,7 @@ def sample(at: float, session: str = "s", **more: Any) -> Sample:
         pytest.param({"prompt_tokens": -9}, (0, 0, 0), id="negative"),
         pytest.param({"prompt_tokens": 2**70}, (0, 0, 0), id="beyond-all"),
         pytest.param({"prompt_tokens_details": [1]}, (0, 0, 0), id="details-of-another-kind"),
+        pytest.param({"prompt_tokens": 9, "x": "\ud83d"}, (9, 0, 0), id="half-a-surrogate-pair"),
         pytest.param([1, 2], (0, 0, 0), id="a-list"),
         pytest.param(None, (0, 0, 0), id="nothing"),
     ],

@@ -208,7 +208,7 @@ def test_the_errors_of_chats_are_told() -> None:
     known = set(re.findall(r'(?:ProxyError\(\s*\d+,|_unavailable\()\s*"(\w+)"', source))
     told = {name for names in codes("sessions.md").values() for name in names}
     assert told <= known
-    assert known - told - CODES.keys() == {"method_not_allowed"}
+    assert known - told <= CODES.keys()
 
 
 def test_every_metric_is_told() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -88,6 +89,7 @@ ODD = {
     "half-an-emoji": b'{"model":"m","messages":[{"role":"user","content":"\\ud83d"}]}',
     "half-an-emoji-as-role": b'{"model":"m","messages":[{"role":"\\ud83d","content":"x"}]}',
     "half-an-emoji-as-key": b'{"model":"m","\\ud83d":1,"messages":[{"role":"user","content":"x"}]}',
+    "half-an-emoji-as-model": b'{"model":"m\\ud83d","messages":[{"role":"user","content":"x"}]}',
     "a-null-character": b'{"model":"m","messages":[{"role":"user","content":"a\\u0000b"}]}',
     "deep-content": b'{"model":"m","messages":[{"role":"user","content":'
     + b"[" * DEEP
@@ -131,6 +133,23 @@ async def test_an_odd_chat_that_the_upstream_takes_is_sent_whole_and_the_session
     assert "u1" in texts[0] and "u2" in texts[-1]
     states = [m.state for m in await talk.history()]
     assert "superseded" not in states
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+async def test_an_answer_with_half_an_emoji_in_its_names_is_recorded(
+    every: Rig, stream: bool
+) -> None:
+    talk, script = every.talk(), answer("a1", stream=stream)
+    odd = [
+        piece.replace(b'"scripted-1"', b'"scripted\\ud83d"').replace(b'"stop"', b'"stop\\ud83d"')
+        for piece in script.pieces
+        if isinstance(piece, bytes)
+    ]
+    response = await talk.ask(messages("u1"), replace(script, pieces=odd), stream=stream)
+    recorded = await talk.exchange(response.headers["x-memory-exchange-id"])
+    assert response.status_code == 200 and response.content
+    assert (recorded.model, recorded.finish_reason) == ("scripted\ufffd", "stop\ufffd")
+    assert await talk.log() == "u1 a1"
 
 
 async def test_an_encoded_body_loses_nothing(one: Rig) -> None:

@@ -167,6 +167,19 @@ async def test_a_session_with_a_ttl_ends(one: Rig) -> None:
     assert await one.store.real.session(talk.key) is None
 
 
+async def test_a_chat_leaves_the_life_that_a_session_was_given(one: Rig) -> None:
+    talk = one.talk(**{"x-memory-profile": "short-lived"})
+    await talk.say("u1", "a1")
+    for ttl in (3600, 0):
+        path = f"/memory/v1/sessions/{talk.session}"
+        authorization = {"authorization": talk.all_headers["authorization"]}
+        changed = await one.client.patch(path, json={"ttl": ttl}, headers=authorization)
+        assert changed.json()["ttl"] == ttl
+        await talk.say(f"u{ttl}", f"a{ttl}", stream=not ttl)
+        found = await one.store.real.session(talk.key)
+        assert found is not None and found.details.ttl == ttl
+
+
 # Answers that are not sent back
 
 

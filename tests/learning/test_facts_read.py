@@ -62,6 +62,12 @@ def test_fields_of_wrong_types_are_as_if_they_were_not_there() -> None:
     assert (found.quote, found.valid_from) == ("", "")
 
 
+def test_half_a_surrogate_pair_in_an_answer_is_replaced() -> None:
+    halves = operation(text="A dog \ud83d.", quote="\ud83d dog", about="Rex \udc36")
+    (found,) = operations_in(answer(halves)) or ()
+    assert (found.text, found.quote, found.about) == ("A dog \ufffd.", "\ufffd dog", "Rex \ufffd")
+
+
 def test_an_answer_that_does_not_end_is_bounded() -> None:
     assert len(operations_in(answer(*[ONE] * 1000)) or ()) == MOST
 

@@ -83,6 +83,34 @@ async def test_it_lies_with_the_person_or_else_with_the_tenant(
     assert all(b"XYZZY" not in bytes(item.value) for item in page.items)
 
 
+async def places(study: Study) -> list[tuple[str, ...]]:
+    """Where there is feedback: the namespaces, on whosever shelf."""
+    pages = [await study.room.store.items(shelf, (), None, 100) for shelf in (TENANT, KAI)]
+    found = [item.namespace for page in pages for item in page.items]
+    return [namespace for namespace in found if namespace[-1] == "s"]
+
+
+async def test_what_was_said_while_a_session_was_nobodys_is_known_to_its_owner(
+    study: Study,
+) -> None:
+    (first,) = await study.room.say("What is a bulla?", user=None)
+    await study.judge(first, -1, "Wrong.")
+    said = await given(study, first)
+    (second,) = await study.room.say("And a stylus?", user="kai")
+    assert said is not None and await given(study, first) == said
+    assert await given(study, second) is None
+
+
+async def test_what_the_owner_says_takes_the_place_of_what_was_said_before(study: Study) -> None:
+    (exchange,) = await study.room.say("What is a bulla?", user=None)
+    await study.judge(exchange, -1, "Wrong.")
+    await study.room.say("And a stylus?", user="kai")
+    await study.judge(exchange, 1, "Right after all.")
+    found = await given(study, exchange)
+    assert found is not None and found.comment == "Right after all."
+    assert await places(study) == [("users", "kai", "feedback", "s")]
+
+
 async def test_enough_feedback_makes_a_reflection_due(study: Study) -> None:
     first, second = await study.room.say("What is a bulla?", "And a stylus?")
     await study.judge(first, -1)

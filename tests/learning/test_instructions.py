@@ -391,6 +391,12 @@ def test_answers_are_read_leniently(answer: str, expected: str | None) -> None:
     assert (found.text if found else None) == expected
 
 
+def test_half_a_surrogate_pair_in_an_answer_is_replaced() -> None:
+    found = improved_in(improved("Be kind \ud83d", why="\ud83d"))
+    assert found is not None
+    assert (found.text, found.why) == ("Be kind \ufffd", "\ufffd")
+
+
 # In a prompt
 
 

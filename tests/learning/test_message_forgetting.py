@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from proxy.learning.episode import Episode
+from proxy.learning.feedback import drop_feedback
 from proxy.learning.lesson import Mark, mark_place
 from proxy.learning.lesson_marks import read_on
-from proxy.learning.message_forgetting import forget_comments, forget_examples, forget_proposals
+from proxy.learning.message_forgetting import forget_examples, forget_proposals
 from proxy.memory.forking import Fork, forked
 from proxy.memory.items import Change
 from proxy.memory.model import SessionKey, message_id
@@ -50,10 +51,22 @@ async def test_what_was_said_of_a_message_is_dropped(study: Study) -> None:
     first, second = await study.room.say(SORTING, BAKING)
     for exchange in (first, second):
         await study.judge(exchange, -1)
-    await forget_comments(study.room.store, S, "kai", [message_id(first, 1)])
+    await drop_feedback(study.room.store, S, "kai", [message_id(first, 1)])
     found = await study.room.store.items(KAI, ("users", "kai", "feedback"), None, 10)
     assert [item.key for item in found.items] == [message_id(second, 1)]
-    await forget_comments(study.room.store, S, "kai", [])
+    await drop_feedback(study.room.store, S, "kai", [])
+
+
+async def test_what_was_said_while_its_session_was_nobodys_is_dropped_as_well(
+    study: Study,
+) -> None:
+    first, second = await study.room.say(SORTING, BAKING, user=None)
+    for exchange in (first, second):
+        await study.judge(exchange, -1)
+    await study.room.say(SORTING, user="kai")
+    await drop_feedback(study.room.store, S, "kai", [message_id(first, 1)])
+    found = await study.room.store.items(TENANT, ("instructions", "/feedback"), None, 10)
+    assert [item.key for item in found.items] == [message_id(second, 1)]
 
 
 async def mark(study: Study, session: str) -> Mark | None:

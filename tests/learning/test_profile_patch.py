@@ -83,6 +83,8 @@ def test_a_patch_is_applied_and_the_document_before_stays(
         ([{"op": "replace", "path": "", "value": [1]}], ""),
         ([{"op": "replace", "path": "", "value": None}], ""),
         ([{"op": "remove", "path": ""}], ""),
+        ([{"op": "add", "path": "/b", "value": {"c": "\ud83d"}}], "/b"),
+        ([{"op": "add", "path": "/b", "value": 1, "why": "\ud83d"}], "/b"),
     ],
 )
 def test_what_cannot_be_applied_is_told_with_its_place(patch: list[Any], path: str | None) -> None:

@@ -147,6 +147,28 @@ async def test_what_neither_store_nor_spool_can_take_is_counted_as_lost(bench: W
     assert bench.recorder.tally.lost == 2
 
 
+@pytest.mark.parametrize("name", ["commit", "amend"])
+async def test_an_exchange_that_the_store_stumbles_over_is_spooled(
+    bench: Workbench, name: str
+) -> None:
+    bench.store.fail(ValueError("never heard of"), name)
+    bench.clock.now += PAUSE
+    if name == "commit":
+        fate = await bench.recorder.record(KEY, chat("x1"))
+    else:
+        fate = await bench.recorder.amend(KEY, Amendment(exchange="x1", usage=b"{}"))
+    assert fate == "spooled"
+    assert bench.recorder.tally.spooled == 1
+
+
+async def test_what_the_spool_stumbles_over_is_counted_as_lost(bench: Workbench) -> None:
+    """Half a surrogate pair cannot be encoded."""
+    bench.store.fail(DOWN)
+    assert await bench.recorder.record(KEY, chat("x1", model="\ud83d")) == "lost"
+    assert await bench.recorder.record(KEY, chat("x2")) == "spooled"
+    assert bench.recorder.tally.lost == 1
+
+
 async def test_without_a_spool_a_store_that_works_is_enough(
     store: FaultyStore, tmp_path: Path
 ) -> None:

@@ -61,6 +61,16 @@ async def test_a_session_that_the_store_refuses_holds_up_no_other(bench: Workben
     assert await bench.history() == ["x1", "x2"]
 
 
+async def test_an_exchange_that_the_store_stumbles_over_is_quarantined(bench: Workbench) -> None:
+    bench.store.fail(DOWN, "commit")
+    await bench.recorder.record(KEY, chat("x1"))
+    bench.store.fail(ValueError("never heard of"), "commit")
+    await bench.recorder.replay()
+    bench.store.recover()
+    assert bench.spool.depth() == (0, 1) and bench.quarantined == ["one"]
+    assert await bench.recorder.record(KEY, chat("x2")) == "recorded"
+
+
 async def test_two_workers_replay_in_order_and_each_exchange_once(
     bench: Workbench, path: Path
 ) -> None:

@@ -6,7 +6,11 @@ import pytest
 
 from proxy.memory.branches import switch_to
 from proxy.portable.broken import Broken
+from proxy.portable.opening import opened
+from proxy.portable.piece import Conversation
+from proxy.portable.warnings import Warnings
 from tests.support.foreign import (
+    LIMITS,
     Json,
     archived,
     conversation,
@@ -228,14 +232,42 @@ def test_a_very_deep_tree_is_read() -> None:
 
 @pytest.mark.parametrize("cut", [3, 40, 400, -2])
 def test_a_file_that_is_cut_off_is_noticed(cut: int) -> None:
-    with pytest.raises(Broken, match="is no JSON, or is cut off, behind conversation 0"):
+    with pytest.raises(Broken, match="is no JSON, is cut off, .* behind conversation 0"):
         read(BRANCHED[:cut], "chatgpt")
+
+
+@pytest.mark.parametrize("piece", [7, 100_000])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(b'{"mapping": oops}]', id="no JSON"),
+        pytest.param(b'{"mapping": {', id="cut off"),
+        pytest.param(b'{"create_time": ' + b"9" * 5000 + b"}]", id="many digits"),
+        pytest.param(b'{"create_time": 1e' + b"9" * 50 + b"}]", id="a large exponent"),
+    ],
+)
+def test_what_is_complete_before_something_broken_is_read(broken: bytes, piece: int) -> None:
+    whole = [conversation(ROOT, node("u", "root", "user", "x"), id=f"c-{i}") for i in range(2)]
+    content = dumped(whole)[:-1] + b"," + broken
+    found: list[object] = []
+    _, source = opened(content, None, LIMITS, Warnings())
+    with pytest.raises(Broken, match="behind conversation 2"):
+        for at in range(0, len(content), piece):
+            found += source.feed(content[at : at + piece])
+        found += source.finish()
+    assert [each.id for each in found if isinstance(each, Conversation)] == ["c-0", "c-1"]
 
 
 def test_a_conversation_that_is_too_large_is_refused() -> None:
     content = talk(node("u1", "s", "user", "x" * 200_000))
     with pytest.raises(Broken, match="a conversation, number 1, of over 100000 bytes"):
         read(content, piece=10_000)
+
+
+def test_brackets_without_end_are_refused_before_they_take_memory() -> None:
+    whole = dumped([conversation(ROOT, node("u", "root", "user", "hello"))])
+    with pytest.raises(Broken, match="nested too deeply, behind conversation 1"):
+        read(whole[:-1] + b"," + b"[" * 100_000, piece=len(whole))
 
 
 def test_many_conversations_are_read_one_by_one() -> None:

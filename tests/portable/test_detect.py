@@ -41,6 +41,9 @@ def test_each_format_is_known_by_its_beginning(beginning: bytes, format: str, li
         (b"{}", "has no format that is known here"),
         (b"[]", "has no format that is known here"),
         (b"[" * 5000, "has no format that is known here"),
+        pytest.param(
+            b'[{"n": ' + b"9" * 5000 + b"}]", "has no format that is known here", id="many digits"
+        ),
         (b"\xff\xfe[", "has no format that is known here"),
         (b'{"kind": "header", "format": "another"}', "has no format that is known here"),
     ],

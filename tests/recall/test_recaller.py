@@ -26,7 +26,7 @@ async def test_a_passage_leads_back_to_its_message(remembering: Memory) -> None:
 
 @pytest.mark.parametrize("state", ["superseded", "deleted", "expired"])
 async def test_what_is_gone_from_history_is_gone_at_once(remembering: Memory, state: str) -> None:
-    ttl = 60 if state == "expired" else None
+    ttl = 60 if state == "expired" else 0
     key = await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai", ttl=ttl))
     await remembering.commit("b", said("x9", "My boat has oars.", user="kai"))
     assert "x1.0" in ids(await remembering.recall(ASKED))

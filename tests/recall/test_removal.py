@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from proxy.chat.message import text_of
+from proxy.memory.archive import Revision
 from proxy.memory.model import SessionKey
 from proxy.recall.filler import Filler, Pace
 from proxy.recall.index import Owner
-from proxy.recall.removal import blank, passages_of, size_of
+from proxy.recall.packing import check_of
+from proxy.recall.removal import Said, blank, blank_messages, passages_of, places_of
 from proxy.recall.vectors import name_of
 from tests.support.meanings import Meanings
 from tests.support.passages import KAI, TENANT, Memory, said
@@ -25,6 +27,14 @@ async def vectors(memory: Memory, embedder: Meanings, owner: Owner = KAI) -> lis
     name = name_of(embedder.model, size)
     data = (await memory.store.vectors(owner, name, size, 0, 10)).ljust(10 * size, b"\0")
     return [any(data[n * size : (n + 1) * size]) for n in range(10)]
+
+
+async def filled(memory: Memory) -> tuple[Filler, Meanings]:
+    """All that is there has a vector."""
+    embedder = Meanings(at_once=3)
+    filling = Filler(memory.store, memory.store, embedder, text_of, memory.clock, Pace(share=1.0))
+    await filling.fill(KAI)
+    return filling, embedder
 
 
 @pytest.mark.parametrize("others", [True, False])
@@ -88,24 +98,54 @@ async def test_what_is_deleted_while_it_is_indexed_is_not_in_the_index(
 
     monkeypatch.setattr(remembering.store, "write", deleted_first)
     await remembering.indexer.level(A)
-    assert await size_of(remembering.store, owner) == 0
+    assert await places_of(remembering.store, owner) == {}
     assert (await remembering.store.look(owner, (), 0)).revision == 0
 
 
 async def test_the_passages_of_a_session_are_found_and_blanked(remembering: Memory) -> None:
     for number, session in enumerate("abab"):
         await remembering.commit(session, said(f"x{number}", "My boat.", "Soup.", user="kai"))
-    embedder = Meanings(at_once=3)
-    filling = Filler(
-        remembering.store, remembering.store, embedder, text_of, remembering.clock, Pace(share=1.0)
-    )
-    await filling.fill(KAI)
+    _, embedder = await filled(remembering)
     assert await passages_of(remembering.store, KAI, "b") == [2, 3, 6, 7]
     assert await passages_of(remembering.store, KAI, "unknown") == []
-    assert await size_of(remembering.store, KAI) == 8
+    assert await places_of(remembering.store, KAI) == {"a": {1, 2, 3, 4}, "b": {1, 2, 3, 4}}
     await blank(remembering.store, KAI, [2, 3, 6, 7])
     there = [number not in (2, 3, 6, 7) for number in range(8)]
     assert await vectors(remembering, embedder) == [*there, False, False]
     await blank(remembering.store, Owner(TENANT, user="nobody"), [1])
     await blank(remembering.store, KAI, [])
     assert await vectors(remembering, embedder) == [*there, False, False]
+
+
+async def test_a_message_that_is_removed_has_no_vector_and_gets_none(remembering: Memory) -> None:
+    for number, session in enumerate("ab"):
+        await remembering.commit(session, said(f"x{number}", "My boat.", "Soup.", user="kai"))
+    filling, embedder = await filled(remembering)
+    assert await remembering.store.revise(A, Revision(removed=("x0.0",)))
+    await blank_messages(remembering.store, KAI, "a", Said([1]))
+    await remembering.commit("a", said("x2", "My dog.", user="kai"))
+    await filling.fill(KAI)
+    assert await vectors(remembering, embedder) == [False, *[True] * 4, *[False] * 5]
+
+
+async def test_what_a_message_says_now_keeps_its_vector(remembering: Memory) -> None:
+    await remembering.commit("a", said("x1", "My boat.", "Soup.", user="kai"))
+    _, embedder = await filled(remembering)
+    line = await remembering.store.message(A, "x1.0")
+    assert line is not None
+    now = check_of(line.card.id, line.card.digest)
+    await blank_messages(remembering.store, KAI, "a", Said([1, 2], [now]))
+    assert await vectors(remembering, embedder) == [True, *[False] * 9]
+
+
+async def test_a_session_that_is_indexed_anew_leaves_no_vectors_behind(
+    remembering: Memory,
+) -> None:
+    """As it is behind the removal of its last message: its old number leads nowhere then."""
+    await remembering.commit("a", said("x1", "My boat.", "Soup.", user="kai"))
+    filling, embedder = await filled(remembering)
+    assert await remembering.store.revise(A, Revision(removed=("x1.1",)))
+    await remembering.commit("a", said("x2", "My dog.", user="kai"))
+    assert await vectors(remembering, embedder) == [False] * 10
+    await filling.fill(KAI)
+    assert await vectors(remembering, embedder) == [False, False, True, True, *[False] * 6]

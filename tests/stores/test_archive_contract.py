@@ -166,10 +166,10 @@ async def test_details_take_the_place_of_those_that_were_read(
     assert (await store.load(key, ALL)).changes == 0
     assert not await revise(store, key, details=replace(new, title="lost"), was=was)
     assert await details(store, key) == new
-    await store.commit(key, chat("x2"))
+    await store.commit(key, chat("x2", ttl=9))
     assert await details(store, key) == new
-    await store.commit(key, chat("x3", system=b"[2]", system_tokens=4, ttl=0))
-    assert await details(store, key) == replace(new, system=b"[2]", system_tokens=4, ttl=0)
+    await store.commit(key, chat("x3", system=b"[2]", system_tokens=4))
+    assert await details(store, key) == replace(new, system=b"[2]", system_tokens=4)
 
 
 @pytest.mark.parametrize(

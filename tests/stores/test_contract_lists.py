@@ -37,8 +37,10 @@ async def names(store: Store, tenant: str, user: str | None = None) -> list[str]
 
 async def test_a_session_is_described_exactly(store: Store, key: SessionKey) -> None:
     move = WindowMove(profile="p", start="x2.0")
-    await store.commit(key, chat("x1", 1000.25, user="kai", system=b"[1]", system_tokens=3))
-    await store.commit(key, chat("x2", 1001.5, profile="p", window=move, ttl=600))
+    await store.commit(
+        key, chat("x1", 1000.25, user="kai", ttl=600, system=b"[1]", system_tokens=3)
+    )
+    await store.commit(key, chat("x2", 1001.5, profile="p", window=move))
     expected = Session(
         id="session",
         user="kai",
@@ -93,6 +95,13 @@ async def test_pages_of_sessions_hold_each_once_though_new_ones_come(
             if after is None:
                 break
         assert [name for name in seen if name.startswith("s")] == [f"s{n}" for n in range(7)][::-1]
+
+
+@pytest.mark.parametrize("cursor", ["", "x", ":x", "one:x", "nan:x", "inf:x", "-inf:x", "1e999:x"])
+async def test_a_cursor_of_no_list_is_refused(store: Store, tenant: str, cursor: str) -> None:
+    for user in (None, "kai"):
+        with pytest.raises(ValueError):
+            await store.sessions(tenant, user, cursor, 10)
 
 
 async def test_a_foreign_user_does_not_get_the_session_into_a_list(

@@ -10,12 +10,14 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from redis.crc import key_slot
 
+from proxy.memory.archive import Details
 from proxy.memory.model import IDEMPOTENCY_SECONDS, Amendment, Ask, SessionKey, WindowMove
 from proxy.memory.store import Store, StoreError, StoreTimeout
 from proxy.memory.work import Due
 from proxy.stores.opening import open_store
 from proxy.stores.redis_keys import list_keys, session_keys
 from proxy.stores.redis_work_codec import QUEUE_KEYS
+from tests.support.archives import revise
 from tests.support.commits import chat, draft, record, summary
 from tests.support.servers import HOST, Server, free_port, standalone, wait_until
 from tests.support.waiting import PATIENCE
@@ -117,9 +119,11 @@ async def test_all_keys_of_a_session_share_a_slot_and_live_and_die_together(
     assert keys_of(server) == mine | lists | set(QUEUE_KEYS)
     assert len({key_slot(name) for name in mine}) == 1
     assert all(99_000 < server.ask("PTTL", name) <= 100_000 for name in mine)
-    await store.commit(key, chat("x2", ttl=200))
+    assert await revise(store, key, details=Details(ttl=200))
+    await store.commit(key, chat("x2"))
     assert all(199_000 < server.ask("PTTL", name) <= 200_000 for name in mine)
-    await store.commit(key, chat("x3", ttl=0))
+    assert await revise(store, key, details=Details())
+    await store.commit(key, chat("x3", ttl=100))
     assert {server.ask("PTTL", name) for name in mine} == {-1}
     await store.delete(key)
     assert keys_of(server) == set()

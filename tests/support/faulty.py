@@ -25,7 +25,7 @@ class FaultyStore(InMemoryStore):
 
     def __init__(self) -> None:
         super().__init__(lambda: 1000.0)
-        self.broken: dict[str, StoreError] = {}
+        self.broken: dict[str, Exception] = {}
         self.refuses: set[SessionKey] = set()
         self.hangs = False
         self.asked: Counter[str] = Counter()
@@ -35,7 +35,7 @@ class FaultyStore(InMemoryStore):
         """While there is one, commits wait for it."""
         self.progress = asyncio.Condition()
 
-    def fail(self, failure: StoreError, *names: str) -> None:
+    def fail(self, failure: Exception, *names: str) -> None:
         self.broken = dict.fromkeys(names or (*READS, *WRITES), failure)
 
     def recover(self) -> None:

@@ -47,7 +47,42 @@ seconds. What GET answers has an entity tag; `If-Match` binds a change to what w
 may be added to every answer.
 """
 
-NARROWER = {"SessionChange": {"minProperties": 1}}
+_FUNCTION: Schema = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "arguments": {"type": "string"}},
+    "required": ["name", "arguments"],
+}
+_INSTEAD_OF_CONTENT: dict[str, Schema] = {
+    "tool_calls": {"type": "array"},
+    "function_call": {"type": "object", "minProperties": 1},
+    "refusal": {"type": "string", "minLength": 1},
+    "audio": {"type": "object", "minProperties": 1},
+}
+
+
+def _having(name: str, what: Schema, **others: Schema) -> Schema:
+    return {"properties": {name: what, **others}, "required": [name]}
+
+
+NARROWER: dict[str, Schema] = {
+    "SessionChange": {"minProperties": 1},
+    "ContentPart": {
+        "anyOf": [
+            {"properties": {"type": {"not": {"const": "text"}}}},
+            _having("text", {"type": "string"}),
+        ]
+    },
+    "ToolCall": {"anyOf": [_having("function", _FUNCTION), _having("type", {"const": "custom"})]},
+    "WrittenMessage": {
+        "anyOf": [
+            _having("content", {"type": ["string", "array"]}),
+            *(
+                _having(name, what, role={"const": "assistant"})
+                for name, what in _INSTEAD_OF_CONTENT.items()
+            ),
+        ]
+    },
+}
 """What the types of objects cannot say of them."""
 
 SCHEMES = {

@@ -34,6 +34,7 @@ CODES: dict[str, Told] = {
     "proposal_not_found": Told(404, "There is no such proposal."),
     "application_not_found": Told(404, "No profile makes instructions of this application."),
     "item_not_found": Told(404, "There is no such item."),
+    "method_not_allowed": Told(405, "The path answers other methods."),
     "request_timeout": Told(408, "The body did not arrive in time."),
     "session_exists": Told(409, "The id is taken."),
     "version_conflict": Told(409, "The item has another version by now."),

@@ -72,7 +72,8 @@ OPERATIONS = (
         TAG,
         "Search items",
         ItemList,
-        "Below a prefix: by place, or for a query the best first.",
+        "Below a prefix: by place, or for a query the best first. What is kept of requests with an "
+        "Idempotency-Key is found only below the prefix `requests`.",
         body=json_body(ItemSearch, recipes={"namespace_prefix": ["recipes"], "query": "gazpacho"}),
         errors=("invalid_user_id",),
     ),
@@ -83,7 +84,7 @@ OPERATIONS = (
         TAG,
         "List namespaces",
         NamespaceList,
-        "Those that have items.",
+        "Those that have items; `requests` only below that prefix.",
         body=json_body(NamespaceSearch, recipes={"prefix": ["recipes"]}),
         errors=("invalid_user_id",),
     ),

@@ -68,8 +68,8 @@ OPERATIONS = (
         TAG,
         "Append messages",
         MessageList,
-        "In one exchange. A session begins with its first message. Leading system messages become "
-        "the remembered ones.",
+        "In one exchange, or not at all: each must be a message that upstreams can read. A session "
+        "begins with its first message. Leading system messages become the remembered ones.",
         (SESSION,),
         json_body(
             NewMessages,

@@ -55,7 +55,9 @@ OPERATIONS = (
         USERS,
         "List people",
         UserList,
-        "Newest activity first. A part may be short though there are more: follow `next`.",
+        "Newest activity first: who becomes active between two parts moves to the front, and the "
+        "parts that follow do not have them. A part may be short though there are more: follow "
+        "`next`.",
         (LIMIT, AFTER),
         links=(
             Link("getUser", {"user": "$response.body#/data/0/id"}),
@@ -80,7 +82,8 @@ OPERATIONS = (
         USERS,
         "Erase a person",
         Erasure,
-        "Everything, for good, with a receipt. Of nobody known that is nothing, and no error. "
+        "Everything, for good, with a receipt, and what is written meanwhile as well: conditions "
+        "are compared when it begins. Of nobody known that is nothing, and no error. "
         "`dry_run=true` only counts.",
         (USER, DRY_RUN),
         errors=WRONG,

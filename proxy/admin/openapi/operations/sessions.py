@@ -42,8 +42,9 @@ OPERATIONS = (
         TAG,
         "List sessions",
         SessionList,
-        "Newest activity first. With `query` a part may be short, or empty, and have more behind "
-        "it: follow `next` while `has_more` is true.",
+        "Newest activity first: what becomes active between two parts moves to the front, and the "
+        "parts that follow do not have it. With `query` a part may be short, or empty, and have "
+        "more behind it: follow `next` while `has_more` is true.",
         (
             OF_USER,
             Parameter("query", "query", "Is in the id, the title or the user; case is ignored."),
@@ -94,7 +95,8 @@ OPERATIONS = (
         TAG,
         "Erase a session",
         SessionErasure,
-        "With all that it owns, for good. `dry_run=true` only counts.",
+        "With all that it owns, for good, and with what is written meanwhile: conditions are "
+        "compared when it begins. `dry_run=true` only counts.",
         (SESSION, DRY_RUN),
         errors=("invalid_session_id", "session_not_found"),
         conditional=True,

@@ -40,23 +40,52 @@ class MessageList(Listing, kw_only=True):
     data: list[Message]
 
 
-class NewMessage(Struct, kw_only=True):
-    """A message to be imported."""
+Role = Annotated[
+    Literal["system", "developer", "user", "assistant", "tool", "function"],
+    Meta(examples=["user"]),
+]
 
-    role: Annotated[
-        Literal["system", "developer", "user", "assistant", "tool", "function"],
-        Meta(examples=["user"]),
-    ]
+
+class NewMessage(Struct, kw_only=True):
+    """A message of a request."""
+
+    role: Role
     content: Annotated[
         Any,
         Meta(description="Text, or a list of parts.", examples=["What is worth seeing in Lisbon?"]),
     ] = None
 
 
+class ContentPart(Struct, kw_only=True):
+    """A part of a message's content, of whatever type; one of type `text` has its `text`."""
+
+    type: Annotated[str, Meta(examples=["image_url"])]
+
+
+class ToolCall(Struct, kw_only=True):
+    """A call of a tool: of a `function` with `name` and `arguments`, or of type `custom`."""
+
+    id: str
+
+
+class WrittenMessage(Struct, kw_only=True):
+    """A message for history: one that upstreams can read, as later requests carry it.
+
+    Only an assistant's may be without content, if it has calls, a refusal or audio.
+    """
+
+    role: Role
+    content: Annotated[
+        str | Annotated[list[ContentPart], Meta(min_length=1)] | None,
+        Meta(description="Text, or a list of parts.", examples=["What is worth seeing in Lisbon?"]),
+    ] = None
+    tool_calls: Annotated[list[ToolCall], Meta(min_length=1)] | None = None
+
+
 class NewMessages(Struct, kw_only=True):
     """Messages from elsewhere; leading system messages become the remembered ones."""
 
-    messages: Annotated[list[NewMessage], Meta(min_length=1)]
+    messages: Annotated[list[WrittenMessage], Meta(min_length=1)]
     user: UserId | None = None
     created_at: Annotated[
         list[Annotated[float, Meta(ge=0, lt=1e11)]] | None,
@@ -71,14 +100,14 @@ class MessageContent(Struct, kw_only=True, forbid_unknown_fields=True):
         Annotated[
             str, Meta(min_length=1, pattern=SOMETHING, examples=["What is worth seeing in Porto?"])
         ]
-        | Annotated[list[Json], Meta(min_length=1)]
+        | Annotated[list[ContentPart], Meta(min_length=1)]
     )
 
 
 class WholeMessage(Struct, kw_only=True, forbid_unknown_fields=True):
     """A whole message in the place of another; its role cannot change."""
 
-    message: NewMessage
+    message: WrittenMessage
 
 
 class MessageDeleted(Struct, kw_only=True):

@@ -50,8 +50,8 @@ def _check_part(part: object, name: str) -> None:
 
 
 def _check_calls(calls: object, name: str) -> None:
-    if not isinstance(calls, list) or not calls:
-        raise invalid(f"{name} must be a list of one or more calls.", name)
+    if not isinstance(calls, list):  # an empty one is what some servers answer with
+        raise invalid(f"{name} must be a list of calls.", name)
     for number, call in enumerate(calls):
         if not _is_call(call):
             sentence = "must be an object with an id, and a function with a name and arguments."

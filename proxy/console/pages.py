@@ -17,6 +17,8 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from proxy.errors import not_found
+
 FOLDER = Path(__file__).parent
 PAGE = "index.html"
 
@@ -87,7 +89,7 @@ class Pages:
     def _answer(self, name: str, request: Request) -> Response:
         file = self._files.get(name)
         if file is None:
-            return Response("There is no such file.\n", 404, HEADERS, "text/plain")
+            return Response(not_found().body, 404, HEADERS, "application/json")
         headers = {**HEADERS, "etag": file.etag}
         if _named(file.etag, request.headers.get("if-none-match", "")):
             return Response(None, 304, headers)

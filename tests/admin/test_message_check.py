@@ -36,6 +36,7 @@ GOOD = {
     "a refusal": {"role": "assistant", "content": None, "refusal": "No."},
     "audio": {"role": "assistant", "content": None, "audio": {"id": "a"}},
     "null as calls": said("assistant", "x", tool_calls=None),
+    "no calls": said("assistant", "x", tool_calls=[]),
     "half a surrogate pair": said("user", "half \ud83d"),
 }
 
@@ -54,7 +55,7 @@ BAD = {
     "a type of no text": ({"role": "user", "content": [{"type": 5}]}, ".content[0]"),
     "a part without text": ({"role": "user", "content": [{"type": "text"}]}, ".content[0].text"),
     "a number as calls": (said("assistant", "x", tool_calls=5), ".tool_calls"),
-    "no calls": (said("assistant", "x", tool_calls=[]), ".tool_calls"),
+    "no calls and no content": (calling(), ".content"),
     "a number as call": (calling(CALL, 5), ".tool_calls[1]"),
     "a call without id": (calling({**CALL, "id": None}), ".tool_calls[0]"),
     "a call of nothing": (calling({"id": "c", "type": "function"}), ".tool_calls[0]"),

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from proxy.console.pages import FOLDER, KINDS, files_in
+from tests.support.memory_api import error_of
 from tests.support.rig import Rig, rig
 
 OF_THE_PAGE = re.compile(r'(?:src|href)="(console/[^"]+)"')
@@ -114,6 +115,12 @@ async def test_head_tells_of_a_file_without_its_body(client: httpx.AsyncClient) 
 async def test_nothing_else_can_be_had(running: Rig, name: str) -> None:
     request = f"GET /memory/console/{name} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
     assert (await said(running.port, request)).startswith(b"HTTP/1.1 404 ")
+
+
+async def test_a_missing_file_is_told_as_every_error_is(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/memory/console/x.js")
+    assert answer.status_code == 404
+    assert error_of(answer)["code"] == "not_found"
 
 
 async def said(port: int, request: str) -> bytes:

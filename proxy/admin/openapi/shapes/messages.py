@@ -79,7 +79,7 @@ class WrittenMessage(Struct, kw_only=True):
         str | Annotated[list[ContentPart], Meta(min_length=1)] | None,
         Meta(description="Text, or a list of parts.", examples=["What is worth seeing in Lisbon?"]),
     ] = None
-    tool_calls: Annotated[list[ToolCall], Meta(min_length=1)] | None = None
+    tool_calls: list[ToolCall] | None = None
 
 
 class NewMessages(Struct, kw_only=True):

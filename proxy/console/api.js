@@ -1,5 +1,8 @@
 /** The memory API over HTTP.  The key lives in this object and nowhere else. */
 
+import { t } from "./i18n/index.js";
+import { read, written } from "./parts/exact.js";
+
 /** A list is given as several values of one name. @typedef {Record<string, string | number | boolean | string[] | null | undefined>} Params */
 /** @typedef {{data: any, etag: string | null, status: number}} Answer */
 
@@ -40,6 +43,8 @@ export class Api {
     this.tenant = tenant;
     /** Told when the key is no longer taken. @type {() => void} */
     this.onRefused = () => {};
+    /** How often something was changed: what was read before may be so no longer. */
+    this.changes = 0;
   }
 
   /** The same caller with another tenant's memory. @param {string | null} tenant */
@@ -110,6 +115,7 @@ export class Api {
     return new Promise((resolve, reject) => {
       request.onload = () => {
         const data = parsed(request.responseText);
+        this.changes += 1; // what was before a mistake in the file is there
         if (request.status < 300) resolve({ data, etag: null, status: request.status });
         else reject(refusalOf(request.status, data));
       };
@@ -124,6 +130,7 @@ export class Api {
     const etag = response.headers.get("etag");
     if (response.status === 304) return { data: null, etag, status: 304 };
     if (!response.ok) throw await this.#refusal(response);
+    if (!isQuestion(method, path, options)) this.changes += 1;
     return { data: parsed(await response.text()), etag, status: response.status };
   }
 
@@ -134,7 +141,7 @@ export class Api {
     const all = { ...headers };
     if (this.#key) all.authorization = `Bearer ${this.#key}`;
     if (body !== undefined) all["content-type"] ??= "application/json";
-    const sent = body === undefined ? undefined : JSON.stringify(body);
+    const sent = body === undefined ? undefined : written(body);
     const options = /** @type {RequestInit} */ ({ method, headers: all, body: sent, signal });
     try {
       return await fetch(this.#url(path, params), { ...options, ...PRIVATE });
@@ -171,7 +178,11 @@ const PRIVATE = /** @type {const} */ ({
   redirect: "error",
 });
 
-const unreachable = () => new ApiError(0, "unreachable", "The proxy did not answer.");
+const unreachable = () => new ApiError(0, "unreachable", t("error.silent"));
+
+/** Does it only ask? @param {string} method @param {string} path @param {{params?: Params, body?: any}} options */
+const isQuestion = (method, path, { params, body }) =>
+  method === "GET" || params?.dry_run === true || body?.dry_run === true || (method === "POST" && /\/(search|context)$/.test(path));
 
 /** @param {number} status @param {any} body */
 function refusalOf(status, body) {
@@ -180,10 +191,13 @@ function refusalOf(status, body) {
   return new ApiError(status, String(error.code ?? error.type ?? status), message, error.param);
 }
 
+/** Fields that others have written; the numbers of all others are the API's own. */
+const THEIRS = new Set(["document", "message", "messages", "metadata", "patch", "system_messages", "tools", "value"]);
+
 /** @param {string} text */
 function parsed(text) {
   try {
-    return text === "" ? null : JSON.parse(text);
+    return text === "" ? null : read(text, (name) => THEIRS.has(name));
   } catch {
     return null;
   }

@@ -15,7 +15,7 @@ import { html, useCallback, useEffect, useMemo, useRef, useState } from "./vendo
 export function Inside({ api, caller, enter, leave, look, setLook }) {
   const route = useRoute();
   const [toasts, toast, close] = useToasts();
-  const [question, confirm, answer] = useConfirm();
+  const [question, confirm, answer] = useConfirm(route);
   const kept = useRef(new Map()).current;
   const app = useMemo(
     () => ({
@@ -71,19 +71,23 @@ function useToasts() {
   return [toasts, toast, close];
 }
 
-/** @returns {[import("./context.js").Question | null, (question: import("./context.js").Question) => Promise<boolean>, (yes: boolean) => void]} */
-function useConfirm() {
+/** A question is of its screen: with another address nobody answers it any more. @param {import("./links.js").Route} route @returns {[import("./context.js").Question | null, (question: import("./context.js").Question) => Promise<boolean>, (yes: boolean) => void]} */
+function useConfirm(route) {
   const [asked, setAsked] = useState(
-    /** @type {{question: import("./context.js").Question, resolve: (yes: boolean) => void} | null} */ (null),
+    /** @type {{question: import("./context.js").Question, resolve: (yes: boolean) => void, route: import("./links.js").Route} | null} */ (null),
   );
   const confirm = useCallback(
     (/** @type {import("./context.js").Question} */ question) =>
-      /** @type {Promise<boolean>} */ (new Promise((resolve) => setAsked({ question, resolve }))),
-    [],
+      /** @type {Promise<boolean>} */ (new Promise((resolve) => setAsked({ question, resolve, route }))),
+    [route],
   );
   const answer = (/** @type {boolean} */ yes) => {
     asked?.resolve(yes);
     setAsked(null);
   };
-  return [asked?.question ?? null, confirm, answer];
+  const left = asked !== null && asked.route !== route;
+  useEffect(() => {
+    if (left) answer(false);
+  }, [left]);
+  return [left ? null : (asked?.question ?? null), confirm, answer];
 }

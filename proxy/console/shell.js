@@ -6,7 +6,7 @@ import { t } from "./i18n/index.js";
 import { links } from "./links.js";
 import { LookMenu } from "./look.js";
 import { Empty } from "./parts/empty.js";
-import { useKeys } from "./parts/keys.js";
+import { isTyping, useKeys } from "./parts/keys.js";
 import { Menu } from "./parts/menu.js";
 import { Sessions } from "./sessions/index.js";
 import { tenants } from "./sign_in.js";
@@ -24,7 +24,7 @@ export function Shell({ look, setLook, leave, choose }) {
   const [help, setHelp] = useState(false);
   const main = useRef(/** @type {HTMLElement | null} */ (null));
   useFocusOnArrival(main, route);
-  useKeys({ "?": () => setHelp(true), Escape: () => navigate(above(route)) });
+  useKeys({ "?": () => setHelp(true), Escape: ({ target }) => (isTyping(target) ? unfocused(target) : navigate(above(route))) });
   return html`<a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => {
       event.preventDefault();
       main.current?.focus();
@@ -96,6 +96,9 @@ function Screen() {
   if (route.screen === "stats") return html`<${Stats} />`;
   return html`<${Empty} title=${t("nothing.title")}><p><a href=${links.sessions}>${t("nav.sessions")}</a></p></${Empty}>`;
 }
+
+/** What is typed in a box is not lost to a key that leads away. @param {EventTarget | null} box */
+const unfocused = (box) => box instanceof HTMLElement && box.blur();
 
 /** @param {import("./links.js").Route} route */
 const above = (route) =>

@@ -92,6 +92,41 @@ async def test_one_steps_back_behind_what_is_loaded(visit: Console) -> None:
         await expect(panel.get_by_text(id)).to_be_visible()
 
 
+async def test_an_exchange_that_is_not_there_is_said_to_be_none(visit: Console) -> None:
+    exchange = await ask(visit, "How are you?")
+    panel = await inspect(visit, path="/exchanges/ex_unknown")
+    await expect(panel.get_by_text("There is no such exchange here.")).to_be_visible()
+    await expect(visit.page.locator(".toast")).to_have_count(0)
+    await panel.get_by_role("button", name="Newest exchange").click()
+    await expect(panel.get_by_text(exchange)).to_be_visible()
+
+
+async def test_an_exchange_that_goes_while_it_is_looked_at_is_said_to_be_gone(
+    visit: Console,
+) -> None:
+    ids = [await ask(visit, f"Question {n}") for n in range(2)]
+    panel = await inspect(visit, path=f"/exchanges/{ids[1]}")
+    await expect(panel.get_by_text(ids[1])).to_be_visible()
+    for message in (await visit.client.get(f"{SESSION}/messages")).json()["data"][2:]:
+        await visit.client.delete(f"{SESSION}/messages/{message['id']}")
+    await expect(panel.get_by_text("There is no such exchange here.")).to_be_visible()
+    await panel.get_by_role("button", name="Newest exchange").click()
+    await expect(panel.get_by_text(ids[0])).to_be_visible()
+
+
+async def test_escape_leaves_the_box_and_not_the_conversation(visit: Console) -> None:
+    await visit.seed("talk", "Hello", "Hi", user="kim")
+    panel = await inspect(visit, "Would be sent")
+    box = panel.get_by_label("Next message")
+    await box.fill("A long thought")
+    await box.press("Escape")
+    await expect(box).not_to_be_focused()
+    await expect(box).to_have_value("A long thought")
+    await expect(visit.page).to_have_url(f"{visit.address}#/sessions/talk")
+    await visit.page.keyboard.press("Escape")
+    await expect(visit.page).to_have_url(f"{visit.address}#/sessions")
+
+
 async def test_what_stood_in_the_prompt_leads_to_the_messages(visit: Console) -> None:
     await visit.seed("talk", *(f"Line {n}\n" * 4 for n in range(60)), user="kim")
     await ask(visit, "And now?")
@@ -209,3 +244,15 @@ async def test_hostile_words_are_shown_and_do_nothing(visit: Console) -> None:
         await expect(panel.get_by_text("⟨U+202E⟩evil").first).to_be_visible()
     assert await visit.page.evaluate("window.hurt") is None
     assert await panel.locator("img").count() == 0
+
+
+async def test_an_exchange_whose_messages_are_deleted_is_not_the_newest(visit: Console) -> None:
+    first, last = await ask(visit, "First question"), await ask(visit, "Second question")
+    panel = await inspect(visit)
+    await expect(panel.locator(".pairs")).to_contain_text(last)
+    listed = await visit.client.get(f"{SESSION}/messages")
+    for each in listed.json()["data"][-2:]:
+        await visit.client.delete(f"{SESSION}/messages/{each['id']}")
+    await expect(panel.locator(".pairs")).to_contain_text(first)
+    await expect(panel.locator(".stepper")).to_contain_text("Newest exchange")
+    await expect(panel.get_by_role("button", name="Newer exchange")).to_be_disabled()

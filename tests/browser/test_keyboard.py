@@ -71,6 +71,33 @@ async def test_a_conversation_is_rewound_and_its_branch_looked_at(visit: Console
     await expect(page.get_by_text("This branch is active now.")).to_be_visible()
 
 
+async def test_the_focus_goes_to_what_is_where_a_message_was(visit: Console) -> None:
+    texts = [f"Line {n}" for n in range(60)]
+    await visit.seed("talk", *texts)
+    await visit.sign_in("#/sessions/talk")
+    page = visit.page
+    await message_menu(visit, "Line 57").focus()
+    await pick(page, message_menu(visit, "Line 57"), "Delete")
+    await answer(page, "Delete")
+    await expect(bubble(visit, "Line 58")).to_be_focused()
+    await page.keyboard.press("j")
+    await expect(bubble(visit, "Line 59")).to_be_focused()
+    await pick(page, message_menu(visit, "Line 59"), "Delete")
+    await answer(page, "Delete")
+    await expect(bubble(visit, "Line 58")).to_be_focused()
+    await page.keyboard.press("k")
+    await expect(bubble(visit, "Line 56")).to_be_focused()
+
+
+async def test_the_focus_goes_to_what_another_branch_has_there(visit: Console) -> None:
+    ids = await visit.seed("talk", "First question", "First answer", "Second question")
+    await visit.client.post("/memory/v1/sessions/talk/rewind", json={"to": ids[2]})
+    await visit.seed("talk", "Another question")
+    await visit.sign_in("#/sessions/talk")
+    await push(visit.page, visit.page.get_by_role("button", name="Previous branch"))
+    await expect(bubble(visit, "Second question")).to_be_focused()
+
+
 async def test_a_session_is_forked_and_deleted(visit: Console) -> None:
     await visit.seed("talk", "First question", "First answer")
     await visit.sign_in("#/sessions/talk")

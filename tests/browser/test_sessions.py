@@ -119,3 +119,50 @@ async def test_what_is_read_does_not_move_while_others_chat(visit: Console) -> N
     assert await reading.bounding_box() == before
     await pill.click()
     await expect(rows(visit).first).to_contain_text("Just now")
+
+
+async def test_what_is_changed_here_far_down_is_changed_in_the_list(visit: Console) -> None:
+    await fill(visit.client, 120)
+    await visit.sign_in()
+    page = visit.page
+    count = page.locator(".head .tag")
+    await expect(count).to_have_text("120")
+    await visit.go("#/sessions/chat-00002")
+    await page.get_by_role("button", name="What to do with this session").click()
+    await page.get_by_role("menuitem", name="Delete this session…").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_role("button", name="Delete for good").click()
+    await expect(dialog.get_by_role("button", name="Download the receipt")).to_be_visible()
+    await dialog.get_by_role("button", name="Close").last.click()
+    await expect(count).to_have_text("119")
+    await visit.go("#/sessions/chat-00004")
+    await page.get_by_role("tab", name="Session").click()
+    await page.get_by_role("button", name="Edit", exact=True).click()
+    await dialog.get_by_label("Title").fill("A new title")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("A new title")
+    await visit.go("#/sessions")
+    await page.locator(".sessions .virtual").evaluate("list => list.scrollTo(0, 1e6)")
+    await expect(page.locator("a[href='#/sessions/chat-00004']")).to_contain_text("A new title")
+    await expect(page.locator("a[href='#/sessions/chat-00002']")).to_have_count(0)
+
+
+async def test_whoever_comes_back_from_a_change_is_where_they_were(visit: Console) -> None:
+    await fill(visit.client, 300)
+    await visit.sign_in()
+    page = visit.page
+    await expect(page.locator(".head .tag")).to_have_text("300")
+    await page.keyboard.press("j")
+    await page.keyboard.press("End")
+    reading = page.locator("a[href='#/sessions/chat-00000']")
+    await expect(reading).to_be_focused()
+    await page.keyboard.press("Enter")
+    message = page.locator(".conversation .message").last
+    await message.hover()
+    await message.get_by_role("button", name="What to do with this message").click()
+    await page.get_by_role("menuitem", name="Delete…").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    await expect(page.locator(".conversation .message")).to_have_count(1)
+    await visit.go("#/sessions")
+    await expect(reading.locator(".row-number").first).to_contain_text("1")
+    await expect(reading).to_be_in_viewport()

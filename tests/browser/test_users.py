@@ -52,6 +52,18 @@ async def test_a_user_who_is_not_in_the_list_can_be_opened(visit: Console) -> No
     await expect(memory(visit, "Known only by a fact")).to_be_visible()
 
 
+async def test_the_very_id_is_opened_before_one_that_holds_it(visit: Console) -> None:
+    await visit.seed("of-kimberley", "Hello", user="kimberley")
+    await remember(visit, "Known only by a fact")
+    await visit.sign_in("#/users")
+    heading = visit.page.get_by_role("heading", level=1)
+    for typed, opened in (("kim", "Users / kim"), ("kimb", "Users / kimberley")):
+        await visit.page.get_by_label("Search or open a user").fill(typed)
+        await visit.page.keyboard.press("Enter")
+        await expect(heading).to_have_text(opened)
+        await visit.go("#/users")
+
+
 async def test_a_users_page_tells_how_much_there_is(visit: Console) -> None:
     await visit.chat("talk", "I live in Kiel", user="kim")
     await remember(visit, "Rides a bicycle")
@@ -61,6 +73,25 @@ async def test_a_users_page_tells_how_much_there_is(visit: Console) -> None:
     await expect(tiles.filter(has_text="Messages")).to_contain_text("2")
     await expect(memory(visit, "Rides a bicycle")).to_contain_text("added by hand")
     await visit.shot("user")
+
+
+async def test_memories_are_counted_as_they_are_listed(visit: Console) -> None:
+    await remember(visit, "Rides a bicycle")
+    await visit.client.patch("/memory/v1/users/kim/profile", json={"city": "Kiel"})
+    item = {"namespace": ["users", "kim", "notes"], "key": "todo", "value": {"text": "milk"}}
+    await visit.client.put("/memory/v1/store/items", json=item)
+    await visit.sign_in("#/users/kim")
+    await expect(visit.page.locator(".tile").filter(has_text="Memories")).to_have_text("Memories1")
+
+
+async def test_a_user_who_is_erased_elsewhere_is_shown_no_longer(visit: Console) -> None:
+    await visit.seed("talk", "Hello", user="kim")
+    await remember(visit, "Rides a bicycle")
+    await visit.sign_in("#/users/kim")
+    await expect(memory(visit, "Rides a bicycle")).to_be_visible()
+    assert (await visit.client.delete("/memory/v1/users/kim")).status_code == 200
+    await expect(visit.page.get_by_text("Nothing is known of this user")).to_be_visible()
+    await expect(visit.page.locator(".tile")).to_have_count(0)
 
 
 async def test_memories_are_listed_by_kind_and_state(visit: Console) -> None:

@@ -106,6 +106,7 @@ export default {
   "why.injected": { one: "{n} stored message, {tokens} tokens injected", other: "{n} stored messages, {tokens} tokens injected" },
   "why.jump": "Show",
   "why.memories": "Memories",
+  "why.missing": "There is no such exchange here.",
   "why.model": "Model",
   "why.more": { one: "{n} more", other: "{n} more" },
   "why.ms": "{ms} ms",

@@ -106,6 +106,7 @@ export default {
   "why.injected": { one: "注入 {n} 条已存消息，{tokens} 个 Token", other: "注入 {n} 条已存消息，{tokens} 个 Token" },
   "why.jump": "定位",
   "why.memories": "查看记忆",
+  "why.missing": "这里没有这次交互。",
   "why.model": "模型",
   "why.more": { one: "还有 {n} 条", other: "还有 {n} 条" },
   "why.ms": "{ms} 毫秒",

@@ -14,6 +14,7 @@ import { Why } from "./why.js";
  * @property {any} session the session object of the API, live
  * @property {string | null} etag of it
  * @property {any} exchange the one that is chosen, or null
+ * @property {import("../talk/wanted.js").Missing | null} missing why the one that is asked for cannot be shown
  * @property {readonly any[]} exchanges those that are loaded, the newest first
  * @property {(id: string) => void} onExchange
  * @property {(message: string, session: string | null) => void} onJump to a message; null: of this session

@@ -3,6 +3,8 @@
 import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { n, named, t } from "../i18n/index.js";
+import { copy } from "../parts/copying.js";
+import { written } from "../parts/exact.js";
 import { Json } from "../parts/json.js";
 import { oneLine } from "../parts/text.js";
 import { textOf } from "../talk/contents.js";
@@ -66,15 +68,15 @@ export function WouldBeSent({ session, exchanges, onJump }) {
 
 /** @param {{asked: Asked, session: any, stale: boolean, onJump: (message: string, session: string | null) => void}} props */
 function Result({ asked: { preview, own }, session, stale, onJump }) {
-  const { toast, failed } = useApp();
-  const copy = () => navigator.clipboard.writeText(JSON.stringify(preview.messages, null, 2)).then(() => toast(t("copied")), failed);
+  const app = useApp();
+  const copyAll = () => void copy(written(preview.messages, 2), app);
   const spent = spentOf({ memory: { breakdown: preview.breakdown, tokens: preview.injected.tokens }, usage: { prompt_tokens: preview.tokens } });
   return html`
     ${stale && html`<p class="note warn" role="status">${t("sent.stale")}</p>`}
     <section><h3>${t("why.spent")} <span class="muted num">${n(preview.tokens)}</span></h3><${Bar} spent=${spent} label=${t("why.spent")} /></section>
     <${Evicted} evicted=${preview.evicted} />
     <section><header class="section-head"><h3>${t("messages")} <span class="muted num">${n(preview.messages.length)}</span></h3>
-        <button type="button" class="button" onClick=${copy}>${t("sent.copy")}</button></header>
+        <button type="button" class="button" onClick=${copyAll}>${t("sent.copy")}</button></header>
       <ol class="sent">${sentOf(preview, own).map((sent, at) => html`<li key=${at}><${Message} sent=${sent} name=${`sent ${at}`} onJump=${onJump} /></li>`)}</ol>
     </section>
     ${preview.recalled.length > 0 && html`<section><h3>${t("why.recalled")} <span class="muted num">${n(preview.recalled.length)}</span></h3>

@@ -1,7 +1,7 @@
 /** Why: what memory did for an exchange, and what for. */
 
 import { n, named, t } from "../i18n/index.js";
-import { Empty, Loading } from "../parts/empty.js";
+import { Empty, Failed, Loading } from "../parts/empty.js";
 import { Json } from "../parts/json.js";
 import { Forgetting } from "../talk/dialogs.js";
 import { html, useState } from "../vendor/preact.js";
@@ -17,11 +17,10 @@ const TONES = /** @type {Record<string, string>} */ ({ applied: "good", degraded
 /** @typedef {import("./index.js").Inspected} Inspected */
 
 /** @param {Inspected} props */
-export function Why({ session, exchange, exchanges, onExchange, onJump }) {
+export function Why(props) {
+  const { session, exchange, exchanges, onExchange, onJump } = props;
   const [forgetting, setForgetting] = useState(false);
-  if (exchange === null) {
-    return exchanges.length > 0 ? html`<${Loading} />` : html`<${Empty} title=${t("why.none")}><p class="muted">${t("why.none.hint")}</p></${Empty}>`;
-  }
+  if (exchange === null) return html`<${Nothing} ...${props} />`;
   const { memory } = exchange;
   const inside = { session: session.id, user: session.user_id, onJump };
   return html`<div class="why">
@@ -38,6 +37,16 @@ export function Why({ session, exchange, exchanges, onExchange, onJump }) {
     <footer class="buttons"><button type="button" class="button danger-quiet" onClick=${() => setForgetting(true)}>${t("talk.forget")}</button></footer>
     ${forgetting && html`<${Forgetting} id=${session.id} exchange=${exchange.id} onClose=${() => setForgetting(false)} />`}
   </div>`;
+}
+
+/** @param {Inspected} props */
+function Nothing({ missing, exchanges, onExchange }) {
+  const newest = exchanges[0]?.id;
+  const toNewest = newest && html`<button type="button" class="button" onClick=${() => onExchange(newest)}>${t("why.newest")}</button>`;
+  if (missing?.error.status === 404) return html`<${Empty} title=${t("why.missing")}>${toNewest}</${Empty}>`;
+  if (missing) return html`<${Failed} ...${missing} />`;
+  if (newest) return html`<${Loading} />`;
+  return html`<${Empty} title=${t("why.none")}><p class="muted">${t("why.none.hint")}</p></${Empty}>`;
 }
 
 /** @param {{exchange: any}} props */

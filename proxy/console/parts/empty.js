@@ -19,6 +19,10 @@ export const Failed = ({ error, retry }) => html`<div class="empty failed" role=
   ${retry && html`<button type="button" class="button" onClick=${retry}>${t("retry")}</button>`}
 </div>`;
 
+/** What is shown may be as it was: the last question failed. @param {{error: {message: string} | null}} props */
+export const Stale = ({ error }) =>
+  error && html`<p class="note warn live-note" role="status">${t("error.stale")} ${error.message}</p>`;
+
 /** @param {{label?: string}} props */
 export const Loading = ({ label }) => html`<div class="loading" role="status">
   <span class="spinner" aria-hidden="true"></span>${label ?? t("loading")}

@@ -10,6 +10,8 @@ import { active, appended, inPlace, refreshed } from "./rows.js";
 /** @typedef {import("../api.js").Params} Params */
 
 const PAGE = 200;
+/** The largest page that the API gives. */
+const LARGEST = 1000;
 const HEAD = 50;
 const LIVE = 1500;
 /** Rows that are fetched without being scrolled to, so that the scrollbar is honest. */
@@ -35,6 +37,7 @@ export class Feed {
   /** @type {string | null} */ #after = null;
   #seen = 0;
   #left = 0;
+  #changes = 0;
   #run = 0;
   #loading = false;
   /** @type {Poll | null} */ #poll = null;
@@ -98,8 +101,10 @@ export class Feed {
 
   /** @param {AbortSignal} signal @param {string | null} etag */
   #head = async (signal, etag) => {
+    if (this.#changes !== this.api.changes) this.#forget();
+    this.#changes = this.api.changes;
     const first = !this.loaded;
-    const params = { ...this.params, limit: first ? PAGE : HEAD };
+    const params = { ...this.params, limit: first ? this.#reach() : HEAD };
     const answer = await this.api.get(this.path, params, { signal, etag: first ? null : etag });
     const recovered = this.error !== null;
     this.error = null;
@@ -113,6 +118,9 @@ export class Feed {
     this.onChange();
     return first ? null : answer.etag;
   };
+
+  /** So far down that whoever comes back is where they were. */
+  #reach = () => Math.min(LARGEST, this.#seen + PAGE);
 
   /** @param {R[]} page @param {{has_more: boolean, next: string | null}} list */
   #begin(page, list) {

@@ -2,6 +2,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { t } from "../i18n/index.js";
+import { Exact, isBranch, read, written } from "./exact.js";
 import { visible } from "./text.js";
 
 const FEW = 50;
@@ -24,7 +25,7 @@ export function Json({ value, text, open = 1 }) {
 /** @param {string} text @returns {{broken: boolean, value: unknown}} */
 export function parsed(text) {
   try {
-    return { broken: false, value: JSON.parse(text) };
+    return { broken: false, value: read(text) };
   } catch {
     return { broken: true, value: null };
   }
@@ -32,7 +33,7 @@ export function parsed(text) {
 
 /** @param {{value: unknown, level: number, open: number, name?: string}} props */
 function Value({ value, level, open, name }) {
-  if (value === null || typeof value !== "object") return leaf(name, value);
+  if (!isBranch(value)) return leaf(name, value);
   return html`<${Branch} value=${value} level=${level} open=${open} name=${name} />`;
 }
 
@@ -64,7 +65,9 @@ const label = (name) =>
   name === undefined ? "" : html`<bdi class="json-name">${visible(name)}</bdi><span class="muted">: </span>`;
 
 /** @param {string | undefined} name @param {unknown} value */
-const leaf = (name, value) => html`<div class="json-leaf">${label(name)}<bdi
-  class=${`json-${value === null ? "null" : typeof value}`}>${
-    typeof value === "string" ? visible(value) : JSON.stringify(value)
-  }</bdi></div>`;
+const leaf = (name, value) => html`<div class="json-leaf">${label(name)}<bdi class=${`json-${kindOf(value)}`}>${
+  typeof value === "string" ? visible(value) : written(value)
+}</bdi></div>`;
+
+/** @param {unknown} value */
+const kindOf = (value) => (value === null ? "null" : value instanceof Exact ? "number" : typeof value);

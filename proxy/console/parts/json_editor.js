@@ -3,6 +3,7 @@
 import { t } from "../i18n/index.js";
 import { html, useState } from "../vendor/preact.js";
 import { Dialog } from "./dialog.js";
+import { written } from "./exact.js";
 import { Json, parsed } from "./json.js";
 
 /**
@@ -11,7 +12,7 @@ import { Json, parsed } from "./json.js";
  *   dialog stays
  */
 export function JsonEditor({ title, value, theirs, save, onClose }) {
-  const [text, setText] = useState(() => JSON.stringify(value, null, 2));
+  const [text, setText] = useState(() => written(value, 2));
   const [problem, setProblem] = useState("");
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
@@ -30,7 +31,7 @@ export function JsonEditor({ title, value, theirs, save, onClose }) {
       <div class="dialog-body">
         ${theirs !== undefined && html`<div class="note warn conflict" role="alert">
           <p><b>${t("conflict.title")}</b> ${t("conflict.hint")}</p><${Json} value=${theirs} open=${3} />
-          <button type="button" class="button" onClick=${() => setText(JSON.stringify(theirs, null, 2))}>${t("conflict.theirs")}</button>
+          <button type="button" class="button" onClick=${() => setText(written(theirs, 2))}>${t("conflict.theirs")}</button>
         </div>`}
         <textarea class="mono" rows="16" spellcheck=${false} aria-label=${title} value=${text}
           aria-invalid=${problem !== ""} onInput=${(/** @type {any} */ event) => setText(event.target.value)}></textarea>

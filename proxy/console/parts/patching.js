@@ -1,6 +1,7 @@
 /** Changing a part of what others change too, without losing what they did. */
 
 import { t } from "../i18n/index.js";
+import { written } from "./exact.js";
 
 /** A part as it was read, and the ETag of the whole. @typedef {{value: any, etag: string | null}} Read */
 
@@ -22,7 +23,7 @@ export async function patched(api, path, body, was, read) {
     }
     const now = await api.get(path);
     const value = read(now.data);
-    if (JSON.stringify(value) !== JSON.stringify(was.value)) return { value, etag: now.etag };
+    if (written(value) !== written(was.value)) return { value, etag: now.etag };
     etag = now.etag;
   }
   throw new Error(t("talk.overtaken"));

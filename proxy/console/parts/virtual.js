@@ -35,7 +35,7 @@ import { isTyping } from "./keys.js";
  */
 
 /** What can be focused in an item: the first link or button, or what says so. */
-const FOCUSABLE = "[data-focus], a[href], button";
+const FOCUSABLE = "[data-focus], a[href], button:not(:disabled)";
 
 /** Pixels: who is so near the end is at the end. */
 const NEAR = 48;
@@ -48,6 +48,7 @@ export function VirtualList(props) {
   const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? -1];
   useEffect(() => props.onRange?.(first, last), [first, last, props.count]);
   const [focus, pending] = useFocus(virtual, scroller);
+  useHolding(props, scroller, focus);
   useOpening(props, virtual);
   useHandle(props, virtual, scroller, focus);
   useListKeys(props, scroller, focus, pending);
@@ -120,7 +121,7 @@ function useFocus(virtual, scroller) {
   const wanted = useRef(-1);
   const settle = () => {
     if (wanted.current < 0) return;
-    const item = scroller.current?.querySelector(`:scope > div > [data-index="${wanted.current}"]`);
+    const item = drawn(scroller.current, wanted.current);
     const target = /** @type {HTMLElement | null | undefined} */ (item?.querySelector(FOCUSABLE));
     if (target) {
       wanted.current = -1;
@@ -135,6 +136,26 @@ function useFocus(virtual, scroller) {
   };
   return [focus, () => wanted.current];
 }
+
+/**
+ * What has the focus may go from the list, or change: then what is there now has it.
+ * @param {Props} props @param {{current: HTMLElement | null}} scroller @param {(index: number) => void} focus
+ */
+function useHolding({ count, keyOf }, scroller, focus) {
+  const at = focused(scroller.current); // before this is drawn
+  const before = useRef(keyOf);
+  useLayoutEffect(() => {
+    const key = before.current(at);
+    before.current = keyOf;
+    if (at < 0 || count === 0 || document.activeElement !== document.body) return;
+    const now = Array.from({ length: count }, (_, index) => keyOf(index)).indexOf(key);
+    if (now < 0) focus(Math.min(at, count - 1));
+    else if (drawn(scroller.current, now)) focus(now); // not if it was scrolled away
+  }, [keyOf]);
+}
+
+/** The item, if it is in the page. @param {HTMLElement | null} scroller @param {number} index */
+const drawn = (scroller, index) => scroller?.querySelector(`:scope > div > [data-index="${index}"]`);
 
 /** @param {Props} props @param {Virtual} virtual @param {{current: HTMLElement | null}} scroller @param {(index: number) => void} focus */
 function useHandle(props, virtual, scroller, focus) {

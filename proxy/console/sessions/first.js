@@ -2,6 +2,7 @@
 
 import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
+import { copy } from "../parts/copying.js";
 import { Empty } from "../parts/empty.js";
 import { html, useState } from "../vendor/preact.js";
 
@@ -30,16 +31,15 @@ client.chat.completions.create(
 
 export function First() {
   const [language, setLanguage] = useState(/** @type {"curl" | "Python"} */ ("curl"));
-  const { toast, failed } = useApp();
+  const app = useApp();
   const text = (language === "curl" ? curl : python)(base());
-  const copy = () => navigator.clipboard.writeText(text).then(() => toast(t("copied")), failed);
   return html`<${Empty} title=${t("first.title")} mark="✦">
     <p class="muted">${t("first.lead")}</p>
     <div class="snippet card">
       <div class="snippet-head">
         ${/** @type {const} */ (["curl", "Python"]).map((name) => html`<button type="button" key=${name}
           class="tab" aria-pressed=${language === name} onClick=${() => setLanguage(name)}>${name}</button>`)}
-        <button type="button" class="link-button" onClick=${copy}>${t("copy")}</button>
+        <button type="button" class="link-button" onClick=${() => void copy(text, app)}>${t("copy")}</button>
       </div>
       <pre tabindex="0" aria-label=${language}>${text}</pre>
     </div>

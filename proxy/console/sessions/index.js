@@ -2,7 +2,7 @@
 
 import { useApp } from "../context.js";
 import { n, t } from "../i18n/index.js";
-import { Empty, Failed, Loading } from "../parts/empty.js";
+import { Empty, Failed, Loading, Stale } from "../parts/empty.js";
 import { useFeed } from "../parts/feed.js";
 import { Menu } from "../parts/menu.js";
 import { SearchBox } from "../parts/search.js";
@@ -73,7 +73,7 @@ function List({ feed, filtered }) {
   const keyOf = useCallback((/** @type {number} */ index) => rows[index]?.id ?? index, [rows]);
   if (rows.length === 0) return html`<${Nothing} feed=${feed} filtered=${filtered} />`;
   return html`<div class="list-box">
-    ${feed.error && html`<p class="note warn live-note" role="status">${t("error.stale")} ${feed.error.message}</p>`}
+    <${Stale} error=${feed.error} />
     <${Waiting} feed=${feed} />
     <${VirtualList} class="list" keys label=${t("nav.sessions")} count=${rows.length}
       estimate=${() => 57} render=${render} keyOf=${keyOf} initialOffset=${feed.offset}

@@ -4,6 +4,7 @@ import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
 import { links } from "../links.js";
+import { copy } from "../parts/copying.js";
 import { visible } from "../parts/text.js";
 import { html, useMemo, useRef, useState } from "../vendor/preact.js";
 import { textOf } from "./contents.js";
@@ -14,21 +15,22 @@ import { changeSummary } from "./summarizing.js";
 /** @typedef {import("./state.js").Talk} Talk */
 /** The dialog that is open. @typedef {{kind: "edit", stored: Stored} | {kind: "fork", until: string | null} | {kind: "forget", exchange: string | null} | {kind: "delete" | "export" | "summary"}} Open */
 /** @typedef {import("../context.js").App} App */
-/** @typedef {{app: App, talk: Talk, setOpen: (open: Open) => void}} Hands */
+/** `inspect`: let the inspector be seen. @typedef {{app: App, talk: Talk, inspect: () => void, setOpen: (open: Open) => void}} Hands */
 
 const QUOTED = 400;
 
-/** @param {Talk} talk */
-export function useDoing(talk) {
+/** @param {Talk} talk @param {() => void} inspect */
+export function useDoing(talk, inspect) {
   const app = useApp();
   const [open, setOpen] = useState(/** @type {Open | null} */ (null));
-  const hands = useRef(/** @type {Hands} */ ({ app, talk, setOpen }));
-  hands.current = { app, talk, setOpen };
+  const hands = useRef(/** @type {Hands} */ ({ app, talk, inspect, setOpen }));
+  hands.current = { app, talk, inspect, setOpen };
   const doing = useMemo(
     () => /** @type {import("./message.js").Doing} */ ({
       actions: (stored) => ofMessage(stored, () => hands.current),
       activate: (stored) => void activate(stored, hands.current),
-      why: (stored) => hands.current.app.navigate(links.session(hands.current.talk.id, { exchange: stored.exchange_id })),
+      choose: (stored) => lookAt(stored, hands.current),
+      why: (stored) => why(stored, hands.current),
       turn: ({ at, index, options }, step) => {
         const { chosen, choose } = hands.current.talk;
         const to = options[index + step];
@@ -45,9 +47,9 @@ function ofMessage(stored, hands) {
   const active = stored.state === "active";
   const address = () => new URL(links.session(hands().talk.id, { message: stored.id }), document.baseURI).href;
   return [
-    { label: t("talk.why.long"), onClick: () => hands().app.navigate(links.session(hands().talk.id, { exchange: stored.exchange_id })) },
-    { label: t("talk.copy.text"), onClick: () => void copy(textOf(stored.message), hands()) },
-    { label: t("talk.copy.link"), onClick: () => void copy(address(), hands()) },
+    { label: t("talk.why.long"), onClick: () => why(stored, hands()) },
+    { label: t("talk.copy.text"), onClick: () => void copy(textOf(stored.message), hands().app) },
+    { label: t("talk.copy.link"), onClick: () => void copy(address(), hands().app) },
     { label: t("talk.edit"), onClick: () => hands().setOpen({ kind: "edit", stored }) },
     { label: t("talk.fork"), onClick: () => hands().setOpen({ kind: "fork", until: stored.id }) },
     active
@@ -76,8 +78,14 @@ const ofSummary = (hands) => [
 /** @param {Hands} hands @returns {import("./summarizing.js").Summarized} */
 const summarized = ({ app, talk: { session, etag, changed } }) => ({ app, session, etag, changed });
 
-/** @param {string} text @param {Hands} hands */
-const copy = (text, { app }) => navigator.clipboard.writeText(text).then(() => app.toast(t("copied")), app.failed);
+/** Its exchange is the one that is looked at. @param {Stored} stored @param {Hands} hands */
+const lookAt = ({ exchange_id: exchange }, { app, talk }) => app.navigate(links.session(talk.id, { exchange }));
+
+/** The same, and it is seen what memory did, where the inspector is not beside it. @param {Stored} stored @param {Hands} hands */
+function why(stored, hands) {
+  lookAt(stored, hands);
+  hands.inspect();
+}
 
 /** @param {Hands} hands */
 const path = ({ talk }) => `/sessions/${seg(talk.id)}`;

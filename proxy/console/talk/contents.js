@@ -1,5 +1,7 @@
 /** What a message says, in parts.  Pure: it may hold anything, a model or a client wrote it. */
 
+import { written } from "../parts/exact.js";
+
 /** @typedef {{kind: "text", text: string} | {kind: "refusal", text: string} | {kind: "reasoning", text: string} | {kind: "image", url: string, inline: boolean} | {kind: "chip", what: "audio" | "file", text: string} | {kind: "call", id: string, name: string, arguments: string} | {kind: "other", value: unknown}} Part */
 
 /** Images that are shown are in the message itself: nothing is fetched. */
@@ -63,6 +65,6 @@ const callOf = (call) => {
     kind: "call",
     id: String(call?.id ?? ""),
     name: String(call?.function?.name ?? call?.custom?.name ?? "?"),
-    arguments: typeof given === "string" ? given : JSON.stringify(given),
+    arguments: typeof given === "string" ? given : written(given),
   };
 };

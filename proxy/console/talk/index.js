@@ -8,7 +8,7 @@ import { Empty, Failed } from "../parts/empty.js";
 import { useKeys } from "../parts/keys.js";
 import { oneLine } from "../parts/text.js";
 import { useTitle } from "../parts/title.js";
-import { html, useRef, useState } from "../vendor/preact.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { useDoing } from "./actions.js";
 import { Dialogs } from "./dialogs.js";
 import { Find } from "./find.js";
@@ -22,10 +22,11 @@ import { useTalk } from "./state.js";
 export function Conversation({ session: id, exchange, message }) {
   const talk = useTalk(id, exchange);
   const { navigate } = useApp();
-  const [inspecting, setInspecting] = useState(false);
+  const [inspecting, setInspecting] = useState(exchange !== null);
+  const side = useFocusAlong(inspecting);
   const kept = useRef(new Map()).current;
   const { go, ...jumping } = useJumping(talk, message);
-  const { doing, open, close, ofSession, ofSummary } = useDoing(talk);
+  const { doing, open, close, ofSession, ofSummary } = useDoing(talk, () => setInspecting(true));
   useTitle(oneLine(talk.session?.title ?? id));
   const why = (/** @type {string} */ wanted) => {
     navigate(links.session(id, { exchange: wanted }));
@@ -46,8 +47,8 @@ export function Conversation({ session: id, exchange, message }) {
       <section class="talk-main" aria-label=${t("talk.messages")}>
         <${List} talk=${talk} doing=${doing} summaryActions=${ofSummary} ...${jumping} />
       </section>
-      <aside class="talk-side" aria-label=${t("talk.inspect")}>
-        ${talk.session && html`<${Inspector} session=${talk.session} etag=${talk.etag} exchange=${talk.exchange}
+      <aside class="talk-side" ref=${side} tabindex="-1" aria-label=${t("talk.inspect")}>
+        ${talk.session && html`<${Inspector} session=${talk.session} etag=${talk.etag} exchange=${talk.exchange} missing=${talk.missing}
           exchanges=${talk.whys.list} onExchange=${why} onJump=${onJump} onChanged=${talk.changed} />`}
       </aside>
     </div>`}
@@ -63,6 +64,16 @@ function useStepping({ exchange, whys }, why) {
     if (at >= 0 && next) why(next.id);
   };
   useKeys({ "[": () => step(1), "]": () => step(-1) });
+}
+
+/** The inspector has the focus where it covers what had it. @param {boolean} inspecting */
+function useFocusAlong(inspecting) {
+  const side = useRef(/** @type {HTMLElement | null} */ (null));
+  useLayoutEffect(() => {
+    const left = document.activeElement?.closest(".talk-main");
+    if (left && getComputedStyle(left).visibility === "hidden") side.current?.focus();
+  }, [inspecting]);
+  return side;
 }
 
 /** @param {{error: any, retry: () => void}} props */

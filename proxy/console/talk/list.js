@@ -1,7 +1,7 @@
 /** The conversation itself: a long list that opens at its end and stays there while a chat runs. */
 
 import { t } from "../i18n/index.js";
-import { Failed, Loading } from "../parts/empty.js";
+import { Failed, Loading, Stale } from "../parts/empty.js";
 import { VirtualList } from "../parts/virtual.js";
 import { html, useCallback, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { CutLine, SummaryCard, SystemCard } from "./cards.js";
@@ -39,9 +39,8 @@ export function List({ talk, doing, flash, jump, jumped, summaryActions }) {
   const keyOf = useCallback((/** @type {number} */ index) => items[index]?.key ?? index, [items]);
   if (!log.loaded) return log.error ? html`<${Failed} error=${log.error} retry=${talk.changed} />` : html`<${Loading} />`;
   const toEnd = () => log.toEnd().then(() => requestAnimationFrame(() => handle.current?.toEnd()));
-  const stale = log.error ?? talk.error;
   return html`<div class="talk-list">
-    ${stale && html`<p class="note warn live-note" role="status">${t("error.stale")} ${stale.message}</p>`}
+    <${Stale} error=${log.error ?? talk.error} />
     <${VirtualList} class="conversation" label=${t("talk.messages")} count=${items.length} keys stick follow=${log.bottom}
       overscan=${6} estimate=${(/** @type {number} */ index) => height(items[index])} render=${render} keyOf=${keyOf}
       handle=${(/** @type {import("../parts/virtual.js").Handle} */ given) => (handle.current = given)}

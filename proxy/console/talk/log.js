@@ -21,6 +21,7 @@ export class Log {
   /** @type {any} */ error = null;
   onChange = () => {};
   /** @type {Map<number, Block>} */ #blocks = new Map();
+  /** What did not work. @type {(() => Promise<void>) | null} */ #failed = null;
   #lowest = 0;
   #highest = -1;
   /** @type {Promise<void>} */ #work = Promise.resolve();
@@ -76,6 +77,13 @@ export class Log {
 
   toEnd = () => this.show(this.end);
 
+  /** What failed once more, and what has changed meanwhile. */
+  again = async () => {
+    const failed = this.#failed;
+    await this.renew(this.end);
+    if (failed !== null && this.error === null) await this.#after(failed);
+  };
+
   /** One block more, however often it is asked for until it is there. @param {() => Promise<void>} work */
   #once(work) {
     this.#more ??= this.#after(work).finally(() => (this.#more = null));
@@ -87,11 +95,11 @@ export class Log {
     const done = this.#work.then(work);
     this.#work = done.then(
       () => {
-        this.error = null;
+        this.error = this.#failed = null;
         this.#changed();
       },
       (error) => {
-        this.error = error;
+        [this.error, this.#failed] = [error, work];
         this.onChange();
       },
     );

@@ -10,7 +10,7 @@ import { PartView, Result } from "./part.js";
 /** @typedef {import("./items.js").MessageItem} MessageItem */
 /** @typedef {import("./marks.js").Mark} Mark */
 /** @typedef {import("./branches.js").Stored} Stored */
-/** What a message asks of its screen. @typedef {{actions: (stored: Stored) => import("../parts/menu.js").Action[], turn: (fork: import("./branches.js").Fork, step: number) => void, activate: (stored: Stored) => void, why: (stored: Stored) => void}} Doing */
+/** What a message asks of its screen. @typedef {{actions: (stored: Stored) => import("../parts/menu.js").Action[], turn: (fork: import("./branches.js").Fork, step: number) => void, activate: (stored: Stored) => void, choose: (stored: Stored) => void, why: (stored: Stored) => void}} Doing */
 
 const ROLES = ["user", "assistant", "system", "developer", "tool", "function"];
 
@@ -30,7 +30,7 @@ export function Message({ item, marks, chosen, flash, doing }) {
     <div class="message-all">
       ${fork && html`<${Switch} fork=${fork} stored=${stored} doing=${doing} />`}
       ${item.first && role !== "user" && html`<p class="role">${t(`talk.role.${role}`)}</p>`}
-      <div class="bubble" onClick=${(/** @type {MouseEvent} */ event) => isPlain(event) && doing.why(stored)}><${Words} stored=${stored} results=${item.results} doing=${doing} /></div>
+      <div class="bubble" onClick=${(/** @type {MouseEvent} */ event) => isPlain(event) && doing.choose(stored)}><${Words} stored=${stored} results=${item.results} doing=${doing} /></div>
       <${Foot} stored=${stored} mark=${mark} doing=${doing} />
     </div>
   </article>`;

@@ -2,11 +2,12 @@
 
 import { seg } from "../api.js";
 import { useApp } from "../context.js";
-import { usePoll } from "../parts/poll.js";
+import { Poll, usePoll } from "../parts/poll.js";
 import { useEffect, useMemo, useReducer, useState } from "../vendor/preact.js";
 import { treeOf, viewOf } from "./branches.js";
 import { Log } from "./log.js";
 import { marksOf } from "./marks.js";
+import { useWanted } from "./wanted.js";
 import { Whys } from "./whys.js";
 
 const LIVE = 1200;
@@ -31,12 +32,11 @@ export function useTalk(id, wanted) {
     void whys.renew().catch(failed);
   };
   useEffect(renew, [etag, log]);
+  useAgain(log, whys);
   const { messages } = log;
   useEffect(() => void whys.learn(messages).catch(failed), [messages]);
   const seq = messages.find((one) => one.exchange_id === wanted)?.seq ?? null;
-  useEffect(() => {
-    if (wanted && log.loaded) void whys.around(wanted, seq).catch(failed);
-  }, [wanted, log.loaded]);
+  const missing = useWanted(whys, wanted, seq, log.loaded);
   const tree = useMemo(() => treeOf(messages, whys.follows), [messages, whys.follows]);
   const view = useMemo(() => viewOf(tree, chosen), [tree, chosen]);
   const exchange = (wanted ? whys.known.get(wanted) : whys.list[0]) ?? null;
@@ -48,5 +48,21 @@ export function useTalk(id, wanted) {
     polled.refresh();
     renew();
   };
-  return { id, session, etag, error: polled.error, log, whys, tree, view, chosen, choose, exchange, marks, changed };
+  return { id, session, etag, error: polled.error, log, whys, tree, view, chosen, choose, exchange, missing, marks, changed };
+}
+
+/** What failed is asked for again until it is there, less and less often. @param {Log} log @param {Whys} whys */
+function useAgain(log, whys) {
+  const failing = log.error !== null || whys.error !== null;
+  useEffect(() => {
+    if (!failing) return;
+    return new Poll(LIVE, () => again(log, whys), () => {}).stop; // the list says that it is out of date
+  }, [failing, log, whys]);
+}
+
+/** @param {Log} log @param {Whys} whys */
+async function again(log, whys) {
+  await Promise.all([log.again(), whys.renew()]);
+  if (log.error !== null) throw log.error;
+  return null;
 }

@@ -12,8 +12,10 @@ export class Whys {
   /** By id. @type {Map<string, any>} */ known = new Map();
   /** What each followed. @type {ReadonlyMap<string, string | null>} */ follows = new Map();
   /** The newest first. @type {readonly any[]} */ list = [];
+  /** Of the newest, until they are there. @type {any} */ error = null;
   onChange = () => {};
   /** @type {string | null} */ #etag = null;
+  /** The ids of the newest, as they were last. @type {readonly string[]} */ #newest = [];
   #learning = false;
   /** Where the list goes on behind the last exchange of a page. @type {Map<string, string>} */ #next = new Map();
 
@@ -25,9 +27,23 @@ export class Whys {
 
   /** The newest, if there are newer ones. */
   async renew() {
+    try {
+      await this.#renew();
+      this.error = null;
+    } catch (error) {
+      this.error = error;
+      throw error;
+    } finally {
+      this.onChange();
+    }
+  }
+
+  async #renew() {
     const answer = await this.api.get(this.path, { limit: PAGE }, { etag: this.#etag });
     this.#etag = answer.etag;
-    if (answer.status !== 304) this.#page(answer.data);
+    if (answer.status === 304) return;
+    this.#forget(answer.data);
+    this.#page(answer.data);
   }
 
   /** An exchange and those before it. @param {string} id @param {number | null} seq of one of its messages */
@@ -58,6 +74,14 @@ export class Whys {
     if (next === undefined) return;
     this.#next.delete(id);
     this.#page(await this.#before(next));
+  }
+
+  /** What should be among the newest and is not has been deleted. @param {any} page of them */
+  #forget({ data, next }) {
+    const there = new Set(data.map((/** @type {{id: string}} */ one) => one.id));
+    const before = next === null ? [...this.known.keys()] : this.#newest.slice(0, this.#newest.findLastIndex((id) => there.has(id)) + 1);
+    for (const id of before) if (!there.has(id)) this.known.delete(id);
+    this.#newest = [...there];
   }
 
   /** @param {any} page of the list, the newest first */

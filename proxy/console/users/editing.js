@@ -4,17 +4,19 @@ import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
 import { Dialog } from "../parts/dialog.js";
 import { visible } from "../parts/text.js";
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useEffect, useState } from "../vendor/preact.js";
 
 /** `until`: a day, or "" for ever. @typedef {{text: string, about: string, until: string}} Draft */
 
 const LONGEST = 500;
+/** An idempotency key; `randomUUID` is not there on plain HTTP. */
+const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join("-");
 const NEW = { text: "", about: "", until: "" };
 
 /** @param {{path: string, onClose: () => void, onDone: () => void}} props */
 export function Adding({ path, onClose, onDone }) {
   const { api, toast } = useApp();
-  const key = useRef(crypto.randomUUID()).current;
+  const [key] = useState(newKey);
   const save = async (/** @type {Draft} */ draft) => {
     await api.post(path, fieldsOf(draft), { headers: { "idempotency-key": key } });
     toast(t("memory.added"), "success");

@@ -1,9 +1,10 @@
 /** The people of whom there is memory. */
 
+import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { n, t } from "../i18n/index.js";
 import { links } from "../links.js";
-import { Empty, Failed, Loading } from "../parts/empty.js";
+import { Empty, Failed, Loading, Stale } from "../parts/empty.js";
 import { useFeed } from "../parts/feed.js";
 import { SearchBox } from "../parts/search.js";
 import { Ago } from "../parts/time.js";
@@ -17,14 +18,18 @@ import { html, useCallback, useMemo, useState } from "../vendor/preact.js";
 const rowOf = (user) => ({ id: user.id, at: user.last_active_at, sessions: user.sessions });
 
 export function Users() {
-  const { navigate } = useApp();
+  const { api, failed, navigate } = useApp();
   const [query, setQuery] = useState("");
   const feed = useFeed("/users", {}, rowOf);
   useTitle(t("nav.users"));
   const found = useMemo(() => matching(feed.rows, query), [feed.rows, query]);
   const open = (/** @type {string} */ text) => {
-    const id = found.length === 1 ? found[0]?.id : text.trim();
-    if (id) navigate(links.user(id));
+    const id = text.trim();
+    const rows = matching(feed.rows, id);
+    const only = rows.length === 1 ? (rows[0]?.id ?? id) : id;
+    const other = (/** @type {any} */ error) => (error.status === 404 ? navigate(links.user(only)) : failed(error));
+    if (id === "" || id === only) return id && navigate(links.user(id));
+    void api.get(`/users/${seg(id)}`).then(() => navigate(links.user(id)), other); // who has no session is not listed
   };
   return html`<div class="screen users">
     <div>
@@ -55,13 +60,16 @@ function List({ feed, found, query, open }) {
   const render = useCallback((/** @type {number} */ index) => line(found[index], feed), [found]);
   const keyOf = useCallback((/** @type {number} */ index) => found[index]?.id ?? index, [found]);
   if (found.length === 0) return html`<${Nothing} feed=${feed} query=${query.trim()} open=${open} />`;
-  return html`<${VirtualList} class="list" keys label=${t("nav.users")} count=${found.length}
-    estimate=${() => 45} render=${render} keyOf=${keyOf} initialOffset=${feed.offset}
-    onRange=${(/** @type {number} */ _, /** @type {number} */ last) => feed.seen(last)}
-    onScroll=${(/** @type {boolean} */ _, /** @type {number} */ offset) => {
-      feed.offset = offset;
-      feed.hold(offset > 60);
-    }} />`;
+  return html`<div class="list-box">
+    <${Stale} error=${feed.error} />
+    <${VirtualList} class="list" keys label=${t("nav.users")} count=${found.length}
+      estimate=${() => 45} render=${render} keyOf=${keyOf} initialOffset=${feed.offset}
+      onRange=${(/** @type {number} */ _, /** @type {number} */ last) => feed.seen(last)}
+      onScroll=${(/** @type {boolean} */ _, /** @type {number} */ offset) => {
+        feed.offset = offset;
+        feed.hold(offset > 60);
+      }} />
+  </div>`;
 }
 
 /** @param {UserRow | undefined} row @param {import("../parts/feed.js").Feed<UserRow>} feed */

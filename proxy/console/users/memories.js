@@ -3,14 +3,14 @@
 import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { n, t } from "../i18n/index.js";
-import { Empty, Failed, Loading } from "../parts/empty.js";
+import { Empty, Failed, Loading, Stale } from "../parts/empty.js";
 import { usePoll } from "../parts/poll.js";
 import { SearchBox } from "../parts/search.js";
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { Adding, Editing } from "./editing.js";
 import { Memory } from "./memory.js";
 
-const KINDS = ["fact", "instruction", "preference", "episode"];
+export const KINDS = ["fact", "instruction", "preference", "episode"];
 const STATES = ["current", "superseded", "quarantined", "expired"];
 const PAGE = 100;
 const FOUND = 50;
@@ -41,6 +41,7 @@ export function Memories({ user, counts }) {
       ${query === "" && html`<${Choices} wanted=${wanted} choose=${choose} counts=${counts} />`}
       <button type="button" class="button" onClick=${() => setEditing("new")}>${t("memories.add")}</button>
     </div>
+    ${shown.data !== null && html`<${Stale} error=${shown.error} />`}
     <${Shown} shown=${shown} query=${query} user=${user} edit=${setEditing} changed=${refresh} />
     ${query === "" && html`<${Pager} pages=${pages} next=${list.data?.next ?? null} go=${setPages} />`}
     ${editing === "new" && html`<${Adding} path=${path} onClose=${() => setEditing(null)} onDone=${refresh} />`}

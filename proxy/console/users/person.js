@@ -4,7 +4,7 @@ import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { day, n, short, t } from "../i18n/index.js";
 import { links } from "../links.js";
-import { Empty, Failed, Loading } from "../parts/empty.js";
+import { Empty, Failed, Loading, Stale } from "../parts/empty.js";
 import { usePoll } from "../parts/poll.js";
 import { Tabs } from "../parts/tabs.js";
 import { Ago } from "../parts/time.js";
@@ -12,7 +12,7 @@ import { useTitle } from "../parts/title.js";
 import { Exporting } from "../portable/exporting.js";
 import { html, useState } from "../vendor/preact.js";
 import { Erasing } from "./erasing.js";
-import { Memories } from "./memories.js";
+import { KINDS, Memories } from "./memories.js";
 import { Profile } from "./profile.js";
 import { Saved } from "./saved.js";
 import { Theirs } from "./theirs.js";
@@ -29,7 +29,7 @@ export function Person({ id }) {
   const path = `/users/${seg(id)}`;
   const person = usePoll(path, {}, EVERY);
   useTitle(id);
-  const unknown = person.error?.status === 404 && person.data === null;
+  const unknown = person.error?.status === 404;
   return html`<div class="page person">
     <header class="head">
       <h1><a class="up" href=${links.users}>${t("nav.users")}<span aria-hidden="true"> / </span></a><bdi>${id}</bdi></h1>
@@ -57,8 +57,8 @@ export function Person({ id }) {
 /** @param {{person: import("../parts/poll.js").Polled}} props */
 function Figures({ person: { data, error, refresh } }) {
   if (data === null) return error ? html`<${Failed} error=${error} retry=${refresh} />` : html`<${Loading} />`;
-  const memories = Object.values(data.memories ?? {}).reduce((sum, count) => sum + Number(count), 0);
-  return html`<dl class="tiles">
+  const memories = KINDS.reduce((sum, kind) => sum + (data.memories?.[kind] ?? 0), 0);
+  return html`<${Stale} error=${error} /><dl class="tiles">
     ${tile(t("sessions"), n(data.sessions))}
     ${tile(t("messages"), n(data.messages))}
     ${tile(t("tokens"), short(data.tokens), n(data.tokens))}

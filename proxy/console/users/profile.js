@@ -3,7 +3,8 @@
 import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { n, t } from "../i18n/index.js";
-import { Empty, Failed, Loading } from "../parts/empty.js";
+import { Empty, Failed, Loading, Stale } from "../parts/empty.js";
+import { isBranch, written } from "../parts/exact.js";
 import { Json } from "../parts/json.js";
 import { JsonEditor } from "../parts/json_editor.js";
 import { usePoll } from "../parts/poll.js";
@@ -28,6 +29,7 @@ export function Profile({ user }) {
   const { document, version, updated_at: at } = data;
   const known = Object.keys(document ?? {}).length > 0;
   return html`<div class="profile">
+    <${Stale} error=${profile.error ?? versions.error} />
     <section class="card pad">
       <header class="section-head"><h2>${t("profile.now")}</h2>
         ${version > 0 && html`<span class="tag num">${t("profile.version", { version: n(version) })}</span><${Ago} class="muted small" at=${at} />`}
@@ -68,10 +70,10 @@ function Editing({ path, base: opened, changed, onClose }) {
  * @param {Record<string, unknown>} from @param {any} to
  */
 function changes(from, to) {
-  if (to === null || typeof to !== "object" || Array.isArray(to)) throw new Error(t("json.object"));
+  if (!isBranch(to) || Array.isArray(to)) throw new Error(t("json.object"));
   const place = (/** @type {string} */ name) => `/${name.replace(/~/g, "~0").replace(/\//g, "~1")}`;
   const gone = Object.keys(from).filter((name) => !(name in to)).map((name) => ({ op: "remove", path: place(name) }));
-  const changed = Object.entries(to).filter(([name, value]) => JSON.stringify(from[name]) !== JSON.stringify(value));
+  const changed = Object.entries(to).filter(([name, value]) => !Object.hasOwn(from, name) || written(from[name]) !== written(value));
   return [...gone, ...changed.map(([name, value]) => ({ op: "add", path: place(name), value }))];
 }
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.browsing import Console, Locator, expect
 from tests.support.filling import fill
+from tests.support.waiting import eventually
 
 
 def rows(console: Console) -> Locator:
@@ -142,8 +143,15 @@ async def test_what_is_changed_here_far_down_is_changed_in_the_list(visit: Conso
     await dialog.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("heading", level=1)).to_contain_text("A new title")
     await visit.go("#/sessions")
-    await page.locator(".sessions .virtual").evaluate("list => list.scrollTo(0, 1e6)")
-    await expect(page.locator("a[href='#/sessions/chat-00004']")).to_contain_text("A new title")
+    changed = page.locator("a[href='#/sessions/chat-00004']")
+
+    async def at_the_end() -> bool:
+        """The list grows while it is loaded again."""
+        await page.locator(".sessions .virtual").evaluate("list => list.scrollTo(0, 1e6)")
+        return await changed.count() > 0
+
+    await eventually(at_the_end)
+    await expect(changed).to_contain_text("A new title")
     await expect(page.locator("a[href='#/sessions/chat-00002']")).to_have_count(0)
 
 

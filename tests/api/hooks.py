@@ -1,5 +1,5 @@
 """All that schemathesis is told beyond the document."""
 
-from tests.api import deletions, refusals
+from tests.api import deletions, escapes, refusals
 
-__all__ = ["deletions", "refusals"]
+__all__ = ["deletions", "escapes", "refusals"]

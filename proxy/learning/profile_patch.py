@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jsonpatch
 import msgspec
+
+from proxy.chat.jsontext import canonical
 
 Document = dict[str, Any]
 """A JSON object."""
@@ -116,7 +117,7 @@ def differences(document: Document, wanted: Document) -> list[Operation]:
 
 def same(one: object, other: object) -> bool:
     """Are these equal as JSON?  To Python, ``True`` is 1 as well."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return canonical(one) == canonical(other)
 
 
 def escaped(name: str) -> str:

@@ -18,6 +18,8 @@ const LIVE = 1500;
 const AHEAD = 20_000;
 /** Milliseconds between pages that nobody waits for. */
 const PAUSE = 40;
+/** Pixels: who has scrolled further reads further down. */
+const TOP = 60;
 /** Milliseconds after which a list that was left is loaded anew. */
 const STALE = 60_000;
 
@@ -69,10 +71,11 @@ export class Feed {
     this.#poll?.now();
   };
 
-  /** Somebody reads further down: nothing may move. @param {boolean} held */
-  hold(held) {
-    this.#held = held;
-    if (!held) this.apply();
+  /** Somebody has scrolled there; where they read further down nothing may move. @param {number} offset */
+  scrolled(offset) {
+    this.offset = offset;
+    this.#held = offset > TOP;
+    if (!this.#held) this.apply();
   }
 
   /** Let in what waits above. */

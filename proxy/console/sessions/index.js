@@ -78,10 +78,7 @@ function List({ feed, filtered }) {
     <${VirtualList} class="list" keys label=${t("nav.sessions")} count=${rows.length}
       estimate=${() => 57} render=${render} keyOf=${keyOf} initialOffset=${feed.offset}
       onRange=${(/** @type {number} */ _, /** @type {number} */ last) => feed.seen(last)}
-      onScroll=${(/** @type {boolean} */ _, /** @type {number} */ offset) => {
-        feed.offset = offset;
-        feed.hold(offset > 60);
-      }} />
+      onScroll=${(/** @type {boolean} */ _, /** @type {number} */ offset) => feed.scrolled(offset)} />
   </div>`;
 }
 

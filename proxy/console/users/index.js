@@ -65,10 +65,7 @@ function List({ feed, found, query, open }) {
     <${VirtualList} class="list" keys label=${t("nav.users")} count=${found.length}
       estimate=${() => 45} render=${render} keyOf=${keyOf} initialOffset=${feed.offset}
       onRange=${(/** @type {number} */ _, /** @type {number} */ last) => feed.seen(last)}
-      onScroll=${(/** @type {boolean} */ _, /** @type {number} */ offset) => {
-        feed.offset = offset;
-        feed.hold(offset > 60);
-      }} />
+      onScroll=${(/** @type {boolean} */ _, /** @type {number} */ offset) => feed.scrolled(offset)} />
   </div>`;
 }
 

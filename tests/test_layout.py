@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "proxy").rglob("*.py"))
 EVERYTHING = sorted([*SOURCES, *(ROOT / "tests").rglob("*.py")])
 
-LONGEST_FILE = 300
+LONGEST_FILE = 450
 LONGEST_FUNCTION = 60
 
 # Which of our modules a part may import, besides itself; a part is the first name under proxy.

@@ -1,4 +1,4 @@
-"""``python -m bench [recall|writing] [--quick] [--write]``: measures, and prints Markdown."""
+"""``python -m bench [WHAT] [--quick] [--write]``: measures, and prints Markdown."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ import uvloop
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from bench.attack import soak
+from bench.attack import suite as attack
+from bench.attack.attacks import attacks
+from bench.attack.table import report as attack_report
 from bench.cost import plan as cost
 from bench.cost.suite import Costs
 from bench.cost.suite import measure as measure_recall
@@ -32,13 +36,21 @@ RESULTS = {
     "proxy": Path(__file__).with_name("RESULTS.md"),
     "recall": Path(__file__).with_name("RESULTS-recall.md"),
     "writing": Path(__file__).with_name("RESULTS-writing.md"),
+    "attacks": Path(__file__).with_name("RESULTS-attacks.md"),
+    "soak": Path(__file__).with_name("RESULTS-soak.md"),
 }
 OPEN_FILES = 8192
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
-    made = {"proxy": _proxy, "recall": _recall, "writing": _writing}
+    made = {
+        "proxy": _proxy,
+        "recall": _recall,
+        "writing": _writing,
+        "attacks": _attacks,
+        "soak": _soak,
+    }
     text = made[options.what](options)
     print(text)
     if options.write:
@@ -60,6 +72,30 @@ def _writing(options: argparse.Namespace) -> str:
     plan = writing.QUICK if options.quick else writing.Plan()
     plan = replace(plan, redis=not options.no_redis)
     return writing_report(plan, run_writing(plan))
+
+
+def _attacks(options: argparse.Namespace) -> str:
+    chosen = [attack for attack in attacks() if options.only in attack.name]
+    stores = ("sqlite",) if options.no_redis or options.quick else ("sqlite", "redis")
+    _allow_open_files()
+    with _folder() as folder, _progress() as progress:
+        task = progress.add_task("starting", total=len(chosen) * len(stores))
+
+        def step(name: str) -> None:
+            progress.update(task, advance=1, description=name)
+
+        return attack_report(attack.run(chosen, stores, folder, step))
+
+
+def _soak(options: argparse.Namespace) -> str:
+    seconds = 120.0 if options.quick else 1200.0
+    with _folder() as folder, _progress() as progress:
+        task = progress.add_task("soak", total=seconds)
+
+        def step(now: float) -> None:
+            progress.update(task, completed=now)
+
+        return soak.report(soak.run("sqlite", folder, seconds, step))
 
 
 def run(plan: Plan) -> list[Result]:
@@ -98,10 +134,11 @@ def _folder() -> Iterator[Path]:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     what = parser.add_argument("what", nargs="?", choices=tuple(RESULTS), default="proxy")
-    what.help = "what a request costs, what recall costs, or what it costs that a model writes"
+    what.help = "what a request, recall, a model that writes cost; what attacks do to neighbours"
     parser.add_argument("--quick", action="store_true", help="fewer rows and rounds, a minute")
     parser.add_argument("--write", action="store_true", help="keep the tables in a file too")
     parser.add_argument("--no-redis", action="store_true", help="SQLite alone")
+    parser.add_argument("--only", default="", help="attacks with this in their name")
     return parser.parse_args(arguments)
 
 

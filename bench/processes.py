@@ -64,11 +64,13 @@ def floor(folder: Path, upstream: str) -> Iterator[Process]:
 
 
 @contextmanager
-def proxy(folder: Path, upstream: str, store: str, config: Path | None = None) -> Iterator[Process]:
-    """The proxy as it is shipped, its files in ``folder``; all sessions are one tenant's."""
+def proxy(
+    folder: Path, upstream: str, store: str, config: Path | None = None, tenancy: str = "single"
+) -> Iterator[Process]:
+    """The proxy as it is shipped, its files in ``folder``; by default there is one tenant."""
     arguments = ["proxy", "serve", "--port", "0", "--upstream", f"{upstream}/v1", "--store", store]
     arguments += ["--config", str(config)] if config else []
-    with _python(arguments, folder) as process:
+    with _python(arguments, folder, MEMORY_PROXY_TENANCY__MODE=tenancy) as process:
         yield process
 
 
@@ -107,14 +109,14 @@ def _redis_server() -> str:
 
 
 @contextmanager
-def _python(arguments: Sequence[str], folder: Path) -> Iterator[Process]:
+def _python(arguments: Sequence[str], folder: Path, **environ: str) -> Iterator[Process]:
     """``python -m`` these; what listens says where in its first lines."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("MEMORY_PROXY_")}
     with (folder / "errors.log").open("ab") as errors:
         started = subprocess.Popen(
             [sys.executable, "-m", *arguments],
             cwd=folder,
-            env={**kept, "PYTHONPATH": str(ROOT), "MEMORY_PROXY_TENANCY__MODE": "single"},
+            env={**kept, "PYTHONPATH": str(ROOT), **environ},
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

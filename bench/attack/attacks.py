@@ -1,0 +1,259 @@
+"""The attacks.  Each is built before it is timed, and run in a thread."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from bench.attack.sending import Attacker, Json, assistant, messages_body, user
+
+MEGABYTE = 1 << 20
+
+Run = Callable[[Attacker], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """``build`` makes what is sent; its result sends it.  ``after``: seconds watched behind it.
+
+    ``restarts``: the proxy is then started anew on the same files and watched for as long.
+    """
+
+    name: str
+    build: Callable[[], Run]
+    after: float = 3.0
+    restarts: bool = False
+
+
+def _head(path: str, *fields: str) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "host: 127.0.0.1", "transfer-encoding: chunked", *fields]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def _trailers() -> Run:
+    """300 MB of trailer fields behind a complete body; no key is needed."""
+    fields = b"".join(b"x-field-%06d: %b\r\n" % (n, b"v" * 100) for n in range(8_000))
+
+    def pieces() -> Iterator[bytes]:
+        yield _head("/healthz") + b"2\r\n{}\r\n0\r\n"
+        for _ in range(300):
+            yield fields
+
+    return lambda attacker: _raw(attacker, pieces(), 15)
+
+
+def _endless_trailer() -> Run:
+    """One trailer value of 170 MB."""
+
+    def pieces() -> Iterator[bytes]:
+        yield _head("/healthz") + b"2\r\n{}\r\n0\r\nx-field: "
+        for _ in range(170):
+            yield b"v" * MEGABYTE
+
+    return lambda attacker: _raw(attacker, pieces(), 15)
+
+
+def _raw(attacker: Attacker, pieces: Iterator[bytes], seconds: float) -> None:
+    attacker.raw(pieces, seconds)
+
+
+def _chats(*bodies: bytes, **headers: str) -> Run:
+    """These bodies, one after the other, in one session."""
+
+    def run(attacker: Attacker) -> None:
+        for body in bodies:
+            attacker.chat("attack", body, **headers)
+
+    return run
+
+
+def _then_next(messages: int) -> Callable[[], Run]:
+    """A chat of so many messages, and at once another in its session."""
+
+    def build() -> Run:
+        body = messages_body(user(f"m{n}") for n in range(messages))
+        return _chats(body, messages_body([user("next")]))
+
+    return build
+
+
+def _resent(turns: int) -> Callable[[], Run]:
+    """A client that resends its whole conversation, four times, a turn longer each time."""
+
+    def build() -> Run:
+        log: list[Json] = []
+        for n in range(turns):
+            log += [user(f"question {n}"), assistant(f"answer {n}")]
+        bodies = [messages_body(log + [user("and now?")])]
+        for n in range(3):
+            log += [user(f"and now {n}?"), assistant(f"now {n}")]
+            bodies.append(messages_body([*log, user(f"more {n}")]))
+        return _chats(*bodies)
+
+    return build
+
+
+def _same_words(messages: int) -> Callable[[], Run]:
+    """The same two words, thousands of times, resent."""
+
+    def build() -> Run:
+        log = [user("ok"), assistant("ok")] * (messages // 2)
+        return _chats(messages_body([*log, user("ok")]), messages_body([*log, user("ok")]))
+
+    return build
+
+
+def _loop(calls: int, *, equal: bool) -> Callable[[], Run]:
+    """One turn of so many calls and results, then a new question resending all."""
+
+    def build() -> Run:
+        log = [user("do it")]
+        for n in range(calls):
+            id = "call_0" if equal else f"call_{n}"
+            function = {"name": "look", "arguments": "{}" if equal else json.dumps({"n": n})}
+            call = {"id": id, "type": "function", "function": function}
+            log.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            log.append({"role": "tool", "tool_call_id": id, "content": "seen" if equal else str(n)})
+        first, second = [*log, assistant("done")], user("and now?")
+        return _chats(messages_body([*first, second]), messages_body([*first, second, user("so?")]))
+
+    return build
+
+
+def _content(content: bytes) -> bytes:
+    return b'{"model":"mock","messages":[{"role":"user","content":' + content + b"}]}"
+
+
+def _body_of(content: Callable[[], bytes]) -> Callable[[], Run]:
+    return lambda: _chats(_content(content()))
+
+
+def _lists() -> bytes:
+    return b"[" + b"[]," * 10_000_000 + b"[]]"
+
+
+def _parts() -> bytes:
+    return b"[" + b'{"type":"text","text":"x"},' * 1_000_000 + b'{"type":"text","text":"x"}]'
+
+
+def _nested() -> bytes:
+    return b"[" * 10_000_000 + b"]" * 10_000_000
+
+
+def _word() -> bytes:
+    return b'"' + b"x" * (30 * MEGABYTE) + b'"'
+
+
+def _words() -> bytes:
+    return b'"' + b"word and then " * (2 * MEGABYTE) + b'"'
+
+
+def _emoji() -> bytes:
+    return b'"' + "\N{GRINNING FACE}".encode() * (6 * MEGABYTE) + b'"'
+
+
+def _halves() -> bytes:
+    return b'"' + rb"\ud83d" * (5 * MEGABYTE) + b'"'
+
+
+def _lines() -> bytes:
+    return b'"' + rb"a\n" * (10 * MEGABYTE) + b'"'
+
+
+def _many_messages() -> Run:
+    message = b'{"role":"user","content":"x"},'
+    return _chats(b'{"model":"mock","messages":[' + message * 1_000_000 + message[:-1] + b"]}")
+
+
+def _many_calls() -> Run:
+    call = b'{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}},'
+    calls = b"[" + call * 400_000 + call[:-1] + b"]"
+    message = b'{"role":"assistant","content":null,"tool_calls":' + calls + b"}"
+    return _chats(b'{"model":"mock","messages":[{"role":"user","content":"x"},' + message + b"]}")
+
+
+def _import() -> Run:
+    """One conversation of two million short messages, 67 MB."""
+    message = b'{"role":"user","content":"hello"},'
+    body = b"[" + message * 2_000_000 + message[:-1] + b"]"
+    return lambda attacker: _post(attacker, "/memory/v1/import?session=attack", body)
+
+
+def _many_sessions() -> Run:
+    """An import of twenty thousand conversations."""
+    talk = json.dumps({"messages": [user("I live in Lisbon."), assistant("Noted.")]}).encode()
+    body = (talk + b"\n") * 20_000
+    return lambda attacker: _post(attacker, "/memory/v1/import", body)
+
+
+def _post(attacker: Attacker, path: str, body: bytes) -> None:
+    attacker.ask("POST", path, body)
+
+
+def _answered(kind: str, times: int = 1) -> Callable[[], Run]:
+    """Chats that the upstream answers in an evil way."""
+    body = messages_body([user("hello")])
+    return lambda: _chats(*[body] * times, x_bench_answer=kind)
+
+
+def _large_session() -> Run:
+    """Sixteen messages of 25 MB, then what an owner may do with such a session."""
+    message = messages_body([user("y " * (12 * MEGABYTE))])
+
+    def run(attacker: Attacker) -> None:
+        for _ in range(16):
+            attacker.chat("attack", message)
+        session = "/memory/v1/sessions/attack"
+        attacker.ask("GET", f"{session}/messages")
+        attacker.chat("attack", messages_body([user("a"), assistant("b"), user("c")]))
+        attacker.ask("POST", f"{session}/fork", b'{"id": "other"}')
+        attacker.ask("POST", f"{session}/context", messages_body([user("what was said?")]))
+        attacker.ask("DELETE", session)
+
+    return run
+
+
+def _crowd() -> Run:
+    """Thousands of people, each in a session of their own."""
+    body = messages_body([user("I live in Lisbon and I like tea.")])
+
+    def run(attacker: Attacker) -> None:
+        for n in range(3_000):
+            attacker.chat(f"crowd-{n}", body, x_user_id=f"person-{n}")
+        attacker.statuses = [f"{len(attacker.statuses)} chats"]
+
+    return run
+
+
+def attacks() -> tuple[Attack, ...]:
+    return (
+        Attack("trailers, 300 MB", _trailers),
+        Attack("one trailer, 170 MB", _endless_trailer),
+        Attack("250,000 messages, then one", _then_next(250_000), 30, restarts=True),
+        Attack("10,000 messages resent", _resent(5_000)),
+        Attack("20,000 messages resent", _resent(10_000), 10),
+        Attack("50,000 messages resent", _resent(25_000), 10),
+        Attack("10,000 times the same word", _same_words(10_000)),
+        Attack("2,500 calls resent", _loop(2_500, equal=False)),
+        Attack("5,000 calls resent", _loop(5_000, equal=False)),
+        Attack("5,000 equal calls resent", _loop(5_000, equal=True)),
+        Attack("10 M lists as content", _body_of(_lists)),
+        Attack("1 M parts", _body_of(_parts)),
+        Attack("10 M lists nested", _body_of(_nested)),
+        Attack("a word of 30 MB", _body_of(_word)),
+        Attack("words of 28 MB", _body_of(_words)),
+        Attack("emoji of 24 MB", _body_of(_emoji)),
+        Attack("5 M half pairs", _body_of(_halves)),
+        Attack("10 M lines", _body_of(_lines)),
+        Attack("1 M messages", _many_messages),
+        Attack("400,000 calls", _many_calls),
+        Attack("import of 2 M messages", _import, 10),
+        Attack("import of 20,000 sessions", _many_sessions, 5),
+        Attack("gzip bomb of 2 GB", _answered("bomb")),
+        Attack("gzip name of 400 MB", _answered("name")),
+        Attack("event of 13.5 MB", _answered("event")),
+        Attack("answer of 1 GB", _answered("plain")),
+        Attack("16 messages of 25 MB", _large_session, 5),
+        Attack("3,000 people", _crowd),
+    )

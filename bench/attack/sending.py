@@ -1,0 +1,76 @@
+"""Requests as bytes, and blocking connections that send them: attackers run in threads."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+ATTACKER = "sk-attacker"
+LONGEST = 150.0
+"""Seconds after which a connection of an attacker is given up."""
+
+Json = dict[str, Any]
+
+
+def messages_body(messages: Iterable[Json]) -> bytes:
+    return json.dumps({"model": "mock", "messages": list(messages)}).encode()
+
+
+def user(text: str) -> Json:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> Json:
+    return {"role": "assistant", "content": text}
+
+
+class Attacker:
+    """Asks the proxy at ``port`` as one tenant; ``statuses`` is what it was answered."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.statuses: list[str] = []
+
+    def chat(self, session: str, body: bytes, **more: str) -> None:
+        headers = {"x-session-id": session, **{k.replace("_", "-"): v for k, v in more.items()}}
+        self.ask("POST", "/v1/chat/completions", body, headers)
+
+    def ask(
+        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> bytes:
+        """One request on a connection of its own; an answer's first megabyte."""
+        sent = {"authorization": f"Bearer {ATTACKER}", "content-type": "application/json"}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LONGEST)
+        try:
+            connection.request(method, path, body, {**sent, **(headers or {})})
+            answer = connection.getresponse()
+            start = answer.read(1 << 20)
+            while answer.read(1 << 20):
+                pass
+            status = answer.headers.get("x-memory-status", "")
+            reason = answer.headers.get("x-memory-reason", "")
+            self.statuses.append(" ".join(filter(None, [str(answer.status), status, reason])))
+            return start
+        except (OSError, http.client.HTTPException) as error:
+            self.statuses.append(type(error).__name__)
+            return b""
+        finally:
+            connection.close()
+
+    def raw(self, pieces: Iterable[bytes], seconds: float) -> int:
+        """Send these on one connection until it is closed on us or the time is over; the bytes."""
+        until, sent = time.monotonic() + seconds, 0
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5) as line:
+            line.settimeout(10)
+            for piece in pieces:
+                line.sendall(piece)
+                sent += len(piece)
+                if time.monotonic() > until:
+                    break
+        self.statuses.append(f"{sent / 1e6:.0f} MB")
+        return sent

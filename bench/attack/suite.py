@@ -1,0 +1,79 @@
+"""Runs the attacks, each on a proxy of its own with a victim beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import processes
+from bench.attack.attacks import Attack, Run
+from bench.attack.sending import Attacker
+from bench.attack.watch import Seen, Watch
+
+CALM = 1.0
+"""Seconds watched before an attack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """``restarted`` is what was seen after the restart, where there was one."""
+
+    name: str
+    store: str
+    base: int
+    seconds: float
+    seen: Seen
+    restarted: Seen | None
+    statuses: tuple[str, ...]
+
+
+def run(
+    attacks: Sequence[Attack], stores: Sequence[str], folder: Path, step: Callable[[str], None]
+) -> list[Result]:
+    """Every attack on every kind of store."""
+    results = []
+    for kind in stores:
+        for number, attack in enumerate(attacks):
+            step(f"{attack.name}, {kind}")
+            place = folder / f"{kind}-{number}"
+            place.mkdir()
+            results.append(_one(attack, kind, place))
+    return results
+
+
+def _one(attack: Attack, kind: str, folder: Path) -> Result:
+    act = attack.build()
+    with (
+        processes.upstream(folder, "bench.attack.upstream") as upstream,
+        processes.store(kind, folder) as store,
+    ):
+        with processes.proxy(folder, upstream.url, store, tenancy="key") as proxy:
+            base, seen, seconds, statuses = asyncio.run(_attacked(proxy, act, attack.after))
+        restarted = None
+        if attack.restarts:
+            with processes.proxy(folder, upstream.url, store, tenancy="key") as proxy:
+                restarted = asyncio.run(_watched(proxy, attack.after))
+    return Result(attack.name, kind, base, seconds, seen, restarted, statuses)
+
+
+async def _attacked(
+    proxy: processes.Process, act: Run, after: float
+) -> tuple[int, Seen, float, tuple[str, ...]]:
+    attacker = Attacker(proxy.port)
+    async with Watch(proxy) as watch:
+        await asyncio.sleep(CALM)
+        base = proxy.rss()
+        began = time.perf_counter()
+        await asyncio.to_thread(act, attacker)
+        seconds = time.perf_counter() - began
+        await asyncio.sleep(after)
+    return base, watch.seen, seconds, tuple(attacker.statuses)
+
+
+async def _watched(proxy: processes.Process, seconds: float) -> Seen:
+    async with Watch(proxy) as watch:
+        await asyncio.sleep(seconds)
+    return watch.seen

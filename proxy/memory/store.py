@@ -163,4 +163,11 @@ class Store(Memory, Archive, Summaries, Queue, Erasures, Protocol):
         """Raise StoreError unless reads and writes work."""
         ...
 
+    async def concerns(self) -> Sequence[str]:
+        """What endangers memory although reads and writes work: sentences without secrets.
+
+        Empty where all is well, or where the server does not tell.  Raises StoreError.
+        """
+        ...
+
     async def close(self) -> None: ...

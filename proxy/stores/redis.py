@@ -14,6 +14,7 @@ from proxy.recall.index import Owner
 from proxy.stores import redis_codec as codec
 from proxy.stores.places import locate_all
 from proxy.stores.redis_commit import RedisCommits
+from proxy.stores.redis_concerns import QUESTIONS, concerns_of
 from proxy.stores.redis_erasures import RedisErasures
 from proxy.stores.redis_history import RedisHistory
 from proxy.stores.redis_index import RedisIndex
@@ -60,6 +61,7 @@ class RedisStore(
         scripts = Scripts(link, wait_replicas, commit_timeout * (1 - ANSWER_SHARE))
         super().__init__(link, scripts, timeout, commit_timeout, clock, one_slot=one_slot)
         self.name = name
+        self._replicas = wait_replicas
 
     def __repr__(self) -> str:
         return f"<RedisStore [{self.name}]>"
@@ -75,6 +77,11 @@ class RedisStore(
         # A write that leaves nothing: a replica, or a server that is out of memory, refuses it.
         command = ("SET", key, "", "PX", 1)
         await self._ask(key, *command)
+
+    async def concerns(self) -> Sequence[str]:
+        replies = await bounded(self._link.each(*QUESTIONS), self._commit_timeout)
+        found = (concern for server in replies for concern in concerns_of(server, self._replicas))
+        return list(dict.fromkeys(found))
 
     # Memory
 

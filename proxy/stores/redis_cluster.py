@@ -75,9 +75,11 @@ class Sharded:
                 replies[place] = reply
         return checked(replies)
 
+    async def each(self, *commands: Command) -> list[list[Any]]:
+        return [await self._lane(node).run(*commands) for node in await self._masters()]
+
     async def scan(self, pattern: bytes) -> list[bytes]:
-        await asyncio.shield(self._start_search())
-        nodes = {node for node in self._table if node}
+        nodes = await self._masters()
         return [key for node in nodes for key in await self._lane(node).scan(pattern)]
 
     async def close(self) -> None:
@@ -86,6 +88,10 @@ class Sharded:
             await asyncio.wait([self._search])
         for lane in self._lanes.values():
             await lane.close()
+
+    async def _masters(self) -> set[Node]:
+        await asyncio.shield(self._start_search())
+        return {node for node in self._table if node}
 
     async def _group(
         self, node: Node | None, commands: Sequence[tuple[bytes, Command]]

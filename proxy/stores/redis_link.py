@@ -42,6 +42,10 @@ class Link(Protocol):
         """Send commands for any keys; the replies in order.  Raises the first error reply."""
         ...
 
+    async def each(self, *commands: Command) -> list[list[Any]]:
+        """Ask every server that has keys; the replies of each, error replies in place."""
+        ...
+
     async def scan(self, pattern: bytes) -> list[bytes]:
         """All keys that match, of all servers.  Goes through every key: not for requests."""
         ...
@@ -130,6 +134,9 @@ class Direct:
         if not commands:
             return []
         return checked(await self._lane.run(*(command for _, command in commands)))
+
+    async def each(self, *commands: Command) -> list[list[Any]]:
+        return [await self._lane.run(*commands)]
 
     async def scan(self, pattern: bytes) -> list[bytes]:
         return await self._lane.scan(pattern)

@@ -7,9 +7,10 @@ share one fsync.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -20,6 +21,9 @@ from proxy.stores.sqlite_waste import sweep
 from proxy.stores.sqlite_worker import Worker
 
 T = TypeVar("T")
+
+ROOM = 16 * 1024 * 1024
+"""Bytes that a disk should have left: a large exchange and the log before it."""
 
 
 class SQLiteFile:
@@ -57,6 +61,12 @@ class SQLiteFile:
         # Touches a page and thereby the disk, and changes nothing.
         await self._write(lambda c: c.execute("PRAGMA application_id = 0").fetchone())
 
+    async def concerns(self) -> Sequence[str]:
+        left = await asyncio.to_thread(_room, self._path.parent)
+        if left is None or left >= ROOM:
+            return ()
+        return (f"the disk of the store has {left // 1024} KiB left",)
+
     async def close(self) -> None:
         workers = [worker for worker in (self._writer, self._reader) if worker]
         self._writer = self._reader = None
@@ -89,3 +99,11 @@ class SQLiteFile:
         while await self._write(sweep, truncate=True):
             pass
         return result
+
+
+def _room(folder: Path) -> int | None:
+    """Bytes that may still be written there; None where that cannot be known."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None

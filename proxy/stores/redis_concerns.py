@@ -1,0 +1,53 @@
+"""How a Redis server is set up, as far as memory is in danger by it.  Pure.
+
+Managed servers forbid CONFIG, and users may be allowed less than INFO: what is not told is no
+concern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+QUESTIONS = (("INFO",), ("CONFIG", "GET", "save"))
+"""What a server is asked."""
+
+Facts = Mapping[str, str]
+
+
+def concerns_of(replies: Sequence[Any], wait_replicas: int) -> Iterator[str]:
+    """From one server's replies to the questions."""
+    info, config = replies
+    facts = _facts(info)
+    policy = facts.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        yield (
+            f"maxmemory-policy is {policy}: a full server drops parts of sessions; set noeviction"
+        )
+    if facts.get("aof_enabled") == "0" and _saved(config) == "":
+        yield "neither appendonly nor save is set: all memory is gone when the server ends"
+    if "connected_slaves" in facts and (there := _online(facts)) < wait_replicas:
+        yield (
+            f"{there} of {wait_replicas} replicas are connected (store.wait_replicas):"
+            " every exchange goes to the spool"
+        )
+
+
+def _facts(info: Any) -> Facts:
+    """The lines of INFO; none where it is refused."""
+    if not isinstance(info, bytes):
+        return {}
+    lines = (line.partition(":") for line in info.decode("utf-8", "replace").splitlines())
+    return {name: value for name, colon, value in lines if colon}
+
+
+def _saved(config: Any) -> str | None:
+    """When snapshots are written: "" is never, None not told."""
+    if isinstance(config, list) and len(config) == 2 and isinstance(config[1], bytes):
+        return config[1].decode("utf-8", "replace")
+    return None
+
+
+def _online(facts: Facts) -> int:
+    replicas = (facts.get(f"slave{n}", "") for n in range(int(facts["connected_slaves"])))
+    return sum("state=online" in replica.split(",") for replica in replicas)

@@ -163,6 +163,10 @@ class Store(Memory, Archive, Summaries, Queue, Erasures, Protocol):
         """Raise StoreError unless reads and writes work."""
         ...
 
+    async def peek(self) -> None:
+        """Raise StoreError unless it can be read.  Cheap, and no slow work of others delays it."""
+        ...
+
     async def concerns(self) -> Sequence[str]:
         """What endangers memory although reads and writes work: sentences without secrets.
 

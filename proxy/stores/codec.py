@@ -32,6 +32,11 @@ def decode_entries(entries: Iterable[bytes]) -> tuple[Entry, ...]:
     return decode_log(b",".join(entries))
 
 
+def decode_pieces(pieces: Iterable[Sequence[bytes]]) -> tuple[Entry, ...]:
+    """Entries of a log, piece by piece: a decoder lets no other thread run meanwhile."""
+    return tuple(entry for piece in pieces for entry in decode_entries(piece))
+
+
 def decode_log(joined: bytes) -> tuple[Entry, ...]:
     """Entries that are joined by commas already."""
     return _entries.decode(b"[" + joined + b"]")

@@ -50,6 +50,9 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     async def ping(self) -> None:
         """Memory is always there."""
 
+    async def peek(self) -> None:
+        """Memory is always there."""
+
     async def concerns(self) -> Sequence[str]:
         return ()
 

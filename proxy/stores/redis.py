@@ -78,6 +78,10 @@ class RedisStore(
         command = ("SET", key, "", "PX", 1)
         await self._ask(key, *command)
 
+    async def peek(self) -> None:
+        key = list_keys("")[0]
+        await bounded(self._link.many([(key, ("EXISTS", key))]), self._timeout)
+
     async def concerns(self) -> Sequence[str]:
         replies = await bounded(self._link.each(*QUESTIONS), self._commit_timeout)
         found = (concern for server in replies for concern in concerns_of(server, self._replicas))

@@ -93,7 +93,7 @@ class SQLiteStore(SQLiteIndex, SQLiteItems, SQLiteMeter, SQLiteErasures):
         await self._write(lambda c: sqlite_work.enqueue(c, key, due))
 
     async def waiting(self, now: float, limit: int) -> Sequence[Work]:
-        return await self._read(lambda c: sqlite_work.waiting(c, now, limit))
+        return await self._list(lambda c: sqlite_work.waiting(c, now, limit))
 
     async def claim(self, work: Work, now: float, until: float) -> Work | None:
         return await self._write(lambda c: sqlite_work.claim(c, work, now, until))
@@ -111,17 +111,17 @@ class SQLiteStore(SQLiteIndex, SQLiteItems, SQLiteMeter, SQLiteErasures):
 
     async def session(self, key: SessionKey) -> Session | None:
         now = self._clock()
-        return await self._read(lambda connection: sqlite_list.session(connection, key, now))
+        return await self._list(lambda connection: sqlite_list.session(connection, key, now))
 
     async def tenants(self) -> Sequence[str]:
         now = self._clock()
-        return await self._read(lambda connection: sqlite_list.tenants(connection, now))
+        return await self._list(lambda connection: sqlite_list.tenants(connection, now))
 
     async def sessions(
         self, tenant: str, user: str | None, after: str | None, limit: int
     ) -> Page[Session]:
         now = self._clock()
-        return await self._read(
+        return await self._list(
             lambda connection: sqlite_list.sessions(connection, tenant, user, after, limit, now)
         )
 
@@ -129,27 +129,27 @@ class SQLiteStore(SQLiteIndex, SQLiteItems, SQLiteMeter, SQLiteErasures):
         self, key: SessionKey, states: Collection[State], after: int, limit: int
     ) -> Page[Message]:
         now = self._clock()
-        return await self._read(
+        return await self._list(
             lambda connection: sqlite_list.messages(connection, key, states, after, limit, now)
         )
 
     async def message(self, key: SessionKey, message: str) -> Line | None:
         now = self._clock()
-        return await self._read(lambda c: sqlite_list.message(c, key, message, now))
+        return await self._list(lambda c: sqlite_list.message(c, key, message, now))
 
     async def lines(self, key: SessionKey, after: int, limit: int) -> Page[Line]:
         now = self._clock()
-        return await self._read(lambda c: sqlite_list.lines(c, key, after, limit, now))
+        return await self._list(lambda c: sqlite_list.lines(c, key, after, limit, now))
 
     async def exchange(
         self, key: SessionKey, exchange: str
     ) -> tuple[Exchange, Sequence[str]] | None:
         now = self._clock()
-        return await self._read(lambda c: sqlite_list.exchange(c, key, exchange, now))
+        return await self._list(lambda c: sqlite_list.exchange(c, key, exchange, now))
 
     async def exchanges(self, key: SessionKey, before: int | None, limit: int) -> Page[Placed]:
         now = self._clock()
-        return await self._read(lambda c: sqlite_list.exchanges(c, key, before, limit, now))
+        return await self._list(lambda c: sqlite_list.exchanges(c, key, before, limit, now))
 
     async def revise(self, key: SessionKey, revision: Revision) -> bool:
         now = self._clock()

@@ -1,12 +1,14 @@
-"""The SQLite file and its two threads.
+"""The SQLite file and its threads.
 
-One thread writes and one reads: reads do not queue behind commits, and commits that wait together
-share one fsync.
+One thread writes, others read: reads do not queue behind commits, and commits that wait together
+share one fsync.  What a chat waits for, what people list, and whether the file can be read at all
+have threads of their own, so that none of them waits for another.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
 import time
@@ -18,12 +20,50 @@ from typing import TypeVar
 from proxy.memory.store import StoreError
 from proxy.stores.sqlite_schema import connect
 from proxy.stores.sqlite_waste import sweep
-from proxy.stores.sqlite_worker import Worker
+from proxy.stores.sqlite_worker import Worker, readers
 
 T = TypeVar("T")
 
 ROOM = 16 * 1024 * 1024
 """Bytes that a disk should have left: a large exchange and the log before it."""
+
+
+READERS = 3
+"""Threads that read for chats: one that has much to read leaves room for others."""
+
+_PEEK = "SELECT id FROM sessions LIMIT 1"
+
+
+class SQLiteOpener:
+    """Opens the file, and knows it again: by its name anybody may have put another one there."""
+
+    def __init__(self, path: Path, patience: float) -> None:
+        self._path, self._patience = path, patience
+        self._connecting = Lock()
+        self._known: tuple[int, int] | None = None
+
+    def connect(self) -> sqlite3.Connection:
+        # One thread after the other: creating the file must be over before anyone locks it.
+        with self._connecting:
+            self.check()
+            connection = connect(self._path, self._patience)
+            self._known = self._there()
+            return connection
+
+    def check(self) -> None:
+        """What is written into a file that nobody finds again is lost."""
+        if self._known is not None and self._there() != self._known:
+            raise StoreError(
+                f"{self._path} was deleted or replaced while it was in use: "
+                "put it back, or start the proxy again"
+            )
+
+    def _there(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
 
 class SQLiteFile:
@@ -42,9 +82,11 @@ class SQLiteFile:
         self._timeout = timeout
         self._commit_timeout = commit_timeout
         self._clock = clock
-        self._connecting = Lock()
-        self._reader: Worker | None = None
+        self._opener = SQLiteOpener(self._path, commit_timeout)
         self._writer: Worker | None = None
+        self._readers: Sequence[Worker] = ()
+        self._lister: Worker | None = None
+        self._prober: Worker | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} [{self._path}, {'open' if self._writer else 'closed'}]>"
@@ -52,14 +94,19 @@ class SQLiteFile:
     async def open(self) -> None:
         """Start the threads.  The file is opened with the first use, and tried anew each time."""
         if self._writer is None:
-            self._writer = Worker("sqlite-writer", self._connect, writes=True)
-            self._reader = Worker("sqlite-reader", self._connect, writes=False)
+            self._writer = Worker("sqlite-writer", self._opener, writes=True)
+            self._readers = readers("sqlite-reader", self._opener, READERS)
+            self._lister = Worker("sqlite-lister", self._opener, writes=False)
+            self._prober = Worker("sqlite-prober", self._opener, writes=False)
 
     async def ping(self) -> None:
-        # A statement that is not read to its end would keep its look at the file open.
-        await self._read(lambda c: c.execute("SELECT count(*) FROM sessions").fetchone())
+        await self.peek()
         # Touches a page and thereby the disk, and changes nothing.
         await self._write(lambda c: c.execute("PRAGMA application_id = 0").fetchone())
+
+    async def peek(self) -> None:
+        # A statement that is not read to its end would keep its look at the file open.
+        await self._by(self._prober, lambda c: c.execute(_PEEK).fetchone())
 
     async def concerns(self) -> Sequence[str]:
         left = await asyncio.to_thread(_room, self._path.parent)
@@ -68,22 +115,27 @@ class SQLiteFile:
         return (f"the disk of the store has {left // 1024} KiB left",)
 
     async def close(self) -> None:
-        workers = [worker for worker in (self._writer, self._reader) if worker]
-        self._writer = self._reader = None
+        named = (self._writer, self._lister, self._prober)
+        workers = [*(worker for worker in named if worker), *self._readers]
+        self._writer = self._lister = self._prober = None
+        self._readers = ()
         for worker in workers:
             worker.stop()
         for worker in workers:
             await asyncio.to_thread(worker.join, self._commit_timeout * 2)
 
-    def _connect(self) -> sqlite3.Connection:
-        # One thread after the other: creating the file must be over before anyone locks it.
-        with self._connecting:
-            return connect(self._path, self._commit_timeout)
-
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        if self._reader is None:
+        """What a chat waits for."""
+        return await self._by(self._readers[0] if self._readers else None, work)
+
+    async def _list(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What people and the background read."""
+        return await self._by(self._lister, work)
+
+    async def _by(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> T:
+        if reader is None:
             raise StoreError("the store is not open")
-        return await self._reader.run(work, self._timeout)
+        return await reader.run(work, self._timeout)
 
     async def _write(self, work: Callable[[sqlite3.Connection], T], *, truncate: bool = False) -> T:
         if self._writer is None:

@@ -76,16 +76,16 @@ class SQLiteItems(SQLiteFile):
         self, shelf: Shelf, prefix: Namespace, after: Place | None, limit: int
     ) -> Page[Item]:
         now = self._clock()
-        return await self._read(lambda c: items(c, shelf, prefix, after, limit, now))
+        return await self._list(lambda c: items(c, shelf, prefix, after, limit, now))
 
     async def namespaces(self, shelf: Shelf, prefix: Namespace) -> Sequence[Namespace]:
         now = self._clock()
-        return await self._read(lambda c: namespaces(c, shelf, prefix, now))
+        return await self._list(lambda c: namespaces(c, shelf, prefix, now))
 
     async def people(self, tenant: str) -> Sequence[str]:
         found: list[str] = []
         look = partial(people, tenant=tenant, now=self._clock())
-        while some := await self._read(partial(look, after=found[-1] if found else "")):
+        while some := await self._list(partial(look, after=found[-1] if found else "")):
             found += some
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from proxy.memory.archive import Message
@@ -11,6 +11,9 @@ from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, Entry, Position, Sessio
 from proxy.memory.summary import Summary
 from proxy.stores import codec
 from proxy.stores.places import Place, Span, begins_at, fits, locate_all
+
+PIECE = 500
+"""Entries that are decoded at once: some milliseconds for which no other thread runs."""
 
 LIVE = "(s.expires_at IS NULL OR s.expires_at > :now)"
 
@@ -103,7 +106,7 @@ def load(connection: sqlite3.Connection, key: SessionKey, ask: Ask, now: float) 
     rows = connection.execute(_LOG_FROM, (id, begin)).fetchall()
     if begin:
         rows = _rows_before(connection, id, begin, Span(first, size)) + rows
-    window = codec.decode_entries([entry for entry, _ in rows])
+    window = codec.decode_pieces(_entries(rows))
     return Snapshot(
         exists=True,
         owner=owner,
@@ -214,9 +217,19 @@ def _rows_before(
 
 
 def _whole_log(connection: sqlite3.Connection, session: int) -> tuple[Entry, ...]:
-    return codec.decode_entries([entry for (entry,) in connection.execute(_CARDS, (session,))])
+    return codec.decode_pieces(_pieces(connection.execute(_CARDS, (session,))))
+
+
+def _entries(rows: Sequence[tuple[bytes, bytes]]) -> Iterator[list[bytes]]:
+    for at in range(0, len(rows), PIECE):
+        yield [entry for entry, _ in rows[at : at + PIECE]]
+
+
+def _pieces(cursor: sqlite3.Cursor) -> Iterator[list[bytes]]:
+    while rows := cursor.fetchmany(PIECE):
+        yield [row[0] for row in rows]
 
 
 def _alternates(connection: sqlite3.Connection, session: int) -> dict[str, tuple[Entry, ...]]:
     rows = connection.execute(_IDLE_CHOICES, (session,))
-    return codec.alternates(codec.decode_entries([entry for (entry,) in rows]))
+    return codec.alternates(codec.decode_pieces(_pieces(rows)))

@@ -41,7 +41,7 @@ class SQLiteMeter(SQLiteFile):
         await self._write(lambda c: spend(c, tenant, account, spent))
 
     async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[Account, Spent]:
-        return await self._read(lambda c: read_spent(c, tenant, days))
+        return await self._list(lambda c: read_spent(c, tenant, days))
 
 
 def spend(connection: sqlite3.Connection, tenant: str, account: Account, spent: Spent) -> None:

@@ -1,4 +1,4 @@
-"""A thread that owns a connection, and how work gets there and back.  Knows no chats.
+"""Threads that own a connection each, and how work gets there and back.  Knows no chats.
 
 A queue and ``call_soon_threadsafe`` are all there is between the loop and the thread: an executor
 costs several times as much per call.
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import msgspec
 
@@ -22,6 +22,11 @@ from proxy.memory.store import StoreError, StoreTimeout
 
 T = TypeVar("T")
 Answer = tuple["asyncio.Future[object]", object]
+
+Queue = SimpleQueue["Job | None"]
+
+STEPS = 10_000
+"""SQLite's instructions between two looks at whether anybody still waits for what is read: 1 ms."""
 
 MAX_BATCH = 64
 """Most jobs that share one transaction, and with it one fsync."""
@@ -38,16 +43,32 @@ class Job:
     truncate: bool
 
 
+class Opener(Protocol):
+    """Knows the file."""
+
+    def connect(self) -> sqlite3.Connection:
+        """Raises OSError, sqlite3.Error, StoreError."""
+        ...
+
+    def check(self) -> None:
+        """Raise StoreError where what is open is not what lies at the path any more."""
+        ...
+
+
 class Worker:
-    """Runs jobs in order in one thread.  ``writes``: all that wait share a transaction."""
+    """Runs jobs in order in one thread.  ``writes``: all that wait share a transaction.
+
+    Readers may share a ``queue``: who is free takes the next job.
+    """
 
     def __init__(
-        self, name: str, connect: Callable[[], sqlite3.Connection], *, writes: bool
+        self, name: str, opener: Opener, *, writes: bool, queue: Queue | None = None
     ) -> None:
-        self._connect = connect
+        self._opener = opener
         self._writes = writes
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._queue: Queue = SimpleQueue() if queue is None else queue
         self._connection: sqlite3.Connection | None = None
+        self._reading: asyncio.Future[object] | None = None
         self._stopped = False
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -61,7 +82,7 @@ class Worker:
         reads all the while.
 
         A caller that is cancelled or out of time leaves its job behind: it is skipped if it has not
-        begun, else it takes effect as a whole or not at all.
+        begun; if it has, reading is broken off, and writing takes effect as a whole or not at all.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
@@ -128,8 +149,11 @@ class Worker:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
+        self._opener.check()
         if self._connection is None:
-            self._connection = self._connect()
+            self._connection = self._opener.connect()
+            if not self._writes:
+                self._connection.set_progress_handler(self._abandoned, STEPS)
         connection = self._connection
         # A deferred BEGIN that reads and then writes fails at once where another process wrote
         # in between; IMMEDIATE waits for its turn.
@@ -137,8 +161,13 @@ class Worker:
         yield connection
         connection.execute("COMMIT")
 
+    def _abandoned(self) -> bool:
+        """Does nobody wait for what is being read?  Then SQLite breaks it off."""
+        return self._reading is not None and self._reading.cancelled()
+
     def _attempt(self, connection: sqlite3.Connection, job: Job) -> object:
         """The result of one job, or its exception with its writes undone."""
+        self._reading = job.future
         if self._writes:
             connection.execute("SAVEPOINT job")
         try:
@@ -149,6 +178,8 @@ class Worker:
                 connection.execute("ROLLBACK TO job")
                 connection.execute("RELEASE job")
             return as_store_error(error)
+        finally:
+            self._reading = None
         if self._writes:
             connection.execute("RELEASE job")
         return result
@@ -158,6 +189,12 @@ class Worker:
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
+
+
+def readers(name: str, opener: Opener, count: int) -> list[Worker]:
+    """Threads that share what is to be read; any of them takes jobs for all."""
+    queue: Queue = SimpleQueue()
+    return [Worker(f"{name}-{n}", opener, writes=False, queue=queue) for n in range(count)]
 
 
 def as_store_error(error: Exception) -> Exception:

@@ -11,7 +11,7 @@ from proxy.memory.store import StoreError
 from proxy.stores.inmemory import InMemoryStore
 from tests.support.waiting import PATIENCE
 
-READS = ("load", "bodies")
+READS = ("load", "bodies", "peek")
 WRITES = ("commit", "amend", "ping")
 Hook = Callable[[], Awaitable[None]]
 
@@ -79,6 +79,9 @@ class FaultyStore(InMemoryStore):
 
     async def ping(self) -> None:
         await self._called("ping")
+
+    async def peek(self) -> None:
+        await self._called("peek")
 
     async def recorded(self, count: int, seconds: float = PATIENCE) -> list[str]:
         """The ids of the exchanges in the order of recording, once there are so many."""

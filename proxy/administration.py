@@ -45,7 +45,8 @@ class Administration:
         recorder = recorder_of(ground, spool, self._patience, recalling)
         preview = Preview(ground.settings, means_of(ground, recorder, recalling, learning))
         tenancy = tenancy_of(ground.settings)
-        return admin_routes(admin_parts(ground, spool, tenancy, preview, recalling, learning))
+        parts = admin_parts(ground, spool, recorder, tenancy, preview, recalling, learning)
+        return admin_routes(parts)
 
 
 async def _spool(ground: Ground) -> Spool:

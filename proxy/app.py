@@ -114,7 +114,7 @@ class MemoryProxy:
         on_answered = writing.heard if writing else None
         conversations = Conversations(settings, passage, means, toolbox, on_answered)
         preview = Preview(settings, means)
-        parts = admin_parts(ground, spool, tenancy, preview, recalling, learning)
+        parts = admin_parts(ground, spool, recorder, tenancy, preview, recalling, learning)
         app.router.routes += admin_routes(parts)
         self._gateway = Gateway(settings, tenancy, passage, conversations, ground.telemetry)
 
@@ -133,6 +133,7 @@ def means_of(ground: Ground, recorder: Recorder, recalling: Recalling, learning:
 def admin_parts(
     ground: Ground,
     spool: Spool,
+    recorder: Recorder,
     tenancy: Tenancy,
     preview: Preview,
     recalling: Recalling,
@@ -162,6 +163,7 @@ def admin_parts(
         meter=ground.store,
         learned=learning.learned,
         facts=learning.facts,
+        troubled=lambda: recorder.troubled,
     )
 
 

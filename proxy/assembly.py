@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from proxy.chat.tokens import Tokenizers
 from proxy.gateway.embeddings import RemoteEmbedder
 from proxy.gateway.rerender import rerender
 from proxy.gateway.tenancy import Client, Tenancy
+from proxy.memory.backlog import REPLAY_SECONDS, Means
 from proxy.memory.planner import Planner
 from proxy.memory.recorder import Recorder, unattended
 from proxy.memory.spool import Spool
@@ -31,18 +33,29 @@ from proxy.stores.opening import open_store
 from proxy.telemetry import Telemetry
 from proxy.wire.upstream import Upstream, open_upstream
 
+PATIENCE = REPLAY_SECONDS
+"""Seconds for what nobody waits for: replaying and indexing long sessions."""
+
+PLANNERS = 2
+"""Threads in which long conversations are planned."""
+
 INDEXING = 5.0
 """Seconds that indexing may take at the end; what is left is done at the next start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What all parts stand on; what they open is closed with ``opened``, in the opposite order."""
+    """What all parts stand on; what they open is closed with ``opened``, in the opposite order.
+
+    ``patient`` is the same store, asked for what nobody waits for: it has more time, and threads
+    and connections of its own.
+    """
 
     settings: Settings
     telemetry: Telemetry
     tokenizers: Tokenizers
     store: Backend
+    patient: Backend
     upstream: Upstream
     opened: AsyncExitStack
 
@@ -71,11 +84,19 @@ async def ground_of(
     """
     async with AsyncExitStack() as opened:
         store, upstream = store_of(settings, patience), upstream_of(settings)
-        await store.open()
-        opened.push_async_callback(store.close)
+        patient = _patient(settings, store, patience)
+        for memory in dict.fromkeys((store, patient)):
+            await memory.open()
+            opened.push_async_callback(memory.close)
         await upstream.open()
         opened.push_async_callback(upstream.close)
-        yield Ground(settings, telemetry, Tokenizers(), store, upstream, opened)
+        yield Ground(settings, telemetry, Tokenizers(), store, patient, upstream, opened)
+
+
+def _patient(settings: Settings, store: Backend, patience: float | None) -> Backend:
+    """The same store with more time; one in memory there is only once."""
+    once = patience is not None or settings.store.url.startswith("memory:")
+    return store if once else store_of(settings, PATIENCE)
 
 
 def store_of(settings: Settings, patience: float | None = None) -> Backend:
@@ -102,7 +123,8 @@ async def recalling_of(ground: Ground) -> Recalling:
     store, opened = ground.store, ground.opened
     embedder = await _embedder(ground)
     filler = _filler(store, embedder, opened)
-    indexer = Indexer(store, store, text_of, time.time, filler.wanted if filler else nobody)
+    on_level = filler.wanted if filler else nobody
+    indexer = Indexer(ground.patient, ground.patient, text_of, time.time, on_level)
     follower = Follower(indexer, time.monotonic, ground.telemetry.indexed)
     follower.open()
     opened.push_async_callback(follower.close, INDEXING)
@@ -125,15 +147,20 @@ def recorder_of(
     on_due: Callable[[Sequence[Due]], None] = unattended,
 ) -> Recorder:
     """What loads and records memory, ``timeout`` seconds a load; it has still to be opened."""
+    threads = ThreadPoolExecutor(PLANNERS, "planning")
+    ground.opened.callback(threads.shutdown, wait=False, cancel_futures=True)
+    patient = Means(ground.patient, Planner(ground.patient, rerender, threads))
     return Recorder(
         ground.store,
         spool,
-        Planner(ground.store, rerender),
+        Planner(ground.store, rerender, threads),
         lambda model: ground.tokenizers.counter_for(model).count,
         timeout,
         ground.telemetry.quarantined,
         recalling.follower.recorded,
         on_due=on_due,
+        patient=patient,
+        on_trouble=ground.telemetry.troubled,
     )
 
 

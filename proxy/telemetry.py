@@ -66,6 +66,10 @@ class Telemetry:
         self._lost = self._counter(
             "memory_lost", "Exchanges that neither the store nor the spool could take."
         )
+        self._troubles = self._counter(
+            "memory_session_failures",
+            "Requests without memory because of their own session: too long, or damaged.",
+        )
         self._quarantined = self._counter(
             "memory_quarantined", "Spooled exchanges that cannot be replayed and are kept."
         )
@@ -189,6 +193,9 @@ class Telemetry:
 
     def lost(self) -> None:
         self._lost.inc()
+
+    def troubled(self) -> None:
+        self._troubles.inc()
 
     def quarantined(self) -> None:
         self._quarantined.inc()

@@ -107,6 +107,7 @@ class AdminParts:
     ``fields`` and ``items`` split a JSON object and list into pieces, bytes untouched, and raise
     ValueError or RecursionError for anything else; so does ``decode``, which gives a JSON text's
     value and refuses one that is nested so deeply that functions which recurse could fail.
+    ``troubled`` gives the number of sessions that cannot be loaded or replayed in time.
     """
 
     settings: Settings
@@ -130,3 +131,4 @@ class AdminParts:
     meter: Meter
     learned: Learned
     facts: FactBook
+    troubled: Callable[[], int] = lambda: 0

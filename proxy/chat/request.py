@@ -17,6 +17,13 @@ from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, ChatMessage, read_message
 SYSTEM_ROLES = ("system", "developer")
 MAX_CHOICES = 128
 """The most choices that OpenAI lets a request ask for."""
+MAX_MESSAGES = 20_000
+"""The most messages that memory reconciles: far more than models read, and few enough that nobody
+else waits for them."""
+
+
+class TooManyMessages(ValueError):
+    """More than ``MAX_MESSAGES``: it can be sent on, and not remembered."""
 
 
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,13 +73,18 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES) -> ChatRequest | None:
-    """A request from its body; None if this is no JSON object with a list of message objects."""
+    """A request from its body; None if this is no JSON object with a list of message objects.
+
+    Raises TooManyMessages.
+    """
     try:
         body.decode()  # a field that is only split off is not checked for UTF-8
         fields = jsontext.fields(body)
         parts = jsontext.items(fields["messages"])
     except (KeyError, *jsontext.UNREADABLE):  # nothing that memory could be put into
         return None
+    if len(parts) > MAX_MESSAGES:
+        raise TooManyMessages
     messages: list[ChatMessage] = []
     for part in parts:
         message = read_message(part, max_inline_media_bytes)

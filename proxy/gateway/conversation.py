@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from proxy.chat.limits import too_long
-from proxy.chat.request import ChatRequest, parse
+from proxy.chat.request import ChatRequest, TooManyMessages, parse
 from proxy.chat.tool_offer import refuses_tools
 from proxy.errors import RawHeaders, unknown_profile
 from proxy.gateway.account import Account
@@ -110,7 +110,10 @@ class Conversations:
     ) -> tuple[ChatRequest | None, str]:
         if get(call.headers, b"content-encoding") not in (None, b"identity"):
             return None, "encoded_body"
-        return parse(body, profile.max_inline_media_bytes), "invalid_body"
+        try:
+            return parse(body, profile.max_inline_media_bytes), "invalid_body"
+        except TooManyMessages:
+            return None, "too_many_messages"
 
     async def _ask(self, call: Call, exchange: ChatExchange) -> Reply:
         """Ask the upstream; where it refuses what memory added, again with less of it."""

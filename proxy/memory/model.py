@@ -50,7 +50,7 @@ def exchange_of(message: str) -> str:
     return message.rpartition(".")[0]
 
 
-class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
     """All that is known of a message but its place and its text; written once, never changed.
 
     ``digest`` is the canonical hash that equality means.  ``calls`` are the ids of the tool calls

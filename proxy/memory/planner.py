@@ -7,9 +7,12 @@ something that a summary tells of.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 from proxy.memory.compose import Prompt, Rules, compose
 from proxy.memory.log import open_calls
@@ -21,6 +24,11 @@ from proxy.memory.retry import retried_exchange
 from proxy.memory.store import Memory, Summaries
 from proxy.memory.summary import Summary
 from proxy.memory.transcript import Said
+
+T = TypeVar("T")
+
+LONG = 1000
+"""Messages, of log and request together, from which on planning is left to a thread."""
 
 Rerender = Callable[[Mapping[str, bytes]], Rerendered]
 """Makes the comparison of answers, given the JSON of stored ones by id."""
@@ -45,23 +53,34 @@ class Remembering(Memory, Summaries, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Plans requests over a store; raises what the store raises."""
+    """Plans requests over a store; raises what the store raises.
+
+    What is long is planned in ``threads``: meanwhile the loop serves others.
+    """
 
     store: Remembering
     rerender: Rerender
+    threads: Executor | None = None
+
+    async def run(self, size: int, work: Callable[[], T]) -> T:
+        """The result of ``work`` on so many messages."""
+        if size <= LONG:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self.threads, work)
 
     async def plan(
         self, key: SessionKey, snapshot: Snapshot, m: Sequence[Said], intent: Intent, rules: Rules
     ) -> Planned:
         """The plan for a request, given a snapshot that ``sees_enough``."""
-        bodies = dict(snapshot.bodies)
-        if wanted := wanted_bodies(snapshot, m):
+        bodies, length = dict(snapshot.bodies), len(snapshot.log) + len(m)
+        if wanted := await self.run(length, partial(wanted_bodies, snapshot, m)):
             bodies |= await self.store.bodies(key, wanted)
-        plan = reconcile(snapshot, m, intent, self.rerender(bodies))
+        rerendered = self.rerender(bodies)
+        plan = await self.run(length, partial(reconcile, snapshot, m, intent, rerendered))
         if rules.summarised is not None and (changed := _told_of(snapshot, plan)):
             summary = _untouched(await self.store.summaries(key), changed)
             snapshot = replace(snapshot, summary=summary)
-        prompt = compose(snapshot, plan, m, rules)
+        prompt = await self.run(length, partial(compose, snapshot, plan, m, rules))
         if missing := prompt.missing(bodies):
             bodies |= await self.store.bodies(key, missing)
         return Planned(snapshot, plan, prompt, bodies)

@@ -5,6 +5,9 @@ memory, a commit that fails goes to the spool and is replayed, in order, when th
 While a session has spooled exchanges its commits follow them into the spool and its loads overlay
 them, so that nothing overtakes and every request sees the one before.
 
+A store is away when it does not answer what is cheap; then all requests leave it alone for a
+moment.  What one session's size or state brings about concerns that session alone.
+
 Writes are tasks of the recorder's own: a client that leaves cannot cancel them.
 """
 
@@ -18,13 +21,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from proxy.memory.backlog import Backlog, Tally
+from proxy.memory.availability import Probe, Troubles, hashed
+from proxy.memory.backlog import Backlog, Means, Tally
 from proxy.memory.compose import Rules
 from proxy.memory.deferred import Deferred
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planned, Planner, asks_for_whole, sees_enough, whole
 from proxy.memory.request import Intent
-from proxy.memory.spool import Spool, SpoolError
+from proxy.memory.spool import Spool, SpoolEntry, SpoolError
 from proxy.memory.store import Store, StoreError, StoreTimeout
 from proxy.memory.transcript import Count, Said
 from proxy.memory.work import Due
@@ -35,6 +39,12 @@ T = TypeVar("T")
 
 Fate = Literal["spooled", "lost"] | Outcome
 """What became of an exchange; the first two are not in the store (yet)."""
+
+ASKED_AT = 0.25
+"""Of a load's time: when it takes longer, it is asked whether the store answers at all."""
+
+PLANNING = 10.0
+"""Seconds that planning may take: only for endless conversations is it more than milliseconds."""
 
 PAUSE = 1.0
 """Seconds for which requests leave a store alone that failed them."""
@@ -76,9 +86,16 @@ class Recorder:
         on_recorded: Callable[[SessionKey], None],
         clock: Callable[[], float] = time.monotonic,
         on_due: Callable[[Sequence[Due]], None] = unattended,
+        patient: Means | None = None,
+        on_trouble: Callable[[], None] = lambda: None,
     ) -> None:
         self._store, self._spool, self._planner = store, spool, planner
-        self._backlog = Backlog(store, spool, planner, counter, on_quarantine, on_recorded)
+        live = Means(store, planner)
+        self._backlog = Backlog(
+            spool, live, patient or live, counter, on_quarantine, on_recorded, clock
+        )
+        self._probe = Probe(store.peek, load_timeout * (1 - ASKED_AT))
+        self._troubles, self._on_trouble = Troubles(clock), on_trouble
         self._on_recorded, self._on_due = on_recorded, on_due
         self._load_timeout, self._clock = load_timeout, clock
         self._no_loads_until = self._no_commits_until = 0.0
@@ -90,6 +107,11 @@ class Recorder:
     def tally(self) -> Tally:
         return self._backlog.tally
 
+    @property
+    def troubled(self) -> int:
+        """Sessions that can be loaded or replayed in time no more, as far as was tried lately."""
+        return len(self._troubles) + len(self._backlog.slow)
+
     def __repr__(self) -> str:
         return f"<Recorder [writing: {len(self._tasks)}, {self.tally}]>"
 
@@ -100,7 +122,7 @@ class Recorder:
         is counted.
         """
         try:
-            await asyncio.to_thread(self._spool.open)
+            await self._backlog.aside(self._spool.open)
         except SpoolError as failure:
             logger.error("there is no spool: %s", failure)
         self._own(self._replay_for_ever(), "spool replay")
@@ -120,6 +142,7 @@ class Recorder:
         for task in self._tasks:
             task.cancel()  # it goes to the spool instead
         await self._written()
+        await self._backlog.close()
         await asyncio.to_thread(self._spool.close)
 
     async def _written(self) -> None:
@@ -132,33 +155,80 @@ class Recorder:
     async def prepare(
         self, key: SessionKey, ask: Ask, m: Sequence[Said], intent: Intent, rules: Rules
     ) -> Prepared:
-        """Load and plan, within the load timeout.  Raises StoreError: the chat goes on without."""
+        """Load, within the load timeout, and plan.  Raises StoreError: the chat goes on without."""
         if self._clock() < self._no_loads_until:
             # A new one each time: a traceback grows with every raise, and keeps its frames alive.
             raise type(self._failure)(*self._failure.args)
+        if (failure := self._troubles.pausing(key)) is not None:
+            raise failure
         waiting = self._backlog.waiting(key)
+        began: list[asyncio.Task[bool]] = []
+        asked = asyncio.get_running_loop().call_later(
+            self._load_timeout * ASKED_AT, lambda: began.append(self._probe.begin(key))
+        )
         try:
-            async with asyncio.timeout(self._load_timeout):
-                snapshot = await self._look(key, ask, m, intent, waiting)
-                planned = await self._planner.plan(key, snapshot, m, intent, rules)
-        except TimeoutError as error:
-            raise self._pause_all(StoreTimeout("the store did not answer in time")) from error
+            planned = await self._planned(key, ask, m, intent, rules, waiting)
         except StoreError as error:
-            raise self._pause_all(error) from None
+            raise await self._judged(key, error, *began) from None
+        except Exception as error:  # the boundary to what a store has: the chat goes on
+            failure = StoreError("what the store has of the session cannot be used")
+            failure.__cause__ = error
+            raise await self._judged(key, failure, *began) from error
+        finally:
+            asked.cancel()
+        self._troubles.worked(key)
         spools = waiting or self._clock() < self._no_commits_until
         return Prepared(planned.snapshot, planned, spools)
 
-    async def _look(
-        self, key: SessionKey, ask: Ask, m: Sequence[Said], intent: Intent, waiting: bool
-    ) -> Snapshot:
-        if waiting:
-            return await self._backlog.load(key, whole(ask))
+    async def _planned(
+        self,
+        key: SessionKey,
+        ask: Ask,
+        m: Sequence[Said],
+        intent: Intent,
+        rules: Rules,
+        waiting: bool,
+    ) -> Planned:
+        entries: list[SpoolEntry] = []
+        try:
+            async with asyncio.timeout(self._load_timeout):
+                if waiting:
+                    ask = whole(ask)
+                    snapshot, entries = await self._backlog.load(key, ask)
+                else:
+                    snapshot = await self._look(key, ask, m, intent)
+        except TimeoutError as error:
+            raise StoreTimeout("the store did not answer in time") from error
+        try:
+            async with asyncio.timeout(PLANNING):
+                snapshot = await self._backlog.overlaid(key, snapshot, entries, ask)
+                return await self._planner.plan(key, snapshot, m, intent, rules)
+        except TimeoutError as error:
+            raise StoreTimeout(f"planning took longer than {PLANNING:g} s") from error
+
+    async def _look(self, key: SessionKey, ask: Ask, m: Sequence[Said], intent: Intent) -> Snapshot:
         if asks_for_whole(m, intent):
             ask = whole(ask)
         snapshot = await self._store.load(key, ask)
         if not sees_enough(snapshot, m, intent):
             snapshot = await self._store.load(key, whole(ask))
         return snapshot
+
+    async def _judged(
+        self, key: SessionKey, failure: StoreError, began: asyncio.Task[bool] | None = None
+    ) -> StoreError:
+        """Find out whom a failure concerns: this session, or all because the store is away."""
+        if not await self._probe.answers(key, began):
+            return self._pause_all(failure)
+        logger.warning(
+            "the memory of session %s is not available: %s",
+            hashed(key),
+            failure,
+            exc_info=failure.__cause__,
+        )
+        self._troubles.failed(key, failure)
+        self._on_trouble()
+        return failure
 
     def _pause_all(self, failure: StoreError) -> StoreError:
         logger.warning("memory is not available: %s", failure, exc_info=failure.__cause__)
@@ -229,7 +299,7 @@ class Recorder:
         while True:
             with suppress(StoreError, SpoolError):  # still down: the entries stay where they are
                 if not self._spool.is_open:
-                    await asyncio.to_thread(self._spool.open)
+                    await self._backlog.aside(self._spool.open)
                 await self.replay()
                 await self._review()
             await asyncio.sleep(REPLAY_EVERY)

@@ -39,6 +39,10 @@ PATIENCE = 5.0
 """Seconds for which other processes are waited for."""
 
 
+PAGE_BYTES = 32 * 1024 * 1024
+"""Payloads that are read at once: as many as fit, and one whatever its size."""
+
+
 class SpoolError(Exception):
     """The spool cannot be read or written, or is full."""
 
@@ -51,6 +55,13 @@ class SpoolEntry(NamedTuple):
     exchange: str
     kind: Kind
     payload: bytes
+
+
+class Head(NamedTuple):
+    """The oldest entry of a session."""
+
+    id: int
+    key: SessionKey
 
 
 class Spool:
@@ -159,15 +170,44 @@ class Spool:
         return self._sessions
 
     def entries(self, key: SessionKey | None = None, limit: int = 1000) -> list[SpoolEntry]:
-        """The oldest entries, of one session or of all, in order."""
+        """The oldest entries, of one session or of all, in order; see ``PAGE_BYTES``."""
         where = " AND tenant = ? AND session = ?" if key else ""
+        found: list[SpoolEntry] = []
+        size = 0
         with self._reading() as db:
             rows = db.execute(
                 "SELECT id, tenant, session, exchange, kind, payload FROM entries"
                 f" WHERE store = ? AND quarantined IS NULL{where} ORDER BY id LIMIT ?",
                 (self._store, *(key or ()), limit),
+            )
+            for id, tenant, session, exchange, kind, payload in rows:
+                size += len(payload)
+                if found and size > PAGE_BYTES:
+                    break
+                found.append(SpoolEntry(id, SessionKey(tenant, session), exchange, kind, payload))
+            rows.close()
+        return found
+
+    def heads(self, after: int, limit: int) -> list[Head]:
+        """Each session's oldest entry, from behind the id ``after`` on, the oldest first."""
+        with self._reading() as db:
+            rows = db.execute(
+                "SELECT min(id) AS head, tenant, session FROM entries"
+                " WHERE store = ? AND quarantined IS NULL GROUP BY tenant, session"
+                " HAVING head > ? ORDER BY head LIMIT ?",
+                (self._store, after, limit),
             ).fetchall()
-        return [SpoolEntry(r[0], SessionKey(r[1], r[2]), r[3], r[4], r[5]) for r in rows]
+        return [Head(id, SessionKey(tenant, session)) for id, tenant, session in rows]
+
+    def weight(self, key: SessionKey) -> tuple[int, int]:
+        """Entries of a session that wait, and the bytes of their payloads."""
+        with self._reading() as db:
+            row = db.execute(
+                "SELECT count(*), coalesce(sum(length(payload)), 0) FROM entries"
+                " WHERE store = ? AND quarantined IS NULL AND tenant = ? AND session = ?",
+                (self._store, *key),
+            ).fetchone()
+        return int(row[0]), int(row[1])
 
     def done(self, entry: SpoolEntry | Aside) -> None:
         with self._writing() as db:

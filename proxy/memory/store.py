@@ -163,8 +163,11 @@ class Store(Memory, Archive, Summaries, Queue, Erasures, Protocol):
         """Raise StoreError unless reads and writes work."""
         ...
 
-    async def peek(self) -> None:
-        """Raise StoreError unless it can be read.  Cheap, and no slow work of others delays it."""
+    async def peek(self, key: SessionKey) -> None:
+        """Raise StoreError unless the server that has this session can be read.
+
+        Cheap whatever the session's size, and no slow work on a session delays it.
+        """
         ...
 
     async def concerns(self) -> Sequence[str]:

@@ -50,7 +50,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     async def ping(self) -> None:
         """Memory is always there."""
 
-    async def peek(self) -> None:
+    async def peek(self, key: SessionKey) -> None:
         """Memory is always there."""
 
     async def concerns(self) -> Sequence[str]:

@@ -78,9 +78,9 @@ class RedisStore(
         command = ("SET", key, "", "PX", 1)
         await self._ask(key, *command)
 
-    async def peek(self) -> None:
-        key = list_keys("")[0]
-        await bounded(self._link.many([(key, ("EXISTS", key))]), self._timeout)
+    async def peek(self, key: SessionKey) -> None:
+        meta = session_keys(key)[0]
+        await bounded(self._link.many([(meta, ("EXISTS", meta))]), self._timeout)
 
     async def concerns(self) -> Sequence[str]:
         replies = await bounded(self._link.each(*QUESTIONS), self._commit_timeout)

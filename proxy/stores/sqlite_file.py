@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
+from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.sqlite_schema import connect
 from proxy.stores.sqlite_waste import sweep
@@ -100,11 +101,14 @@ class SQLiteFile:
             self._prober = Worker("sqlite-prober", self._opener, writes=False)
 
     async def ping(self) -> None:
-        await self.peek()
+        await self._probe()
         # Touches a page and thereby the disk, and changes nothing.
         await self._write(lambda c: c.execute("PRAGMA application_id = 0").fetchone())
 
-    async def peek(self) -> None:
+    async def peek(self, key: SessionKey) -> None:
+        await self._probe()
+
+    async def _probe(self) -> None:
         # A statement that is not read to its end would keep its look at the file open.
         await self._by(self._prober, lambda c: c.execute(_PEEK).fetchone())
 

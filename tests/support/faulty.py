@@ -80,7 +80,7 @@ class FaultyStore(InMemoryStore):
     async def ping(self) -> None:
         await self._called("ping")
 
-    async def peek(self) -> None:
+    async def peek(self, key: SessionKey) -> None:
         await self._called("peek")
 
     async def recorded(self, count: int, seconds: float = PATIENCE) -> list[str]:

@@ -1,0 +1,99 @@
+"""Is the store away, or is it one session that cannot be had in time?
+
+A store is away when it does not answer what is cheap.  A session that is slow for its own size, or
+of which only half is left, is a matter of that session alone: it is left alone for a while, longer
+each time, and nobody else notices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError
+
+PAUSES = (1.0, 30.0)
+"""Seconds for which a session is left alone: at first, doubled each time, and at most."""
+
+KNOWN = 1000
+"""Sessions in trouble that are remembered; the longest untouched are forgotten first."""
+
+
+def hashed(key: SessionKey) -> str:
+    """A session as logs call it."""
+    return hashlib.sha256(key.session.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+class Probe:
+    """Asks whether the store answers at all; those who want to know at the same time ask once.
+
+    A question that was begun has ``patience`` seconds to be answered.
+    """
+
+    def __init__(self, peek: Callable[[SessionKey], Awaitable[None]], patience: float) -> None:
+        self._peek, self._patience = peek, patience
+        self._asking: asyncio.Task[bool] | None = None
+
+    def begin(self, key: SessionKey) -> asyncio.Task[bool]:
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask(key), name="probe")
+        return self._asking
+
+    async def answers(self, key: SessionKey, begun: asyncio.Task[bool] | None = None) -> bool:
+        """Does it?  ``begun`` is a question asked earlier."""
+        return await asyncio.shield(begun or self.begin(key))
+
+    async def _ask(self, key: SessionKey) -> bool:
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._peek(key)
+        except (TimeoutError, StoreError):
+            return False
+        return True
+
+
+@dataclass(slots=True)
+class Trouble:
+    """A session that failed: how it did, for how long it is left alone, and until when."""
+
+    failure: StoreError
+    pause: float
+    until: float
+
+
+class Troubles:
+    """The sessions that are left alone; bounded."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._known: OrderedDict[SessionKey, Trouble] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many failed when they were last tried, and lately."""
+        since = self._clock() - PAUSES[1]
+        return sum(trouble.until > since for trouble in self._known.values())
+
+    def __contains__(self, key: SessionKey) -> bool:
+        return key in self._known
+
+    def failed(self, key: SessionKey, failure: StoreError) -> None:
+        """It has failed, perhaps again: leave it alone."""
+        before, (first, most) = self._known.pop(key, None), PAUSES
+        pause = first if before is None else min(before.pause * 2, most)
+        self._known[key] = Trouble(failure, pause, self._clock() + pause)
+        if len(self._known) > KNOWN:
+            self._known.popitem(last=False)
+
+    def worked(self, key: SessionKey) -> None:
+        self._known.pop(key, None)
+
+    def pausing(self, key: SessionKey) -> StoreError | None:
+        """How it failed, while it is left alone; a new exception each time: see Recorder."""
+        trouble = self._known.get(key)
+        if trouble is None or self._clock() >= trouble.until:
+            return None
+        return type(trouble.failure)(*trouble.failure.args)

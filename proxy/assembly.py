@@ -84,19 +84,14 @@ async def ground_of(
     """
     async with AsyncExitStack() as opened:
         store, upstream = store_of(settings, patience), upstream_of(settings)
-        patient = _patient(settings, store, patience)
-        for memory in dict.fromkeys((store, patient)):
-            await memory.open()
-            opened.push_async_callback(memory.close)
+        await store.open()
+        opened.push_async_callback(store.close)
+        patient = store if patience else store.patient(PATIENCE)
+        await patient.open()
+        opened.push_async_callback(patient.close)
         await upstream.open()
         opened.push_async_callback(upstream.close)
         yield Ground(settings, telemetry, Tokenizers(), store, patient, upstream, opened)
-
-
-def _patient(settings: Settings, store: Backend, patience: float | None) -> Backend:
-    """The same store with more time; one in memory there is only once."""
-    once = patience is not None or settings.store.url.startswith("memory:")
-    return store if once else store_of(settings, PATIENCE)
 
 
 def store_of(settings: Settings, patience: float | None = None) -> Backend:

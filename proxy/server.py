@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 BACKLOG = 2048
+SWITCH_SECONDS = 0.0005
+"""For how long a thread that computes may keep others waiting.  Python's own 5 ms are paid many
+times over by whoever reads from SQLite while a long conversation is planned."""
+
 KEEP_ALIVE_SECONDS = 75
 """Longer than the clients' own limits, so that it is they who close: nginx 60, httpx 5."""
 
@@ -191,6 +195,7 @@ class Application:
 
     def __call__(self) -> ASGIApp:
         try:
+            sys.setswitchinterval(SWITCH_SECONDS)
             with _lasting():
                 return self.factory()
         except Exception:  # noqa: BLE001 - any other exit would be restarted for ever

@@ -58,6 +58,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
         {
             "memory.archive",
             "memory.erasure",
+            "memory.limit",
             "memory.store",
             "memory.model",
             "memory.summary",

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from proxy.memory.limit import Limit
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 
@@ -49,7 +50,7 @@ class Probe:
 
     async def _ask(self, key: SessionKey) -> bool:
         try:
-            async with asyncio.timeout(self._patience):
+            async with Limit(self._patience):
                 await self._peek(key)
         except (TimeoutError, StoreError):
             return False

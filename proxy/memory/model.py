@@ -249,6 +249,7 @@ class Snapshot:
     ``attempt`` is the exchange recorded under the asked idempotency key, ``last`` the newest one.
     ``messages`` and ``tokens`` count the whole active log.  ``changes`` counts how often a message
     was superseded, activated or edited.  ``stalled``: the last attempt to summarise has failed.
+    ``lost`` counts messages that should be in sight and that the store has not any more.
     """
 
     exists: bool = False
@@ -267,6 +268,7 @@ class Snapshot:
     summary: Summary | None = None
     changes: int = 0
     stalled: bool = False
+    lost: int = 0
 
     @property
     def end(self) -> Position:

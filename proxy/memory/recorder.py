@@ -25,6 +25,7 @@ from proxy.memory.availability import Probe, Troubles, hashed
 from proxy.memory.backlog import Backlog, Means, Tally
 from proxy.memory.compose import Rules
 from proxy.memory.deferred import Deferred
+from proxy.memory.limit import Limit
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planned, Planner, asks_for_whole, sees_enough, whole
 from proxy.memory.request import Intent
@@ -191,7 +192,7 @@ class Recorder:
     ) -> Planned:
         entries: list[SpoolEntry] = []
         try:
-            async with asyncio.timeout(self._load_timeout):
+            async with Limit(self._load_timeout):
                 if waiting:
                     ask = whole(ask)
                     snapshot, entries = await self._backlog.load(key, ask)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, Self
 
 from proxy.memory.items import Items
 from proxy.memory.store import Store
@@ -12,3 +12,10 @@ from proxy.recall.index import Index
 
 class Backend(Store, Index, Items, Meter, Protocol):
     """All contracts in one.  Every method raises StoreError and nothing else."""
+
+    def patient(self, seconds: float) -> Self:
+        """The same store with so much time for each look and each write: for what nobody awaits.
+
+        It is opened and closed for itself, while this one is open.
+        """
+        ...

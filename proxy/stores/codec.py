@@ -48,6 +48,13 @@ def decode_exchange(record: bytes, usage: bytes | None) -> Exchange:
     return msgspec.structs.replace(exchange, usage=usage) if usage else exchange
 
 
+def text(value: object) -> bytes | None:
+    """What a store has where JSON lies; raises TypeError for anything else."""
+    if value is None or isinstance(value, bytes):
+        return value
+    raise TypeError(f"{type(value).__name__} where a text was stored")
+
+
 def passages(found: Sequence[tuple[str, bytes, bytes]]) -> dict[tuple[str, int], Message]:
     """Active messages by session and seq, from session, entry and body each."""
     entries = decode_entries(entry for _, entry, _ in found)

@@ -37,7 +37,8 @@ end
 local function attempt()
   if key == '' then return nil end
   local since = redis.call('ZSCORE', IDEMPOTENCY, key)
-  return since and tonumber(since) > oldest and redis.call('HGET', EXCHANGES, 'k' .. key) or nil
+  local found = since and tonumber(since) > oldest and redis.call('HGET', EXCHANGES, 'k' .. key)
+  return found and redis.call('HEXISTS', EXCHANGES, 'x' .. found) == 1 and found or nil
 end
 
 -- Was something that this belongs to erased since it began?
@@ -80,7 +81,7 @@ note_changes()
 -- Append.  The exchange first, so that drafts find the turn of those before them.
 local first, size = tonumber(meta[1] or 1), drafts + reserved
 redis.call('HSET', EXCHANGES, 'x' .. id, first .. ' ' .. size .. ' ' .. started .. ' ' .. record)
-for i = 0, drafts - 1 do put(id, first + i, HEAD + i * DRAFT_SIZE) end
+if drafts > 0 then put(id, first, HEAD, drafts) end
 
 -- Remember.
 local active_at = created

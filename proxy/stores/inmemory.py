@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Self
 
 from proxy.memory.archive import Archived, Details, Line, Message, Page, Placed, Revision, Session
 from proxy.memory.model import (
@@ -43,6 +44,9 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
 
     def __repr__(self) -> str:
         return f"<InMemoryStore [{len(self._ledgers)} sessions]>"
+
+    def patient(self, seconds: float) -> Self:
+        return self
 
     async def open(self) -> None:
         """Nothing to get ready."""

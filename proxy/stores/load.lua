@@ -4,15 +4,17 @@
 -- ARGV: profile, whole (0/1), max_messages, max_tokens ('' for none), idempotency key, the time
 -- since when keys count, tokens of what no summary covers ('' where it is not asked for).
 -- Returns {} for an unknown session, else { owner, system, system_tokens, messages, tokens, start,
--- last, last's usage, attempt, attempt's usage, entries joined by commas, first turn shown,
--- other turns shown, bodies of the shown entries, inactive choices joined by commas, summary,
--- changes, stalled }.
+-- last, last's usage, attempt, attempt's usage, entries joined by commas, how many are shown, seqs
+-- of those that are there joined by commas, their bodies, inactive choices joined by commas, summary, changes,
+-- stalled, size of the log, created, next }.  Of a whole log the entries are the first PIECE: the
+-- server does nothing else meanwhile; the others are asked for with load_more.lua.
+-- What is gone of a session, because the server evicts keys, say, is left out.
 
 local profile, whole, key, oldest = ARGV[1], ARGV[2] == '1', ARGV[5], tonumber(ARGV[6])
 local max_messages, max_tokens, uncovered = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[7])
 
 local meta = redis.call('HMGET', META, 'next', 'owner', 'system', 'system_tokens', 'messages',
-  'tokens', 'last', 'window:' .. profile, 'summary', 'changes', 'stalled')
+  'tokens', 'last', 'window:' .. profile, 'summary', 'changes', 'stalled', 'created')
 if not meta[1] then return {} end
 local start, last, summary = meta[8], meta[7], meta[9]
 
@@ -41,8 +43,8 @@ end
 local function older_turns(begin)
   local turns, known = {}, {}
   if not last then return turns end
-  local first, size = exchange_of(last)
-  for index = 0, size - 1 do
+  local _, size = exchange_of(last)
+  for index = 0, (size or 0) - 1 do
     local tokens, turn, seq = message_at(last, index)
     turn = tonumber(turn)
     if turn and turn < begin and not known[turn]
@@ -61,26 +63,20 @@ local function places(from, to)
   return found
 end
 
-local function entries(seqs)
-  local cards = fetch(CARDS, seqs)
-  for i = 1, #cards do cards[i] = string.sub(cards[i], string.find(cards[i], ' ', 1, true) + 1) end
-  return table.concat(cards, ',')
-end
-
 local function inactive_choices()
   local seqs = {}
   local exchanges = redis.call('SMEMBERS', CHOICES)
   table.sort(exchanges)
   for _, id in ipairs(exchanges) do
     local _, size = exchange_of(id)
-    for index = 0, size - 1 do
+    for index = 0, (size or 0) - 1 do
       local tokens, _, seq = message_at(id, index)
       if tokens and not redis.call('ZSCORE', ACTIVE, seq .. ' ' .. tokens) then
         seqs[#seqs + 1] = seq
       end
     end
   end
-  return entries(seqs)
+  return (entries(seqs))
 end
 
 local newest = redis.call('ZREVRANGE', ACTIVE, 0, 0, 'WITHSCORES')[2]
@@ -102,22 +98,23 @@ for _, turn in ipairs(others) do
 end
 for _, seq in ipairs(places(begin, '+inf')) do shown[#shown + 1] = seq end
 
+local shown_entries, shown_seqs = entries(shown)
 local newest_record, newest_usage = false, false
 if last then
-  newest_record = select(4, exchange_of(last))
+  newest_record = select(4, exchange_of(last)) or false
   newest_usage = redis.call('HGET', EXCHANGES, 'u' .. last)
 end
 local attempt, attempt_usage = false, false
 local since = key ~= '' and redis.call('ZSCORE', IDEMPOTENCY, key)
 if since and tonumber(since) > oldest then
-  local id = redis.call('HGET', EXCHANGES, 'k' .. key)
-  local _, _, _, record = exchange_of(id)
-  attempt, attempt_usage = record, redis.call('HGET', EXCHANGES, 'u' .. id)
+  local id = redis.call('HGET', EXCHANGES, 'k' .. key) or ''
+  attempt = select(4, exchange_of(id)) or false
+  attempt_usage = redis.call('HGET', EXCHANGES, 'u' .. id)
 end
+local all = whole and (entries(ranked(0, PIECE))) or shown_entries
 return {
   meta[2], meta[3], meta[4], meta[5], meta[6], start, newest_record, newest_usage, attempt,
-  attempt_usage,
-  entries(whole and places('-inf', '+inf') or shown), string.format('%d', begin),
-  table.concat(others, ','), fetch(LOG, shown), whole and inactive_choices() or '',
-  summary, meta[10], meta[11],
+  attempt_usage, all, #shown, table.concat(shown_seqs, ','), fetch(LOG, shown_seqs),
+  whole and inactive_choices() or '', summary, meta[10], meta[11], redis.call('ZCARD', ACTIVE),
+  meta[12], meta[1],
 }

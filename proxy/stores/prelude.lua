@@ -78,20 +78,52 @@ local function supersede(tokens, seq)
   return there
 end
 
--- Write the draft that begins at ARGV[at]: card, tokens, active, choice, the place that its turn
--- began at (exchange, index), body, wire ('' where it is the body).
+-- Add what is collected to a key, and begin anew; at most BATCH at once, as unpack has its limit.
+local function flush(command, key, parts)
+  if #parts > 0 then redis.call(command, key, unpack(parts)) end
+  return {}
+end
+
+-- Write the drafts that begin at ARGV[at], each: card, tokens, active, choice, the place that its
+-- turn began at (exchange, index), body, wire ('' where it is the body).  They are neighbours in
+-- history from seq on, and are the first ones of the exchange if there are several `drafts`.
 local DRAFT_SIZE = 9
-local function put(id, seq, at)
-  local tokens, place = ARGV[at + 1], padded(seq)
-  local _, turn = nil, nil
-  if ARGV[at + 4] ~= '' then _, turn = message_at(ARGV[at + 4], ARGV[at + 5]) end
-  turn = turn or string.format('%d', seq)
-  local entry = '[[' .. turn .. ',' .. string.format('%d', seq) .. '],' .. ARGV[at] .. ']'
-  redis.call('HSET', CARDS, place, tokens .. ' ' .. entry)
-  redis.call('HSET', LOG, place, ARGV[at + 6])
-  if ARGV[at + 7] == '1' then redis.call('HSET', LOG, 'w' .. place, ARGV[at + 8]) end
-  if ARGV[at + 2] == '1' then activate(tokens, turn, place) end
-  if ARGV[at + 3] == '1' then redis.call('SADD', CHOICES, id) end
+local function put(id, seq, at, drafts)
+  local turns, cards, texts, places = {}, {}, {}, {}
+  local messages, tokens = 0, 0
+  for i = 0, (drafts or 1) - 1 do
+    local cost, place, there, index = ARGV[at + 1], padded(seq + i), ARGV[at + 4], ARGV[at + 5]
+    local number, _, turn = string.format('%d', seq + i), nil, nil
+    if there ~= '' then
+      turn = there == id and turns[index] or nil
+      if not turn then _, turn = message_at(there, index) end
+    end
+    turn = turn or number
+    turns[tostring(i)] = turn
+    cards[#cards + 1] = place
+    cards[#cards + 1] = cost .. ' [[' .. turn .. ',' .. number .. '],' .. ARGV[at] .. ']'
+    texts[#texts + 1] = place
+    texts[#texts + 1] = ARGV[at + 6]
+    if ARGV[at + 7] == '1' then
+      texts[#texts + 1] = 'w' .. place
+      texts[#texts + 1] = ARGV[at + 8]
+    end
+    if ARGV[at + 2] == '1' then
+      places[#places + 1] = turn
+      places[#places + 1] = place .. ' ' .. cost
+      messages, tokens = messages + 1, tokens + tonumber(cost)
+    end
+    if ARGV[at + 3] == '1' then redis.call('SADD', CHOICES, id) end
+    if #texts >= BATCH then
+      cards, texts = flush('HSET', CARDS, cards), flush('HSET', LOG, texts)
+      places = flush('ZADD', ACTIVE, places)
+    end
+    at = at + DRAFT_SIZE
+  end
+  flush('HSET', CARDS, cards)
+  flush('HSET', LOG, texts)
+  flush('ZADD', ACTIVE, places)
+  if messages > 0 then count(messages, tokens) end
 end
 
 -- Let all keys of the session live on as long (ms) as its meta did before the script: a key that
@@ -111,6 +143,27 @@ local function fetch(key, fields)
     end
   end
   return values
+end
+
+local PIECE = 500 -- entries of a long log that are read at once
+
+-- The seqs of that many messages of the log, from a place on.
+local function ranked(from, count)
+  local found = redis.call('ZRANGE', ACTIVE, from, from + count - 1)
+  for i = 1, #found do found[i] = string.sub(found[i], 1, 10) end
+  return found
+end
+
+-- The entries of messages joined by commas, and the seqs of those that are there.
+local function entries(seqs)
+  local there, found = {}, {}
+  for i, card in ipairs(fetch(CARDS, seqs)) do
+    if card then
+      there[#there + 1] = seqs[i]
+      found[#found + 1] = string.sub(card, string.find(card, ' ', 1, true) + 1)
+    end
+  end
+  return table.concat(found, ','), there
 end
 
 -- Give all keys of the session the time to live (seconds); 0 is for ever.

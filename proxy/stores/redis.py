@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
+from typing import Self
 
 from proxy.memory.archive import Message, Page, Session
 from proxy.memory.model import Ask, SessionKey, Snapshot
@@ -21,6 +23,7 @@ from proxy.stores.redis_index import RedisIndex
 from proxy.stores.redis_items import RedisItems
 from proxy.stores.redis_keys import field_of, list_keys, session_keys
 from proxy.stores.redis_link import Link, bounded
+from proxy.stores.redis_load import load
 from proxy.stores.redis_revise import RedisRevisions
 from proxy.stores.redis_scripts import Scripts
 from proxy.stores.redis_summaries import RedisSummaries
@@ -61,6 +64,7 @@ class RedisStore(
         scripts = Scripts(link, wait_replicas, commit_timeout * (1 - ANSWER_SHARE))
         super().__init__(link, scripts, timeout, commit_timeout, clock, one_slot=one_slot)
         self.name = name
+        self._shared = False
         self._replicas = wait_replicas
 
     def __repr__(self) -> str:
@@ -69,8 +73,15 @@ class RedisStore(
     async def open(self) -> None:
         """Nothing to get ready: connections are made when they are needed."""
 
+    def patient(self, seconds: float) -> Self:
+        twin = copy(self)
+        twin._timeout = twin._commit_timeout = seconds
+        twin._shared = True
+        return twin
+
     async def close(self) -> None:
-        await self._link.close()
+        if not self._shared:
+            await self._link.close()
 
     async def ping(self) -> None:
         key = list_keys("")[0]
@@ -90,14 +101,8 @@ class RedisStore(
     # Memory
 
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
-        return await bounded(self._load(key, ask), self._timeout)
-
-    async def _load(self, key: SessionKey, ask: Ask) -> Snapshot:
-        arguments = codec.load_arguments(ask, self._clock())
-        keys = session_keys(key)
-        return codec.read_snapshot(
-            await self._scripts.read(self._scripts.load, keys, arguments), ask
-        )
+        work = load(self._scripts, key, ask, self._clock())
+        return await bounded(work, self._timeout)
 
     async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
         return await bounded(self._bodies(key, ids), self._timeout)

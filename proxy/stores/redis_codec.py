@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from proxy.memory.archive import Message
 from proxy.memory.model import (
@@ -13,14 +12,11 @@ from proxy.memory.model import (
     Ask,
     Commit,
     Draft,
-    Entry,
     Outcome,
     SessionKey,
-    Snapshot,
 )
 from proxy.stores import codec
-from proxy.stores.places import Place, is_choice, locate, locate_all, shown, sized
-from proxy.stores.redis_values import read_position, read_version
+from proxy.stores.places import Place, is_choice, locate, locate_all, sized
 from proxy.stores.redis_work_codec import due_arguments
 
 OUTCOMES: Mapping[bytes, Outcome] = {
@@ -45,39 +41,6 @@ def load_arguments(ask: Ask, now: float) -> list[Argument]:
         repr(now - IDEMPOTENCY_SECONDS),
         "" if ask.uncovered is None else ask.uncovered,
     ]
-
-
-def read_snapshot(reply: Sequence[Any], ask: Ask) -> Snapshot:
-    if not reply:
-        return Snapshot()
-    owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
-    attempt, attempt_usage, joined, begin, others, bodies, choices = reply[8:15]
-    summary, changes, stalled = reply[15:]
-    log = codec.decode_log(joined)
-    window = _window(log, int(begin), others) if ask.whole else log
-    return Snapshot(
-        exists=True,
-        owner=owner.decode() if owner else None,
-        system=system,
-        system_tokens=int(system_tokens or 0),
-        start=read_position(start) if start else None,
-        log=log,
-        whole=ask.whole,
-        bodies={entry.card.id: body for entry, body in zip(window, bodies, strict=True)},
-        alternates=codec.alternates(codec.decode_log(choices)) if choices else {},
-        last=codec.decode_exchange(last, last_usage) if last else None,
-        attempt=codec.decode_exchange(attempt, attempt_usage) if attempt else None,
-        messages=int(messages),
-        tokens=int(tokens),
-        summary=read_version(summary) if summary else None,
-        changes=int(changes or 0),
-        stalled=bool(stalled),
-    )
-
-
-def _window(log: Sequence[Entry], begin: int, others: bytes) -> list[Entry]:
-    turns = set(map(int, others.split(b","))) if others else set()
-    return [entry for entry in log if shown(entry.position.turn, begin, turns)]
 
 
 def read_passages(

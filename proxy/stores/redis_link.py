@@ -19,6 +19,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ReadOnlyError, RedisClusterException, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from proxy.memory.limit import Limit
 from proxy.memory.store import StoreError, StoreTimeout
 
 T = TypeVar("T")
@@ -159,7 +160,7 @@ def checked(replies: list[Any]) -> list[Any]:
 async def bounded(work: Awaitable[T], seconds: float) -> T:
     """The result of ``work``.  The one place where Redis' errors become StoreError."""
     try:
-        async with asyncio.timeout(seconds):
+        async with Limit(seconds):
             return await work
     except (TimeoutError, RedisTimeoutError) as error:
         raise StoreTimeout(f"Redis took longer than {seconds:g} s") from error

@@ -44,6 +44,7 @@ class Scripts:
             (("WAIT", wait_replicas, max(1, int(wait_seconds * 1000))),) if wait_replicas else ()
         )
         self.load = read_script("load", "prelude")
+        self.load_more = read_script("load_more", "prelude")
         self.messages = read_script("messages", "prelude")
         self.exchanges = read_script("exchanges", "prelude")
         changing = ("prelude", "summary_prelude", "changes_prelude")

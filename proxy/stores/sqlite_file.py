@@ -13,9 +13,10 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
@@ -84,21 +85,30 @@ class SQLiteFile:
         self._commit_timeout = commit_timeout
         self._clock = clock
         self._opener = SQLiteOpener(self._path, commit_timeout)
+        self._beside: SQLiteFile | None = None
         self._writer: Worker | None = None
         self._readers: Sequence[Worker] = ()
         self._lister: Worker | None = None
         self._prober: Worker | None = None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} [{self._path}, {'open' if self._writer else 'closed'}]>"
+        return f"<{type(self).__name__} [{self._path}, {'open' if self._readers else 'closed'}]>"
 
     async def open(self) -> None:
         """Start the threads.  The file is opened with the first use, and tried anew each time."""
-        if self._writer is None:
-            self._writer = Worker("sqlite-writer", self._opener, writes=True)
+        if not self._readers:
+            if self._beside is None:
+                self._writer = Worker("sqlite-writer", self._opener, writes=True)
             self._readers = readers("sqlite-reader", self._opener, READERS)
             self._lister = Worker("sqlite-lister", self._opener, writes=False)
             self._prober = Worker("sqlite-prober", self._opener, writes=False)
+
+    def patient(self, seconds: float) -> Self:
+        """Readers of its own, and the same writer: two would take turns unfairly."""
+        twin = copy(self)
+        twin._beside, twin._timeout, twin._commit_timeout = self, seconds, seconds
+        twin._readers, twin._writer, twin._lister, twin._prober = (), None, None, None
+        return twin
 
     async def ping(self) -> None:
         await self._probe()
@@ -142,9 +152,10 @@ class SQLiteFile:
         return await reader.run(work, self._timeout)
 
     async def _write(self, work: Callable[[sqlite3.Connection], T], *, truncate: bool = False) -> T:
-        if self._writer is None:
+        writer = (self._beside or self)._writer
+        if writer is None:
             raise StoreError("the store is not open")
-        return await self._writer.run(work, self._commit_timeout, truncate=truncate)
+        return await writer.run(work, self._commit_timeout, truncate=truncate)
 
     async def _erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """The result of ``work``, once nothing of what it removed is in the files any more.

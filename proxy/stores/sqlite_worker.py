@@ -18,6 +18,7 @@ from typing import Protocol, TypeVar, cast
 
 import msgspec
 
+from proxy.memory.limit import Limit
 from proxy.memory.store import StoreError, StoreTimeout
 
 T = TypeVar("T")
@@ -88,7 +89,7 @@ class Worker:
         future: asyncio.Future[object] = loop.create_future()
         self._queue.put(Job(work, loop, future, truncate))
         try:
-            async with asyncio.timeout(timeout):
+            async with Limit(timeout):
                 return cast(T, await future)
         except TimeoutError as error:
             raise StoreTimeout(f"SQLite took longer than {timeout:g} s") from error

@@ -1,0 +1,7 @@
+-- More of a log that is read in pieces.  Lua, because what is read must belong together.
+--
+-- ARGV: the place in the log to read from.
+-- Returns { entries joined by commas, created, changes }.
+
+local meta = redis.call('HMGET', META, 'created', 'changes')
+return { (entries(ranked(tonumber(ARGV[1]), PIECE))), meta[1], meta[2] }

@@ -101,7 +101,8 @@ class Endpoint(BaseRoute):
         except ProxyError as error:
             return refusal(error)
         except (StoreError, SpoolError) as failure:
-            logger.warning("the memory API cannot use its store: %s", failure)
+            cause = failure.__cause__
+            logger.warning("the memory API cannot use its store: %s", failure, exc_info=cause)
             return refusal(memory_unavailable())
         except HTTPException as error:
             return refusal(ProxyError(error.status_code, "invalid_request", error.detail))

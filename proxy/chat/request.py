@@ -17,7 +17,7 @@ from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, ChatMessage, read_message
 SYSTEM_ROLES = ("system", "developer")
 MAX_CHOICES = 128
 """The most choices that OpenAI lets a request ask for."""
-MAX_MESSAGES = 50_000
+MAX_MESSAGES = 20_000
 """The most messages that memory reconciles: far more than models read, and few enough that nobody
 else waits for them."""
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from proxy.chat.message import read_stored
 from proxy.chat.request import ChatRequest
 from proxy.chat.tokens import TokenCounter
-from proxy.errors import memory_unavailable, session_owner_mismatch
+from proxy.errors import ProxyError, memory_unavailable, session_owner_mismatch
 from proxy.gateway.account import Account
 from proxy.gateway.additions import Additions
 from proxy.gateway.due import due_of
@@ -31,6 +32,8 @@ from proxy.memory.recorder import Prepared, Recorder
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory.transcript import Outline, outline
 from proxy.telemetry import Telemetry
+
+logger = logging.getLogger(__name__)
 
 
 def new_exchange_id() -> str:
@@ -89,7 +92,12 @@ class ChatExchange:
             await self._load()
             self._informed = await looking
             await self._enrich()
+        except ProxyError:
+            raise
         except StoreError as error:
+            self._degrade(error)
+        except Exception as error:  # the boundary to what memory is made of: the chat goes on
+            logger.exception("a request goes on without memory")
             self._degrade(error)
         finally:
             looking.cancel()
@@ -117,7 +125,9 @@ class ChatExchange:
         if attempt is not None and last is not None and attempt.id != last.id:
             self.give_up("stale_retry")
 
-    def _degrade(self, error: StoreError) -> None:
+    def _degrade(self, error: Exception) -> None:
+        """Go on without memory.  Raises ProxyError where that must not be."""
+        self._prepared = self._adds = None
         if self._situation.closed:
             raise memory_unavailable() from error
         self.account.status = "degraded"

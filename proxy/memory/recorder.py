@@ -96,7 +96,8 @@ class Recorder:
             spool, live, patient or live, counter, on_quarantine, on_recorded, clock
         )
         self._probe = Probe(store.peek, load_timeout * (1 - ASKED_AT))
-        self._troubles, self._on_trouble = Troubles(clock), on_trouble
+        self._troubles, self._halves = Troubles(clock), Troubles(clock)
+        self._on_trouble = on_trouble
         self._on_recorded, self._on_due = on_recorded, on_due
         self._load_timeout, self._clock = load_timeout, clock
         self._no_loads_until = self._no_commits_until = 0.0
@@ -110,8 +111,8 @@ class Recorder:
 
     @property
     def troubled(self) -> int:
-        """Sessions that can be loaded or replayed in time no more, as far as was tried lately."""
-        return len(self._troubles) + len(self._backlog.slow)
+        """Sessions that cannot be loaded whole or replayed in time, as far as was tried lately."""
+        return len(self._troubles) + len(self._halves) + len(self._backlog.slow)
 
     def __repr__(self) -> str:
         return f"<Recorder [writing: {len(self._tasks)}, {self.tally}]>"
@@ -178,6 +179,8 @@ class Recorder:
         finally:
             asked.cancel()
         self._troubles.worked(key)
+        if planned.snapshot.lost:
+            self._damaged(key, planned.snapshot.lost)
         spools = waiting or self._clock() < self._no_commits_until
         return Prepared(planned.snapshot, planned, spools)
 
@@ -230,6 +233,13 @@ class Recorder:
         self._troubles.failed(key, failure)
         self._on_trouble()
         return failure
+
+    def _damaged(self, key: SessionKey, lost: int) -> None:
+        """The session goes on with what there is; that is told once in a while."""
+        if self._halves.pausing(key) is None:
+            logger.warning("%d messages of session %s are gone from the store", lost, hashed(key))
+            self._halves.failed(key, StoreError(f"{lost} messages are gone"))
+            self._on_trouble()
 
     def _pause_all(self, failure: StoreError) -> StoreError:
         logger.warning("memory is not available: %s", failure, exc_info=failure.__cause__)

@@ -55,11 +55,20 @@ def text(value: object) -> bytes | None:
     raise TypeError(f"{type(value).__name__} where a text was stored")
 
 
+def number(value: object) -> int:
+    """What a store has where a count lies; raises TypeError for anything else."""
+    if isinstance(value, int):
+        return value
+    raise TypeError(f"{type(value).__name__} where a number was stored")
+
+
 def passages(found: Sequence[tuple[str, bytes, bytes]]) -> dict[tuple[str, int], Message]:
     """Active messages by session and seq, from session, entry and body each."""
     entries = decode_entries(entry for _, entry, _ in found)
     return {
-        (session, entry.position.seq): Message(entry.position.seq, entry.card, "active", body)
+        (session, entry.position.seq): Message(
+            entry.position.seq, entry.card, "active", text(body) or b""
+        )
         for entry, (session, _, body) in zip(entries, found, strict=True)
     }
 

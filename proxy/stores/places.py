@@ -14,6 +14,7 @@ import msgspec
 
 from proxy.memory.model import Ask, Card, Commit, Exchange, Position, SessionKey
 from proxy.memory.summary import Summary
+from proxy.stores.damage import BadCursor
 
 FIRST_SEQ = 1
 """Sequence numbers start here, so that ``BEGINNING`` lies before every message."""
@@ -122,11 +123,14 @@ def sessions_cursor(last_active_at: float, session: str) -> str:
 
 
 def read_cursor(cursor: str) -> tuple[float, str]:
-    """The inverse of :func:`sessions_cursor`.  Raises ValueError for anything else."""
+    """The inverse of :func:`sessions_cursor`.  Raises BadCursor for anything else."""
     at, colon, session = cursor.partition(":")
-    if not colon or not math.isfinite(float(at)):
-        raise ValueError("not a cursor of this list")
-    return float(at), session
+    try:
+        if colon and math.isfinite(float(at)):
+            return float(at), session
+    except ValueError:
+        pass
+    raise BadCursor("not a cursor of this list")
 
 
 def rehomed(key: SessionKey, tenant: str) -> SessionKey:

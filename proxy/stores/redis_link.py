@@ -21,6 +21,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from proxy.memory.limit import Limit
 from proxy.memory.store import StoreError, StoreTimeout
+from proxy.stores.damage import SIGNS, damage_in
 
 T = TypeVar("T")
 Command = Sequence[Any]
@@ -166,6 +167,8 @@ async def bounded(work: Awaitable[T], seconds: float) -> T:
         raise StoreTimeout(f"Redis took longer than {seconds:g} s") from error
     except (RedisError, RedisClusterException, OSError, msgspec.MsgspecError) as error:
         raise StoreError(f"Redis: {error}") from error
+    except SIGNS as error:
+        raise damage_in(error) or error from error.__cause__
 
 
 def _packed(commands: Sequence[Command]) -> bytes:

@@ -110,19 +110,22 @@ def load(connection: sqlite3.Connection, key: SessionKey, ask: Ask, now: float) 
     return Snapshot(
         exists=True,
         owner=owner,
-        system=system,
-        system_tokens=system_tokens,
+        system=codec.text(system),
+        system_tokens=codec.number(system_tokens),
         start=start,
         log=_whole_log(connection, id) if ask.whole and begin else window,
         whole=ask.whole,
-        bodies={entry.card.id: body for entry, (_, body) in zip(window, rows, strict=True)},
+        bodies={
+            entry.card.id: codec.text(body) or b""
+            for entry, (_, body) in zip(window, rows, strict=True)
+        },
         alternates=_alternates(connection, id) if ask.whole else {},
         last=codec.decode_exchange(last, last_usage) if last else None,
         attempt=codec.decode_exchange(attempt, attempt_usage) if attempt else None,
-        messages=messages,
-        tokens=tokens,
+        messages=codec.number(messages),
+        tokens=codec.number(tokens),
         summary=summary,
-        changes=changes,
+        changes=codec.number(changes),
         stalled=bool(stalled),
     )
 
@@ -143,7 +146,7 @@ def bodies(
             },
         ).fetchone()
         if row:
-            found[f"{place.exchange}.{place.number}"] = row[0]
+            found[f"{place.exchange}.{place.number}"] = codec.text(row[0]) or b""
     return found
 
 

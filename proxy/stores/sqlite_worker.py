@@ -20,6 +20,7 @@ import msgspec
 
 from proxy.memory.limit import Limit
 from proxy.memory.store import StoreError, StoreTimeout
+from proxy.stores.damage import damage_in
 
 T = TypeVar("T")
 Answer = tuple["asyncio.Future[object]", object]
@@ -199,12 +200,12 @@ def readers(name: str, opener: Opener, count: int) -> list[Worker]:
 
 
 def as_store_error(error: Exception) -> Exception:
-    """What callers see of an error.  Those that are neither SQLite's nor the file's are bugs."""
+    """What callers see of an error.  Those that tell of none of SQLite, file and data are bugs."""
     if isinstance(error, sqlite3.Error) and _is_busy(error):
         return StoreTimeout(f"SQLite: {error}")
     if isinstance(error, sqlite3.Error | OSError | msgspec.MsgspecError):
         return StoreError(f"SQLite: {error}")
-    return error
+    return damage_in(error) or error
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

@@ -8,9 +8,9 @@ ProxyError
                               unknown_profile . invalid_import
   401                         invalid_api_key
   403                         session_owner_mismatch . user_required . path_not_allowed .
-                              profile_not_allowed . invalid_signature
+                              profile_not_allowed . invalid_signature . admin_key_required
   404                         not_found . missing_v1 . session_not_found .
-                              message_not_found
+                              message_not_found . tenant_not_found
   405                         method_not_allowed
   408                         request_timeout
   412                         precondition_failed
@@ -203,6 +203,16 @@ def invalid_signature() -> ProxyError:
     )
 
 
+def admin_key_required() -> ProxyError:
+    return ProxyError(
+        403,
+        "admin_key_required",
+        "Only the administrator may ask for another tenant with ?tenant=, and this key is not the"
+        " administrator's (server.admin_key). Send that one, or leave ?tenant= out.",
+        param="tenant",
+    )
+
+
 def not_found() -> ProxyError:
     return ProxyError(404, "not_found", "There is nothing at this path.")
 
@@ -217,6 +227,20 @@ def missing_v1() -> ProxyError:
 
 def session_not_found() -> ProxyError:
     return ProxyError(404, "session_not_found", "There is no such session.")
+
+
+def tenant_not_found(tenant: str) -> ProxyError:
+    return ProxyError(
+        404,
+        "tenant_not_found",
+        f"There is no tenant {_short(tenant)!r}: nothing is kept of it. GET /memory/v1/tenants has"
+        " those that there are.",
+        param="tenant",
+    )
+
+
+def _short(name: str, longest: int = 80) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
 def message_not_found() -> ProxyError:

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
+from proxy.admin.tenants import has_memory
 from proxy.assembly import store_of
 from proxy.chat.message import text_of
-from proxy.memory.items import Shelf
 from proxy.memory.model import SessionKey
 from proxy.recall.history import owner_of, sessions_of
 from proxy.recall.index import Owner
@@ -51,18 +51,11 @@ class Moved(NamedTuple):
 async def move(settings: Settings, old: str, new: str) -> Moved:
     """Hand all memory of a tenant to another.  Raises StoreError."""
     async with _store(settings) as store:
-        known = await _has_memory(store, old)
+        known = await has_memory(store, old)
         # Also where there is none to be seen: a move that was cut short is done to its end.
         moved = await store.move(old, new)
         stayed = [session async for session in sessions_of(store, old, None)]
         return Moved(known, moved, len(stayed))
-
-
-async def _has_memory(store: Backend, tenant: str) -> bool:
-    sessions = await store.sessions(tenant, None, None, 1)
-    if sessions.items or await store.people(tenant):
-        return True
-    return bool(await store.namespaces(Shelf(tenant), ()))
 
 
 @asynccontextmanager

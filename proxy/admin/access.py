@@ -6,7 +6,8 @@ Host are loopback, no reverse proxy has passed the request on, and no other site
 (a browser sends Sec-Fetch-Site; the Host stops DNS rebinding).
 
 The administrator's key sees every tenant, one at a time: ``?tenant=`` says which.  It may be left
-out with ``tenancy.mode = "single"``, where there is only one.  Others' ``?tenant=`` is ignored.
+out with ``tenancy.mode = "single"``, where there is only one.  Whoever else names another tenant
+than its own is refused: an answer about the wrong one would look like one about nobody.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ import re
 from ipaddress import IPv6Address, ip_address
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from proxy.admin.asking import invalid, session_id
+from proxy.admin.endpoint import Handler
 from proxy.admin.parts import AdminParts, Client
-from proxy.errors import RawHeaders, invalid_api_key
+from proxy.admin.tenants import Known
+from proxy.errors import RawHeaders, admin_key_required, invalid_api_key, tenant_not_found
 from proxy.memory.model import SessionKey
 
 SINGLE = "single"
@@ -45,12 +49,13 @@ class Access:
     def __init__(self, parts: AdminParts) -> None:
         self._tenants = parts.tenants
         self._single = parts.settings.tenancy.mode == "single"
+        self._known = Known(parts.settings, parts.shelves, parts.meter, parts.spool)
 
     def tenant(self, request: Request) -> str:
         """The tenant whose memory this request may see.
 
-        Raises ProxyError 401 where it may see none, 400 where the administrator names none and
-        where the request carries two different keys.
+        Raises ProxyError 401 where it may see none, 403 where it names another's, 400 where the
+        administrator names none and where the request carries two different keys.
         """
         headers = request.headers.raw
         if self._tenants.is_admin(headers):
@@ -61,7 +66,20 @@ class Access:
         tenant = self._tenants.caller(headers).tenant
         if tenant in OPEN_TENANTS and not is_local(request):
             raise invalid_api_key()
+        if not {tenant, ""}.issuperset(request.query_params.getlist("tenant")):
+            raise admin_key_required()
         return tenant
+
+    def bound(self, handler: Handler) -> Handler:
+        """The handler, but for requests of the administrator that name nobody: ProxyError 404."""
+
+        async def handle(request: Request) -> Response:
+            chosen = self.chosen(request) if self.is_admin(request) else None
+            if chosen is not None and not await self._known.knows(chosen):
+                raise tenant_not_found(chosen)
+            return await handler(request)
+
+        return handle
 
     def key(self, request: Request) -> SessionKey:
         """The session in the path, of the request's tenant.  Raises ProxyError 400 as well."""
@@ -82,8 +100,11 @@ class Access:
             raise invalid_api_key()
 
     def chosen(self, request: Request) -> str | None:
-        """The tenant that the administrator means."""
-        return request.query_params.get("tenant") or (SINGLE if self._single else None)
+        """The tenant that the administrator means.  Raises ProxyError 400 for two of them."""
+        names = set(request.query_params.getlist("tenant")) - {""}
+        if len(names) > 1:
+            raise invalid("Name one tenant: ?tenant= came twice.", "tenant")
+        return next(iter(names), SINGLE if self._single else None)
 
 
 def is_local(request: Request) -> bool:

@@ -58,6 +58,19 @@ ITEMS = "/memory/v1/store/items"
 NAMESPACES = "/memory/v1/store/namespaces"
 USAGE = "/memory/v1/usage"
 STATS = "/memory/v1/stats"
+IMPORT = "/memory/v1/import"
+
+FOUNDING = frozenset(
+    {
+        ("POST", f"{SESSION}/messages"),
+        ("POST", MEMORIES),
+        ("PUT", ITEMS),
+        ("PATCH", PROFILE),
+        ("PUT", APPLICATION),
+        ("POST", IMPORT),
+    }
+)
+"""What may be the first that there is of a tenant: what was exported can be put back anywhere."""
 
 Table = Mapping[str, Mapping[str, Handler]]
 
@@ -85,11 +98,34 @@ def _health(parts: AdminParts) -> Table:
 
 def _memory(parts: AdminParts) -> Table:
     access = Access(parts)
+    callers = Callers(parts, access)
+    return {
+        **_bound(_tenants(parts, access, callers), access),
+        "/memory/v1/tenants": {"GET": callers.tenants},
+        "/memory/v1/openapi.json": {"GET": OpenApi(parts.settings).get},
+        **_console(),
+        "/memory(?:/.*)?": {},
+    }
+
+
+def _bound(table: Table, access: Access) -> Table:
+    """The table, its handlers for tenants that exist; but for those that may be their first."""
+    return {
+        path: {
+            method: handler if (method, path) in FOUNDING else access.bound(handler)
+            for method, handler in handlers.items()
+        }
+        for path, handlers in table.items()
+    }
+
+
+def _tenants(parts: AdminParts, access: Access, callers: Callers) -> Table:
+    """All that is about the memory of one tenant."""
     messages = Messages(parts, access)
     summaries = Summaries(parts, access)
     context, users = Context(parts, access), Users(parts, access)
     items, usage = StoredItems(parts, access), Usage(parts, access)
-    people, callers = People(parts, access), Callers(parts, access)
+    people = People(parts, access)
     erasing = Erasing(parts, access, people)
     return {
         **_sessions(parts, access, erasing),
@@ -109,12 +145,8 @@ def _memory(parts: AdminParts) -> Table:
         USAGE: {"GET": usage.report},
         STATS: {"GET": Stats(parts, access).report},
         "/memory/v1/whoami": {"GET": callers.whoami},
-        "/memory/v1/tenants": {"GET": callers.tenants},
-        "/memory/v1/openapi.json": {"GET": OpenApi(parts.settings).get},
         **_learned(parts, access),
         **_portable(parts, access),
-        **_console(),
-        "/memory(?:/.*)?": {},
     }
 
 
@@ -149,7 +181,7 @@ def _portable(parts: AdminParts, access: Access) -> Table:
         "/memory/v1/export": {"GET": exporting.tenant},
         "/memory/v1/users/(?P<user>[^/]+)/export": {"GET": exporting.user},
         f"{SESSION}/export": {"GET": exporting.session},
-        "/memory/v1/import": {"POST": Importing(parts, access).take},
+        IMPORT: {"POST": Importing(parts, access).take},
     }
 
 

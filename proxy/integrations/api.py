@@ -20,6 +20,8 @@ SECONDS = 30.0
 
 UNREACHABLE = "unreachable"
 NO_ANSWER_OF_OURS = "unexpected_answer"
+NO_TENANT = "tenant_not_found"
+"""What the administrator's key is told of a tenant into which nothing has been put yet."""
 
 
 class MemoryProxyError(Exception):

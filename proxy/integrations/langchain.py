@@ -10,13 +10,22 @@ import httpx
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 
-from proxy.integrations.api import DEFAULT_URL, MemoryApi, MemoryProxyError, encoded, segment
+from proxy.integrations.api import (
+    DEFAULT_URL,
+    NO_TENANT,
+    MemoryApi,
+    MemoryProxyError,
+    encoded,
+    segment,
+)
 from proxy.integrations.messages import SYSTEM_ROLES, Wire, from_openai, to_openai
 
 __all__ = ["MemoryProxyChatMessageHistory", "MemoryProxyError"]
 
 PAGE = "1000"
 """Messages that one request may list."""
+
+NOTHING_YET = ("session_not_found", NO_TENANT)
 
 
 class MemoryProxyChatMessageHistory(BaseChatMessageHistory):
@@ -51,7 +60,7 @@ class MemoryProxyChatMessageHistory(BaseChatMessageHistory):
             system = self._api.ask("GET", self._session)["system_messages"]
             return [from_openai(wire) for wire in (*system, *self._log())]
         except MemoryProxyError as error:
-            if error.code == "session_not_found":
+            if error.code in NOTHING_YET:
                 return []
             raise
 
@@ -69,7 +78,7 @@ class MemoryProxyChatMessageHistory(BaseChatMessageHistory):
         try:
             self._api.ask("DELETE", self._session)
         except MemoryProxyError as error:
-            if error.code != "session_not_found":
+            if error.code not in NOTHING_YET:
                 raise
 
     def close(self) -> None:

@@ -24,7 +24,13 @@ from langgraph.store.base import (
     TTLConfig,
 )
 
-from proxy.integrations.api import DEFAULT_URL, MemoryApi, MemoryProxyError, encoded
+from proxy.integrations.api import (
+    DEFAULT_URL,
+    NO_TENANT,
+    MemoryApi,
+    MemoryProxyError,
+    encoded,
+)
 
 __all__ = ["MemoryProxyError", "MemoryProxyStore"]
 
@@ -34,6 +40,8 @@ NAMESPACES = "/store/namespaces"
 
 PAGE = 1000
 """Items or namespaces that one request may list."""
+
+NOTHING_YET = ("item_not_found", NO_TENANT)
 
 ANY = "*"
 
@@ -104,7 +112,7 @@ class MemoryProxyStore(BaseStore):
         try:
             return Item(**_fields(self._api.ask("GET", ITEMS, place)))
         except MemoryProxyError as error:
-            if error.code == "item_not_found":
+            if error.code in NOTHING_YET:
                 return None
             raise
 
@@ -125,11 +133,19 @@ class MemoryProxyStore(BaseStore):
         found: list[Any] = []
         while len(found) < limit:
             part = {"offset": offset + len(found), "limit": min(limit - len(found), PAGE)}
-            answer = self._api.ask("POST", path, body=encoded({**asked, **part}))
+            answer = self._part(path, {**asked, **part})
             found += answer["data"]
             if not answer["has_more"]:
                 break
         return found
+
+    def _part(self, path: str, asked: Mapping[str, object]) -> dict[str, Any]:
+        try:
+            return self._api.ask("POST", path, body=encoded(asked))
+        except MemoryProxyError as error:
+            if error.code == NO_TENANT:
+                return {"data": [], "has_more": False}
+            raise
 
     def _write(self, op: PutOp, body: bytes) -> None:
         if op.value is not None:
@@ -138,7 +154,7 @@ class MemoryProxyStore(BaseStore):
         try:
             self._api.ask("DELETE", ITEMS, body=body)
         except MemoryProxyError as error:
-            if error.code != "item_not_found":
+            if error.code not in NOTHING_YET:
                 raise
 
 

@@ -228,6 +228,12 @@ class Spool:
         with self._reading() as db:
             return spool_people.sessions_of(db, self._store, tenant, user)
 
+    def knows(self, tenant: str) -> bool:
+        """Is there anything of this tenant, in quarantine and for other stores too?"""
+        with self._reading() as db:
+            found = db.execute("SELECT 1 FROM entries WHERE tenant = ? LIMIT 1", (tenant,))
+            return found.fetchone() is not None
+
     def count(self, whose: Whose) -> int:
         """How many exchanges; those in quarantine count, and those that wait for other stores."""
         with self._reading() as db:

@@ -10,8 +10,10 @@ import pytest
 
 import proxy
 from proxy.gateway.tenancy import digest_of
+from proxy.memory.model import SessionKey
 from proxy.settings import Settings
 from proxy.stores.backend import Backend
+from tests.support.commits import chat
 from tests.support.memory_api import ADMIN_KEY, Site, error_of, open_site, seed, talk
 
 WHOAMI = "/memory/v1/whoami"
@@ -56,7 +58,8 @@ async def test_a_key_is_told_its_tenant_and_its_profiles(site: Site) -> None:
     }
 
 
-async def test_the_administrator_need_not_have_chosen_a_tenant(site: Site) -> None:
+async def test_the_administrator_need_not_have_chosen_a_tenant(site: Site, store: Backend) -> None:
+    await store.commit(SessionKey(ALICE, "s"), chat("e"))
     nobody = (await whoami(site, ADMIN_KEY)).json()
     assert (nobody["admin"], nobody["tenant"]) == (True, None)
     somebody = (await whoami(site, ADMIN_KEY, f"?tenant={ALICE}")).json()

@@ -23,7 +23,7 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 
 from proxy.integrations import langchain
 from proxy.integrations.langchain import MemoryProxyChatMessageHistory, MemoryProxyError
-from tests.integrations.conftest import Served
+from tests.integrations.conftest import ADMIN_KEY, Served
 
 Open = Callable[..., MemoryProxyChatMessageHistory]
 
@@ -73,6 +73,16 @@ def test_messages_come_back_as_they_were(open_history: Open) -> None:
         each.add_messages(TALK[4:])
     assert open_history().messages == own.messages == TALK
     assert str(open_history()) == str(own)
+
+
+def test_a_tenant_that_has_nothing_yet_is_empty_to_the_administrator(
+    served: Served, http: httpx.Client
+) -> None:
+    history = MemoryProxyChatMessageHistory("s", served.url, ADMIN_KEY, "brand-new", client=http)
+    history.clear()
+    assert history.messages == []
+    history.add_messages(TALK[:2])
+    assert history.messages == TALK[:2]
 
 
 async def test_every_method_has_its_asynchronous_twin(

@@ -267,6 +267,16 @@ def test_keys_and_people_see_only_their_own(
     assert [item.value for item in administrator.search(("users", "kim"))] == [{"n": 1}]
 
 
+def test_a_tenant_that_has_nothing_yet_is_empty_to_the_administrator(
+    served: Served, http: httpx.Client
+) -> None:
+    store = MemoryProxyStore(served.url, ADMIN_KEY, "brand-new", http)
+    assert (store.get(("a",), "k"), store.search(()), store.list_namespaces()) == (None, [], [])
+    store.delete(("a",), "k")
+    store.put(("a",), "k", {"n": 1})
+    assert [item.value for item in store.search(())] == [{"n": 1}]
+
+
 @pytest.mark.parametrize(
     ("ask", "status", "code"),
     [

@@ -10,6 +10,7 @@ from proxy.admin.openapi.errors import (
     CONDITIONAL,
     EVERYWHERE,
     IDEMPOTENT,
+    OF_A_TENANT,
     WITH_BODY,
 )
 from proxy.admin.openapi.operation import JSON, Link, Operation, Schema
@@ -77,6 +78,10 @@ def codes_of(operation: Operation) -> Iterator[str]:
     yield from operation.errors
     if not operation.open:
         yield from EVERYWHERE
+    if operation.of_a_tenant:
+        yield from OF_A_TENANT
+        if not operation.founds:
+            yield "tenant_not_found"
     if operation.tagged or operation.conditional:
         yield from CONDITIONAL
     if operation.body is not None:

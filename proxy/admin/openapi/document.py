@@ -42,7 +42,9 @@ ABOUT = """\
 Everything that the proxy remembers can be read, corrected, exported and erased here.
 
 A caller sees the memory of its own key; the administrator's key sees any, and says which with
-`?tenant=`. Lists are read part by part: `?after=` takes `next` of the part before. Times are Unix
+`?tenant=`. Who else names another tenant than its own is refused (`admin_key_required`), and so is
+the name of a tenant that does not exist (`tenant_not_found`), but where something is put into it.
+Lists are read part by part: `?after=` takes `next` of the part before. Times are Unix
 seconds. What GET answers has an entity tag; `If-Match` binds a change to what was read. More fields
 may be added to every answer.
 """
@@ -136,7 +138,7 @@ def document(offer: Offer, operations: Sequence[Operation] = OPERATIONS) -> Docu
 def parameters_of(operation: Operation) -> Iterator[Parameter]:
     """All of them: its own, and those that every operation like it has."""
     yield from operation.parameters
-    if not operation.open and not operation.admin:
+    if operation.of_a_tenant:
         yield TENANT
     if operation.tagged or operation.conditional:
         yield IF_MATCH

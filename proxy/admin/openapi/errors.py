@@ -23,7 +23,9 @@ CODES: dict[str, Told] = {
     "invalid_api_key": Told(401, "No key, or one that may not see this."),
     "session_owner_mismatch": Told(403, "The session belongs to another user."),
     "profile_not_allowed": Told(403, "The profile is not open to this key."),
+    "admin_key_required": Told(403, "Another tenant's memory is the administrator's to see."),
     "not_found": Told(404, "There is nothing at this path."),
+    "tenant_not_found": Told(404, "Nothing is kept of this tenant."),
     "session_not_found": Told(404, "There is no such session."),
     "message_not_found": Told(404, "There is no such message in the session."),
     "exchange_not_found": Told(404, "There is no such exchange in the session."),
@@ -49,6 +51,9 @@ CODES: dict[str, Told] = {
 
 EVERYWHERE = ("invalid_value", "invalid_header", "invalid_api_key")
 """Where it matters who asks."""
+
+OF_A_TENANT = ("admin_key_required",)
+"""Where `?tenant=` says whose memory is meant."""
 
 ALWAYS = ("server_error", "memory_unavailable")
 CONDITIONAL = ("precondition_failed",)

@@ -50,6 +50,7 @@ class Operation:
 
     ``conditional``: a change that If-Match can bind to what was read.  ``idempotent``: takes an
     Idempotency-Key.  ``open``: needs no key.  ``admin``: the administrator's alone.
+    ``founds``: may be the first that there is of a tenant.
     """
 
     method: Method
@@ -68,11 +69,17 @@ class Operation:
     idempotent: bool = False
     open: bool = False
     admin: bool = False
+    founds: bool = False
     links: tuple[Link, ...] = ()
 
     @property
     def reads(self) -> bool:
         return self.method == "GET"
+
+    @property
+    def of_a_tenant(self) -> bool:
+        """Is it about the memory of one tenant, which the administrator names?"""
+        return not self.open and not self.admin
 
     @property
     def tagged(self) -> bool:

@@ -46,7 +46,7 @@ APPLICATION = in_path(
 TENANT = Parameter(
     "tenant",
     "query",
-    "Whose memory the administrator means; ignored of all others.",
+    "Whose memory the administrator means. All others may name their own alone.",
     example="anonymous",
 )
 LIMIT = Parameter(

@@ -43,6 +43,7 @@ OPERATIONS = (
         json_body(InstructionsText, language={"text": "Answer in the user's own language."}),
         conditional=True,
         links=(Link("getInstructions", SAME), Link("rollBackInstructions", SAME, {"version": 1})),
+        founds=True,
     ),
     Operation(
         "GET",

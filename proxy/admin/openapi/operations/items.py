@@ -35,6 +35,7 @@ OPERATIONS = (
         errors=("invalid_user_id", "item_not_found", "version_conflict", "reserved_namespace"),
         conditional=True,
         links=(Link("getItem", PUT), Link("deleteItem", PUT)),
+        founds=True,
     ),
     Operation(
         "GET",

@@ -94,6 +94,7 @@ OPERATIONS = (
             Link("exportSession", BY_PATH),
             Link("deleteSession", BY_PATH),
         ),
+        founds=True,
     ),
     Operation(
         "GET",

@@ -69,6 +69,7 @@ PORTABLE = (
             "session_owner_mismatch",
             "session_exists",
         ),
+        founds=True,
     ),
 )
 

@@ -146,6 +146,7 @@ OPERATIONS = (
             Link("deleteMemory", MADE),
             Link("getUser", BY_PATH),
         ),
+        founds=True,
     ),
     Operation(
         "POST",
@@ -229,6 +230,7 @@ OPERATIONS = (
         errors=("invalid_user_id", "unknown_profile"),
         conditional=True,
         links=(Link("getProfile", BY_PATH), Link("listProfileVersions", BY_PATH)),
+        founds=True,
     ),
     Operation(
         "GET",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
@@ -35,9 +35,12 @@ class Administration:
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        async with ground_of(self._settings, Telemetry(), self._patience) as ground:
+        async with self._ground() as ground:
             app.router.routes += await self._made(ground)
             yield
+
+    def _ground(self) -> AbstractAsyncContextManager[Ground]:
+        return ground_of(self._settings, Telemetry(), self._patience, as_is=True)
 
     async def _made(self, ground: Ground) -> list[BaseRoute]:
         recalling, learning = await recalling_of(ground), learning_of(ground)

@@ -7,6 +7,7 @@ few other routes are Starlette's.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -43,12 +44,15 @@ from proxy.gateway.tenancy import Tenancy
 from proxy.gateway.toolbox import Toolbox
 from proxy.memory.recorder import Recorder, unattended
 from proxy.memory.spool import Spool
+from proxy.memory.store import Store, StoreError
 from proxy.recall.remembrance import Remembrance
 from proxy.settings import Settings
 from proxy.telemetry import Telemetry
 from proxy.wire.body import Receive
 from proxy.wire.relay import Delivery, Send
 from proxy.writing import ENDING, Learning, learning_of, writing_of
+
+logger = logging.getLogger(__name__)
 
 CLEANING_UP = 1.0
 """Seconds beside a commit's that a cancelled request may take to end."""
@@ -87,6 +91,7 @@ class MemoryProxy:
         The recorder is closed before the store: what is still being written has to get there.
         """
         async with ground_of(self._settings, self._telemetry) as ground:
+            await _look_at(ground.store)
             await self._assemble(app, ground)
             yield
             gateway, self._gateway = self._gateway, None
@@ -165,6 +170,17 @@ def admin_parts(
         facts=learning.facts,
         troubled=lambda: recorder.troubled,
     )
+
+
+async def _look_at(store: Store) -> None:
+    """Say at once what else the first chat would find out: a wrong password, a server that is away.
+
+    The proxy starts all the same.
+    """
+    try:
+        await store.ping()
+    except StoreError as failure:
+        logger.warning("the store cannot be used, chats go on without memory: %s", failure)
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:

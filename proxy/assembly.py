@@ -75,15 +75,21 @@ class Recalling:
 
 @asynccontextmanager
 async def ground_of(
-    settings: Settings, telemetry: Telemetry, patience: float | None = None
+    settings: Settings,
+    telemetry: Telemetry,
+    patience: float | None = None,
+    *,
+    as_is: bool = False,
 ) -> AsyncIterator[Ground]:
     """Store and upstream, open; at the end all is closed.
 
-    ``patience`` is a limit in seconds for each look at the store where nobody waits for it.
+    ``patience`` is a limit in seconds for each look at the store where nobody waits for it;
+    ``as_is``: the store's file is neither made nor brought up to date.
     Raises StoreError, OSError and ValueError where one of them cannot be had.
     """
     async with AsyncExitStack() as opened:
-        store, upstream = store_of(settings, patience), upstream_of(settings)
+        store = store_of(settings, patience, as_is=as_is)
+        upstream = upstream_of(settings)
         await store.open()
         opened.push_async_callback(store.close)
         patient = store if patience else store.patient(PATIENCE)
@@ -94,14 +100,15 @@ async def ground_of(
         yield Ground(settings, telemetry, Tokenizers(), store, patient, upstream, opened)
 
 
-def store_of(settings: Settings, patience: float | None = None) -> Backend:
-    """The store; ``patience`` is a limit in seconds for each look where nobody waits for it."""
+def store_of(settings: Settings, patience: float | None = None, *, as_is: bool = False) -> Backend:
+    """The store; ``patience`` and ``as_is`` as of ``ground_of``."""
     limits = settings.store
     return open_store(
         limits.url,
         timeout=patience or limits.timeout,
         commit_timeout=patience or limits.commit_limit,
         wait_replicas=limits.wait_replicas,
+        as_is=as_is,
     )
 
 

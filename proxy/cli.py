@@ -112,8 +112,17 @@ def serve_command(
     problem = preflight.startable(settings)
     if problem is not None:
         _fail(problem)
+    hopeless = preflight.hopeless(settings)
+    if hopeless is not None:
+        _fail(hopeless, status=USAGE)
+
+    def bound(address: str) -> None:
+        _banner(settings, address)
+        # Not before: where the port is taken, an older release may be at work on the file.
+        preflight.bring_up_to_date(settings)
+
     try:
-        server.run(settings, Factory(settings), lambda address: _banner(settings, address))
+        server.run(settings, Factory(settings), bound)
     except server.ServerError as error:
         _fail(str(error))
 

@@ -60,7 +60,7 @@ async def move(settings: Settings, old: str, new: str) -> Moved:
 
 @asynccontextmanager
 async def _store(settings: Settings) -> AsyncIterator[Backend]:
-    store = store_of(settings, PATIENCE)
+    store = store_of(settings, PATIENCE, as_is=True)
     try:
         await store.open()
         yield store

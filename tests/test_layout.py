@@ -27,7 +27,17 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "late": frozenset(),
     "factory": frozenset({"app", "cors", "late", "settings"}),
     "origin": frozenset({"settings", "wire"}),
-    "preflight": frozenset({"late", "learning", "origin", "settings", "stores.address"}),
+    "preflight": frozenset(
+        {
+            "late",
+            "learning",
+            "memory.store",
+            "origin",
+            "settings",
+            "stores.address",
+            "stores.sqlite_schema",
+        }
+    ),
     "server": None,
     "check": None,
     "demo": None,

@@ -101,7 +101,7 @@ def tenants_in(settings: Settings) -> Sequence[str]:
 
 
 async def _tenants(settings: Settings) -> Sequence[str]:
-    store = store_of(settings, PATIENCE)
+    store = store_of(settings, PATIENCE, as_is=True)
     try:
         await store.open()
         await store.ping()

@@ -242,7 +242,7 @@ class Recorder:
             self._on_trouble()
 
     def _pause_all(self, failure: StoreError) -> StoreError:
-        logger.warning("memory is not available: %s", failure, exc_info=failure.__cause__)
+        logger.warning("memory is not available: %s", failure)
         self._failure = failure
         self._no_loads_until = self._no_commits_until = self._clock() + PAUSE
         return failure

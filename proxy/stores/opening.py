@@ -20,9 +20,11 @@ def open_store(
     commit_timeout: float,
     wait_replicas: int = 0,
     clock: Callable[[], float] = time.time,
+    as_is: bool = False,
 ) -> Backend:
     """The store of a URL, not yet opened.  ``timeout`` bounds reads, ``commit_timeout`` writes.
 
+    ``as_is``: a file is neither made nor brought up to date, only used.
     Raises ValueError for a URL that means no store; the message says what to write.
     """
     address = read_address(url)
@@ -30,7 +32,7 @@ def open_store(
         return InMemoryStore(clock)
     if address.kind == "sqlite":
         return SQLiteStore(
-            address.path, timeout=timeout, commit_timeout=commit_timeout, clock=clock
+            address.path, timeout=timeout, commit_timeout=commit_timeout, clock=clock, as_is=as_is
         )
     return RedisStore(
         address.name,

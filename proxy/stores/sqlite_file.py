@@ -20,7 +20,7 @@ from typing import Self, TypeVar
 
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from proxy.stores.sqlite_schema import connect
+from proxy.stores.sqlite_schema import connect, connect_as_is
 from proxy.stores.sqlite_waste import sweep
 from proxy.stores.sqlite_worker import Worker, readers
 
@@ -39,8 +39,9 @@ _PEEK = "SELECT id FROM sessions LIMIT 1"
 class SQLiteOpener:
     """Opens the file, and knows it again: by its name anybody may have put another one there."""
 
-    def __init__(self, path: Path, patience: float) -> None:
+    def __init__(self, path: Path, patience: float, *, as_is: bool) -> None:
         self._path, self._patience = path, patience
+        self._connect = connect_as_is if as_is else connect
         self._connecting = Lock()
         self._known: tuple[int, int] | None = None
 
@@ -48,7 +49,7 @@ class SQLiteOpener:
         # One thread after the other: creating the file must be over before anyone locks it.
         with self._connecting:
             self.check()
-            connection = connect(self._path, self._patience)
+            connection = self._connect(self._path, self._patience)
             self._known = self._there()
             return connection
 
@@ -69,7 +70,10 @@ class SQLiteOpener:
 
 
 class SQLiteFile:
-    """``timeout`` bounds reads, ``commit_timeout`` writes and waiting for other processes (s)."""
+    """``timeout`` bounds reads, ``commit_timeout`` writes and waiting for other processes (s).
+
+    ``as_is``: a file that is not there is not made, one of an older schema not brought up to date.
+    """
 
     def __init__(
         self,
@@ -78,13 +82,14 @@ class SQLiteFile:
         timeout: float = 0.25,
         commit_timeout: float = 2.5,
         clock: Callable[[], float] = time.time,
+        as_is: bool = False,
     ) -> None:
         self._path = path.absolute()
         self.name = f"sqlite:///{self._path}"
         self._timeout = timeout
         self._commit_timeout = commit_timeout
         self._clock = clock
-        self._opener = SQLiteOpener(self._path, commit_timeout)
+        self._opener = SQLiteOpener(self._path, commit_timeout, as_is=as_is)
         self._beside: SQLiteFile | None = None
         self._writer: Worker | None = None
         self._readers: Sequence[Worker] = ()

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from textwrap import dedent
 
 import msgspec
 import pytest
@@ -19,9 +20,10 @@ from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory.work import Due
 from proxy.stores.sqlite import SQLiteStore
 from proxy.stores.sqlite_migrations import MIGRATIONS
-from proxy.stores.sqlite_schema import connect, migrate
+from proxy.stores.sqlite_schema import SCHEMA, Unusable, connect, migrate, schema_of
 from tests.support.clock import Clock
 from tests.support.commits import chat, draft, exchange, record, summary
+from tests.support.program import ROOT
 from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
@@ -153,6 +155,82 @@ def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
         assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
         with pytest.raises(sqlite3.OperationalError, match="no such table"):
             connection.execute("SELECT * FROM t")
+
+
+def test_a_migration_that_is_killed_leaves_the_file_as_it_was(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    script = f"""
+        import os, sqlite3
+        from proxy.stores.sqlite_migrations import MIGRATIONS
+        from proxy.stores.sqlite_schema import migrate
+        connection = sqlite3.connect({str(path)!r}, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = WAL")
+        migrate(connection, MIGRATIONS[:4])
+        connection.create_function("die", 0, lambda: os._exit(9))
+        connection.execute("PRAGMA cache_size = 1")  # pages reach the disk before the end
+        migrate(connection, (*MIGRATIONS, "SELECT die()"))
+    """
+    died = subprocess.run([sys.executable, "-c", dedent(script)], cwd=ROOT, timeout=PATIENCE)
+    assert died.returncode == 9
+    assert schema_of(path, PATIENCE) == 4
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        columns = {row[1] for row in connection.execute("PRAGMA table_info(sessions)")}
+        assert "title" not in columns
+    connect(path, PATIENCE).close()
+    assert schema_of(path, PATIENCE) == SCHEMA
+
+
+def test_bringing_a_file_up_to_date_is_said_once(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    older(path, 4)
+    connect(path, PATIENCE).close()
+    connect(path, PATIENCE).close()
+    assert caplog.messages == [f"the database {path} was brought from schema 4 to {SCHEMA}"]
+
+
+async def test_a_store_that_is_taken_as_it_is_makes_and_changes_no_file(path: Path) -> None:
+    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, as_is=True)
+    await store.open()
+    try:
+        with pytest.raises(StoreError):
+            await store.ping()
+        assert not path.parent.exists()
+        older(path, 4)
+        for attempt in (store.ping(), store.commit(KEY, chat("x1"))):
+            with pytest.raises(StoreError, match=f"has schema 4, this release writes {SCHEMA}"):
+                await attempt
+        assert schema_of(path, PATIENCE) == 4
+        connect(path, PATIENCE).close()
+        assert await store.commit(KEY, chat("x1")) == "recorded"
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize("spoilt", ["text", "foreign", "cut"])
+def test_a_file_that_can_never_be_used_is_told_apart(path: Path, spoilt: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if spoilt == "text":
+        path.write_text("no database" * 100)
+    elif spoilt == "foreign":
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    else:
+        connect(path, PATIENCE).close()
+        path.write_bytes(path.read_bytes()[:4096].replace(b"CREATE", b"\0\0\0\0\0\0"))
+    before = path.read_bytes()
+    with pytest.raises(Unusable, match="another file"):
+        schema_of(path, PATIENCE)
+    assert path.read_bytes() == before
+
+
+def older(path: Path, schema: int) -> None:
+    """A file as an older release left it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        migrate(connection, MIGRATIONS[:schema])
 
 
 async def test_a_path_that_cannot_be_written_is_an_error_of_each_call(tmp_path: Path) -> None:

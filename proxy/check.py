@@ -1,11 +1,17 @@
 """What ``memory-proxy check`` finds out.
 
-Knows how to try the store, the upstream and the spool; must not know how findings are shown.
+Knows how to try the store, the upstream, the spool and the address to listen on; must not know how
+findings are shown.  What was not there before is not there afterwards.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
+import sqlite3
+import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,75 +19,305 @@ from urllib.parse import urlsplit
 
 from proxy.assembly import store_of, upstream_of
 from proxy.gateway.profile import reserved_tokens
-from proxy.memory.store import StoreError
-from proxy.preflight import unwritable
+from proxy.memory.store import Store, StoreError
+from proxy.origin import upstream_options
+from proxy.reasons import why
+from proxy.server import ServerError, listen
 from proxy.settings import ProfileSettings, Settings, WriterSettings, without_credentials
-from proxy.wire.upstream import UpstreamError
+from proxy.stores.address import Address, read_address
+from proxy.stores.sqlite_schema import SCHEMA, schema_of
+from proxy.trial import trouble
+from proxy.wire.origin import egress_proxy
+from proxy.wire.upstream import (
+    RawHeaders,
+    Upstream,
+    UpstreamBroken,
+    UpstreamError,
+    UpstreamTimeout,
+)
+
+PATIENCE = 10.0
+"""Seconds for which an upstream may be silent: its own limit is that of a model that thinks."""
+
+PROBING = 2.0
+"""Seconds for a look at who is behind a port."""
+
+SHORT_KEY = 16
+"""Characters below which an administrator's key can be guessed."""
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+_REFUSED = (401, 403)
+
+Grade = Literal["ok", "warning", "problem"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``ok`` and ``warning`` are fine, a ``problem`` is not."""
+    """``ok`` and ``warning`` are fine, a ``problem`` is not.
 
-    grade: Literal["ok", "warning", "problem"]
+    A problem is what makes the proxy or its memory fail now, a warning what may lose memory later
+    or is probably not meant.
+    """
+
+    grade: Grade
     part: str
     text: str
 
 
 async def findings(settings: Settings) -> list[Finding]:
     return [
-        await store(settings),
+        *await store(settings),
         await upstream(settings),
-        spool(settings),
+        await asyncio.to_thread(spool, settings),
+        await listening(settings),
         *(Finding("warning", part, text) for part, text in doubts(settings)),
     ]
 
 
-async def store(settings: Settings) -> Finding:
-    memory = store_of(settings)
+# The store
+
+
+async def store(settings: Settings) -> list[Finding]:
+    address = read_address(settings.store.url)
+    memory = store_of(settings, as_is=True)
+    try:
+        if address.kind == "sqlite":
+            found = await asyncio.to_thread(_database, address.path, memory.name)
+        else:
+            found = await _server(memory, address, settings)
+        if found.grade == "problem":
+            return [found]
+        return [found, *await _concerns(memory)]
+    finally:
+        await memory.close()
+
+
+def _database(path: Path, name: str) -> Finding:
+    try:
+        schema = schema_of(path, PATIENCE)
+    except (StoreError, sqlite3.Error, OSError) as error:
+        return Finding("problem", "store", f"{name} does not work: {error}")
+    problem = trouble(path)
+    if problem is not None:
+        return Finding("problem", "store", problem)
+    if not schema:
+        return Finding("ok", "store", f"{name} can be written; serve makes its tables")
+    if schema < SCHEMA:
+        text = (
+            f"{name} has schema {schema}, this release writes {SCHEMA}: serve brings it up to date,"
+            " and there is no way back; back it up first (memory-proxy backup FILE)"
+        )
+        return Finding("warning", "store", text)
+    return Finding("ok", "store", f"{name} reads and writes")
+
+
+async def _server(memory: Store, address: Address, settings: Settings) -> Finding:
     try:
         await memory.open()
         await memory.ping()
     except StoreError as error:
-        return Finding("problem", "store", f"{memory.name} does not work: {error}")
-    finally:
-        await memory.close()
+        hint = await _misread(address, settings.store.url)
+        return Finding("problem", "store", f"{memory.name} does not work: {hint or error}")
     return Finding("ok", "store", f"{memory.name} reads and writes")
 
 
-async def upstream(settings: Settings) -> Finding:
-    """Any answer will do: without the clients' keys a 401 is what a healthy upstream says."""
+async def _concerns(memory: Store) -> list[Finding]:
     try:
-        client = upstream_of(settings)
+        told = await memory.concerns()
+    except StoreError as error:
+        return [Finding("warning", "store", f"does not say how it is set up: {error}")]
+    # Missing replicas fail every commit; all else may lose memory later.
+    return [
+        Finding("problem" if "store.wait_replicas" in text else "warning", "store", text)
+        for text in told
+    ]
+
+
+async def _misread(address: Address, url: str) -> str | None:
+    """Is TLS spoken where none is expected, or none where it is?"""
+    scheme, plain = url.partition("://")[0], not address.tls
+    for host, port in address.nodes[:1]:
+        if plain and await _speaks_tls(host, port):
+            return f"the server speaks TLS: write {scheme.replace('redis', 'rediss', 1)}://"
+        if address.tls and await _speaks_redis(host, port):
+            return f"the server speaks no TLS: write {scheme.replace('rediss', 'redis', 1)}://"
+    return None
+
+
+async def _speaks_redis(host: str, port: int) -> bool:
+    with suppress(OSError):
+        async with asyncio.timeout(PROBING):
+            answer = await _asked(host, port, b"PING\r\n")
+            return answer.startswith((b"+PONG", b"-NOAUTH", b"-ERR", b"-DENIED", b"-NOPERM"))
+    return False
+
+
+async def _speaks_tls(host: str, port: int) -> bool:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with suppress(OSError):
+        async with asyncio.timeout(PROBING):
+            _, writer = await asyncio.open_connection(host, port, ssl=context)
+            writer.transport.abort()
+            return True
+    return False
+
+
+async def _asked(host: str, port: int, question: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        writer.write(question)
+        await writer.drain()
+        return await reader.read(4096)
+    finally:
+        writer.transport.abort()
+
+
+# The upstream
+
+
+async def upstream(settings: Settings) -> Finding:
+    """Any healthy answer will do: without the clients' keys a 401 is one."""
+    patience = min(settings.upstream.read_timeout, PATIENCE)
+    limited = settings.upstream.model_copy(update={"read_timeout": patience})
+    chosen = settings.model_copy(update={"upstream": limited})
+    try:
+        client = upstream_of(chosen)
     except (ValueError, OSError) as error:
         return Finding("problem", "upstream", f"cannot be set up: {error}")
+    where = without_credentials(settings.upstream.url)
+    try:
+        await client.open()
+        return await _judged(client, chosen, where)
+    except (UpstreamError, ValueError, OSError) as error:
+        reason = await _misspoken(error, chosen) or _unreached(error, chosen)
+        return _upstream("problem", f"{where} cannot be reached{_through(chosen)}: {reason}")
+    finally:
+        await client.close()
+
+
+def _through(settings: Settings) -> str:
+    proxy = egress_proxy(upstream_options(settings))
+    return f" through the proxy {without_credentials(proxy)}" if proxy else ""
+
+
+def _unreached(error: Exception, settings: Settings) -> str:
+    limits = settings.upstream
+    if isinstance(error, UpstreamTimeout):
+        return (
+            f"no connection within {limits.connect_timeout:g} s, or no answer within"
+            f" {limits.read_timeout:g} s"
+        )
+    return "what answers is not HTTP" if isinstance(error, UpstreamBroken) else why(error)
+
+
+async def _misspoken(error: Exception, settings: Settings) -> str | None:
+    """Is TLS spoken where none is expected, or, where nothing was understood, none at all?"""
+    parts = urlsplit(settings.upstream.url)
+    host = parts.hostname or ""
+    if _through(settings):
+        return None
+    if parts.scheme == "http" and await _speaks_tls(host, parts.port or 80):
+        return "what listens there speaks TLS: write https://"
+    silent = parts.scheme == "https" and isinstance(error, UpstreamTimeout)
+    if silent and await _speaks_http(host, parts.port or 443):
+        return "what listens there speaks no TLS: write http://"
+    return None
+
+
+async def _speaks_http(host: str, port: int) -> bool:
+    with suppress(OSError):
+        async with asyncio.timeout(PROBING):
+            return (await _asked(host, port, b"GET / HTTP/1.0\r\n\r\n")).startswith(b"HTTP/")
+    return False
+
+
+async def _judged(client: Upstream, settings: Settings, where: str) -> Finding:
+    status, headers = await _models(client, settings, b"/models")
+    key = settings.upstream.api_key
+    if status in _REFUSED and key is not None:
+        return _upstream("problem", f"{where} answers, but refuses upstream.api_key ({status})")
+    if status in _REFUSED:
+        return _upstream(
+            "ok", f"{where} answers with {status} (it wants a key, which clients send)"
+        )
+    if 300 <= status < 400:
+        return _upstream("problem", f"{where} answers with {status}{_elsewhere(headers)}")
+    if status >= 500:
+        return _upstream("problem", f"{where} fails: it answers with {status}")
+    if status == 404:
+        return await _nothing_there(client, settings, where)
+    if status >= 400:
+        return _upstream("warning", f"{where} answers with {status} to GET /models")
+    return _upstream("ok", f"{where} answers with {status}")
+
+
+def _upstream(grade: Grade, text: str) -> Finding:
+    return Finding(grade, "upstream", text)
+
+
+async def _models(client: Upstream, settings: Settings, path: bytes) -> tuple[int, RawHeaders]:
     headers = [(b"Accept", b"application/json"), (b"User-Agent", b"memory-proxy")]
     if settings.upstream.api_key is not None:
         key = settings.upstream.api_key.get_secret_value()
         headers.append((b"Authorization", f"Bearer {key}".encode()))
-    where = without_credentials(settings.upstream.url)
-    try:
-        await client.open()
-        reply = await client.send("GET", b"/models", headers, None)
-        await reply.close()
-    except (UpstreamError, ValueError, OSError) as error:
-        return Finding("problem", "upstream", f"{where} cannot be reached: {error}")
-    finally:
-        await client.close()
-    if reply.status in (401, 403) and settings.upstream.api_key is not None:
-        text = f"{where} answers, but refuses upstream.api_key ({reply.status})"
-        return Finding("problem", "upstream", text)
-    note = " (it wants a key, which clients send)" if reply.status in (401, 403) else ""
-    return Finding("ok", "upstream", f"{where} answers with {reply.status}{note}")
+    reply = await client.send("GET", path, headers, None)
+    await reply.close()
+    return reply.status, reply.headers
+
+
+def _elsewhere(headers: RawHeaders) -> str:
+    found = next((value for name, value in headers if name.lower() == b"location"), b"")
+    to = without_credentials(found.decode("latin-1").partition("?")[0]).removesuffix("/models")
+    asked = f" to {to}" if to else ""
+    return f"{asked}: redirects are not followed; write the address that answers itself"
+
+
+async def _nothing_there(client: Upstream, settings: Settings, where: str) -> Finding:
+    """Some servers have no list of models; most that have none lack the end of their URL."""
+    if not urlsplit(settings.upstream.url).path.rstrip("/").endswith("/v1"):
+        status, _ = await _models(client, settings, b"/v1/models")
+        if status in _REFUSED or status < 300:
+            text = f"{where} has no /models (404), {where}/v1 has: let upstream.url end in /v1"
+            return _upstream("problem", text)
+    text = f"{where} answers with 404 to GET /models: is upstream.url whole? Most end in /v1"
+    return _upstream("warning", text)
+
+
+# This host
 
 
 def spool(settings: Settings) -> Finding:
-    problem = unwritable(Path(settings.spool.path))
-    if problem:
+    path = Path(settings.spool.path)
+    problem = trouble(path)
+    if problem is not None:
         return Finding("problem", "spool", problem)
-    return Finding("ok", "spool", f"{settings.spool.path} can be written")
+    return Finding("ok", "spool", f"{path} can be written")
+
+
+async def listening(settings: Settings) -> Finding:
+    """A proxy that serves there already is what a check before a restart finds."""
+    host, port = settings.server.host, settings.server.port
+    try:
+        listen(settings.server).close()
+    except ServerError as error:
+        if await _serves(_ANYWHERE.get(host, host), port):
+            return Finding("warning", "server", f"a proxy serves on {host}:{port} already")
+        return Finding("problem", "server", str(error))
+    return Finding("ok", "server", f"{host}:{port} is free" if port else f"{host} has free ports")
+
+
+async def _serves(host: str, port: int) -> bool:
+    question = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+    with suppress(OSError, ValueError):
+        async with asyncio.timeout(PROBING):
+            answer = await _asked(host, port, question)
+            return bool(json.loads(answer.partition(b"\r\n\r\n")[2]) == {"status": "ok"})
+    return False
+
+
+# Doubts
 
 
 def doubts(settings: Settings) -> Iterator[tuple[str, str]]:
@@ -96,6 +332,9 @@ def doubts(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "store.wait_replicas", "only Redis has replicas to wait for"
     if public and server.admin_key is None:
         yield "server.admin_key", "is not set: other hosts cannot use /memory without a key"
+    if server.admin_key is not None and len(server.admin_key.get_secret_value()) < SHORT_KEY:
+        text = f"is shorter than {SHORT_KEY} characters: who guesses it sees everybody's memory"
+        yield "server.admin_key", text
     if public and settings.tenancy.mode == "single":
         yield "tenancy.mode", '"single" gives everybody who can connect the same memory'
     if _in_the_clear(settings.upstream.url):

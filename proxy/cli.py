@@ -8,21 +8,22 @@ of the commands that look after memory are in :mod:`proxy.commands.failure`.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from proxy import __version__
-from proxy.commands.command import command, ending
+from proxy.commands.command import AsJson, command, ending
 from proxy.commands.context import context
 from proxy.commands.failure import NOT_FOUND, USAGE, CommandError
 from proxy.commands.memories import memories
@@ -71,7 +72,7 @@ LogLevel = Annotated[
     str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")
 ]
 
-_MARKS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "problem": ("FAIL", "bold red")}
+_MARKS = {"ok": ("ok", "green"), "warning": ("warn", "yellow"), "problem": ("FAIL", "bold red")}
 
 
 def main() -> None:
@@ -136,16 +137,25 @@ def check_command(
     store: Store = None,
     workers: Workers = None,
     log_level: LogLevel = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Check the configuration, try store, spool and upstream, print the effective settings."""
+    """Check the configuration, try store, spool and upstream, print the effective settings.
+
+    Ends with 0 if all is well or may only be meant otherwise (warn), with 1 if anything fails.
+    """
     settings = _settings(config, _overrides(host, port, upstream, store, workers, log_level))
-    console = Console()
-    console.print(_settings_table(settings))
+    if not as_json:
+        _print_settings(settings)
     found = asyncio.run(check.findings(settings))
-    for finding in found:
-        mark, style = _MARKS[finding.grade]
-        console.print(Text.assemble((f"{mark:<5}", style), f"{finding.part}: {finding.text}"))
-    if any(finding.grade == "problem" for finding in found):
+    well = all(finding.grade != "problem" for finding in found)
+    if as_json:
+        told = [asdict(finding) for finding in found]
+        typer.echo(
+            json.dumps({"ok": well, "settings": dict(effective(settings)), "findings": told})
+        )
+    else:
+        _print_findings(found)
+    if not well:
         raise typer.Exit(1)
 
 
@@ -275,10 +285,19 @@ def _banner(settings: Settings, address: str) -> None:
         console.print(Text.assemble((f"{name:>14}  ", "cyan"), value))
 
 
-def _settings_table(settings: Settings) -> Table:
-    table = Table("setting", "value", box=None, pad_edge=False, header_style="bold")
-    table.columns[0].no_wrap = True
-    table.columns[1].overflow = "fold"
-    for name, value in effective(settings):
-        table.add_row(Text(name), Text(value))
-    return table
+def _print_settings(settings: Settings) -> None:
+    rows = effective(settings)
+    width = max(len(name) for name, _ in rows)
+    console = Console(highlight=False)
+    console.print(Text(f"{'setting':<{width}}  value", style="bold"), soft_wrap=True)
+    for name, value in rows:
+        console.print(Text(f"{name:<{width}}  {value}"), soft_wrap=True)
+
+
+def _print_findings(found: Sequence[check.Finding]) -> None:
+    """A line each, however long: what is piped is searched by lines."""
+    console = Console(highlight=False)
+    for finding in found:
+        mark, style = _MARKS[finding.grade]
+        text = Text.assemble((f"{mark:<5}", style), f"{finding.part}: {finding.text}")
+        console.print(text, soft_wrap=True)

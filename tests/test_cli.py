@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
+import sqlite3
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -17,8 +20,11 @@ from proxy.cli import app
 from proxy.memory.items import Change, Shelf
 from proxy.memory.model import Card, Commit, Draft, Exchange, SessionKey
 from proxy.stores.opening import open_store
+from proxy.stores.sqlite_migrations import MIGRATIONS
+from proxy.stores.sqlite_schema import SCHEMA, migrate, schema_of
 from tests.support.inside import store_at
 from tests.support.program import clients_in, line, running
+from tests.support.servers import standalone
 from tests.support.upstream import ScriptedUpstream
 from tests.support.waiting import PATIENCE
 
@@ -110,6 +116,124 @@ async def test_check_ends_with_1_where_the_upstream_is_away() -> None:
     assert status == 1
     assert f"FAIL upstream: {url} cannot be reached" in output
     assert "ok   store" in output
+
+
+async def test_check_prints_a_line_for_each_finding_however_narrow_the_terminal() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/a/long/path/to/the/api/of/somebody/v1"
+        with running(["proxy", "check", "--upstream", url], Path.cwd(), {"COLUMNS": "40"}) as run:
+            output, _ = await asyncio.to_thread(run.communicate, timeout=PATIENCE)
+    (told,) = (text for text in output.splitlines() if text.startswith("FAIL"))
+    assert told == (
+        f"FAIL upstream: {url} cannot be reached: nothing listens there (connection refused)"
+    )
+    (row,) = (text for text in output.splitlines() if text.startswith("upstream.url"))
+    assert row.split() == ["upstream.url", url]
+
+
+async def test_check_has_json_for_programs() -> None:
+    async with ScriptedUpstream() as up:
+        status, output = await check("--upstream", up.url, "--port", "0", "--json")
+        found = json.loads(output)
+    assert (status, found["ok"]) == (0, True)
+    assert found["settings"]["upstream.url"] == up.url
+    assert [(each["grade"], each["part"]) for each in found["findings"]] == [
+        ("ok", "store"),
+        ("ok", "upstream"),
+        ("ok", "spool"),
+        ("ok", "server"),
+    ]
+    status, output = await check("--upstream", up.url, "--port", "0", "--json")
+    assert (status, json.loads(output)["ok"]) == (1, False)
+    assert list(Path.cwd().iterdir()) == []
+
+
+@pytest.mark.parametrize("schema", ["newer", "none"])
+def test_serve_does_not_start_on_a_file_that_can_never_be_used(schema: str) -> None:
+    path = Path("memory.db")
+    if schema == "newer":
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA user_version = 99")
+    else:
+        path.write_text("no database " * 50)
+    before = path.read_bytes()
+    result = RUNNER.invoke(app, ["serve", "--port", "0", "--store", "sqlite:///memory.db"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"memory-proxy: store.url: {path.absolute()}: ")
+    assert "or another file" in result.stderr or "name another file" in result.stderr
+    assert path.read_bytes() == before
+
+
+def older() -> Path:
+    """The default database, as an older release left it."""
+    path = Path("data/memory.db").absolute()
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        migrate(connection, MIGRATIONS[:4])
+    return path
+
+
+def test_serve_brings_an_older_file_up_to_date_and_says_so_in_a_line() -> None:
+    path = older()
+    with running(["proxy", "serve", "--port", "0", "--workers", "2"], Path.cwd()) as process:
+        url = line(process, "listening on").split()[-1]
+        assert httpx.get(f"{url}/readyz", timeout=PATIENCE).status_code == 200
+        process.terminate()
+        _, errors = process.communicate(timeout=PATIENCE)
+    said = [text for text in errors.splitlines() if "from schema 4" in text]
+    assert [text.partition(" the database ")[2] for text in said] == [
+        f"{path} was brought from schema 4 to {SCHEMA}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sessions", "list", "--store", "sqlite:///data/memory.db"],
+        ["users", "erase", "ann", "--yes", "--store", "sqlite:///data/memory.db"],
+        ["tenants", "move", "a", "b"],
+        ["reindex"],
+    ],
+    ids=" ".join,
+)
+def test_no_other_command_brings_a_file_up_to_date(command: list[str]) -> None:
+    path = older()
+    result = RUNNER.invoke(app, command)
+    assert result.exit_code == 1
+    assert f"has schema 4, this release writes {SCHEMA}" in result.stderr
+    assert schema_of(path, PATIENCE) == 4
+
+
+def test_a_port_in_use_leaves_the_file_to_who_serves_there(taken: int) -> None:
+    path = older()
+    assert RUNNER.invoke(app, ["serve", "--port", str(taken)]).exit_code == 1
+    assert schema_of(path, PATIENCE) == 4
+
+
+def test_a_wrong_password_is_said_at_the_start_in_one_line() -> None:
+    with standalone(requirepass="right") as server:
+        url = server.url.replace("//", "//:wrong@")
+        upstream = ["--upstream", "http://127.0.0.1:9/v1"]
+        arguments = ["proxy", "serve", "--port", "0", "--store", url, *upstream]
+        with running(arguments, Path.cwd()) as process:
+            address = line(process, "listening on").split()[-1]
+            body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+            httpx.get(f"{address}/healthz", timeout=PATIENCE)
+            for _ in range(2):
+                httpx.post(
+                    f"{address}/v1/chat/completions",
+                    json=body,
+                    headers={"x-session-id": "s"},
+                    timeout=PATIENCE,
+                )
+            process.terminate()
+            _, errors = process.communicate(timeout=PATIENCE)
+    told = [text for text in errors.splitlines() if "invalid username-password" in text.lower()]
+    assert "the store cannot be used, chats go on without memory" in told[0]
+    assert "wrong" not in errors.replace("invalid username-password pair", "")
+    # Every line begins with its time: none belongs to a trace.
+    assert all(text[:2] == "20" for text in errors.splitlines()), errors
 
 
 async def test_tenants_move_hands_over_what_is_stored() -> None:

@@ -39,6 +39,8 @@ ALLOWED: dict[str, frozenset[str] | None] = {
         }
     ),
     "server": None,
+    "reasons": frozenset(),
+    "trial": frozenset(),
     "check": None,
     "demo": None,
     "upkeep": None,

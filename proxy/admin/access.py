@@ -49,7 +49,7 @@ class Access:
     def __init__(self, parts: AdminParts) -> None:
         self._tenants = parts.tenants
         self._single = parts.settings.tenancy.mode == "single"
-        self._known = Known(parts.settings, parts.shelves, parts.meter, parts.spool)
+        self._known = Known(parts.settings, parts.store, parts.meter, parts.spool)
 
     def tenant(self, request: Request) -> str:
         """The tenant whose memory this request may see.

@@ -113,11 +113,11 @@ def malformed_request() -> ProxyError:
 
 
 def headers_too_large(limit: int) -> ProxyError:
-    """``limit`` in bytes, request line included."""
+    """``limit`` in bytes, of the head (request line included) and of the trailers."""
     return ProxyError(
         431,
         "invalid_header",
-        f"The request line and headers are larger than {limit} bytes, or too many. Send less.",
+        f"Head or trailers are larger than {limit} bytes, or have too many fields. Send less.",
         headers=((b"connection", b"close"),),
     )
 

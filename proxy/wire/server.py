@@ -3,6 +3,9 @@
 Knows uvicorn's httptools implementation and no application.  A request that is not valid HTTP, or
 whose head is too large or too slow, never reaches the application; it is answered here, in the
 shape of every other error of the proxy, and its connection is closed.
+
+Trailer fields are counted and dropped: merged, they would speak where only a head may (RFC 9110
+6.5.1).  A request that was answered before its end is read on, within bounds, and thrown away.
 """
 
 from __future__ import annotations
@@ -35,7 +38,10 @@ class HttpProtocol(HttpToolsProtocol):
     """Request line and headers together.  node.js allows 16 KiB, nginx 32, h11 64."""
     max_headers: ClassVar[int] = 256
     head_timeout: ClassVar[float] = 30.0
-    """Seconds for a head to arrive, once its connection is open or its first byte is there."""
+    """Seconds for a head to arrive, once its connection is open or its first byte is there; and
+    for the rest of a request that has been answered."""
+    max_rest_bytes: ClassVar[int] = 32 * 1024 * 1024
+    """Of a request that has been answered, so much more is read to keep its connection."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -48,6 +54,10 @@ class HttpProtocol(HttpToolsProtocol):
         self._in_head = False
         self._head_bytes = 0  # never less than what of this head has arrived
         self._slack = 0  # bytes among them that may belong to the request before it
+        self._framing = 0  # bytes since the body last grew: chunk extensions, trailers
+        self._trailers = 0
+        self._trailer_bytes = 0
+        self._rest = 0  # bytes since the answer was complete
         self._refusal: ProxyError | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -65,12 +75,22 @@ class HttpProtocol(HttpToolsProtocol):
         self._fresh = self._between
         if self._in_head:
             self._head_bytes += len(data)
+        elif not self._between:
+            self._framing += len(data)
+            self._rest += len(data) if self._answered_early() else 0
         super().data_received(data)
-        if self._in_head and not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        if self._in_head:
             self._wait_for_head()
+        elif not self._between:
+            self._check_rest()
+        elif self._timer is None and not self._busy():
+            self._start_timer()  # uvicorn's own has been stopped by what came, maybe an empty line
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._framing = self._trailers = self._trailer_bytes = self._rest = 0
         self._in_head = True
         self._head_bytes = self._fed
         self._slack = 0 if self._fresh else self._fed
@@ -84,9 +104,29 @@ class HttpProtocol(HttpToolsProtocol):
         if self.cycle is not None:
             self.cycle.default_headers = _Defaults(self.cycle.default_headers)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:
+            return super().on_header(name, value)
+        self._trailers += 1
+        self._trailer_bytes += len(name) + len(value) + 4
+        many = len(self.headers) + self._trailers > self.max_headers
+        if many or self._trailer_bytes > self.max_head_bytes:
+            self._refusal = headers_too_large(self.max_head_bytes)
+            raise self._refusal
+
+    def on_body(self, body: bytes) -> None:
+        self._framing = 0
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._between = True
+        self._stop_timer()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._answered_early() and not self.transport.is_closing():
+            self._start_timer()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what was received; uvicorn calls it when the parser or a callback has failed."""
@@ -117,15 +157,28 @@ class HttpProtocol(HttpToolsProtocol):
         elif self._timer is None:
             self._start_timer()
 
+    def _check_rest(self) -> None:
+        """What came may have made neither the body nor the answered request grow too far."""
+        if self._framing > self.max_head_bytes:
+            self._refuse(headers_too_large(self.max_head_bytes))
+        elif self._rest > self.max_rest_bytes:
+            self.transport.close()
+
+    def _answered_early(self) -> bool:
+        """Whether the request that is being received has its answer."""
+        received = self._between or self._in_head
+        return not received and self.cycle is not None and self.cycle.response_complete
+
     def _refuse(self, refusal: ProxyError) -> None:
         """Answer and close; only close, where another answer has begun on this connection."""
         self._stop_timer()
         if not self._busy():
-            self.transport.write(self._rendered(refusal))
+            if not self._answered_early():  # one request, one answer
+                self.transport.write(self._rendered(refusal))
             self.transport.close()
             return
         # It is the body of the request under way that cannot be read, or what comes behind it.
-        if self.cycle.more_body and not self.cycle.response_started:
+        if self.cycle.more_body and not self.cycle.response_started and not self.pipeline:
             self.transport.write(self._rendered(refusal))
         self.transport.close()
         # The application hears at once that nobody reads what it may still send.

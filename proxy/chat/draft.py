@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proxy.chat.calls import Calls
 from proxy.chat.deltas import Node, Rope, grow, whole
+from proxy.chat.slim import is_light
 
 
 class Draft:
@@ -41,6 +42,17 @@ class Draft:
         """The message that the deltas add up to."""
         calls = [whole(node) for node in self._calls.nodes]
         return {**{key: whole(value) for key, value in self._node.items()}, "tool_calls": calls}
+
+    def lighten(self) -> bool:
+        """Let go of what is too much to be read again at once; texts stay.  Was there such?"""
+        extra, node, calls = map(is_light, (self._extra, self._node, self._calls.nodes))
+        if not extra:
+            self._extra = {}
+        if not node:
+            self._node = {key: old for key, old in self._node.items() if isinstance(old, Rope)}
+        if not calls:
+            self._calls = Calls()
+        return not (extra and node and calls)
 
     def logprobs(self) -> object:
         return whole(self._extra.get("logprobs"))

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from proxy.chat import jsontext
+from proxy.chat.slim import is_heavy, slimmed
 
 Mark = Literal["finish", "done", "error"]
 
@@ -59,6 +60,8 @@ def mark(payload: bytes) -> Mark | None:
     """
     if payload.strip() == DONE:
         return "done"
+    if is_heavy(payload):
+        return _mark_in(slimmed(payload, "delta", 0))
     try:
         event = _event.decode(payload)
     except jsontext.UNREADABLE:  # an unusual shape, half a surrogate pair, or no JSON at all
@@ -75,9 +78,12 @@ def is_error(error: object, kind: object) -> bool:
 
 def _mark_any(payload: bytes) -> Mark | None:
     try:
-        event = jsontext.decode(payload)
+        return _mark_in(jsontext.decode(payload))
     except jsontext.UNREADABLE:  # not ours to judge: it is relayed and means nothing
         return None
+
+
+def _mark_in(event: object) -> Mark | None:
     if not isinstance(event, dict):
         return None
     choices = event.get("choices")

@@ -13,9 +13,14 @@ from proxy.chat.answer import Choice, Reply, cached_tokens, make_choice
 from proxy.chat.draft import Draft
 from proxy.chat.events import DONE, Mark, is_error, mark, suspect
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
+from proxy.chat.slim import MAX_CHOICES, MAX_VALUES, is_heavy, slimmed, values
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
-MAX_CHOICES = 128
+MAX_REPLY_VALUES = 500_000
+"""Of all events that hold more than text: what they leave may take 50 MB."""
+
+SMALL = 32
+"""Values of a delta that is read when there have been so many."""
 
 _TEXTS = ("content", "reasoning_content", "reasoning")
 
@@ -56,6 +61,8 @@ class ReplyBuilder:
     """Builds a reply from the payloads of a stream.  ``build`` may be called at any time.
 
     Of a reply over ``max_bytes`` the rest is not kept; choices not finished by then are incomplete.
+    Of one that holds too many values beside its texts, the texts are kept and the calls, if they
+    are not it.
     """
 
     def __init__(
@@ -66,6 +73,7 @@ class ReplyBuilder:
         self.error = False
         self.truncated = False
         self._room = max_bytes
+        self._values = MAX_REPLY_VALUES
         self._inline = max_inline_media_bytes
         self._drafts: dict[int, Draft] = {}
         self._usage: bytes | None = None
@@ -73,6 +81,8 @@ class ReplyBuilder:
 
     def feed(self, payload: bytes) -> None:
         """Take one payload; never raises."""
+        if is_heavy(payload):
+            return self._feed_any(payload)
         try:
             chunk = _chunk.decode(payload)
         except jsontext.UNREADABLE:  # more than text, or no chunk
@@ -87,6 +97,8 @@ class ReplyBuilder:
     def build(self) -> Reply:
         """The reply as far as it has come."""
         drafts = sorted(self._drafts.items())
+        if any([draft.lighten() for _, draft in drafts]):
+            self.truncated = True
         return Reply(
             choices=tuple(self._choice(index, draft) for index, draft in drafts),
             usage=self._usage,
@@ -110,7 +122,7 @@ class ReplyBuilder:
         """The choice to add to; None beyond what is kept."""
         self._room -= size
         self.truncated = self.truncated or self._room < 0
-        if self.truncated or not 0 <= index < MAX_CHOICES:
+        if self._room < 0 or not 0 <= index < MAX_CHOICES:
             return None
         draft = self._drafts.get(index)
         if draft is None:
@@ -133,11 +145,20 @@ class ReplyBuilder:
         if payload.strip() == DONE:
             return
         try:
-            event = jsontext.shallow(payload)
+            event = self._read(payload)
         except jsontext.UNREADABLE:  # relayed already; nothing in it to remember
             return
         if isinstance(event, dict):
             self._take(event, len(payload))
+
+    def _read(self, payload: bytes) -> object:
+        """The event, or what can be had of it.  Raises UNREADABLE."""
+        size = values(payload)
+        self._values -= min(size, MAX_VALUES)
+        if self._values >= 0 and size <= MAX_VALUES:
+            return jsontext.shallow(payload)
+        self.truncated = True
+        return slimmed(payload, "delta", MAX_VALUES if self._values >= 0 else SMALL)
 
     def _take(self, event: dict[str, object], size: int) -> None:
         self.error = self.error or is_error(event.get("error"), event.get("object"))
@@ -152,10 +173,13 @@ class ReplyBuilder:
 
 def read_reply(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES) -> Reply | None:
     """The reply that a plain answer is; None if it is no JSON object with choices or an error."""
+    heavy = is_heavy(body)
     try:
-        answer = jsontext.shallow(body)
+        answer = slimmed(body, "message") if heavy else jsontext.shallow(body)
     except jsontext.UNREADABLE:  # relayed as it is; nothing in it to remember
         return None
+    if answer is None and heavy:
+        return Reply(truncated=True)
     if not isinstance(answer, dict):
         return None
     error = is_error(answer.get("error"), answer.get("object"))
@@ -172,6 +196,7 @@ def read_reply(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
         cached_tokens=cached_tokens(usage),
         model=_string(answer.get("model")),
         error=error,
+        truncated=heavy,
     )
 
 

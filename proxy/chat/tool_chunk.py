@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from proxy.chat import jsontext
+from proxy.chat.slim import is_heavy
 
 _IDENTITY = ("id", "created", "model")
 _NOTHING = (b"null", b'""', b"[]", b"{}")
@@ -32,7 +33,9 @@ class Chunk:
 
     @classmethod
     def read(cls, payload: bytes) -> Chunk | None:
-        """None for what is no chunk."""
+        """None for what is no chunk, or holds too much to be taken apart."""
+        if is_heavy(payload):
+            return None
         try:
             fields = jsontext.fields(payload)
             choices = fields.get("choices", b"null")

@@ -16,7 +16,7 @@ from proxy.gateway.exchange import ChatExchange, Means
 from proxy.gateway.ledger import Ledger
 from proxy.gateway.passage import Outgoing, Passage, answer_headers
 from proxy.gateway.profile import SideRequests
-from proxy.gateway.scribe import PlainScribe, Scribe, StreamScribe
+from proxy.gateway.scribe import MAX_PLAIN, TOO_LARGE, PlainScribe, Scribe, StreamScribe
 from proxy.gateway.situation import Situation
 from proxy.gateway.tool_rounds import Rounds, followed
 from proxy.gateway.tool_runs import MemoryTools
@@ -187,8 +187,10 @@ class Conversations:
         return exchange.sent()
 
     async def _deliver(self, call: Call, reply: Reply, ledger: Ledger | None) -> None:
-        await call.delivery.start(reply.status, answer_headers(reply, call.account))
         length = content_length(reply.headers)
+        if ledger is not None and call.account and (length or 0) > MAX_PLAIN:
+            call.account.reason = TOO_LARGE
+        await call.delivery.start(reply.status, answer_headers(reply, call.account))
         if ledger is None:
             return await relay(reply, call.delivery, length)
         scribe: Scribe

@@ -10,8 +10,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from proxy.chat import jsontext
 from proxy.chat.reply import Reply
+from proxy.gateway.scribe import TOO_LARGE
 from proxy.gateway.tool_runs import ToolLog
 from proxy.memory.deferred import Deferred
 from proxy.memory.model import Amendment, Commit, Exchange, Injection, SessionKey
@@ -141,8 +144,15 @@ class Ledger:
             incomplete=incomplete,
             finish_reason=_encodable(first.finish_reason) if first else None,
             usage=reply.usage if reply else None,
-            memory=self._tools.into(heading.injection) if self._tools else heading.injection,
+            memory=self._injection(reply),
         )
+
+    def _injection(self, reply: Reply | None) -> Injection:
+        """What memory did, and whether it could keep all of the answer."""
+        injection = self._heading.injection
+        if reply is not None and reply.truncated:
+            injection = msgspec.structs.replace(injection, reason=TOO_LARGE)
+        return self._tools.into(injection) if self._tools else injection
 
 
 def _encodable(said: str | None) -> str | None:

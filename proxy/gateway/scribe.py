@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from proxy.chat.reply import Reply as ChatReply
 from proxy.chat.reply import ReplyBuilder, mark, read_reply, suspect
 from proxy.wire.relay import Delivery
@@ -18,6 +20,9 @@ from proxy.wire.upstream import Reply
 
 MAX_PLAIN = 32 * 1024 * 1024
 """Bytes of a plain answer that are kept for recording; a longer one is recorded as incomplete."""
+
+TOO_LARGE = "answer_too_large"
+"""Why less of an answer was recorded than was said."""
 
 Pass = Callable[[bytes], Awaitable[None]]
 
@@ -53,7 +58,7 @@ class StreamScribe:
     async def abandon(self) -> None:
         """Record what has come of a reply that will not go on."""
         self._read()
-        reply = self._builder.build()
+        reply = self._built()
         if not self._committed:
             self._committed = True
             await self._ledger.commit(reply, incomplete=True)
@@ -95,7 +100,7 @@ class StreamScribe:
         last = any(mark.kind != "finish" for mark in marks)
         if self._committed and not (last and not self._final):
             return
-        reply = self._builder.build()
+        reply = self._built()
         if not self._committed:
             self._committed = True
             whole = bool(reply.choices) and reply.choices[0].complete and not reply.error
@@ -103,6 +108,10 @@ class StreamScribe:
         if last:
             self._final = True
             await self._ledger.amend(reply)
+
+    def _built(self) -> ChatReply:
+        reply = self._builder.build()
+        return msgspec.structs.replace(reply, truncated=True) if self._gate.overflowed else reply
 
 
 class PlainScribe:
@@ -137,12 +146,15 @@ class PlainScribe:
         self._size += len(data)
         if self._size <= MAX_PLAIN:
             self._parts.append(data)
+        else:
+            self._parts.clear()
 
     async def _commit(self) -> None:
         if self._committed:
             return
         self._committed = True
-        reply = read_reply(b"".join(self._parts)) if self._size <= MAX_PLAIN else None
+        fits = self._size <= MAX_PLAIN
+        reply = read_reply(b"".join(self._parts)) if fits else ChatReply(truncated=True)
         await self._ledger.commit(reply, incomplete=reply is None or not reply.choices)
         if reply is not None:
             await self._ledger.amend(reply)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import random
 import zlib
 from collections.abc import AsyncIterator, Sequence
 
@@ -10,7 +12,14 @@ import pytest
 
 from proxy.errors import RawHeaders
 from proxy.wire.failures import UpstreamBroken
-from proxy.wire.replies import DecodedReply, PeekedReply, encoding, is_event_stream
+from proxy.wire.replies import (
+    MAX_BARREN,
+    PIECE,
+    DecodedReply,
+    PeekedReply,
+    encoding,
+    is_event_stream,
+)
 
 
 class Pieces:
@@ -179,3 +188,66 @@ def test_the_coding_of_a_body_is_identity_unless_it_says_so(
     headers: RawHeaders, coding: bytes
 ) -> None:
     assert encoding(headers) == coding
+
+
+# Decoded, where the encoding is an attack
+
+ZEROS = 64 * 1024 * 1024
+
+
+def endless(*blocks: bytes) -> Sequence[bytes]:
+    return [blocks[0], *([blocks[1]] * 2000)]
+
+
+async def test_a_bomb_goes_off_piece_by_piece_and_others_have_their_turn() -> None:
+    packed = gzip.compress(bytes(ZEROS))
+    reply, turns, size = DecodedReply(Pieces([packed])), 0, 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    neighbour = asyncio.create_task(others())
+    async for piece in reply.chunks():
+        assert len(piece) <= PIECE
+        size += len(piece)
+    neighbour.cancel()
+    assert size == ZEROS
+    assert turns >= ZEROS // PIECE
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        pytest.param(endless(b"\x1f\x8b\x08\x08\0\0\0\0\0\3", b"a" * 10_000), id="a-name"),
+        pytest.param(
+            endless(b"\x1f\x8b\x08\0\0\0\0\0\0\3", b"\0\0\0\xff\xff" * 2_000), id="blocks"
+        ),
+        pytest.param(endless(b"", gzip.compress(b"") * 500), id="members"),
+    ],
+)
+async def test_an_encoding_that_holds_nothing_is_a_break_before_long(
+    pieces: Sequence[bytes],
+) -> None:
+    inner = Pieces(pieces)
+    with pytest.raises(UpstreamBroken):
+        await body(DecodedReply(inner))
+    assert sum(map(len, pieces[: inner.given])) < 2 * MAX_BARREN
+
+
+@pytest.mark.parametrize("wbits", [31, 15, -15], ids=["gzip", "zlib", "bare"])
+@pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 5 * PIECE + 7])
+async def test_a_text_of_any_size_comes_out_whole(wbits: int, size: int) -> None:
+    for text in (bytes(size), random.Random(size).randbytes(size)):
+        packer = zlib.compressobj(wbits=wbits)
+        packed = packer.compress(text) + packer.flush()
+        for step in (len(packed), 1 if size < 2 else 4099):
+            pieces = [packed[at : at + step] for at in range(0, len(packed), step)]
+            assert await body(DecodedReply(Pieces(pieces))) == text
+
+
+async def test_padding_behind_the_last_member_is_ignored_whatever_it_is() -> None:
+    padded = [gzip.compress(b"ab"), bytes(100_000), b"\x1f\x8b no member"]
+    assert await body(DecodedReply(Pieces(padded))) == b"ab"

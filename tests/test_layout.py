@@ -52,6 +52,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     ),
     "admin": frozenset(
         {
+            "chat.extent",
             "chat.jsontext",
             "memory",
             "recall",

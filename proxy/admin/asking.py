@@ -16,6 +16,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from starlette.requests import Request
 
+from proxy.chat.extent import has_over
 from proxy.errors import (
     ProxyError,
     invalid_session_id,
@@ -27,6 +28,8 @@ from proxy.memory.model import State
 from proxy.settings import ServerSettings
 
 MAX_LIMIT = 1000
+MAX_VALUES = 250_000
+"""Values of a body (see ``has_over``), each of which takes some hundred bytes once it is read."""
 DEFAULT_LIMIT = 100
 STATES: tuple[State, ...] = ("active", "superseded")
 
@@ -134,7 +137,7 @@ def states(request: Request) -> Sequence[State]:
 
 
 async def body_of(request: Request, server: ServerSettings) -> bytes:
-    """The body.  Raises ProxyError 413 and 408, and ClientDisconnect."""
+    """The body.  Raises ProxyError 413, 408, and 400 for too many values; and ClientDisconnect."""
     declared = request.headers.get("content-length", "")
     if _DIGITS.fullmatch(declared) and int(declared) > server.max_body_bytes:
         raise request_too_large(server.max_body_bytes)
@@ -149,7 +152,10 @@ async def body_of(request: Request, server: ServerSettings) -> bytes:
                 parts.append(part)
     except TimeoutError:
         raise request_timeout() from None
-    return b"".join(parts)
+    body = b"".join(parts)
+    if size > MAX_VALUES and await asyncio.to_thread(has_over, MAX_VALUES, body):
+        raise invalid(f"The body has over {MAX_VALUES} values.")
+    return body
 
 
 def text_field(fields: dict[str, bytes], name: str) -> str | None:

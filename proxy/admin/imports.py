@@ -25,6 +25,9 @@ from proxy.portable.conversing import card_of
 SYSTEM_ROLES = ("system", "developer")
 ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
 
+MAX_MESSAGES = 20_000
+"""Messages that are appended at once: it is one commit."""
+
 NO_TIME = 1e11
 """Seconds; a number from here on, thousands of years ahead, is milliseconds by mistake."""
 
@@ -73,6 +76,8 @@ class Reader:
             pieces = []
         if not pieces:
             raise invalid("messages must be a list of one or more messages.", "messages")
+        if len(pieces) > MAX_MESSAGES:
+            raise invalid(f"messages may be at most {MAX_MESSAGES} at once.", "messages")
         return [(raw, self._message(raw, f"messages[{i}]")) for i, raw in enumerate(pieces)]
 
     def _message(self, raw: bytes, name: str) -> Said:

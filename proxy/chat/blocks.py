@@ -9,6 +9,7 @@ such a message is what the person said.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from proxy.chat import jsontext
 
@@ -24,6 +25,7 @@ _OPENING = re.compile(rf'<memory version="{VERSION}" kind="[a-z]+">\n')
 _CLOSING = re.compile(r"\n</memory>\n{0,2}")
 _MARK = f'<memory version="{VERSION}" kind="'
 _IN_JSON = f'memory version=\\"{VERSION}\\" kind=\\"'.encode()
+_UNICODE = rb"\u00"
 _ESCAPED = re.compile(rb"\\u00[2-7]")
 """ASCII that is escaped as JSON allows and almost no writer does."""
 
@@ -76,7 +78,13 @@ def block_message(text: str) -> bytes:
 
 def may_have_blocks(raw: bytes) -> bool:
     """A quick look; almost no message has one."""
-    return _IN_JSON in raw or _ESCAPED.search(raw) is not None
+    return _IN_JSON in raw or (_UNICODE in raw and any(_ESCAPED.search(x) for x in _pieces(raw)))
+
+
+def _pieces(raw: bytes) -> Iterator[bytes]:
+    """Pieces that overlap by the length of an escape: one call of each is short."""
+    step = jsontext.PIECE
+    return (raw[at : at + step + 5] for at in range(0, len(raw), step))
 
 
 def without_blocks(raw: bytes) -> bytes:

@@ -8,7 +8,7 @@ Two messages are equal if these agree:
   do not count.  Other parts compare as JSON values, without ``cache_control``, which clients move
   from message to message.  A refusal is text wherever it stands;
 * the tool calls and the legacy function call: id, name, arguments.  Arguments compare as JSON
-  values, as text where they are no JSON; none, null and ``{}`` are equal;
+  values, as text where they are no JSON or over ``MAX_VALUES``; none, null and ``{}`` are equal;
 * the id of the answered call, or the name of the answered legacy function.
 
 Absent, null, "" and an empty list are equal; all other fields are ignored.
@@ -17,13 +17,18 @@ Absent, null, "" and an empty list are equal; all other fields are ignored.
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
 from typing import NamedTuple
 
 from proxy.chat import jsontext
+from proxy.chat.extent import has_over
+
+MAX_VALUES = 100_000
+"""Values (see ``has_over``) in the arguments of a message's calls up to which they are compared as
+values; a file that is written by a call is one string, whatever is in it."""
 
 _TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 """Types of content parts that are text, and the field it is in."""
@@ -34,8 +39,11 @@ def digest(role: str, text: str, rest: bytes = b"") -> str:
 
     ``text`` is stripped; ``rest`` is everything that is not text, in canonical JSON, or nothing.
     """
-    head = f"{len(role)}:{len(text)}:{role}{text}".encode()
-    return urlsafe_b64encode(blake2b(head + rest, digest_size=12).digest()).decode()
+    found = blake2b(f"{len(role)}:{len(text)}:{role}".encode(), digest_size=12)
+    for at in range(0, len(text), jsontext.PIECE):  # in pieces: a text may be large
+        found.update(text[at : at + jsontext.PIECE].encode())
+    found.update(rest)
+    return urlsafe_b64encode(found.digest()).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,26 +127,43 @@ class Call(NamedTuple):
 def read_calls(fields: Mapping[str, object]) -> tuple[Call, ...]:
     """The tool calls of a message, then its legacy function call."""
     listed, legacy = fields.get("tool_calls"), fields.get("function_call")
-    calls = [_call(item) for item in listed] if isinstance(listed, list) else []
+    functions = [_function(item) for item in listed] if isinstance(listed, list) else []
+    read = _reader([*functions, legacy])
+    calls = [_call(item, read) for item in listed] if isinstance(listed, list) else []
     if listed and not isinstance(listed, list):
         calls.append(Call(None, listed))
     if isinstance(legacy, dict):
         name = _string(legacy.get("name"))
-        calls.append(Call(f"function:{name}", [None, name, _arguments(legacy.get("arguments"))]))
+        calls.append(Call(f"function:{name}", [None, name, read(legacy.get("arguments"))]))
     elif legacy:
         calls.append(Call(None, legacy))
     return tuple(calls)
 
 
-def _call(item: object) -> Call:
+def _function(item: object) -> object:
+    return item.get("function") if isinstance(item, dict) else None
+
+
+def _call(item: object, read: Callable[[object], object]) -> Call:
     if not isinstance(item, dict):
         return Call(None, item)
     id, function = _string(item.get("id")), item.get("function")
     if isinstance(function, dict):
         name = _string(function.get("name"))
-        return Call(id, [id, name, _arguments(function.get("arguments"))])
+        return Call(id, [id, name, read(function.get("arguments"))])
     rest = {key: value for key, value in item.items() if key not in ("id", "index")}
     return Call(id, [id, rest])
+
+
+def _reader(functions: Sequence[object]) -> Callable[[object], object]:
+    """How to read the arguments of a message's calls: as values, or as text where that is a lot."""
+    given = [function.get("arguments") for function in functions if isinstance(function, dict)]
+    texts = [each.encode("utf-8", "replace") for each in given if isinstance(each, str)]
+    return _text_of if has_over(MAX_VALUES, *texts) else _arguments
+
+
+def _text_of(given: object) -> object:
+    return jsontext.well_formed(given) if isinstance(given, str) else _arguments(given)
 
 
 def _arguments(given: object) -> list[object] | str:

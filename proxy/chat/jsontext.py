@@ -7,6 +7,7 @@ library.  Knows nothing of chat.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +24,15 @@ UNREADABLE = (ValueError, RecursionError)
 
 MAX_LEVELS = 100
 
+PIECE = 256 * 1024
+"""Bytes or characters of a long text that one call looks at: other threads go on in between."""
+
+HALVES = 16 * 1024
+"""Characters of a text with halves of surrogate pairs: each of them takes its time."""
+
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_PAIRS = re.compile("(?:[\ud800-\udbff][\udc00-\udfff])+")
+_LONE = re.compile("[\ud800-\udfff]+")
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -105,23 +114,56 @@ def join_items(pieces: list[bytes]) -> bytes:
     return b"[" + b",".join(pieces) + b"]"
 
 
+def is_utf8(raw: bytes) -> bool:
+    """Can these bytes be decoded?"""
+    if raw.isascii():
+        return True
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for at in range(0, len(raw), PIECE):
+            decoder.decode(raw[at : at + PIECE], at + PIECE >= len(raw))
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def paired(text: str) -> str:
     """Text whose halves of surrogate pairs are joined where they meet; lone ones stay."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        halves = text.encode("utf-16-le", "surrogatepass")
-        return halves.decode("utf-16-le", "surrogatepass")
+        return _joined(text)
     return text
 
 
 def well_formed(text: str) -> str:
     """Text that can be encoded: halves of a pair that meet are joined, lone ones replaced."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return "".join(map(_well_formed, _surrogate_pieces(text)))
     return text
+
+
+def _well_formed(text: str) -> str:
+    joined = _PAIRS.sub(lambda halves: _joined(halves[0]), text)
+    return _LONE.sub(lambda halves: "\N{REPLACEMENT CHARACTER}" * len(halves[0]), joined)
+
+
+def _joined(halves: str) -> str:
+    return halves.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def _surrogate_pieces(text: str) -> Iterator[str]:
+    """Pieces of a text; no pair is cut."""
+    at = 0
+    while at < len(text):
+        end = at + HALVES
+        end += _PAIRS.match(text, end - 1) is not None
+        yield text[at:end]
+        at = end
 
 
 def _levels(what: object) -> int:

@@ -8,26 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import takewhile
+from typing import Literal
 
 import msgspec
 
 from proxy.chat import jsontext
+from proxy.chat.extent import has_more_text, has_over
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, ChatMessage, read_message
 
 SYSTEM_ROLES = ("system", "developer")
 MAX_CHOICES = 128
 """The most choices that OpenAI lets a request ask for."""
+
 MAX_MESSAGES = 20_000
-"""The most messages that memory reconciles: far more than models read, and few enough that nobody
-else waits for them."""
+"""Messages of a request: many more than any model's context has room for."""
 
+MAX_VALUES = 250_000
+"""Values in a request (see ``has_over``): a dozen for each of so many messages."""
 
-class TooManyMessages(ValueError):
-    """More than ``MAX_MESSAGES``: it can be sent on, and not remembered."""
+MAX_TEXT = 8 * 1024 * 1024
+"""Bytes of a request beside its media: some two million tokens.  Upstreams refuse more, and what
+they refuse is not recorded."""
+
+Unread = Literal["invalid_body", "too_many_parts", "too_much_text"]
+"""Why a body is passed on as it is."""
 
 
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request with a list of messages.
+    """A request with a list of messages.  ``fields`` are the others; "messages" has its place.
 
     ``leading`` is the first run of system or developer messages, ``messages`` all that follow.
     ``model`` is None and ``max_output`` (tokens) is None where the request does not say; ``n`` is
@@ -59,9 +67,14 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(message.text for message in self.leading)
 
     @property
+    def last_user(self) -> ChatMessage | None:
+        """The last user message."""
+        return next((m for m in reversed(self.messages) if m.role == "user"), None)
+
+    @property
     def last_user_text(self) -> str:
         """The text of the last user message, "" without one."""
-        return next((m.text for m in reversed(self.messages) if m.role == "user"), "")
+        return self.last_user.text if self.last_user else ""
 
     def with_messages(self, parts: Iterable[bytes]) -> bytes:
         """The request with these messages instead (their JSON, the leading ones included).
@@ -73,23 +86,35 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES) -> ChatRequest | None:
-    """A request from its body; None if this is no JSON object with a list of message objects.
+    """A request from its body; None if this is no JSON object with a list of message objects."""
+    found = read(body, max_inline_media_bytes)
+    return found if isinstance(found, ChatRequest) else None
 
-    Raises TooManyMessages.
+
+def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
+    """A request from its body, or why there is none.
+
+    Takes long for a large one: it belongs on a thread.
     """
+    if has_over(MAX_VALUES, body):
+        return "too_many_parts"
+    if has_more_text(MAX_TEXT, body):
+        return "too_much_text"
+    if not jsontext.is_utf8(body):  # a field that is only split off is not checked for it
+        return "invalid_body"
     try:
-        body.decode()  # a field that is only split off is not checked for UTF-8
         fields = jsontext.fields(body)
         parts = jsontext.items(fields["messages"])
     except (KeyError, *jsontext.UNREADABLE):  # nothing that memory could be put into
-        return None
+        return "invalid_body"
     if len(parts) > MAX_MESSAGES:
-        raise TooManyMessages
+        return "too_many_parts"
+    fields["messages"] = b""  # not kept twice; its place among the fields counts
     messages: list[ChatMessage] = []
     for part in parts:
         message = read_message(part, max_inline_media_bytes)
         if message is None:
-            return None
+            return "invalid_body"
         messages.append(message)
     return _request(fields, messages)
 

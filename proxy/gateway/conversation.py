@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Literal
 
 from proxy.chat.limits import too_long
-from proxy.chat.request import ChatRequest, TooManyMessages, parse
+from proxy.chat.request import ChatRequest, Unread, read
 from proxy.chat.tool_offer import refuses_tools
 from proxy.errors import RawHeaders, unknown_profile
 from proxy.gateway.account import Account
@@ -78,9 +80,9 @@ class Conversations:
         server = self._settings.server
         declared = content_length(call.headers)
         body = await bodies.read(call.receive, server.max_body_bytes, server.body_timeout, declared)
-        request, reason = self._read(call, body, situation.profile)
-        if request is None:
-            call.account = Account(situation.key.session, reason=reason)
+        request = await self._read(call, body, situation.profile)
+        if not isinstance(request, ChatRequest):
+            call.account = Account(situation.key.session, reason=request)
             await self._passage.forward(call, body)
             return None
         exchange = ChatExchange(request, body, situation, self._means)
@@ -88,7 +90,8 @@ class Conversations:
         await exchange.prepare()
         if self._tools is not None:
             count = self._means.counter(request.model).count_text
-            exchange.tools = tool_use(request, situation, exchange.account, count, exchange.began)
+            offered = partial(tool_use, request, situation, exchange.account, count, exchange.began)
+            exchange.tools = await self._means.aside.run(exchange.size, offered)
         return exchange
 
     def _situation(self, call: Call) -> Situation:
@@ -105,22 +108,18 @@ class Conversations:
             closed=self._settings.store.on_failure == "closed",
         )
 
-    def _read(
+    async def _read(
         self, call: Call, body: bytes, profile: ProfileSettings
-    ) -> tuple[ChatRequest | None, str]:
+    ) -> ChatRequest | Unread | Literal["encoded_body"]:
         if get(call.headers, b"content-encoding") not in (None, b"identity"):
-            return None, "encoded_body"
-        try:
-            return parse(body, profile.max_inline_media_bytes), "invalid_body"
-        except TooManyMessages:
-            return None, "too_many_messages"
+            return "encoded_body"
+        reading = partial(read, body, profile.max_inline_media_bytes)
+        return await self._means.aside.run(len(body), reading)
 
     async def _ask(self, call: Call, exchange: ChatExchange) -> Reply:
         """Ask the upstream; where it refuses what memory added, again with less of it."""
         while True:
-            body = exchange.upstream_body()
-            if exchange.tools is not None:
-                body = exchange.tools.put_into(body)
+            body = await self._means.aside.run(exchange.size, partial(_body, exchange))
             rewritten = exchange.adds or exchange.tools is not None
             reply = await self._send(call, body, rewritten=rewritten)
             if not self._may_be_for_memory(exchange, reply):
@@ -204,3 +203,9 @@ class Conversations:
             if call.delivery.bytes:
                 await scribe.abandon()
             raise
+
+
+def _body(exchange: ChatExchange) -> bytes:
+    """What the upstream gets."""
+    body = exchange.upstream_body()
+    return exchange.tools.put_into(body) if exchange.tools is not None else body

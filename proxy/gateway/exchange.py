@@ -9,19 +9,19 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from proxy.chat.message import read_stored
 from proxy.chat.request import ChatRequest
 from proxy.chat.tokens import TokenCounter
 from proxy.errors import ProxyError, memory_unavailable, session_owner_mismatch
 from proxy.gateway.account import Account
 from proxy.gateway.additions import Additions
+from proxy.gateway.aside import Aside
 from proxy.gateway.due import due_of
 from proxy.gateway.informing import Informed, Informing
 from proxy.gateway.ledger import Heading, Ledger, Unplanned
 from proxy.gateway.profile import known_tokens, recall_tokens
-from proxy.gateway.reminder import Reminding, last_user, wanted_for
+from proxy.gateway.reminder import Reminding, last_user, text_at, wanted_for
 from proxy.gateway.room import Room
 from proxy.gateway.situation import Situation, ask_of, intent_of, rules_of
 from proxy.gateway.tool_use import ToolUse
@@ -42,13 +42,17 @@ def new_exchange_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What every exchange works with.  ``counter`` gives the token counter for a model."""
+    """What every exchange works with.
+
+    ``counter`` gives the token counter for a model, ``aside`` is where large requests are read.
+    """
 
     recorder: Recorder
     reminding: Reminding
     informing: Informing
     counter: Callable[[str | None], TokenCounter]
     telemetry: Telemetry
+    aside: Aside = field(default_factory=Aside)
 
 
 class ChatExchange:
@@ -67,7 +71,8 @@ class ChatExchange:
         self._rules = rules_of(request, situation, self._counter.count_text)
         # Evicted turns that no summary covers yet may take the place of all that comes after them.
         most = situation.profile.max_tokens if self._rules.summarised else None
-        self._room = Room(request, body, self._counter, situation.identity.max_tokens, most)
+        bounds = (situation.identity.max_tokens, most)
+        self._room = Room(request, body, self._counter, means.aside, *bounds)
         self._records = situation.identity.mode in ("on", "write")
         self._prepared: Prepared | None = None
         self._adds: Additions | None = None
@@ -162,8 +167,8 @@ class ChatExchange:
         if self._informed is None or budget <= 0 or self._adds is None:
             return Known()
         messages = self._adds.messages(self._request, self._bodies)
-        at = last_user(messages)
-        question = read_stored(messages[at]).text if at is not None else ""
+        at = last_user(messages, self._request.last_user)
+        question = text_at(messages, at, self._request.last_user) if at is not None else ""
         count = self._counter.count_text
         known = self._means.informing.choose(self._informed, question, budget, count)
         return known if at is not None else Known(known.instructions)
@@ -180,6 +185,7 @@ class ChatExchange:
             prepared,
             adds.prompt,
             adds.messages(self._request, self._bodies),
+            self._request.last_user,
             said,
             budget,
             self._counter.count_text,
@@ -245,6 +251,11 @@ class ChatExchange:
         return False
 
     @property
+    def size(self) -> int:
+        """Bytes of the request."""
+        return len(self._body)
+
+    @property
     def adds(self) -> bool:
         """Is there anything to put into the request?"""
         return bool(self._adds)
@@ -268,13 +279,17 @@ class ChatExchange:
         """
         if not self._records:
             return None
+        outlined, m = self._outline(), self._request.messages
+        new = m if isinstance(outlined, Unplanned) else [m[fresh.i] for fresh, _ in outlined.said]
         return Ledger(
             self._situation.key,
             self._heading(),
-            self._outline(),
+            outlined,
             self._means.recorder,
             self._counter.count,
             self._means.telemetry,
+            self._means.aside,
+            sum(len(message.raw) for message in new),
             self.tools.log if self.tools else None,
         )
 

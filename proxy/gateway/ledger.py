@@ -5,15 +5,16 @@ Made when the request is on its way, and as small as can be: streams last long, 
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.reply import Reply
+from proxy.gateway.aside import Aside
 from proxy.gateway.scribe import TOO_LARGE
 from proxy.gateway.tool_runs import ToolLog
 from proxy.memory.deferred import Deferred
@@ -24,9 +25,6 @@ from proxy.memory.transcript import Count, Occasion, Outline, Said, amend, trans
 from proxy.memory.window import Window
 from proxy.memory.work import Due
 from proxy.telemetry import Telemetry
-
-LARGE = 50_000
-"""Bytes of messages from which on counting their tokens is left to a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,10 @@ class Unplanned:
 
 
 class Ledger:
-    """Where the scribe writes the reply."""
+    """Where the scribe writes the reply.
+
+    ``size`` is that of the request's new messages, in bytes.
+    """
 
     def __init__(
         self,
@@ -66,10 +67,13 @@ class Ledger:
         recorder: Recorder,
         count: Count,
         telemetry: Telemetry,
+        aside: Aside,
+        size: int = 0,
         tools: ToolLog | None = None,
     ) -> None:
         self._key, self._heading, self._outlined = key, heading, outlined
         self._recorder, self._count, self._telemetry = recorder, count, telemetry
+        self._aside, self._size = aside, size
         self._tools = tools
         self._commit: Commit | None = None
         self._told_usage = False
@@ -91,16 +95,12 @@ class Ledger:
         answers = reply.choices if reply else ()
         outlined = self._outlined
         if isinstance(outlined, Unplanned):
-            deferred = Deferred.of(
-                outlined.said, answers, occasion, outlined.intent, outlined.window
-            )
+            unplanned = (outlined.said, answers, occasion, outlined.intent, outlined.window)
+            deferred = await self._aside.run(self._size, partial(Deferred.of, *unplanned))
             return await self._recorder.defer(self._key, deferred)
-        arguments = (outlined, answers, occasion, self._count)
-        sizes = [len(said.record) for _, said in outlined.said] + [len(a.body) for a in answers]
-        if sum(sizes) > LARGE:
-            self._commit = await asyncio.to_thread(transcribe, *arguments)
-        else:
-            self._commit = transcribe(*arguments)
+        size = self._size + sum(len(answer.body) for answer in answers)
+        planned = (outlined, answers, occasion, self._count)
+        self._commit = await self._aside.run(size, partial(transcribe, *planned))
         return await self._recorder.record(self._key, self._commit)
 
     async def amend(self, reply: Reply) -> None:
@@ -127,9 +127,8 @@ class Ledger:
         )
 
     async def _tokens(self, messages: Sequence[bytes]) -> int:
-        if sum(map(len, messages)) > LARGE:
-            return await asyncio.to_thread(lambda: sum(map(self._count, messages)))
-        return sum(map(self._count, messages))
+        size = sum(map(len, messages))
+        return await self._aside.run(size, lambda: sum(map(self._count, messages)))
 
     def _exchange(self, reply: Reply | None, incomplete: bool) -> Exchange:
         heading = self._heading

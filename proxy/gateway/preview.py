@@ -6,15 +6,14 @@ have gone, because nothing here composes anything.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from proxy.chat.request import parse
 from proxy.errors import unknown_profile
 from proxy.gateway.exchange import ChatExchange, Means
 from proxy.gateway.identity import Identity
-from proxy.gateway.ledger import LARGE
 from proxy.gateway.profile import SideRequests
 from proxy.gateway.situation import Situation
 from proxy.learning.known import Block
@@ -57,19 +56,20 @@ class Preview:
         ``memory_unavailable`` where a chat would go on without memory.
         """
         situation = self._situation(key, profile, user)
-        request = parse(body, situation.profile.max_inline_media_bytes)
+        aside, media = self._means.aside, situation.profile.max_inline_media_bytes
+        request = await aside.run(len(body), partial(parse, body, media))
         if request is None:
             return None
         exchange = ChatExchange(request, body, situation, self._means)
         await exchange.prepare()
-        sent = parse(exchange.upstream_body(), situation.profile.max_inline_media_bytes)
+        sent = await aside.run(len(body), lambda: parse(exchange.upstream_body(), media))
         assert sent is not None  # it was made of one that could be read
         messages = tuple(message.raw for message in (*sent.leading, *sent.messages))
         adds = exchange.additions
         assert adds is not None  # a preview does not go on without memory
         return Previewed(
             messages=messages,
-            tokens=await _tokens(messages, self._means.counter(request.model).count),
+            tokens=await self._tokens(messages, self._means.counter(request.model).count),
             did=exchange.injection(),
             count=exchange.account.recalled,
             recalled=adds.reminder.recollection.all,
@@ -89,9 +89,6 @@ class Preview:
             closed=True,
         )
 
-
-async def _tokens(messages: Iterable[bytes], count: Count) -> int:
-    together = tuple(messages)
-    if sum(map(len, together)) > LARGE:
-        return await asyncio.to_thread(lambda: sum(map(count, together)))
-    return sum(map(count, together))
+    async def _tokens(self, messages: Sequence[bytes], count: Count) -> int:
+        size = sum(map(len, messages))
+        return await self._means.aside.run(size, lambda: sum(map(count, messages)))

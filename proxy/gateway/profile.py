@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from proxy.memory.window import Window
 from proxy.settings import ProfileSettings
 
+TOLD_BY = 16_384
+"""Characters of a text that tell what kind of request it is: patterns can be slow."""
+
 SHARE = 5
 """The part of all injected tokens that recall has by default."""
 
@@ -58,10 +61,14 @@ def recall_tokens(profile: ProfileSettings) -> int:
 
 
 class SideRequests:
-    """Requests that chat UIs make beside the conversation, under the same id: titles, tags."""
+    """Requests that chat UIs make beside the conversation, under the same id: titles, tags.
+
+    The beginning of a text tells them.
+    """
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = [re.compile(pattern) for pattern in patterns]
 
     def matches(self, *texts: str) -> bool:
-        return any(pattern.search(text) for pattern in self._patterns for text in texts if text)
+        beginnings = [text[:TOLD_BY] for text in texts if text]
+        return any(pattern.search(text) for pattern in self._patterns for text in beginnings)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from proxy.chat.blocks import block, escaped
-from proxy.chat.message import read_stored
+from proxy.chat.message import ChatMessage, read_stored
 from proxy.gateway.situation import Situation
 from proxy.memory.compose import Prompt
 from proxy.memory.model import Recalled, Snapshot
@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 BEFORE = 4
 """Messages before the question that may tell what a short one is about."""
+
+READABLE = 1_000_000
+"""Bytes of a message that is read to see what a question is about."""
 
 FRAME = 4
 """Tokens around the blocks: of a message of their own, or of the empty line behind them."""
@@ -96,12 +99,21 @@ class Reminder:
 NOTHING = Reminder()
 
 
-def last_user(messages: Sequence[bytes]) -> int | None:
-    """Where the last user message is."""
+def last_user(messages: Sequence[bytes], known: ChatMessage | None = None) -> int | None:
+    """Where the last user message is; one that is ``known`` need not be read again."""
     for at in range(len(messages) - 1, -1, -1):
+        if known is not None and messages[at] is known.raw:
+            return at
         if b'"user"' in messages[at] and read_stored(messages[at]).role == "user":
             return at
     return None
+
+
+def text_at(messages: Sequence[bytes], at: int, known: ChatMessage | None) -> str:
+    """The text of a message; of one that is ``known`` what is known, of a large one nothing."""
+    if known is not None and messages[at] is known.raw:
+        return known.text
+    return read_stored(messages[at]).text if len(messages[at]) <= READABLE else ""
 
 
 def _blocks(found: Recollection, session: str) -> Iterator[str]:
@@ -156,15 +168,16 @@ def wanted_for(
     prepared: Prepared,
     prompt: Prompt,
     messages: Sequence[bytes],
+    known: ChatMessage | None,
     said: Iterable[str],
     budget: int,
     count: CountText,
 ) -> Wanted | None:
     """The question that the messages to be sent put; None without one, or without room.
 
-    ``said`` are the digests of what the client sent itself.
+    ``known`` is the client's last user message, ``said`` are the digests of all that it sent.
     """
-    at = last_user(messages)
+    at = last_user(messages, known)
     if at is None or budget <= 0:
         return None
     recall, digests = situation.profile.recall, frozenset(said)
@@ -173,8 +186,8 @@ def wanted_for(
         key=situation.key,
         user=situation.identity.user,
         session_owner=prepared.snapshot.owner,
-        text=read_stored(messages[at]).text,
-        before=tuple(read_stored(raw).text for raw in messages[max(0, at - BEFORE) : at]),
+        text=text_at(messages, at, known),
+        before=tuple(text_at(messages, n, known) for n in range(max(0, at - BEFORE), at)),
         shown=frozenset(
             [entry.position.seq for entry in pieces] + _resent(prepared.snapshot, digests)
         ),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from proxy.chat.limits import context_window
 from proxy.chat.request import ChatRequest
 from proxy.chat.tokens import TokenCounter
-from proxy.gateway.ledger import LARGE
+from proxy.gateway.aside import Aside
 
 ANSWER = 1024
 """Tokens kept free for an answer whose request sets no limit."""
@@ -17,9 +15,15 @@ class Room:
     """``bounds`` are what the request and its profile allow; None is no bound."""
 
     def __init__(
-        self, request: ChatRequest, body: bytes, counter: TokenCounter, *bounds: int | None
+        self,
+        request: ChatRequest,
+        body: bytes,
+        counter: TokenCounter,
+        aside: Aside,
+        *bounds: int | None,
     ) -> None:
         self._request, self._size, self._counter = request, len(body), counter
+        self._aside = aside
         self._bounds = [bound for bound in bounds if bound is not None]
 
     async def in_context(self, wanted: int) -> int | None:
@@ -41,6 +45,4 @@ class Room:
 
     async def _said(self) -> int:
         said = [x.raw for x in (*self._request.leading, *self._request.messages)]
-        if self._size > LARGE:
-            return await asyncio.to_thread(lambda: sum(map(self._counter.count, said)))
-        return sum(map(self._counter.count, said))
+        return await self._aside.run(self._size, lambda: sum(map(self._counter.count, said)))

@@ -278,3 +278,22 @@ async def test_ten_thousand_messages_are_imported_at_once(client: httpx.AsyncCli
     session = (await client.get(f"{SESSIONS}/s")).json()
     assert session["messages"] == 10_000
     assert session["tokens"] == sum(item["tokens"] for item in created)
+
+
+async def test_a_body_of_more_values_than_a_chat_ever_has_is_refused_before_it_is_read(
+    client: httpx.AsyncClient,
+) -> None:
+    parts = b"[" + b"[]," * 200_000 + b"[]]"
+    body = b'{"messages":[{"role":"user","content":' + parts + b"}]}"
+
+    answer = await client.post(URL, content=body)
+
+    assert answer.status_code == 400
+    assert "over 250000 values" in error_of(answer)["message"]
+
+
+async def test_messages_are_appended_so_many_at_once(client: httpx.AsyncClient) -> None:
+    answer = await client.post(URL, json={"messages": [said("user", "x")] * 20_001})
+
+    assert (answer.status_code, error_of(answer)["param"]) == (400, "messages")
+    assert (await client.get(f"{SESSIONS}/s")).status_code == 404

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support import raw
-from tests.support.answers import Script
+from tests.support.answers import Script, chat_completion, json_answer
 from tests.support.harm import began, nothing_was_lost
 from tests.support.rig import CHAT, Rig
 from tests.support.words import answer, messages
@@ -42,6 +42,64 @@ STRANGE = {
     "deep-and-broken": b'{"model":"m","messages":[{"role":"user","content":' + b"[" * DEEP,
     "a-raw-control-character": b'{"model":"m","messages":[{"role":"user","content":"a\x01b"}]}',
 }
+
+
+def asking(content: bytes) -> bytes:
+    return b'{"model":"m","messages":[{"role":"user","content":' + content + b"}]}"
+
+
+def listed(item: bytes, count: int) -> bytes:
+    return b"[" + b",".join([item] * count) + b"]"
+
+
+MANY, MUCH = "too_many_parts", "too_much_text"
+HUGE = {
+    "messages": (MANY, b'{"messages":' + listed(b'{"role":"user","content":""}', 20_001) + b"}"),
+    "empty-messages": (MANY, b'{"messages":' + listed(b"{}", 300_000) + b"}"),
+    "parts": (MANY, asking(listed(b"[]", 200_000))),
+    "numbers": (MANY, asking(listed(b"1", 300_000))),
+    "fields": (MANY, GOOD[:-1] + b',"x":{' + listed(b'"k":1', 300_000)[1:-1] + b"}}"),
+    "levels": (MANY, asking(b"[" * 300_000 + b"]" * 300_000)),
+    "words": (MUCH, asking(b'"' + b"much to say, " * 700_000 + b'"')),
+    "white-space": (MUCH, asking(b" " * 9_000_000 + b'"hello"')),
+    "half-pairs": (MUCH, asking(b'"' + rb"\ud83d" * 1_500_000 + b'"')),
+}
+
+
+@pytest.mark.parametrize(("reason", "body"), HUGE.values(), ids=HUGE)
+async def test_what_no_model_could_read_is_passed_on_without_memory(
+    one: Rig, reason: str, body: bytes
+) -> None:
+    talk = await began(one)
+    verdict = Script(status=400, pieces=[b"as the upstream says"])
+    one.up.reply(verdict)
+    answered = await raw.ask(one.port, "POST", CHAT, talk.all_headers.items(), body)
+    assert (answered.status, answered.body) == (400, b"as the upstream says")
+    assert one.up.requests[-1].body == body
+    assert answered.get("x-memory-status") == b"off"
+    assert answered.get("x-memory-reason") == reason.encode()
+    await nothing_was_lost(talk)
+
+
+LARGE = {
+    "messages": b'{"messages":' + listed(b'{"role":"user","content":"x"}', 2_000) + b"}",
+    "commas-in-a-text": asking(b'"' + b"a,[{" * 400_000 + b'"'),
+    "an-image": asking(
+        b'[{"type":"image_url","image_url":{"url":"data:image/png;base64,'
+        + b"iVBORw0KGgoA" * 1_000_000
+        + b'"}},{"type":"text","text":"what is that?"}]'
+    ),
+}
+
+
+@pytest.mark.parametrize("body", LARGE.values(), ids=LARGE)
+async def test_a_large_request_of_an_ordinary_shape_has_memory(one: Rig, body: bytes) -> None:
+    talk = await began(one)
+    one.up.reply(json_answer(chat_completion("hello")))
+    answered = await raw.ask(one.port, "POST", CHAT, talk.all_headers.items(), body)
+    assert answered.status == 200
+    assert answered.get("x-memory-status") != b"off"
+    assert answered.get("x-memory-exchange-id") is not None
 
 
 @pytest.mark.parametrize("body", STRANGE.values(), ids=STRANGE)

@@ -46,6 +46,8 @@ export default {
   "reason.store_error": "the store failed",
   "reason.store_timeout": "the store was too slow",
   "reason.tools_refused": "the upstream refused the tools",
+  "reason.too_many_parts": "too many messages or parts",
+  "reason.too_much_text": "too much text",
   "scorepart.asks": "It is a question itself",
   "scorepart.dense": "Similar meaning",
   "scorepart.lexical": "Shared words",

@@ -46,6 +46,8 @@ export default {
   "reason.store_error": "存储出错",
   "reason.store_timeout": "存储超时",
   "reason.tools_refused": "上游拒绝了工具",
+  "reason.too_many_parts": "消息或部分过多",
+  "reason.too_much_text": "文本过长",
   "scorepart.asks": "本身是提问",
   "scorepart.dense": "含义相近",
   "scorepart.lexical": "词语相同",

@@ -1,0 +1,64 @@
+"""How much there is in a JSON text, told without making any of it.
+
+A list takes two bytes of text and some hundred of memory, and a call that makes millions of them
+stops everything else in the process.  So they are counted before they are made, piece by piece.
+Text that is not JSON gets some answer.  Knows nothing of chat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+PIECE = 64 * 1024
+"""Bytes that are looked at by one call: other threads go on in between."""
+
+_SIGNS = (b",", b"[", b"{")
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_"
+
+
+def has_over(most: int, *raws: bytes) -> bool:
+    """Are there more values than ``most`` in all texts?  Commas and opening brackets are counted.
+
+    What stands in strings does not count.
+    """
+    if sum(map(len, raws)) <= most:
+        return False
+    found = 0
+    for outside in chain.from_iterable(map(_outside_strings, raws)):
+        found += sum(map(outside.count, _SIGNS))
+        if found > most:
+            return True
+    return False
+
+
+def has_more_text(most: int, raw: bytes) -> bool:
+    """Are there more bytes than ``most`` beside media?  A piece that is all base64 is of those."""
+    if len(raw) <= most:
+        return False
+    pieces = (raw[at : at + PIECE] for at in range(0, len(raw), PIECE))
+    found = 0
+    for piece in pieces:
+        found += len(piece) if piece.translate(None, _BASE64) else 0
+        if found > most:
+            return True
+    return False
+
+
+def _outside_strings(raw: bytes) -> Iterator[bytes]:
+    within = 0
+    for piece in _pieces(raw):
+        parts = piece.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
+        yield b"".join(parts[within::2])
+        within ^= (len(parts) - 1) & 1
+
+
+def _pieces(raw: bytes) -> Iterator[bytes]:
+    """No piece ends between a backslash and what it escapes."""
+    at = 0
+    while at < len(raw):
+        piece = raw[at : at + PIECE]
+        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:
+            piece = raw[at : at + PIECE + 1]
+        yield piece
+        at += len(piece)

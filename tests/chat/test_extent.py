@@ -1,0 +1,58 @@
+"""How much there is in a JSON text, counted before any of it is made."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.chat import extent
+from proxy.chat.extent import has_more_text, has_over
+
+JSON = st.recursive(
+    st.none() | st.integers() | st.text(alphabet='a,"\\[]{} é\n'),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='b,"\\{'), inner),
+    max_leaves=20,
+)
+
+
+def signs(value: object) -> int:
+    """Commas and opening brackets that the text of a value has outside its strings."""
+    if isinstance(value, dict):
+        return 1 + max(0, len(value) - 1) + sum(map(signs, value.values()))
+    if isinstance(value, list):
+        return 1 + max(0, len(value) - 1) + sum(map(signs, value))
+    return 0
+
+
+@given(JSON, st.integers(1, 40))
+def test_values_are_counted_outside_strings_wherever_pieces_are_cut(
+    value: object, piece: int
+) -> None:
+    raw = json.dumps(value).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extent, "PIECE", piece)
+        assert sum(map(len, extent._pieces(raw))) == len(raw)
+        most = signs(value)
+        # A text that is shorter than the bound is not looked at.
+        padded = raw + b" " * (most + 1)
+        assert not has_over(most, padded)
+        assert most == 0 or has_over(most - 1, padded)
+
+
+def test_a_long_text_of_commas_and_brackets_is_one_value() -> None:
+    raw = json.dumps([{"content": '[{"a": 1}, {"b": 2}],\n' * 100_000}]).encode()
+    assert not has_over(2, raw)
+
+
+def test_several_texts_count_together() -> None:
+    assert not has_over(20, b"[1,2,3,4]", b"[1,2,3,4]", b" " * 100)
+    assert has_over(7, b"[1,2,3,4]", b"[1,2,3,4]")
+
+
+def test_media_are_no_text_however_large() -> None:
+    media = b'[{"image_url":{"url":"data:image/png;base64,' + b"iVBORw0KGgo" * 100_000 + b'"}}]'
+    assert not has_more_text(3 * extent.PIECE, media)
+    assert has_more_text(3 * extent.PIECE, media.replace(b"Ggo", b"G o"))

@@ -75,6 +75,56 @@ def test_the_environment_may_name_the_file(tmp_path: Path) -> None:
     assert load(environ={"MEMORY_PROXY_CONFIG": str(config)}).server.port == 1001
 
 
+def test_a_file_of_defaults_is_below_everything_else(tmp_path: Path) -> None:
+    config = write(tmp_path, "[server]\nport = 1001\n")
+    defaults = tmp_path / "defaults.toml"
+    defaults.write_text('[server]\nhost = "0.0.0.0"\nport = 1000\nworkers = 2\n')
+    environ = {"MEMORY_PROXY_DEFAULTS": str(defaults), "MEMORY_PROXY_WORKERS": "3"}
+    server = load(config, {}, environ).server
+    assert (server.host, server.port, server.workers) == ("0.0.0.0", 1001, 3)
+
+
+def test_a_file_of_defaults_that_is_not_there_is_told_by_what_named_it() -> None:
+    with pytest.raises(SettingsError, match="^MEMORY_PROXY_DEFAULTS /no/such: No such file"):
+        load(environ={"MEMORY_PROXY_DEFAULTS": "/no/such"})
+
+
+def test_a_variable_may_name_a_file_with_the_value(tmp_path: Path) -> None:
+    key, url = tmp_path / "key", tmp_path / "url"
+    key.write_text("s3cret\n")
+    url.write_text("redis://u:p@cache/0")
+    environ = {"MEMORY_PROXY_ADMIN_KEY_FILE": str(key), "MEMORY_PROXY_STORE__URL_FILE": str(url)}
+    settings = load(environ=environ)
+    assert settings.server.admin_key is not None
+    assert settings.server.admin_key.get_secret_value() == "s3cret"
+    assert settings.store.url == "redis://u:p@cache/0"
+
+
+def test_a_setting_that_is_a_file_itself_is_not_read() -> None:
+    environ = {"MEMORY_PROXY_UPSTREAM__CA_FILE": "/no/such"}
+    assert load(environ=environ).upstream.ca_file == "/no/such"
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [
+        pytest.param(None, ": No such file", id="missing"),
+        pytest.param(b"\n", ": is empty", id="empty"),
+        pytest.param(b"\xff\xfe", ": is not text", id="binary"),
+        pytest.param(b"a b", "must be visible ASCII", id="wrong"),
+    ],
+)
+def test_a_file_with_no_value_in_it_is_told_by_its_variable(
+    held: bytes | None, told: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "key"
+    if held is not None:
+        file.write_bytes(held)
+    (problem,) = problems(tmp_path, MEMORY_PROXY_ADMIN_KEY_FILE=str(file))
+    assert problem.startswith("MEMORY_PROXY_ADMIN_KEY_FILE: ")
+    assert told in problem
+
+
 @pytest.mark.parametrize(
     "environ",
     [
@@ -115,6 +165,7 @@ def test_settings_made_in_code_do_not_read_the_environment(monkeypatch: pytest.M
         pytest.param("STORE__URL__X", "a", "STORE__URL__X: unknown setting", id="below-a-value"),
         pytest.param("UPSTREM", "a", "UPSTREM: unknown setting; did you mean", id="short-name"),
         pytest.param("STORE__URL", "memory://", "STORE__URL: contradicts ", id="two-names"),
+        pytest.param("UPSTREM_FILE", "/no/such", "UPSTREM_FILE: unknown setting", id="no-file"),
     ],
 )
 def test_a_variable_that_is_no_setting_is_told(

@@ -1,7 +1,7 @@
 """The settings: what they are, where they come from, what is wrong with them.
 
 Knows names, types, defaults and rules; must not know what anything is used for, and touches
-nothing outside the process but the configuration file.
+nothing outside the process but the files of the configuration.
 
 ``sections``  [server] [upstream] [store] [spool] [tenancy] [[clients]]
 ``memory``    [memory], its parts, and the inheritance of [profiles.NAME]

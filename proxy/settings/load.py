@@ -12,7 +12,14 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import PydanticBaseSettingsSource
 
 from proxy.settings.model import CONFLICT, Location, Settings
-from proxy.settings.sources import CONFIG, CommandLine, ConfigFile, Environment, settings_in
+from proxy.settings.sources import (
+    CONFIG,
+    DEFAULTS,
+    CommandLine,
+    ConfigFile,
+    Environment,
+    settings_in,
+)
 
 # Kinds of errors whose input is a plain number, word or switch: safe and helpful to repeat.
 _REPEATED = ("int_", "float_", "bool_", "literal_", "greater_", "less_", "finite_")
@@ -46,17 +53,13 @@ def load(
     ``overrides`` has dotted names (``server.port``).  ``config`` None means the file that the
     environment names, if any.  Raises SettingsError with all problems there are.
     """
-    flags, variables = CommandLine(overrides or {}), Environment(environ or {})
+    environ = environ or {}
+    flags, variables = CommandLine(overrides or {}), Environment(environ)
     sources: list[PydanticBaseSettingsSource] = [flags, variables]
     problems = variables.problems
-    if config is None and environ and environ.get(CONFIG):
-        config = Path(environ[CONFIG])
-    try:
-        sources += [ConfigFile(config)] if config else []
-    except OSError as error:
-        problems.append(f"--config {config}: {error.strerror or error}")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        problems.append(f"--config {config}: is not TOML: {error}")
+    files = {"--config": config or environ.get(CONFIG), DEFAULTS: environ.get(DEFAULTS)}
+    for named_by, path in files.items():
+        sources += _file(named_by, Path(path), problems) if path else []
     try:
         settings = Settings(_build_sources=(tuple(sources), {}))  # type: ignore[call-arg]
     except ValidationError as error:
@@ -65,6 +68,17 @@ def load(
     if problems:
         raise SettingsError(tuple(dict.fromkeys(problems)))
     return settings
+
+
+def _file(named_by: str, path: Path, problems: list[str]) -> list[PydanticBaseSettingsSource]:
+    """The file as a source; none, and a problem told, where it cannot be read."""
+    try:
+        return [ConfigFile(path)]
+    except OSError as error:
+        problems.append(f"{named_by} {path}: {error.strerror or error}")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problems.append(f"{named_by} {path}: is not TOML: {error}")
+    return []
 
 
 def _told(error: ErrorDetails, names: Mapping[Location, str]) -> str:

@@ -108,6 +108,7 @@ class ServerSettings(Section):
         "Helicone-User-Id",
         "X-Sm-User-Id",
     )
+    address_file: str | None = Field(default=None, min_length=1)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["human", "json"] = "human"
 

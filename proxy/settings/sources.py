@@ -20,7 +20,15 @@ from proxy.settings.model import PREFIX, Location, Settings
 
 CONFIG = f"{PREFIX}CONFIG"
 
-ELSEWHERE = frozenset({CONFIG, *(f"{PREFIX}{name}" for name in ("URL", "KEY", "TENANT"))})
+DEFAULTS = f"{PREFIX}DEFAULTS"
+"""Names a file that is below all others: what an image, say, has for defaults of its own."""
+
+FROM_FILE = "_FILE"
+"""What ends with it names a file with the value, as the secrets of containers are."""
+
+MAX_VALUE_BYTES = 64 * 1024
+
+ELSEWHERE = frozenset({CONFIG, DEFAULTS, *(f"{PREFIX}{name}" for name in ("URL", "KEY", "TENANT"))})
 """Variables that are no settings: where the file is, and how commands reach a running proxy."""
 
 SHORT_NAMES: Mapping[str, Location] = {
@@ -81,15 +89,30 @@ class Environment(EnvSettingsSource):
                 continue
             if _KUBERNETES.fullmatch(name) or (name == "PORT" and _KUBERNETES_PORT.match(text)):
                 continue
-            place = SHORT_NAMES.get(name) or tuple(name.lower().split("__"))
-            full = PREFIX + "__".join(map(str, place))
-            if str(place[-1]) not in settings_in(place[:-1]) or settings_in(place):
+            place = _place(name)
+            if place is None and name.endswith(FROM_FILE):
+                place = _place(name.removesuffix(FROM_FILE))
+                text = self._content(variable, text) if place else ""
+            if place is None:
                 self.problems.append(f"{variable}: unknown setting{_hint(name)}")
-            elif found.get(full, text) != text:
+            elif found.get(full := _full(place), text) != text:
                 self.problems.append(f"{variable}: contradicts {self.names[place]}")
-            else:
+            elif text:
                 found[full], self.names[place] = text, variable
         return found
+
+    def _content(self, variable: str, path: str) -> str:
+        """What the file holds that a variable names, "" where that is a problem."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read(MAX_VALUE_BYTES).strip()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "is not text"
+            self.problems.append(f"{variable}: {path}: {reason}")
+            return ""
+        if not text:
+            self.problems.append(f"{variable}: {path}: is empty")
+        return text
 
     def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
         """Lists are JSON, and tables that are values, not sections.
@@ -125,6 +148,17 @@ def settings_in(place: Location) -> Mapping[str, FieldInfo]:
         elif isinstance(step, int) == (get_origin(kind) is tuple):  # a client's or a profile's
             kind = next(filter(_is_table, get_args(kind)), None)
     return kind.model_fields if _is_table(kind) else {}
+
+
+def _place(name: str) -> Location | None:
+    """The setting that a variable means, by its name without our prefix."""
+    place = SHORT_NAMES.get(name) or tuple(name.lower().split("__"))
+    known = str(place[-1]) in settings_in(place[:-1]) and not settings_in(place)
+    return place if known else None
+
+
+def _full(place: Location) -> str:
+    return PREFIX + "__".join(map(str, place))
 
 
 def _is_table(kind: object) -> bool:

@@ -272,13 +272,14 @@ def _banner(settings: Settings, address: str) -> None:
     """For people only: programs that read the output have the log."""
     if settings.server.log_format == "json":
         return
-    local = address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+    local = server.here(address)
     lines = {
         "memory-proxy": __version__,
         "upstream": without_credentials(settings.upstream.url),
         "store": without_credentials(settings.store.url),
         "listening on": address,
         "use it": f'base_url="{local}/v1" and the header X-Session-Id',
+        "look at it": f"{local}/memory/",
     }
     console = Console(highlight=False, soft_wrap=True)
     for name, value in lines.items():

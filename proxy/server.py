@@ -19,8 +19,9 @@ import tempfile
 import threading
 from asyncio import Protocol
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -57,7 +58,7 @@ def run(
     factory: Callable[[], ASGIApp],
     announce: Callable[[str], None] = lambda address: None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM, then drain; returns when all is done.
+    """Serve until SIGINT, SIGTERM or SIGHUP, then drain; returns when all is done.
 
     ``factory`` makes the application in each worker, and is pickled for that where there are
     several.  ``announce`` is told the address, ``http://127.0.0.1:8080``, once it is bound.
@@ -68,10 +69,9 @@ def run(
         address = address_of(listener)
         announce(address)
         _LOG.info("listening", extra={"fields": {"address": address}})
-        if settings.server.workers == 1:
-            _serve_here(config, listener)
-        else:
-            _serve_in_workers(config, listener)
+        serve = _serve_here if settings.server.workers == 1 else _serve_in_workers
+        with _written(settings.server.address_file, here(address)):
+            serve(config, listener)
 
 
 def listen(server: ServerSettings) -> socket.socket:
@@ -100,6 +100,29 @@ def listen(server: ServerSettings) -> socket.socket:
 def address_of(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def here(address: str) -> str:
+    """The address for somebody on this machine, where it is that of all."""
+    return address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+
+@contextmanager
+def _written(path: str | None, address: str) -> Iterator[None]:
+    """The file that says where the proxy listens, while it does.  Raises ServerError."""
+    if path is None:
+        yield
+        return
+    file = Path(path)
+    try:
+        file.write_text(address, encoding="ascii")
+    except OSError as error:
+        raise ServerError(f"cannot write the file {path}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            file.unlink()
 
 
 def _reason(error: OSError) -> str:
@@ -159,6 +182,16 @@ class _Workers(Multiprocess):
     The socket is ours as well as theirs: while we keep it, it takes connections that nobody serves.
     """
 
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+        ignored = _ignores_hangup()
+        super().__init__(config, sockets)
+        if ignored:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def handle_hup(self) -> None:
+        _LOG.info("told to end by SIGHUP")
+        self.should_exit.set()
+
     def terminate_all(self) -> None:
         for listener in self.sockets:
             listener.close()
@@ -194,6 +227,7 @@ class Application:
     factory: Callable[[], ASGIApp]
 
     def __call__(self) -> ASGIApp:
+        _end_at_hangup()
         try:
             sys.setswitchinterval(SWITCH_SECONDS)
             with _lasting():
@@ -201,6 +235,20 @@ class Application:
         except Exception:  # noqa: BLE001 - any other exit would be restarted for ever
             _LOG.exception("the application cannot be made")
             sys.exit(STARTUP_FAILURE)
+
+
+def _end_at_hangup() -> None:
+    """A terminal that is closed, or a reload, ends this process as SIGTERM does: what runs may end.
+
+    nohup has it ignored, and so it stays.
+    """
+    in_charge = threading.current_thread() is threading.main_thread()
+    if hasattr(signal, "SIGHUP") and in_charge and not _ignores_hangup():
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+
+
+def _ignores_hangup() -> bool:
+    return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
 @contextmanager

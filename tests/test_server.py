@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from proxy.server import Heads, ServerError, address_of, listen
@@ -60,12 +61,19 @@ def test_metrics_are_the_sum_over_the_workers_and_their_folder_does_not_stay(
     counted = re.findall(r"^memory_requests_total\{.*\} (\d+)", text, re.MULTILINE)
     assert [int(count) for count in counted] == [len(seen)]
     assert "memory_lost_total 0.0" in text
+    assert text.count("\nmemory_build_info{") == 1
+    (resident,) = re.findall(r"^process_resident_memory_bytes (\S+)", text, re.MULTILINE)
+    assert float(resident) > workers * 10_000_000
     assert not list(tmp_path.glob("memory-proxy-*"))
 
 
 @pytest.mark.parametrize(
     "how",
-    [pytest.param(signal.SIGTERM, id="sigterm"), pytest.param(signal.SIGINT, id="ctrl-c")],
+    [
+        pytest.param(signal.SIGTERM, id="sigterm"),
+        pytest.param(signal.SIGINT, id="ctrl-c"),
+        pytest.param(signal.SIGHUP, id="sighup"),
+    ],
 )
 @WORKERS
 def test_a_running_answer_ends_well_after_the_server_was_told_to_stop(
@@ -90,6 +98,64 @@ def test_a_running_answer_ends_well_after_the_server_was_told_to_stop(
         assert process.wait(PATIENCE) == 0
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
+
+
+@WORKERS
+def test_a_terminal_that_is_closed_cuts_no_answer(workers: int, tmp_path: Path) -> None:
+    with (
+        running([HELLO, f"server.workers={workers}"], tmp_path) as process,
+        socket.create_server(("127.0.0.1", 0)) as gate,
+    ):
+        address = line(process, "http://")
+        gate.settimeout(PATIENCE)
+        hold = f"{address}/hold?port={gate.getsockname()[1]}"
+        with httpx.stream("GET", hold, timeout=PATIENCE, trust_env=False) as answer:
+            pieces = answer.iter_text()
+            assert next(pieces) == "begun "
+            waiting, _ = gate.accept()
+            for each in [*psutil.Process(process.pid).children(recursive=True), process]:
+                each.send_signal(signal.SIGHUP)  # as a terminal does, to all of them
+            assert stopped_listening(address)
+            with waiting:
+                waiting.sendall(b".")
+            assert "".join(pieces) == "ended"
+        assert process.wait(PATIENCE) == 0
+
+
+def test_what_was_started_by_nohup_stays_when_the_terminal_is_closed() -> None:
+    told = ran(
+        "import signal, uvicorn\n"
+        "from proxy.server import Application, _Workers\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "Application(lambda: None)()\n"
+        "print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)\n"
+        "_Workers(uvicorn.Config('x', log_config=None), [])\n"
+        "print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)\n"
+    )
+    assert told.stdout.split() == ["True", "True"]
+
+
+@WORKERS
+def test_a_file_says_where_it_listens_for_as_long_as_it_does(workers: int, tmp_path: Path) -> None:
+    file = tmp_path / "address"
+    arguments = [HELLO, "server.host=0.0.0.0", f"server.workers={workers}"]
+    with running([*arguments, f"server.address_file={file}"], tmp_path) as process:
+        port = line(process, "http://").rpartition(":")[2]
+        while not (file.exists() and file.read_text()):
+            assert process.poll() is None
+        assert httpx.get(file.read_text(), timeout=PATIENCE, trust_env=False).text.isdigit()
+        assert file.read_text() == f"http://127.0.0.1:{port}"
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+    assert not file.exists()
+
+
+def test_a_file_for_the_address_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    missing = f"server.address_file={tmp_path}/none/address"
+    with running([HELLO, missing], tmp_path) as process:
+        assert process.wait(PATIENCE) == 1
+        assert process.stderr is not None
+        assert "cannot write the file" in process.stderr.read()
 
 
 def test_nothing_is_added_to_answers_but_the_date(tmp_path: Path) -> None:

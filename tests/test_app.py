@@ -70,13 +70,20 @@ async def test_a_base_url_without_v1_is_told_what_is_missing(
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/nothing", "/v2/models", "/s/x/y", "/%2e%2e", "/v1x", "/v1", "/v1?x=1", "/s/x/v1"],
+    ["/nothing", "/v2/models", "/s/x/y", "/%2e%2e", "/v1x", "/v1", "/v1?x=1", "/s/x/v1"],
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PROPFIND"])
 async def test_other_paths_are_404_in_openais_shape(one: Rig, method: str, path: str) -> None:
     answered = await raw.ask(one.port, method, path, [], b"")
     assert (answered.status, error(answered)["code"]) == (404, "not_found")
     assert one.up.requests == []
+
+
+async def test_who_opens_the_address_itself_is_led_to_the_console(one: Rig) -> None:
+    answered = await raw.ask(one.port, "GET", "/")
+    assert (answered.status, answered.get("location")) == (307, b"memory/")
+    assert (await raw.ask(one.port, "GET", "/memory/")).status == 200
+    assert (await raw.ask(one.port, "POST", "/")).status == 405
 
 
 @pytest.mark.parametrize("path", ["/memory/none", "/memory/v1/nothing", "/memory/v1/sessions/none"])

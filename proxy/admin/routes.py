@@ -82,6 +82,7 @@ def admin_routes(parts: AdminParts) -> list[BaseRoute]:
     """
     telemetry = parts.telemetry
     return [
+        Endpoint("/", {"GET": Pages().welcome}, telemetry, "other"),
         *(Endpoint(path, table, telemetry, "health") for path, table in _health(parts).items()),
         *(Endpoint(path, table, telemetry, "memory") for path, table in _memory(parts).items()),
     ]

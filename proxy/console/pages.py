@@ -82,6 +82,10 @@ class Pages:
         """By its name as it stands in the raw path: none of ours is percent-encoded."""
         return self._answer(request.path_params["file"].decode("latin-1"), request)
 
+    async def welcome(self, request: Request) -> Response:
+        """Whoever opens the address of the proxy itself wants to see something."""
+        return RedirectResponse("memory/", 307, HEADERS)
+
     async def redirect(self, request: Request) -> Response:
         """To the folder: relative, so that it is right behind a prefix too."""
         return RedirectResponse("memory/", 308, HEADERS)

@@ -19,6 +19,7 @@ from typing import Any, Literal
 Format = Literal["human", "json"]
 
 ACCESS = logging.getLogger("proxy.access")
+AUDIT = logging.getLogger("proxy.audit")
 
 CLIENT_GONE = 499
 """Status in logs and metrics of an answer that nobody waited for (nginx's)."""
@@ -26,23 +27,38 @@ CLIENT_GONE = 499
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One answered request.  ``tenant`` and ``session`` are hashes; see ``hashed``."""
+    """One answered request.  ``tenant``, ``session`` and ``user`` are hashes; see ``hashed``.
+
+    ``path`` has names of APIs and of parts of it, and no ids.  ``error`` is what failed,
+    ``upstream_ms`` how long the upstream took to begin, ``by`` "admin" for the administrator.
+    """
 
     request: str
     method: str
     route: str
+    path: str
     status: int
     ms: float
     memory: str
     bytes: int
+    error: str | None = None
+    upstream_ms: float | None = None
+    model: str | None = None
+    by: str | None = None
     tenant: str | None = None
     session: str | None = None
+    user: str | None = None
 
 
 def access(line: Access) -> None:
     if ACCESS.isEnabledFor(logging.INFO):
         fields = {name: value for name, value in asdict(line).items() if value is not None}
         ACCESS.info("request", extra={"fields": fields})
+
+
+def audit(event: str, **fields: object) -> None:
+    """Something was done to memory that cannot be undone.  Ids are hashes, and text never."""
+    AUDIT.info(event, extra={"fields": fields})
 
 
 def hashed(identifier: str) -> str:
@@ -69,7 +85,7 @@ def configuration(level: str, style: Format) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"ours": {"()": f"{__name__}.{_FORMATTERS[style]}"}},
+        "formatters": {"ours": {"()": f"{__name__}.{_formatter(style, level)}"}},
         "filters": {"unsurprising": {"()": f"{__name__}.Unsurprising"}},
         "handlers": {
             "stderr": {
@@ -81,24 +97,36 @@ def configuration(level: str, style: Format) -> dict[str, Any]:
         "root": {"level": "WARNING", "handlers": ["stderr"]},
         "loggers": {
             "proxy": {"level": chosen},
+            "proxy.audit": {"level": "INFO"},
             "uvicorn": {"level": chosen},
             "uvicorn.error": {"filters": ["unsurprising"]},
         },
     }
 
 
-_FORMATTERS: dict[Format, str] = {"human": "HumanFormatter", "json": "JsonFormatter"}
+def _formatter(style: Format, level: str) -> str:
+    if style == "json":
+        return "JsonFormatter"
+    return "HumanFormatter" if level == "debug" else "FoldedFormatter"
 
 
 class HumanFormatter(logging.Formatter):
-    """``2026-01-31 12:00:00.123 INFO    proxy.access request status=200 ms=3.1``"""
+    """``2026-01-31 12:00:00.123+0100 INFO    proxy.access request status=200 ms=3.1``"""
 
     def format(self, record: logging.LogRecord) -> str:
-        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
-        head = f"{moment}.{int(record.msecs):03d} {record.levelname:<7} {record.name}"
+        then = time.localtime(record.created)
+        moment, zone = time.strftime("%Y-%m-%d %H:%M:%S", then), time.strftime("%z", then)
+        head = f"{moment}.{int(record.msecs):03d}{zone} {record.levelname:<7} {_name(record)}"
         fields = (f"{name}={_short(value)}" for name, value in _fields(record).items())
         line = " ".join((head, _message(record), *fields))
         return "\n".join((line, *_trace(record)))
+
+
+class FoldedFormatter(HumanFormatter):
+    """The same in one line, the trace of a failure as well."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return " | ".join(map(str.strip, super().format(record).splitlines()))
 
 
 class JsonFormatter(logging.Formatter):
@@ -108,7 +136,7 @@ class JsonFormatter(logging.Formatter):
         line: dict[str, object] = {
             "time": round(record.created, 3),
             "level": record.levelname.lower(),
-            "logger": record.name,
+            "logger": _name(record),
             "event": _message(record),
             **_fields(record),
         }
@@ -116,6 +144,11 @@ class JsonFormatter(logging.Formatter):
         if trace:
             line["trace"] = trace
         return json.dumps(line, default=str)
+
+
+def _name(record: logging.LogRecord) -> str:
+    # uvicorn says so in all its lines, errors or not.
+    return "uvicorn" if record.name == "uvicorn.error" else record.name
 
 
 def _message(record: logging.LogRecord) -> str:

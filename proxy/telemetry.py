@@ -9,24 +9,34 @@ process imports it, which is why workers are spawned and not forked.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import platform
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
+    Metric,
+    ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from proxy import __version__
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Route = Literal["chat", "relay", "memory", "health", "other"]
+
+Failing = Literal["unreachable", "timeout", "broken", "saturated", "rate_limited", "server_error"]
+"""What may be wrong with an upstream: no answer, too late, cut off, no socket of ours, 429, 5xx."""
 
 _STORE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _UPSTREAM_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -40,6 +50,7 @@ class Telemetry:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._folder = os.environ.get(FOLDER)
         self._registry = CollectorRegistry()
+        self._registry.register(Vitals(lambda: ("self",)))
         self._answers: dict[tuple[Route, int, str], Callable[[], None]] = {}
         self._outcomes: dict[str, Callable[[], None]] = {}
         self._make_counters()
@@ -61,6 +72,12 @@ class Telemetry:
         self._cached = self._counter(
             "memory_upstream_cached_tokens", "Prompt tokens that upstreams say they had cached."
         )
+        self._cache_writes = self._counter(
+            "memory_upstream_cache_write_tokens",
+            "Prompt tokens that upstreams say they wrote to their cache.",
+        )
+        errors = self._counter("memory_upstream_errors", "Failures of upstreams, by kind.", "kind")
+        self._upstream_errors = {kind: errors.labels(kind).inc for kind in get_args(Failing)}
         self._passages = self._counter("memory_recalled", "Older passages put into prompts.")
         self._indexed = self._counter("memory_indexed", "Messages indexed for recall.")
         self._lost = self._counter(
@@ -141,6 +158,13 @@ class Telemetry:
             multiprocess_mode="livemostrecent",
         )
         self.spool_depth: Callable[[float], None] = depth.set
+        up = Gauge(
+            "memory_store_up",
+            "Whether the store answered when this was asked for: 1 or 0.",
+            registry=self._registry,
+            multiprocess_mode="livemostrecent",
+        )
+        self.store_up: Callable[[float], None] = up.set
 
     def answered(self, route: Route, status: int, memory: str) -> None:
         """``memory`` is the answer's X-Memory-Status, "none" for requests without a session."""
@@ -169,6 +193,12 @@ class Telemetry:
 
     def cached(self, tokens: int) -> None:
         self._cached.inc(tokens)
+
+    def cache_written(self, tokens: int) -> None:
+        self._cache_writes.inc(tokens)
+
+    def upstream_failed(self, kind: Failing) -> None:
+        self._upstream_errors[kind]()
 
     def completed(
         self, feature: str, outcome: str, seconds: float, input_tokens: int, output_tokens: int
@@ -204,9 +234,11 @@ class Telemetry:
         """The text of /metrics: of this process, or the sum over the workers."""
         if self._folder is None:
             return generate_latest(self._registry)
-        _forget_the_dead(Path(self._folder))
+        folder = Path(self._folder)
+        _forget_the_dead(folder)
         summed = CollectorRegistry()
         MultiProcessCollector(summed, path=self._folder)  # type: ignore[no-untyped-call]
+        summed.register(Vitals(lambda: map(_process_of, folder.glob("gauge_livesum_*.db"))))
         return generate_latest(summed)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -218,11 +250,51 @@ class Telemetry:
         return Histogram(name, text, registry=self._registry, buckets=buckets).observe
 
 
+class Vitals(Collector):
+    """The release, and what the operating system says of its processes together.
+
+    All are sums, what they may have open as well as what they have, but for the first one's start.
+    Where there is no /proc there are none of them.
+    """
+
+    def __init__(self, processes: Callable[[], Iterable[str]]) -> None:
+        self._processes = processes
+
+    def collect(self) -> Iterator[Metric]:
+        build = GaugeMetricFamily("memory_build_info", "Always 1.", labels=("version", "python"))
+        build.add_metric((__version__, platform.python_version()), 1)
+        yield build
+        found: dict[str, Metric] = {}
+        for process in self._processes():
+            for metric in _told_of(process):
+                if metric.name in found:
+                    found[metric.name].samples += metric.samples
+                else:
+                    found[metric.name] = metric
+        for metric in found.values():
+            together = min if metric.name == "process_start_time_seconds" else sum
+            value = together(sample.value for sample in metric.samples)
+            metric.samples = [metric.samples[0]._replace(value=value)]
+            yield metric
+
+
+def _told_of(process: str) -> Iterable[Metric]:
+    try:
+        return ProcessCollector(pid=lambda: process, registry=None).collect()
+    except (OSError, ValueError):  # it has just ended, or has no limit
+        return ()
+
+
 def _forget_the_dead(folder: Path) -> None:
     """A worker that was killed has no open streams; what it counted still counts."""
     for gauge in folder.glob("gauge_live*_*.db"):
-        if not _alive(int(gauge.stem.rpartition("_")[2])):
+        if not _alive(int(_process_of(gauge))):
             gauge.unlink(missing_ok=True)
+
+
+def _process_of(gauge: Path) -> str:
+    """The id of the worker whose file it is."""
+    return gauge.stem.rpartition("_")[2]
 
 
 def _alive(process: int) -> bool:

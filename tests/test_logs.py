@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import sys
 
 import pytest
@@ -13,7 +14,14 @@ from proxy.logs import Access, Format, HumanFormatter, JsonFormatter, Unsurprisi
 from tests.support.program import ran
 
 LINE = Access(
-    request="r1", method="POST", route="chat", status=200, ms=12.345, memory="applied", bytes=99
+    request="r1",
+    method="POST",
+    route="chat",
+    path="/v1/chat/completions",
+    status=200,
+    ms=12.345,
+    memory="applied",
+    bytes=99,
 )
 
 
@@ -55,6 +63,7 @@ def test_a_request_is_one_json_line() -> None:
         "request": "r1",
         "method": "POST",
         "route": "chat",
+        "path": "/v1/chat/completions",
         "status": 200,
         "ms": 12.345,
         "memory": "applied",
@@ -65,9 +74,35 @@ def test_a_request_is_one_json_line() -> None:
 def test_a_request_is_one_line_for_people() -> None:
     (line,) = said("info", "human", f"logs.access(logs.{LINE!r})")
     assert line.endswith(
-        " INFO    proxy.access request request=r1 method=POST route=chat status=200 ms=12.3"
-        " memory=applied bytes=99"
+        " INFO    proxy.access request request=r1 method=POST route=chat"
+        " path=/v1/chat/completions status=200 ms=12.3 memory=applied bytes=99"
     )
+
+
+def test_times_for_people_have_their_zone() -> None:
+    (line,) = said("info", "human", f"logs.access(logs.{LINE!r})")
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d{4} INFO ", line)
+
+
+FAILS = (
+    "try:\n    int('x')\nexcept ValueError:\n    logging.getLogger('proxy.x').exception('a\\nb')"
+)
+
+
+def test_a_failure_is_one_line_for_people_with_all_of_its_trace() -> None:
+    (line,) = said("info", "human", FAILS)
+    assert re.search(r" ERROR +proxy\.x a \| b \| \S+:\d+ in <module> \| ValueError$", line)
+
+
+def test_at_debug_a_trace_has_its_lines() -> None:
+    assert len(said("debug", "human", FAILS)) == 4
+
+
+def test_what_was_done_for_good_is_logged_above_info_too() -> None:
+    (line,) = said("error", "json", "logs.audit('erased', by='admin', messages=3)")
+    told = json.loads(line)
+    assert (told["logger"], told["event"]) == ("proxy.audit", "erased")
+    assert (told["by"], told["messages"]) == ("admin", 3)
 
 
 def test_requests_are_not_logged_above_info() -> None:
@@ -85,7 +120,9 @@ def test_the_server_looks_the_same_and_other_libraries_are_heard_from_warning_on
         "logging.getLogger('httpx').info('GET https://a/?key=1')\n"
         "logging.getLogger('redis').warning('gone')",
     )
-    assert [json.loads(line)["event"] for line in lines] == ["started 7", "gone"]
+    told = [json.loads(line) for line in lines]
+    assert [line["event"] for line in told] == ["started 7", "gone"]
+    assert told[0]["logger"] == "uvicorn"
 
 
 @pytest.mark.parametrize(

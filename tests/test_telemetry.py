@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from proxy.telemetry import FOLDER, Telemetry
+from proxy.telemetry import FOLDER, Failing, Telemetry, Vitals
 
 
 def samples(telemetry: Telemetry) -> dict[str, float]:
@@ -67,6 +69,7 @@ def test_amounts_and_durations_add_up() -> None:
     telemetry.injected(120)
     telemetry.injected(3)
     telemetry.cached(1000)
+    telemetry.cache_written(30)
     telemetry.lost()
     telemetry.quarantined()
     telemetry.loaded(0.002)
@@ -75,6 +78,7 @@ def test_amounts_and_durations_add_up() -> None:
     found = samples(telemetry)
     assert found["memory_injected_tokens_total"] == 123
     assert found["memory_upstream_cached_tokens_total"] == 1000
+    assert found["memory_upstream_cache_write_tokens_total"] == 30
     assert (found["memory_lost_total"], found["memory_quarantined_total"]) == (1, 1)
     assert found["memory_load_seconds_bucket{le=0.001}"] == 0
     assert found["memory_load_seconds_bucket{le=0.0025}"] == 1
@@ -125,7 +129,33 @@ def test_no_label_can_hold_a_tenant_a_user_or_a_session() -> None:
     telemetry.completed("summary", "done", 0.7, 1200, 90)
     telemetry.worked("summary", "finished")
     labels = set(re.findall(r'(\w+)="', telemetry.render().decode()))
-    assert labels == {"route", "status", "memory", "outcome", "feature", "kind", "le"}
+    release = {"version", "python"}
+    assert labels == {"route", "status", "memory", "outcome", "feature", "kind", "le", *release}
+
+
+def test_the_release_and_the_process_are_told() -> None:
+    found = samples(Telemetry())
+    assert [value for name, value in found.items() if name.startswith("memory_build_info{")] == [1]
+    assert found["process_open_fds"] < found["process_max_fds"]
+    assert 0 < found["process_start_time_seconds"] < time.time()
+    assert found["process_resident_memory_bytes"] > 1_000_000
+
+
+def test_several_processes_are_told_as_their_sum_and_one_that_has_ended_is_left_out() -> None:
+    one = {metric.name: metric for metric in Vitals(lambda: ["self"]).collect()}
+    two = {metric.name: metric for metric in Vitals(lambda: ["self", "self", "0"]).collect()}
+    assert two.keys() == one.keys()
+    for name, times in (("process_max_fds", 2), ("process_start_time_seconds", 1)):
+        (sample,) = two[name].samples
+        assert sample.value == one[name].samples[0].value * times
+
+
+@pytest.mark.parametrize("kind", get_args(Failing))
+def test_failures_of_upstreams_are_counted_by_kind(kind: Failing) -> None:
+    telemetry = Telemetry()
+    before = samples(telemetry)[f"memory_upstream_errors_total{{kind={kind}}}"]
+    telemetry.upstream_failed(kind)
+    assert (before, samples(telemetry)[f"memory_upstream_errors_total{{kind={kind}}}"]) == (0, 1)
 
 
 def test_the_open_streams_of_a_killed_worker_are_forgotten(

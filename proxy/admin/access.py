@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv6Address, ip_address
+from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,6 +24,7 @@ from proxy.admin.endpoint import Handler
 from proxy.admin.parts import AdminParts, Client
 from proxy.admin.tenants import Known
 from proxy.errors import RawHeaders, admin_key_required, invalid_api_key, tenant_not_found
+from proxy.logs import hashed
 from proxy.memory.model import SessionKey
 
 SINGLE = "single"
@@ -41,6 +43,17 @@ _PASSED_ON = frozenset(
 )
 _OWN_SITE = (b"same-origin", b"none")
 _HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[^:\[\]]+))(?::[0-9]*)?", re.IGNORECASE)
+
+
+CALLER = "memory.caller"
+"""Where a request's scope has a ``Seen``, once somebody was let in."""
+
+
+class Seen(NamedTuple):
+    """Whose memory was opened; ``by`` is "admin" where the administrator did."""
+
+    tenant: str
+    by: str | None = None
 
 
 class Access:
@@ -62,12 +75,14 @@ class Access:
             chosen = self.chosen(request)
             if chosen is None:
                 raise invalid("Say whose memory you mean: ?tenant=.", "tenant")
+            request.scope[CALLER] = Seen(chosen, "admin")
             return chosen
         tenant = self._tenants.caller(headers).tenant
         if tenant in OPEN_TENANTS and not is_local(request):
             raise invalid_api_key()
         if not {tenant, ""}.issuperset(request.query_params.getlist("tenant")):
             raise admin_key_required()
+        request.scope[CALLER] = Seen(tenant)
         return tenant
 
     def bound(self, handler: Handler) -> Handler:
@@ -105,6 +120,15 @@ class Access:
         if len(names) > 1:
             raise invalid("Name one tenant: ?tenant= came twice.", "tenant")
         return next(iter(names), SINGLE if self._single else None)
+
+
+def who(request: Request) -> dict[str, str]:
+    """Who asks, and whose memory it is, as log lines say it."""
+    seen: Seen | None = request.scope.get(CALLER)
+    if seen is None:
+        return {}
+    told = {"tenant": hashed(seen.tenant)}
+    return {"by": seen.by, **told} if seen.by else told
 
 
 def is_local(request: Request) -> bool:

@@ -20,6 +20,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, NoMatchFound
 from starlette.types import Message, Receive, Scope, Send
 
+from proxy.admin import asking
+from proxy.admin.access import who
 from proxy.admin.conditions import conditional
 from proxy.errors import (
     ProxyError,
@@ -28,7 +30,7 @@ from proxy.errors import (
     not_found,
     server_error,
 )
-from proxy.logs import CLIENT_GONE, Access, access
+from proxy.logs import CLIENT_GONE, Access, access, hashed
 from proxy.memory.spool import SpoolError
 from proxy.memory.store import StoreError
 from proxy.telemetry import Route as Kind
@@ -90,7 +92,10 @@ class Endpoint(BaseRoute):
         except ClientDisconnect:
             pass
         finally:
-            self._note(scope["method"], status, (time.perf_counter() - clock) * 1000, size)
+            self._telemetry.answered(self._kind, status, "none")
+            if self._kind != "health":  # asked every few seconds, by machines
+                ms = (time.perf_counter() - clock) * 1000
+                access(self._line(Request(scope), status, ms, size))
 
     async def _answer(self, request: Request) -> Response:
         try:
@@ -117,12 +122,28 @@ class Endpoint(BaseRoute):
             raise method_not_allowed(", ".join(sorted(self._handlers)))
         return self._handlers[method]
 
-    def _note(self, method: str, status: int, ms: float, size: int) -> None:
-        self._telemetry.answered(self._kind, status, "none")
-        if self._kind == "health":
-            return  # asked every few seconds, by machines
-        request = secrets.token_hex(8)
-        access(Access(request, method, self._kind, status, ms, memory="none", bytes=size))
+    def _line(self, request: Request, status: int, ms: float, size: int) -> Access:
+        caller = who(request)
+        return Access(
+            request=secrets.token_hex(8),
+            method=request.method,
+            route=self._kind,
+            path=self.template,
+            status=status,
+            ms=ms,
+            memory="none",
+            bytes=size,
+            by=caller.get("by"),
+            tenant=caller.get("tenant"),
+            session=_named(request, "session"),
+            user=_named(request, "user"),
+        )
+
+
+def _named(request: Request, part: str) -> str | None:
+    """The hash of an id in the path."""
+    value = request.path_params.get(part)
+    return hashed(asking.decoded(value).decode("utf-8", "replace")) if value else None
 
 
 def refusal(error: ProxyError) -> Response:

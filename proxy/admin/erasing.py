@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from proxy.admin import asking
-from proxy.admin.access import Access
+from proxy.admin.access import Access, who
 from proxy.admin.asking import invalid
 from proxy.admin.conditions import is_conditional, must_match
 from proxy.admin.eraser import Eraser
@@ -18,6 +18,7 @@ from proxy.admin.people import People
 from proxy.admin.receipt import Receipt
 from proxy.errors import memory_unavailable, session_not_found
 from proxy.learning.forgetting import Busy
+from proxy.logs import audit, hashed
 from proxy.memory.erasure import MARKED_SECONDS
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
@@ -41,6 +42,7 @@ class Erasing:
         receipt = await self._session(key, dry_run)
         if receipt is None:
             raise session_not_found()
+        _audit(request, receipt)
         told = {"object": "session.deleted", "id": key.session, "deleted": not dry_run}
         return reply({**receipt_object(receipt), **told})
 
@@ -66,7 +68,24 @@ class Erasing:
             )
         except Busy:
             raise memory_unavailable() from None
+        _audit(request, receipt)
         return reply(receipt_object(receipt))
+
+
+def _audit(request: Request, receipt: Receipt) -> None:
+    if receipt.erased_at is None:
+        return  # only counted
+    subject, counts = receipt.subject, receipt.counts
+    what = "session" if subject.session else "user"
+    audit(
+        "erased",
+        **who(request),
+        **{what: hashed(subject.session or subject.user or "")},
+        sessions=counts.sessions,
+        messages=counts.messages,
+        memories=counts.memories.total(),
+        items=counts.items,
+    )
 
 
 def _dry_run(request: Request) -> bool:

@@ -1,7 +1,7 @@
 """Is the process up, can it do its work, and what has it done: for probes and Prometheus.
 
 Open to everyone, so nothing here says more than which part fails: no address with credentials, no
-text of an exception.
+text of an exception, and the store's place to nobody but this machine.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
+from proxy.admin.access import is_local
 from proxy.admin.objects import reply
 from proxy.admin.parts import AdminParts
 from proxy.memory.spool import Spool, SpoolError
@@ -49,7 +50,7 @@ class Health:
 
     async def readyz(self, request: Request) -> Response:
         """200 if all parts work, else 503; each part is asked at once and waited for briefly."""
-        store, spool = await asyncio.gather(self._store(), self._spool())
+        store, spool = await asyncio.gather(self._store(is_local(request)), self._spool())
         ready = bool(store["ok"] and spool["ok"])
         body = {
             "status": "ok" if ready else "unavailable",
@@ -62,17 +63,20 @@ class Health:
 
     async def metrics(self, request: Request) -> Response:
         """Prometheus' text format."""
-        depth = await self._depth()
+        depth, problem = await asyncio.gather(
+            self._depth(), self._problem(self._parts.store.ping())
+        )
         telemetry = self._parts.telemetry
+        telemetry.store_up(problem is None)
         if depth is not None:
             telemetry.spool_depth(depth.waiting)
         text = await asyncio.to_thread(telemetry.render)
         return Response(text, headers={"content-type": CONTENT_TYPE})
 
-    async def _store(self) -> Part:
-        name = self._parts.store.name
+    async def _store(self, named: bool) -> Part:
+        name = {"name": self._parts.store.name} if named else {}
         problem = await self._problem(self._parts.store.ping())
-        return {"ok": True, "name": name} if not problem else _broken(problem, name=name)
+        return _broken(problem, **name) if problem else {"ok": True, **name}
 
     async def _problem(self, ping: Awaitable[None]) -> str | None:
         try:

@@ -13,12 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from proxy.admin import asking
-from proxy.admin.access import Access
+from proxy.admin.access import Access, who
 from proxy.admin.asking import invalid
 from proxy.admin.importer import Counts, Importer
 from proxy.admin.objects import Object, reply
 from proxy.admin.parts import AdminParts
 from proxy.errors import ProxyError, invalid_import, invalid_session_id, request_timeout
+from proxy.logs import audit
 from proxy.memory.store import StoreError
 from proxy.portable.broken import Broken
 from proxy.portable.conversing import Terms
@@ -70,7 +71,9 @@ class Importing:
         finally:
             with suppress(StoreError):  # what is not asked for now is found when there is more
                 await importer.end()
-        return reply(_import_object(format, importer.counts, warnings))
+        counts = importer.counts
+        audit("imported", **who(request), sessions=counts.sessions, messages=counts.messages)
+        return reply(_import_object(format, counts, warnings))
 
     def _terms(self, wanted: Wanted) -> Terms:
         memory = self._parts.settings.memory

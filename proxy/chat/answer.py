@@ -6,7 +6,8 @@ fields came in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -49,6 +50,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[Choice, ...] = ()
     usage: bytes | None = None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
     model: str | None = None
     error: bool = False
     truncated: bool = False
@@ -147,31 +149,44 @@ def _without_reasoning(content: object) -> object:
     return parts
 
 
+_Tokens = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
 class _Details(msgspec.Struct):
-    cached_tokens: int | None = None
+    cached_tokens: _Tokens | None = None
+    cache_write_tokens: _Tokens | None = None
+    cache_creation_tokens: _Tokens | None = None
 
 
 class _Usage(msgspec.Struct):
     prompt_tokens_details: _Details | None = None
-    prompt_cache_hit_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
+    prompt_cache_hit_tokens: _Tokens | None = None
+    cache_read_input_tokens: _Tokens | None = None
+    cache_creation_input_tokens: _Tokens | None = None
 
 
 _usage = msgspec.json.Decoder(_Usage)
 
 
-def cached_tokens(usage: bytes | None) -> int | None:
-    """Prompt tokens that an upstream took from its cache, None where it does not say.
+def cache_use(usage: bytes | None) -> tuple[int | None, int | None]:
+    """Prompt tokens that an upstream took from its cache, and wrote to it; None where it does not
+    say.
 
     OpenAI says it in the details, others in fields of their own.
     """
     try:
         said = _usage.decode(usage or b"{}")
     except jsontext.UNREADABLE:  # a usage of another shape
-        return None
-    details = said.prompt_tokens_details
-    if details is not None and details.cached_tokens is not None:
-        return details.cached_tokens
-    if said.prompt_cache_hit_tokens is not None:
-        return said.prompt_cache_hit_tokens
-    return said.cache_read_input_tokens
+        return None, None
+    details = said.prompt_tokens_details or _Details()
+    read = (details.cached_tokens, said.prompt_cache_hit_tokens, said.cache_read_input_tokens)
+    written = (
+        details.cache_write_tokens,
+        details.cache_creation_tokens,
+        said.cache_creation_input_tokens,
+    )
+    return _first(read), _first(written)
+
+
+def _first(counts: Iterable[int | None]) -> int | None:
+    return next((count for count in counts if count is not None), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.answer import Choice, Reply, cached_tokens, make_choice
+from proxy.chat.answer import Choice, Reply, cache_use, make_choice
 from proxy.chat.draft import Draft
 from proxy.chat.events import DONE, Mark, is_error, mark, suspect
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
@@ -99,10 +99,12 @@ class ReplyBuilder:
         drafts = sorted(self._drafts.items())
         if any([draft.lighten() for _, draft in drafts]):
             self.truncated = True
+        cached, written = cache_use(self._usage)
         return Reply(
             choices=tuple(self._choice(index, draft) for index, draft in drafts),
             usage=self._usage,
-            cached_tokens=cached_tokens(self._usage),
+            cached_tokens=cached,
+            cache_write_tokens=written,
             model=self._model,
             error=self.error,
             truncated=self.truncated,
@@ -186,6 +188,7 @@ def read_reply(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
     if not isinstance(answer.get("choices"), list) and not error:
         return None
     usage = _usage(answer)
+    cached, written = cache_use(usage)
     found = [
         _plain(choice, _index(choice, place), max_inline_media_bytes)
         for place, choice in enumerate(_objects(answer.get("choices")))
@@ -193,7 +196,8 @@ def read_reply(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
     return Reply(
         choices=tuple(sorted(found, key=lambda choice: choice.index)),
         usage=usage,
-        cached_tokens=cached_tokens(usage),
+        cached_tokens=cached,
+        cache_write_tokens=written,
         model=_string(answer.get("model")),
         error=error,
         truncated=heavy,

@@ -30,6 +30,9 @@ class Call:
     caller: Caller
     identity: Identity
     account: Account | None = None
+    model: str | None = None
+    upstream_seconds: float = 0.0
+    """How long the heads of the upstream's answers took."""
 
     @property
     def target(self) -> bytes:

@@ -85,6 +85,7 @@ class Conversations:
             call.account = Account(situation.key.session, reason=request)
             await self._passage.forward(call, body)
             return None
+        call.model = request.model
         exchange = ChatExchange(request, body, situation, self._means)
         call.account = exchange.account
         await exchange.prepare()

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import secrets
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 from proxy.errors import ProxyError, RawHeaders, overloaded, server_error, user_required
 from proxy.gateway import signature
@@ -23,7 +25,7 @@ from proxy.gateway.identity import Aliases, Identity, Reader
 from proxy.gateway.passage import Passage
 from proxy.gateway.routes import Route
 from proxy.gateway.tenancy import Client, Tenancy
-from proxy.logs import ACCESS, CLIENT_GONE, Access, access
+from proxy.logs import ACCESS, CLIENT_GONE, Access, access, hashed
 from proxy.settings import Settings
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
@@ -33,6 +35,9 @@ from proxy.wire.relay import Delivery, Send
 from proxy.wire.upstream import UpstreamError, answer_for
 
 logger = logging.getLogger(__name__)
+
+_MODEL = re.compile(r"[\w.:/@+-]{1,100}", re.ASCII)
+"""What is logged as a model's name: a client may send any text there."""
 
 
 class Gateway:
@@ -61,7 +66,7 @@ class Gateway:
         clock = time.perf_counter()
         delivery = Delivery(send)
         call: Call | None = None
-        status = CLIENT_GONE
+        status, code = CLIENT_GONE, ""
         self._telemetry.stream_opened()
         self._open += 1
         try:
@@ -71,9 +76,12 @@ class Gateway:
         except ClientGone:
             pass
         except ProxyError as error:
+            code = error.code
             status = await _refuse(delivery, error, call)
         except UpstreamError as error:
             logger.warning("the upstream failed: %s", error)
+            code = error.kind
+            self._telemetry.upstream_failed(error.kind)
             status = await _refuse(delivery, answer_for(error), call)
         except Exception:  # the boundary to the server: a bug is logged here, once, and answered
             logger.exception("a request failed")
@@ -83,7 +91,10 @@ class Gateway:
             if not self._open:
                 self._idle.set()
             self._telemetry.stream_closed()
-            self._note(call, route, scope, status, delivery, clock)
+            self._count(call, route, status)
+            if ACCESS.isEnabledFor(logging.INFO):
+                ms = (time.perf_counter() - clock) * 1000
+                access(_line(call, route, scope, Answered(status, code, ms, delivery.bytes)))
 
     async def drain(self, seconds: float) -> None:
         """Wait for the requests under way: a server that cancels them does not wait itself."""
@@ -140,31 +151,41 @@ class Gateway:
             if not self._busy[tenant]:
                 del self._busy[tenant]
 
-    def _note(
-        self,
-        call: Call | None,
-        route: Route,
-        scope: Scope,
-        status: int,
-        delivery: Delivery,
-        clock: float,
-    ) -> None:
-        kind: Kind = "chat" if route.chat else "relay"
+    def _count(self, call: Call | None, route: Route, status: int) -> None:
         memory = call.account.status if call and call.account else "none"
-        self._telemetry.answered(kind, status, memory)
-        if not ACCESS.isEnabledFor(logging.INFO):
-            return
-        access(
-            Access(
-                request=(call and call.account and call.account.exchange) or secrets.token_hex(8),
-                method=scope["method"],
-                route=kind,
-                status=status,
-                ms=(time.perf_counter() - clock) * 1000,
-                memory=memory,
-                bytes=delivery.bytes,
-            )
-        )
+        self._telemetry.answered(_kind(route), status, memory)
+
+
+class Answered(NamedTuple):
+    """How a request ended.  ``error`` says what failed, "" where nothing did."""
+
+    status: int
+    error: str
+    ms: float
+    bytes: int
+
+
+def _line(call: Call | None, route: Route, scope: Scope, answered: Answered) -> Access:
+    account = call.account if call else None
+    return Access(
+        request=(account and account.exchange) or secrets.token_hex(8),
+        method=scope["method"],
+        route=_kind(route),
+        path=f"/v1/{route.api}",
+        status=answered.status,
+        ms=answered.ms,
+        memory=account.status if account else "none",
+        bytes=answered.bytes,
+        error=answered.error or None,
+        upstream_ms=call.upstream_seconds * 1000 if call and call.upstream_seconds else None,
+        model=call.model if call and call.model and _MODEL.fullmatch(call.model) else None,
+        tenant=hashed(call.caller.tenant) if call else None,
+        session=hashed(account.session) if account else None,
+    )
+
+
+def _kind(route: Route) -> Kind:
+    return "chat" if route.chat else "relay"
 
 
 def _check_ids(client: Client, identity: Identity, headers: RawHeaders) -> None:

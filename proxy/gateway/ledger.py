@@ -76,7 +76,7 @@ class Ledger:
         self._aside, self._size = aside, size
         self._tools = tools
         self._commit: Commit | None = None
-        self._told_usage = False
+        self._told_usage = self._counted_cache = False
 
     async def commit(self, reply: Reply | None, *, incomplete: bool) -> None:
         """Record the exchange; durable on return, or counted as lost."""
@@ -87,8 +87,16 @@ class Ledger:
             self._telemetry.lost()
         else:
             self._telemetry.outcome(fate)
-        if reply is not None and reply.cached_tokens:
-            self._telemetry.cached(reply.cached_tokens)
+        if reply is not None:
+            self._count_cache(reply)
+
+    def _count_cache(self, reply: Reply) -> None:
+        """Once, in whichever of the two writes the usage has come by."""
+        if reply.usage is None or self._counted_cache:
+            return
+        self._counted_cache = True
+        self._telemetry.cached(reply.cached_tokens or 0)
+        self._telemetry.cache_written(reply.cache_write_tokens or 0)
 
     async def _record(self, reply: Reply | None, occasion: Occasion) -> Fate:
         self._told_usage = occasion.exchange.usage is not None
@@ -105,6 +113,7 @@ class Ledger:
 
     async def amend(self, reply: Reply) -> None:
         """Record what came after choice 0 was complete."""
+        self._count_cache(reply)
         amendment = None
         if self._commit is not None:
             amendment = amend(self._commit, reply.choices, reply.usage, self._count)

@@ -68,7 +68,13 @@ class Passage:
         headers = self._tenancy.credentials_upstream(headers, call.caller)
         clock = time.perf_counter()
         reply = await self._upstream.send(call.method, call.target, headers, out.body, out.length)
-        self._telemetry.first_byte(time.perf_counter() - clock)
+        waited = time.perf_counter() - clock
+        call.upstream_seconds += waited
+        self._telemetry.first_byte(waited)
+        if reply.status == 429:
+            self._telemetry.upstream_failed("rate_limited")
+        elif reply.status >= 500:
+            self._telemetry.upstream_failed("server_error")
         return reply
 
     async def _relay(self, call: Call, reply: Reply) -> None:

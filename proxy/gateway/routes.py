@@ -19,6 +19,17 @@ _STEPS = re.compile(r"[/\\]")
 _DEPLOYMENT = re.compile(rb"/deployments/[^/]+(?=/)")
 
 
+APIS = frozenset(
+    {
+        *("assistants", "audio", "batches", "chat", "completions", "containers", "conversations"),
+        *("embeddings", "evals", "files", "fine_tuning", "images", "messages", "models"),
+        *("moderations", "realtime", "rerank", "responses", "score", "threads", "uploads"),
+        *("vector_stores", "videos"),
+    }
+)
+"""What paths are known to begin with.  The rest of a path may name somebody."""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """``session`` is the encoded segment of the path, if any; ``target`` the path upstream;
@@ -31,6 +42,12 @@ class Route:
     @property
     def chat(self) -> bool:
         return self.name == "chat/completions"
+
+    @property
+    def api(self) -> str:
+        """Which API that is, with no ids: for logs."""
+        first = self.name.partition("/")[0]
+        return self.name if self.chat else first if first in APIS else "..."
 
     def allowed_by(self, names: tuple[str, ...]) -> bool:
         """Is the path one of these, or below one (``models/gpt-4o``)?

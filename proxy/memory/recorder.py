@@ -323,8 +323,12 @@ class Recorder:
 
     async def replay(self) -> None:
         """Carry out all that waits, in order.  Raises StoreError if the store is down."""
+        before = self.tally.replayed
         while await self._backlog.replay(self._resume):
             pass
+        if self.tally.replayed > before:
+            fields = {"exchanges": self.tally.replayed - before}
+            logger.info("the store has all that waited in the spool", extra={"fields": fields})
 
     def _resume(self) -> None:
         self._no_loads_until = self._no_commits_until = 0.0

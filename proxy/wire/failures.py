@@ -13,20 +13,27 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from typing import ClassVar, Literal
 
 from proxy import errors
 
 
 class UpstreamError(Exception):
-    """The upstream gave no whole answer."""
+    """The upstream gave no whole answer.  ``kind`` is what logs and metrics call it."""
+
+    kind: ClassVar[Literal["unreachable", "timeout", "broken", "saturated"]] = "broken"
 
 
 class UpstreamUnreachable(UpstreamError):
     """No answer began.  The request may have arrived all the same, unless connecting failed."""
 
+    kind = "unreachable"
+
 
 class UpstreamTimeout(UpstreamError):
     """Silence for longer than allowed."""
+
+    kind = "timeout"
 
 
 class UpstreamBroken(UpstreamError):
@@ -35,6 +42,8 @@ class UpstreamBroken(UpstreamError):
 
 class UpstreamSaturated(UpstreamError):
     """No socket left to ask with."""
+
+    kind = "saturated"
 
 
 ANSWERS: dict[type[UpstreamError], Callable[[], errors.ProxyError]] = {

@@ -36,6 +36,44 @@ async def test_readiness_says_how_each_part_is(client: httpx.AsyncClient, store:
     }
 
 
+@pytest.mark.parametrize("error", [None, StoreError("down")], ids=["up", "down"])
+async def test_only_this_machine_is_told_where_the_store_is(
+    site: Site, store: Backend, monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
+    async def ping(_: object) -> None:
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(type(store), "ping", ping)
+    async with site.client() as near, site.client(peer="203.0.113.7") as far:
+        through = {"x-forwarded-for": "203.0.113.7"}
+        answers = [await far.get("/readyz"), await near.get("/readyz", headers=through)]
+        here = await near.get("/readyz")
+    assert here.json()["store"]["name"] == store.name
+    for answer in answers:
+        assert answer.status_code == here.status_code
+        assert "name" not in answer.json()["store"]
+        assert store.name not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("error", "up"), [(None, 1), (StoreError(), 0), (RuntimeError(), 0)], ids=["up", "down", "bug"]
+)
+async def test_metrics_say_whether_the_store_is_up(
+    client: httpx.AsyncClient,
+    store: Backend,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception | None,
+    up: int,
+) -> None:
+    async def ping(_: object) -> None:
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(type(store), "ping", ping)
+    assert f"\nmemory_store_up {up}.0\n" in (await client.get("/metrics")).text
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [

@@ -72,6 +72,27 @@ def test_cached_tokens_are_read_in_every_dialect(usage: Fields, cached: int | No
     assert reply.cached_tokens == cached
 
 
+@pytest.mark.parametrize(
+    ("usage", "written"),
+    [
+        ({"prompt_tokens_details": {"cache_write_tokens": 3, "cached_tokens": 0}}, 3),
+        ({"prompt_tokens_details": {"cache_creation_tokens": 4}}, 4),
+        ({"cache_creation_input_tokens": 5}, 5),
+        ({"prompt_tokens_details": {"cached_tokens": 5}}, None),
+        ({"cache_creation_input_tokens": -1}, None),
+        ({"cache_creation_input_tokens": 10**30}, None),
+        ({}, None),
+    ],
+)
+def test_what_is_written_to_a_cache_is_read_in_every_dialect(
+    usage: Fields, written: int | None
+) -> None:
+    reply = read_reply(json.dumps({"choices": [], "usage": usage}).encode())
+    assert reply is not None
+    assert reply.cache_write_tokens == written
+    assert built([{"choices": [], "usage": usage}]).cache_write_tokens == written
+
+
 def test_a_message_instead_of_a_delta_does_not_double_what_was_said() -> None:
     last: Fields = {
         "choices": [{"index": 0, "message": {"content": "hello"}, "finish_reason": "stop"}]

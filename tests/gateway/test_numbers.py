@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
 
+from tests.support.answers import USAGE, chat_completion, chat_stream, json_answer, sse
 from tests.support.recalling import somebody
 from tests.support.rig import Rig, Talk
+from tests.support.words import messages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -58,3 +62,34 @@ async def test_a_tag_is_the_same_until_something_is_said(every: Rig) -> None:
     assert (await every.client.get(url, headers=had)).status_code == 304
     await person.says(talk, "And my house is blue.")
     assert (await every.client.get(url, headers=had)).status_code == 200
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+async def test_what_an_upstream_caches_is_counted_once_where_the_usage_comes_last_too(
+    one: Rig, stream: bool
+) -> None:
+    details = {"cached_tokens": 100, "cache_write_tokens": 20}
+    usage = {**USAGE, "prompt_tokens_details": details}
+    before = await cache_counts(one)
+    if stream:
+        pieces = chat_stream(["a1"], include_usage=True)
+        script = sse([piece.replace(dumped(USAGE), dumped(usage)) for piece in pieces])
+    else:
+        script = json_answer({**chat_completion("a1"), "usage": usage})
+    answer = await one.talk().ask(messages("u1"), script, stream=stream)
+    assert answer.status_code == 200
+    after = await cache_counts(one)
+    assert [a - b for a, b in zip(after, before, strict=True)] == [100, 20]
+
+
+def dumped(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+async def cache_counts(rig: Rig) -> list[float]:
+    text = (await rig.client.get("/metrics")).text
+    names = ("cached", "cache_write")
+    found = [
+        re.search(rf"^memory_upstream_{name}_tokens_total (\S+)", text, re.M) for name in names
+    ]
+    return [float(each[1]) for each in found if each is not None]

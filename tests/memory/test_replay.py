@@ -38,6 +38,21 @@ async def test_nothing_leaves_the_spool_while_the_store_is_down(bench: Workbench
     assert not bench.quarantined
 
 
+async def test_it_is_logged_that_what_waited_is_in_the_store(
+    bench: Workbench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "proxy.memory.recorder")
+    bench.store.fail(DOWN, "commit")
+    for id in ("x1", "x2"):
+        await bench.recorder.record(KEY, chat(id))
+    bench.store.recover()
+    caplog.clear()
+    await bench.recorder.replay()
+    await bench.recorder.replay()
+    (line,) = caplog.records
+    assert (line.levelname, vars(line)["fields"]) == ("INFO", {"exchanges": 2})
+
+
 async def test_an_exchange_of_another_user_is_quarantined(bench: Workbench) -> None:
     await bench.recorder.record(KEY, chat("x1", user="kai"))
     await bench.recorder.defer(KEY, deferred("x2", said("mine?"), user="eve"))

@@ -1,6 +1,8 @@
 # syntax=docker/dockerfile:1
 
-FROM python:3.12-slim AS builder
+ARG PYTHON_IMAGE=python:3.12.12-slim-bookworm
+
+FROM ${PYTHON_IMAGE} AS builder
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python -m venv /opt/memory-proxy
 ENV PATH=/opt/memory-proxy/bin:$PATH
@@ -8,31 +10,36 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY proxy ./proxy
 RUN pip install .
-# The table of current models is fetched here, that of all others comes with a package; the build
-# fails unless both are at hand, because the proxy itself downloads nothing.
+# The table of current models is fetched here, that of all others comes with a package: the proxy
+# itself downloads nothing.  Without both the build fails, unless TOKEN_TABLES=optional says that an
+# estimate will do.
+ARG TOKEN_TABLES=required
 ENV TIKTOKEN_CACHE_DIR=/opt/memory-proxy/share/tiktoken
 RUN mkdir -p "$TIKTOKEN_CACHE_DIR" \
- && python -c "import tiktoken; tiktoken.get_encoding('o200k_base')" \
- && python -c "from proxy.chat.tokens import Tokenizers; assert len(Tokenizers().warm()) == 2"
+ && { python -c "import tiktoken; tiktoken.get_encoding('o200k_base')" \
+ && python -c "from proxy.chat.tokens import Tokenizers; assert len(Tokenizers().warm()) == 2" \
+ || [ "$TOKEN_TABLES" = optional ]; }
 
-FROM python:3.12-slim
+FROM ${PYTHON_IMAGE}
 COPY --from=builder /opt/memory-proxy /opt/memory-proxy
-COPY config /etc/memory-proxy
+# What is different in a container, below all that is said elsewhere; and the file to mount over.
+COPY config/container/defaults.toml /opt/memory-proxy/share/defaults.toml
+COPY config/container/proxy.toml /etc/memory-proxy/proxy.toml
+COPY config/proxy.toml /etc/memory-proxy/every-setting.toml
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin memory-proxy \
  && install --directory --owner=memory-proxy --group=memory-proxy --mode=0700 /data
 ENV PATH=/opt/memory-proxy/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     TIKTOKEN_CACHE_DIR=/opt/memory-proxy/share/tiktoken \
-    MEMORY_PROXY_HOST=0.0.0.0 \
-    MEMORY_PROXY_PORT=8080 \
-    MEMORY_PROXY_STORE=sqlite:////data/memory.db \
-    MEMORY_PROXY_SPOOL__PATH=/data/spool.db
+    MEMORY_PROXY_DEFAULTS=/opt/memory-proxy/share/defaults.toml \
+    MEMORY_PROXY_CONFIG=/etc/memory-proxy/proxy.toml
 USER memory-proxy
 WORKDIR /data
 VOLUME /data
 EXPOSE 8080
+# The address is in a file (server.address_file), wherever the port was set.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
-  CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen(f\"http://127.0.0.1:{os.environ['MEMORY_PROXY_PORT']}/healthz\", timeout=2)"]
+  CMD ["python", "-c", "import urllib.request as r; r.build_opener(r.ProxyHandler({})).open(open('/tmp/memory-proxy.address').read() + '/healthz', timeout=2)"]
 # Longer than server.shutdown_timeout must be the patience of whoever stops the container.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["memory-proxy"]

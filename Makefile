@@ -14,6 +14,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 RUNTIME := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
+DOCS := $(VENV)/.installed-docs
 CODE := proxy tests docs $(wildcard bench)
 
 export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/cache/pip
@@ -54,7 +55,7 @@ recall: $(DEV)
 	@exec $(PY) -m bench.recall $(if $(DATA),"$(DATA)") $(ARGS)
 
 # The site of docs/, to be opened at build/docs/index.html.
-docs: $(DEV)
+docs: $(DOCS)
 	$(PY) -m sphinx --fail-on-warning --keep-going --fresh-env --quiet docs build/docs
 	@echo "build/docs/index.html"
 
@@ -83,6 +84,11 @@ $(RUNTIME): pyproject.toml
 	@$(PY) -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV)
 	@echo "Installing memory-proxy into $(VENV) (once)"
 	@$(PY) -m pip install --quiet --editable .
+	@touch $@
+
+$(DOCS): $(RUNTIME)
+	@echo "Installing what the site of docs/ needs into $(VENV) (once)"
+	@$(PY) -m pip install --quiet --editable '.[docs]'
 	@touch $@
 
 # The language model of the end-to-end test and the package that runs it; with their

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -13,7 +15,9 @@ import pytest
 
 from proxy import __version__
 from proxy.settings import load
+from tests.support.program import line, running
 from tests.support.tables import O200K_FILE, o200k_table
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 
@@ -39,22 +43,82 @@ def test_the_image_is_built_in_two_stages_and_its_second_one_is_not_root() -> No
     assert ("EXPOSE", "8080") in last
     assert ("VOLUME", "/data") in last
     assert any(word == "HEALTHCHECK" and "/healthz" in rest for word, rest in last)
+    bases = {rest.partition(" ")[0] for word, rest in found if word == "FROM"}
+    (base,) = (rest for word, rest in found if word == "ARG" and rest.startswith("PYTHON_IMAGE="))
+    assert bases == {"${PYTHON_IMAGE}"}
+    assert re.fullmatch(r"PYTHON_IMAGE=python:\d+\.\d+\.\d+-slim-\w+", base)
     assert not any("pip" in rest for word, rest in last if word == "RUN")
 
 
-def test_the_images_environment_is_a_valid_configuration() -> None:
-    texts = [rest for word, rest in instructions("Dockerfile") if word == "ENV"]
+def image_environment() -> dict[str, str]:
+    """What the image sets, with the files that it names where they are in the repository."""
+    found = instructions("Dockerfile")
+    texts = [rest for word, rest in found if word == "ENV"]
     environ = dict(pair.split("=", 1) for text in texts for pair in text.split())
+    copied = [rest.split() for word, rest in found if word == "COPY"]
+    places = {words[-1]: str(ROOT / words[0]) for words in copied if len(words) == 2}
+    return {name: places.get(value, value) for name, value in environ.items()}
+
+
+def test_the_images_defaults_are_a_valid_configuration() -> None:
+    environ = image_environment()
     settings = load(environ=environ)
     assert settings.server.host == "0.0.0.0"
+    assert settings.server.port == 8080
     assert settings.store.url == "sqlite:////data/memory.db"
     assert settings.spool.path == "/data/spool.db"
     assert environ["TIKTOKEN_CACHE_DIR"].startswith("/opt/memory-proxy/")
 
 
+def test_a_file_mounted_into_the_image_wins_over_its_defaults_which_still_hold(
+    tmp_path: Path,
+) -> None:
+    mounted = tmp_path / "proxy.toml"
+    mounted.write_text('[server]\nport = 9000\n[store]\nurl = "redis://cache/0"\n')
+    environ = {**image_environment(), "MEMORY_PROXY_CONFIG": str(mounted)}
+    settings = load(environ=environ)
+    assert (settings.server.port, settings.store.url) == (9000, "redis://cache/0")
+    assert (settings.server.host, settings.spool.path) == ("0.0.0.0", "/data/spool.db")
+    assert load(environ={**environ, "MEMORY_PROXY_PORT": "9001"}).server.port == 9001
+
+
+@pytest.mark.parametrize("alive", [True, False], ids=["alive", "dead"])
+def test_the_images_health_check_finds_the_proxy_at_whatever_port(
+    alive: bool, tmp_path: Path
+) -> None:
+    (check,) = (rest for word, rest in instructions("Dockerfile") if word == "HEALTHCHECK")
+    command = json.loads(check.partition("CMD ")[2])
+    settings = load(environ=image_environment())
+    address_file = settings.server.address_file
+    assert address_file is not None
+    assert command[0] == "python"
+    assert address_file in command[2]
+    code = command[2].replace(address_file, str(tmp_path / "address"))
+    # An egress proxy of the container's environment is not for its own loopback.
+    environ = {**os.environ, "http_proxy": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
+    arguments = ["proxy", "serve", "--port", "0", "--store", "memory://", "--workers", "1"]
+    own = {
+        "MEMORY_PROXY_SERVER__ADDRESS_FILE": str(tmp_path / "address"),
+        "MEMORY_PROXY_SPOOL__PATH": str(tmp_path / "spool.db"),
+    }
+    if not alive:
+        (tmp_path / "address").write_text("http://127.0.0.1:9")
+        assert python(code, environ).returncode == 1
+        return
+    with running(arguments, tmp_path, {**image_environment(), **own}) as process:
+        line(process, "listening on")
+        deadline = time.monotonic() + PATIENCE
+        while (ran := python(code, environ)).returncode and time.monotonic() < deadline:
+            assert process.poll() is None
+        assert (ran.returncode, ran.stderr) == (0, "")
+
+
 def test_the_image_is_not_built_without_both_tokenizer_tables(tmp_path: Path) -> None:
     texts = [rest for word, rest in instructions("Dockerfile") if word == "RUN"]
-    fetch, check = re.findall(r'python -c "(.+?)"', " ".join(texts))
+    text = " ".join(texts)
+    fetch, check = re.findall(r'python -c "(.+?)"', text)
+    assert '|| [ "$TOKEN_TABLES" = optional ]' in text
+    assert ("ARG", "TOKEN_TABLES=required") in instructions("Dockerfile")
     assert "get_encoding('o200k_base')" in fetch
     environ = {**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path)}
     assert python(check, environ).returncode == 1
@@ -87,7 +151,7 @@ def test_the_image_gets_all_that_it_copies() -> None:
     assert copied
     for name in copied:
         assert (ROOT / name).exists()
-        assert f"!{name}" in ignored
+        assert {f"!{name}", f"!{name.partition('/')[0]}"} & {*ignored}
 
 
 def test_compose_runs_the_proxy_with_a_redis_that_loses_nothing() -> None:
@@ -96,6 +160,9 @@ def test_compose_runs_the_proxy_with_a_redis_that_loses_nothing() -> None:
     assert services == ["proxy", "redis"]
     assert '"--appendonly", "yes", "--appendfsync", "always"' in text
     assert "condition: service_healthy" in text
+    for hardened in ("read_only: true", "- ALL", "- no-new-privileges:true", "max-size: 20m"):
+        assert text.count(f" {hardened}\n") == len(services)
+    assert '- "host.docker.internal:host-gateway"' in text
     settings = dict(re.findall(r"^      (MEMORY_PROXY_\w+): (\S+)$", text, re.MULTILINE))
     unset = {name: "" if value.startswith("${") else value for name, value in settings.items()}
     assert load(environ=unset).store.url == "redis://redis:6379/0"
@@ -110,10 +177,10 @@ def test_every_dependency_has_a_lower_bound_and_a_sentence_why() -> None:
     lines = read("pyproject.toml").partition("[project.optional-dependencies]")[0].splitlines()
     start = lines.index("dependencies = [")
     wanted = lines[start + 1 : lines.index("]", start)]
-    for above, line in zip(wanted, wanted[1:], strict=False):
-        if not line.strip().startswith("#"):
-            assert above.strip().startswith("# "), f"{line} has no reason"
-            assert ">=" in line
+    for above, below in zip(wanted, wanted[1:], strict=False):
+        if not below.strip().startswith("#"):
+            assert above.strip().startswith("# "), f"{below} has no reason"
+            assert ">=" in below
 
 
 def test_the_version_has_one_place_and_the_changelog_knows_it() -> None:
@@ -123,6 +190,12 @@ def test_the_version_has_one_place_and_the_changelog_knows_it() -> None:
     headings = re.findall(r"^## \[(.+?)\]", read("CHANGELOG.md"), re.MULTILINE)
     assert headings[0] == "Unreleased"
     assert not headings[1:] or headings[1] == __version__
+
+
+def test_the_site_of_the_docs_needs_nothing_that_tests_need() -> None:
+    told = make("docs", "-n", "-W", "pyproject.toml").stdout
+    assert "'.[docs]'" in told
+    assert "[dev" not in told
 
 
 @pytest.mark.parametrize("verb", ["run", "test", "lint", "format", "bench", "demo", "clean"])

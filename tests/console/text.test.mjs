@@ -19,6 +19,13 @@ test("control characters are shown as symbols, line ends and tabs stay", () => {
 
 test("joiners inside pictures and words of scripts that join stay", () => {
   for (const text of ["👩‍👩‍👧", "🏳️‍🌈", "👩🏽‍🚀", "می‌خواهم", "क्‍ष"]) assert.equal(visible(text), text);
+  for (const text of ["র\u200d্য", "க்\u200cஷ", "ಕ್\u200dಷ", "ක්\u200dෂ", "ന്\u200d", "ᠠ\u200d"]) {
+    assert.equal(visible(text), text);
+  }
+});
+
+test("of several joiners in a row one stays", () => {
+  assert.equal(visible("👩\u200d\u200d💻"), "👩\u200d⟨U+200D⟩💻");
 });
 
 test("a joiner elsewhere is shown", () => {

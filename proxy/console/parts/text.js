@@ -7,12 +7,25 @@
 const HIDDEN = /[\p{Default_Ignorable_Code_Point}\p{Surrogate}\u2028\u2029\ufff9-\ufffb]/gu;
 /** Controls but for tab and line ends (C0, DEL, C1). */
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000d\u000e-\u001f\u007f-\u009f]/g;
-/** Before a joiner that belongs there: inside a picture (emoji), a word of a script that joins. */
-const JOINING =
-  /[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f\p{Script=Arabic}\p{Script=Devanagari}\p{Script=Bengali}]$/u;
+/** Scripts whose letters join, or stand in clusters. */
+const JOINED = [
+  "Adlm", "Arab", "Mand", "Mong", "Nkoo", "Phag", "Rohg", "Syrc", "Bali",
+  "Batk", "Beng", "Bugi", "Cakm", "Deva", "Gran", "Gujr", "Guru", "Java",
+  "Khmr", "Knda", "Lana", "Lepc", "Limb", "Mlym", "Mtei", "Mymr", "Newa",
+  "Orya", "Saur", "Sinh", "Sund", "Sylo", "Taml", "Telu", "Tibt", "Tirh",
+];
+
+/**
+ * Before a joiner that belongs there: inside a picture (emoji), or a word of such a script.  To be
+ * asked of one character: Chromium 156 finds none of them with `$` behind this class.
+ */
+const JOINING = new RegExp(
+  `[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f${JOINED.map((name) => `\\p{Script=${name}}`).join("")}]`,
+  "u",
+);
 
 /** What a variation selector cannot belong to: hidden characters, so that runs of them are seen. */
-const BARE = /(?:^|[\p{Default_Ignorable_Code_Point}\s])$/u;
+const BARE = /[\p{Default_Ignorable_Code_Point}\s]/u;
 
 /** "⟨U+202E⟩" @param {string} character */
 const named = (character) =>
@@ -31,13 +44,16 @@ export function visible(text) {
     .replace(/\r\n/g, "\n")
     .replace(CONTROL, pictured)
     .replace(HIDDEN, (character, at, whole) =>
-      belongs(character, whole.slice(Math.max(0, at - 2), at)) ? character : named(character),
+      belongs(character, before(whole, at)) ? character : named(character),
     );
 }
 
+/** The character before this place, "" at the beginning. @param {string} text @param {number} at */
+const before = (text, at) => [...text.slice(Math.max(0, at - 2), at)].at(-1) ?? "";
+
 /** @param {string} character @param {string} before what stands before it */
 const belongs = (character, before) =>
-  isJoiner(character) ? JOINING.test(before) : isVariation(character) && !BARE.test(before);
+  isJoiner(character) ? JOINING.test(before) : isVariation(character) && before !== "" && !BARE.test(before);
 
 /** @param {string} character */
 const isJoiner = (character) => character === "\u200c" || character === "\u200d";

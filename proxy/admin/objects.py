@@ -152,7 +152,12 @@ def shown_objects(session: str, did: Injection) -> Object:
         "breakdown": _breakdown(did.tokens, shown) if shown else None,
         "shown": [piece_object(session, piece) for piece in pieces],
         "shown_cut": shown.cut if shown else 0,
+        "resent": [stretch_object(*stretch) for stretch in shown.resent] if shown else [],
     }
+
+
+def stretch_object(first: int, last: int) -> Object:
+    return {"first": first, "last": last}
 
 
 def _breakdown(tokens: int, shown: Shown) -> Object:

@@ -25,8 +25,8 @@ from proxy.gateway.account import Account, Noted
 from proxy.gateway.reminder import NOTHING, Reminder, last_user
 from proxy.learning.known import Block, Known
 from proxy.memory.compose import Prompt, render
-from proxy.memory.model import NOTHING_RECALLED, Recalled
-from proxy.memory.shown import Shown
+from proxy.memory.model import NOTHING_RECALLED, Entry, Recalled
+from proxy.memory.shown import Shown, stretches_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +65,23 @@ class Additions:
         account.recalled, account.evicted_reason = self.recalled, self.prompt.reason
         account.evicted_messages, account.evicted_tokens = self.prompt.evicted
 
-    def noted(self, request: ChatRequest, bodies: Mapping[str, bytes], most: int) -> Noted:
-        """Where it all is from, and at most so many pieces of what stands where."""
+    def noted(
+        self, request: ChatRequest, bodies: Mapping[str, bytes], most: int, *, placed: bool = True
+    ) -> Noted:
+        """Where it all is from, and at most so many pieces of what stands where.
+
+        ``placed``: the places of stored messages are those that they will have.
+        """
         sources = [*self._learned, *self.reminder.sources()]
         recalled = msgspec.Raw(msgspec.json.encode(sources)) if sources else NOTHING_RECALLED
         cards = [x[1] for x in self.prompt.pieces if not isinstance(x, int)]
         stored = [card for card in cards if card.id in bodies]
         before = len(stored) - self._behind_question(request, bodies)
-        shown = self._shown(before).limited(stored, most)
+        resent = self.prompt.resent if placed else ()
+        shown = self._shown(before, resent).limited(stored, most)
         return Noted(recalled, msgspec.Raw(msgspec.json.encode(shown)))
 
-    def _shown(self, before: int) -> Shown:
+    def _shown(self, before: int, resent: Sequence[Entry]) -> Shown:
         """Without the stored messages; so many of them stand before what is known and recalled."""
         prompt, known, learned = self.prompt, self.known, len(self._learned)
         return Shown(
@@ -87,6 +93,7 @@ class Additions:
             before=before,
             order=(*range(learned), *(learned + n for n in self.reminder.order())),
             ahead=len(known.instructions.sources) if known.instructions else 0,
+            resent=stretches_of(entry.position.seq for entry in resent),
         )
 
     def _behind_question(self, request: ChatRequest, bodies: Mapping[str, bytes]) -> int:

@@ -316,7 +316,10 @@ class ChatExchange:
         if self._adds is None:
             return self.account.injection()
         most = self._situation.profile.why
-        return self.account.injection(self._adds.noted(self._request, self._bodies, most))
+        # What waits in the spool gets its places when it is replayed.
+        placed = self._prepared is not None and not self._prepared.spools
+        noted = self._adds.noted(self._request, self._bodies, most, placed=placed)
+        return self.account.injection(noted)
 
     def _outline(self) -> Outline | Unplanned:
         said = self._request.messages

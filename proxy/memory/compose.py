@@ -63,7 +63,7 @@ class Prompt:
     because what it showed was superseded.  ``injected`` counts stored messages, and the tokens of
     these, of the summary and of the remembered system message, which ``system_tokens`` and
     ``summary_tokens`` count by themselves; ``evicted`` what is left out, and ``reason`` why.
-    ``left`` may be said before there is something to summarise.
+    ``left`` may be said before there is something to summarise.  ``resent``: see Plan.
     """
 
     pieces: tuple[Entry | int, ...]
@@ -78,6 +78,7 @@ class Prompt:
     system_tokens: int
     summary_tokens: int
     left: Size = ANYTHING
+    resent: tuple[Entry, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -143,6 +144,7 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[Incoming], rules: Rules)
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
         left=_left(plan, start, cover, window) if rules.summarised else ANYTHING,
+        resent=plan.resent,
     )
 
 
@@ -245,9 +247,11 @@ def _count(entries: Iterable[Entry]) -> Size:
 
 
 def _evicted(snapshot: Snapshot, plan: Plan, sight: _Sight) -> Size:
+    """What is neither shown nor brought by the request itself."""
     gone = Size(0, 0)
     if plan.superseded:
         gone = _count(e for e in snapshot.log if e.card.id in plan.superseded)
-    shown = _count(filter(sight.shows, plan.log))
+    resent = {entry.card.id for entry in plan.resent}
+    shown = _count(e for e in plan.log if sight.shows(e) or e.card.id in resent)
     messages = snapshot.messages - gone.messages - shown.messages
     return Size(max(0, messages), max(0, snapshot.tokens - gone.tokens - shown.tokens))

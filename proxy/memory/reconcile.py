@@ -43,6 +43,7 @@ class Plan:
     is the turn that the request goes on with, None where it begins one.  ``reply_joins`` is a
     stored message in whose turn the reply is, None: the turn of the newest new message.
     ``follows`` is the last message of the log then, ``activated`` ones included, "" without any.
+    ``resent`` are the stored messages that the request itself brings once more.
     """
 
     order: tuple[Entry | int, ...]
@@ -53,6 +54,7 @@ class Plan:
     running: int | None = None
     reply_joins: str | None = None
     follows: str = ""
+    resent: tuple[Entry, ...] = ()
 
 
 def reconcile(
@@ -117,6 +119,7 @@ class _Layout:
             running=running.position.turn if running else None,
             reply_joins=running.card.id if running and not self._recorded() else None,
             follows=max((*log[-1:], *chosen), key=_place).card.id if log or chosen else "",
+            resent=(*self._kept([self.log[match.j] for match in self.matches]), *chosen),
         )
 
     def _behind_last_match(self) -> list[int]:

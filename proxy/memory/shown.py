@@ -31,6 +31,10 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
         return (message_id(self.exchange, self.first + n) for n in range(len(self.tokens)))
 
 
+Stretch = tuple[int, int]
+"""The first and the last of places in history that follow one another."""
+
+
 class Shown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What stood in a prompt beside the client's own messages.
 
@@ -39,6 +43,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     messages in their order.  ``order`` are the indexes in ``Injection.recalled`` of what is known
     and recalled, as it stands in the prompt: ``ahead`` of it before the summary, the rest behind
     ``before`` stored messages.  Of all that, the first ``kept`` pieces are listed, ``cut`` are not.
+    ``resent`` is where the stored messages stand that the client itself sent once more.
     """
 
     system: int = 0
@@ -52,14 +57,18 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ahead: int = 0
     kept: int = 0
     cut: int = 0
+    resent: tuple[Stretch, ...] = ()
 
     def limited(self, cards: Sequence[Card], most: int) -> Shown:
-        """With these stored messages, and no more than ``most`` pieces listed."""
+        """With these stored messages, and no more than ``most`` pieces listed, nor stretches."""
         others = bool(self.system) + bool(self.version) + len(self.order)
         pieces = others + len(cards)
         kept = min(most, pieces)
         runs = runs_of(cards[:kept])
-        return msgspec.structs.replace(self, runs=runs, kept=kept, cut=pieces - kept)
+        resent = self.resent[-most:] if most else ()
+        return msgspec.structs.replace(
+            self, runs=runs, kept=kept, cut=pieces - kept, resent=resent
+        )
 
 
 def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:
@@ -76,6 +85,17 @@ def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:
         index += 1
         following = f"{exchange}.{index}" if index else None
     return tuple(Run(exchange, first, tuple(tokens)) for exchange, first, tokens in runs)
+
+
+def stretches_of(seqs: Iterable[int]) -> tuple[Stretch, ...]:
+    """Places, ascending, as few stretches: a conversation that was resent whole is one."""
+    stretches: list[Stretch] = []
+    for seq in sorted(seqs):
+        if stretches and seq == stretches[-1][1] + 1:
+            stretches[-1] = (stretches[-1][0], seq)
+        else:
+            stretches.append((seq, seq))
+    return tuple(stretches)
 
 
 def _parted(id: str) -> tuple[str, int]:

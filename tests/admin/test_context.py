@@ -147,6 +147,7 @@ async def test_a_preview_has_all_its_fields(client: httpx.AsyncClient) -> None:
             for item in created
         ],
         "shown_cut": 0,
+        "resent": [],
     }
 
 

@@ -232,6 +232,7 @@ async def test_an_exchange_says_what_memory_did(client: httpx.AsyncClient, store
             "breakdown": None,
             "shown": [],
             "shown_cut": 0,
+            "resent": [],
         },
         "message_ids": ["ex_1.0", "ex_1.1"],
         "follows": None,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.browser.test_conversation import bubble, put
+from tests.browser.test_conversation import answers, bubble, bubbles, chat, put
 from tests.support.browsing import DESKTOP, PHONE, Console, expect
 
 CODE = f"Do it like this, in a shell.\n```bash\n{'curl --header x ' * 20}\n```\nThen it is done."
@@ -68,3 +70,41 @@ async def test_a_joiner_that_joins_nothing_is_named(visit: Console) -> None:
     said = visit.page.locator(".conversation .bubble")
     await expect(said.first).to_contain_text("pass⟨U+200D⟩word ⟨U+200C⟩")
     await expect(said.last).to_contain_text("c⟨U+200D⟩⟨U+200D⟩")
+
+
+async def test_what_the_client_sent_again_is_marked_as_seen_and_the_stripes_are_explained(
+    visit: Console,
+) -> None:
+    said: list[str] = []
+    for number in range(4):
+        said.append(f"Question {number}")
+        await chat(visit, "resent", *said)
+        said.append((await answers(visit, "resent"))[-1])
+    await visit.sign_in("#/sessions/resent")
+    legend = visit.page.locator(".legend")
+    await expect(legend).to_contain_text("Sent again by the client")
+    await expect(legend).to_contain_text("This exchange")
+    await expect(legend).not_to_contain_text("Not in it")
+    for number in range(3):
+        question = bubble(visit, f"Question {number}").first
+        await expect(question).to_have_class(re.compile("sight-resent"))
+    await expect(bubbles(visit).locator(".band").first).to_have_attribute(
+        "title", "Seen: sent again by the client itself"
+    )
+    await visit.shot("reading-resent")
+    assert await visit.violations() == []
+    await visit.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    await expect(legend).to_be_visible()
+    await visit.shot("reading-resent-phone")
+
+
+@pytest.mark.one_back_end
+async def test_of_a_client_that_sends_only_what_is_new_the_legend_says_from_where_it_is(
+    visit: Console,
+) -> None:
+    await visit.chat("new", "One?")
+    await visit.chat("new", "Two?")
+    await visit.sign_in("#/sessions/new")
+    await expect(visit.page.locator(".legend")).to_have_text(
+        re.compile(r"In the prompt of this answer:\s*From history\s*This exchange\s*")
+    )

@@ -123,6 +123,21 @@ test("what was not injected and not kept out is not said to be unseen by the mod
   assert.equal(marksOf(exchange("e0", [], { reason: "import" }), "s", logOf("u1 a1")), NO_MARKS);
 });
 
+test("what the client itself sent again the model has seen", () => {
+  const resent = [{ first: 1, last: 2 }, { first: 5, last: 6 }];
+  const log = logOf("u1 a1 | -u2 -a2 | u3 a3 | u4 a4");
+  const marks = marksOf(exchange("e3", [], { resent }), "s", log);
+  assert.equal(sights(marks), "u1:resent a1:resent u2:unseen a2:unseen u3:resent a3:resent u4:own a4:answer");
+  assert.equal(marks.cut, null);
+});
+
+test("a window of the client's own begins where what is left out ends", () => {
+  const left = { resent: [{ first: 3, last: 4 }], evicted: { messages: 2, tokens: 2, reason: "window" } };
+  const marks = marksOf(exchange("e2", [], left), "s", logOf("u1 a1 | u2 a2 | u3 a3"));
+  assert.equal(sights(marks), "u1:evicted a1:evicted u2:resent a2:resent u3:own a3:answer");
+  assert.deepEqual(marks.cut, { at: "u2", reason: "window" });
+});
+
 test("behind a list that was cut the window goes on", () => {
   const marks = marksOf(exchange("e2", [message("u1")], { shown_cut: 3 }), "s", logOf("u1 a1 | u2 a2 | u3 a3"));
   assert.equal(sights(marks), "u1:seen a1:seen u2:seen a2:seen u3:own a3:answer");

@@ -381,6 +381,71 @@ async def test_a_summary_is_shown_by_its_version_in_place_of_what_it_covers(ever
     assert memory["evicted"]["reason"] == "summary"
 
 
+# What the client itself brought once more
+
+
+async def resends(talk: Talk, said: list[Json], **headers: str) -> Json:
+    """Ask with all of this; the answer is added to it, and what memory did is told."""
+    response = await talk.ask(said, **headers)
+    said.append(response.json()["choices"][0]["message"])
+    return await why(talk, response)
+
+
+async def test_a_client_that_resends_its_conversation_is_said_to_have_brought_it(
+    every: Rig,
+) -> None:
+    talk, said = every.talk(), list[Json]()
+    for number in range(5):
+        said.append(user_said(f"[{number}] and then?"))
+        memory = await resends(talk, said, x_memory_profile="few")
+    assert memory["resent"] == [{"first": 1, "last": 8}]
+    assert memory["shown"] == []
+    assert memory["evicted"]["messages"] == 0, "what the client brings is not left out"
+
+
+async def test_what_was_superseded_was_not_brought_again(every: Rig) -> None:
+    talk, said = every.talk(), [user_said("One.")]
+    await resends(talk, said)
+    await resends(talk, [*said, user_said("Two?")])
+    said.append(user_said("Two, edited."))
+    await resends(talk, said)
+    said.append(user_said("Three."))
+    memory = await resends(talk, said)
+    assert memory["resent"] == [{"first": 1, "last": 2}, {"first": 5, "last": 6}]
+
+
+async def test_of_a_window_of_its_own_the_rest_is_injected_or_left_out(every: Rig) -> None:
+    talk, said = every.talk(), list[Json]()
+    for number in range(4):
+        said.append(user_said(f"[{number}] and then?"))
+        await resends(talk, said, x_memory_profile="whole")
+    rest = [*said[4:], user_said("What now?")]
+    memory = await resends(talk, rest, x_memory_profile="whole")
+    assert memory["resent"] == [{"first": 5, "last": 8}]
+    assert kinds(memory["shown"]) == ["message"] * 4
+    rest.append(user_said("And then?"))
+    memory = await resends(talk, rest, x_memory_profile="blind")
+    assert memory["resent"] == [{"first": 5, "last": 10}]
+    assert "message" not in kinds(memory["shown"])
+    assert memory["evicted"]["messages"] == 4
+
+
+async def test_only_new_messages_were_not_brought_before(every: Rig) -> None:
+    talk = every.talk()
+    *_, last = await turns(talk, 3)
+    assert (await why(talk, last))["resent"] == []
+
+
+async def test_of_many_stretches_the_newest_are_noted(every: Rig) -> None:
+    talk, said = every.talk(), list[Json]()
+    for number in range(5):
+        said.append(user_said(f"[{number}] and then?"))
+        await resends(talk, [*said[:-1], user_said(f"[{number}] or what?")])
+        memory = await resends(talk, said, x_memory_profile="brief")
+    assert len(memory["resent"]) == 3
+    assert memory["resent"][-1]["last"] == 16
+
+
 # How much is noted
 
 

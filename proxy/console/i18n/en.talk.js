@@ -2,6 +2,12 @@
 
 /** @type {import("./index.js").Dictionary} */
 export default {
+  legend: "In the prompt of this answer:",
+  "legend.own": "This exchange",
+  "legend.recalled": "Recalled",
+  "legend.resent": "Sent again by the client",
+  "legend.seen": "From history",
+  "legend.unseen": "Not in it",
   "talk.actions": "What to do with this message",
   "talk.activate": "Make this branch active",
   "talk.activate.hint": "The conversation goes on from the end of this branch. What is active behind the fork is kept as a branch.",
@@ -96,6 +102,7 @@ export default {
   "talk.sight.later": "Came later",
   "talk.sight.own": "Brought by this request",
   "talk.sight.recalled": "Seen: recalled as a passage",
+  "talk.sight.resent": "Seen: sent again by the client itself",
   "talk.sight.seen": "Seen: in the window",
   "talk.sight.unseen": "Not put into the prompt by memory",
   "talk.summary": "Summary",

@@ -2,6 +2,12 @@
 
 /** @type {import("./index.js").Dictionary} */
 export default {
+  legend: "这个回答的提示词里：",
+  "legend.own": "这次交互",
+  "legend.recalled": "被回忆",
+  "legend.resent": "客户端重新发送",
+  "legend.seen": "来自历史记录",
+  "legend.unseen": "不在其中",
   "talk.actions": "对这条消息的操作",
   "talk.activate": "启用此分支",
   "talk.activate.hint": "对话将从此分支的末尾继续。分叉之后原来启用的内容会作为分支保留。",
@@ -96,6 +102,7 @@ export default {
   "talk.sight.later": "之后才出现",
   "talk.sight.own": "由这次请求带来",
   "talk.sight.recalled": "已看到：作为片段被回忆",
+  "talk.sight.resent": "已看到：由客户端自己重新发送",
   "talk.sight.seen": "已看到：在窗口内",
   "talk.sight.unseen": "记忆未将其放入提示词",
   "talk.summary": "摘要",

@@ -6,6 +6,7 @@ import { VirtualList } from "../parts/virtual.js";
 import { html, useCallback, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { CutLine, SummaryCard, SystemCard } from "./cards.js";
 import { height, itemsOf } from "./items.js";
+import { Legend } from "./legend.js";
 import { Message, Switch } from "./message.js";
 
 /** @typedef {import("./state.js").Talk} Talk */
@@ -41,6 +42,7 @@ export function List({ talk, doing, flash, jump, jumped, summaryActions }) {
   const toEnd = () => log.toEnd().then(() => requestAnimationFrame(() => handle.current?.toEnd()));
   return html`<div class="talk-list">
     <${Stale} error=${log.error ?? talk.error} />
+    <${Legend} marks=${marks} />
     <${VirtualList} class="conversation" label=${t("talk.messages")} count=${items.length} keys stick follow=${log.bottom}
       overscan=${6} estimate=${(/** @type {number} */ index) => height(items[index])} render=${render} keyOf=${keyOf}
       handle=${(/** @type {import("../parts/virtual.js").Handle} */ given) => (handle.current = given)}

@@ -1,7 +1,7 @@
 /** What the model saw in one exchange, by the ids that the exchange lists.  Pure. */
 
 /** @typedef {import("./branches.js").Stored} Stored */
-/** `seen`: put there by the proxy; `own`, `answer`: of the exchange; `evicted`: kept out. @typedef {"seen" | "recalled" | "own" | "answer" | "evicted" | "unseen" | "later"} Sight */
+/** `seen`: put there by the proxy; `resent`: by the client, once more; `own`, `answer`: of the exchange; `evicted`: kept out. @typedef {"seen" | "resent" | "recalled" | "own" | "answer" | "evicted" | "unseen" | "later"} Sight */
 /** @typedef {{sight: Sight, score?: number}} Mark */
 /** `cut`: the window starts at this message, and why. @typedef {{of: ReadonlyMap<string, Mark>, cut: {at: string, reason: string} | null, summary: number | null, system: boolean}} Marks */
 
@@ -19,7 +19,8 @@ export function marksOf(exchange, session, messages) {
   const shown = exchange.memory?.shown ?? [];
   const { seen, recalled } = byId(shown, session);
   const first = firstOf(exchange, messages);
-  const sights = { exchange, first, seen, recalled, start: startOf(seen, messages), last: 0 };
+  const resent = exchange.memory?.resent ?? [];
+  const sights = { exchange, first, seen, recalled, resent, start: startOf(seen, messages), last: 0 };
   sights.last = exchange.memory?.shown_cut > 0 ? lastOf(seen, messages) : Infinity;
   const of = new Map(messages.map((one) => [one.id, markOf(one, sights)]));
   return {
@@ -54,11 +55,12 @@ const startOf = (seen, messages) => messages.find((one) => seen.has(one.id))?.se
 /** @param {ReadonlySet<string>} seen @param {readonly Stored[]} messages */
 const lastOf = (seen, messages) => messages.findLast((one) => seen.has(one.id))?.seq ?? Infinity;
 
-/** @typedef {{exchange: any, first: number, seen: ReadonlySet<string>, recalled: ReadonlyMap<string, number | undefined>, start: number | null, last: number}} Sights */
+/** @typedef {{exchange: any, first: number, seen: ReadonlySet<string>, recalled: ReadonlyMap<string, number | undefined>, resent: readonly {first: number, last: number}[], start: number | null, last: number}} Sights */
 
 /** @param {Stored} one @param {Sights} sights @returns {Mark} */
-function markOf(one, { exchange, first, seen, recalled, start, last }) {
+function markOf(one, { exchange, first, seen, recalled, resent, start, last }) {
   if (one.exchange_id === exchange.id) return { sight: one.origin === "response" ? "answer" : "own" };
+  if (resent.some((stretch) => stretch.first <= one.seq && one.seq <= stretch.last)) return { sight: "resent" };
   if (seen.has(one.id)) return { sight: "seen" };
   if (recalled.has(one.id)) {
     const score = recalled.get(one.id);
@@ -74,6 +76,8 @@ function markOf(one, { exchange, first, seen, recalled, start, last }) {
 function cutOf(exchange, messages, of) {
   const evicted = exchange.memory?.evicted;
   if (!(evicted?.messages > 0)) return null;
-  const start = messages.find((one) => ["seen", "own"].includes(of.get(one.id)?.sight ?? ""));
+  const sightOf = (/** @type {Stored} */ one) => of.get(one.id)?.sight ?? "";
+  const behind = messages.slice(messages.findLastIndex((one) => sightOf(one) === "evicted") + 1);
+  const start = behind.find((one) => ["seen", "resent", "own"].includes(sightOf(one)));
   return start ? { at: start.id, reason: evicted.reason ?? "window" } : null;
 }

@@ -160,6 +160,18 @@ class Shown(Struct, kw_only=True):
     version: int | UnsetType = UNSET
 
 
+class Stretch(Struct, kw_only=True):
+    """Messages that follow one another, by the `seq` of the first and of the last."""
+
+    first: Count
+    last: Count
+
+
+Resent = Annotated[
+    list[Stretch], Meta(description="Stored messages that the request itself brought once more.")
+]
+
+
 class Did(Struct, kw_only=True):
     """What memory did for an exchange; `shown` is in the order of the prompt."""
 
@@ -174,6 +186,7 @@ class Did(Struct, kw_only=True):
     breakdown: Breakdown | None
     shown: list[Shown]
     shown_cut: Annotated[int, Meta(ge=0, description="How many more there are than are listed.")]
+    resent: Resent
 
 
 class Exchange(Struct, kw_only=True):
@@ -259,6 +272,7 @@ class Context(Struct, kw_only=True):
     breakdown: Breakdown | None
     shown: list[Shown]
     shown_cut: Count
+    resent: Resent
 
 
 class NewFeedback(Struct, kw_only=True):

@@ -147,7 +147,7 @@ def changed_fact(fact: Fact, fields: Fields, when: Lately) -> Fact:
         until=_time(fields, "expires_at") if "expires_at" in fields else fact.until,
         metadata=fact.metadata if metadata is None else metadata,
         last_confirmed=when.now,
-        edited=True,
+        edited=fact.edited or not fields.keys() <= {"state"},
     )
     state = _state(fields)
     if state is not None and state != fact.state:

@@ -84,14 +84,22 @@ class Memories:
         self, owner: Owner, wanted: Listing, after: Key | None, limit: int
     ) -> tuple[list[Object], str | None]:
         """The memories behind a place, and the cursor of the next page."""
+        entries = await self._entries(owner, wanted)
+        found = [entry for entry in entries if after is None or entry.key > after]
+        found.sort(key=attrgetter("key"))
+        cursor = _cursor(found[limit - 1].key) if len(found) > limit else None
+        return [entry.made() for entry in found[:limit]], cursor
+
+    async def all(self, owner: Owner, wanted: Listing) -> list[Object]:
+        """All of them, in no order."""
+        return [entry.made() for entry in await self._entries(owner, wanted)]
+
+    async def _entries(self, owner: Owner, wanted: Listing) -> list[Entry]:
         found = [*await self._facts(owner, wanted)]
         if "current" in wanted.states and wanted.stale is None:
             found += await self._wishes(owner, wanted)
             found += await self._episodes(owner, wanted)
-        found = [entry for entry in found if after is None or entry.key > after]
-        found.sort(key=attrgetter("key"))
-        cursor = _cursor(found[limit - 1].key) if len(found) > limit else None
-        return [entry.made() for entry in found[:limit]], cursor
+        return found
 
     async def _facts(self, owner: Owner, wanted: Listing) -> list[Entry]:
         if KIND not in wanted.kinds:

@@ -1,10 +1,11 @@
-"""The search of all that is remembered of a person: facts, passages, standing wishes."""
+"""The search of all that is remembered of a person: facts, wishes, episodes, passages, by one
+measure."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from heapq import merge
 from typing import NamedTuple
 
 import msgspec
@@ -14,8 +15,9 @@ from proxy.admin.asking import invalid
 from proxy.admin.facts import KIND, Fields, said_object
 from proxy.admin.imports import UNREADABLE
 from proxy.admin.item_asking import filter_in
-from proxy.admin.memories import WISHES, Memories, shelf_of
+from proxy.admin.memories import STATES, WISHES, Listing, Memories
 from proxy.admin.objects import Object
+from proxy.learning.likeness import Words, terms_in
 from proxy.memory.item_filter import fits
 from proxy.recall.index import Owner
 from proxy.recall.question import read
@@ -23,7 +25,12 @@ from proxy.recall.remembrance import Remembrance
 
 MOST_FOUND = 50
 DEFAULT_FOUND = 10
-KINDS = (KIND, "passage", *WISHES)
+KINDS = (KIND, "passage", *WISHES, "episode")
+CURRENT = STATES[0]
+
+WORDS = 0.75
+"""What the words of the question count of what was said; the rest is how well recall thinks of it,
+which knows meaning and what stands around.  Of what was learned the words are all."""
 
 
 class Wanted(NamedTuple):
@@ -31,6 +38,7 @@ class Wanted(NamedTuple):
 
     query: str
     kinds: Collection[str]
+    states: Collection[str]
     filter: dict[str, object]
     limit: int
 
@@ -40,7 +48,9 @@ def wanted_in(fields: Fields, decode: Callable[[bytes], object]) -> Wanted:
     query = asking.text_field(fields, "query")
     if not query:
         raise invalid("query must be a text that says what to look for.", "query")
-    return Wanted(query, _kinds(fields), filter_in(fields, decode), _limit(fields))
+    kinds = _names(fields, "kinds", KINDS, KINDS)
+    states = _names(fields, "states", STATES, (CURRENT,))
+    return Wanted(query, kinds, states, filter_in(fields, decode), _limit(fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,34 +61,59 @@ class MemorySearch:
     recall: Remembrance
 
     async def find(self, owner: Owner, wanted: Wanted) -> list[Object]:
-        """Wishes first, as recall has them, then facts and passages, best first."""
-        said = [] if set(wanted.kinds) <= {KIND} else await self._said(owner, wanted)
-        facts = await self._facts(owner, wanted) if KIND in wanted.kinds else []
-        wishes = [each for each in said if each["kind"] in WISHES]
-        passages = [each for each in said if each["kind"] not in WISHES]
-        found = [*wishes, *merge(facts, passages, key=_worse)]
+        """What has to do with the question, best first, whatever it is."""
+        said = await self._said(owner, wanted)
+        found = await asyncio.to_thread(
+            self._scored, said, await self._learned(owner, wanted), wanted
+        )
+        found.sort(key=_worse)
         return [each for each in found if fits(each, wanted.filter)][: wanted.limit]
 
     async def _said(self, owner: Owner, wanted: Wanted) -> list[Object]:
+        if CURRENT not in wanted.states or set(wanted.kinds) <= {KIND, "episode"}:
+            return []
         found = await self.recall.search(owner, wanted.query)
         return [said_object(one) for one in found if one.kind in wanted.kinds]
 
-    async def _facts(self, owner: Owner, wanted: Wanted) -> Sequence[Object]:
-        """Facts in force that share words with the question."""
-        kept = await self.memories.book.load(shelf_of(owner))
+    async def _learned(self, owner: Owner, wanted: Wanted) -> list[Object]:
+        kinds = set(wanted.kinds) & {KIND, "episode"}
+        return await self.memories.all(owner, Listing(kinds, wanted.states)) if kinds else []
+
+    def _scored(
+        self, said: Sequence[Object], learned: Sequence[Object], wanted: Wanted
+    ) -> list[Object]:
+        """With scores from 0 to 1 that can be compared; nothing learned without a word of it."""
         now = self.memories.book.clock()
-        scores = kept.card.words.likeness(read(wanted.query, (), now)).tolist()
-        found = [
-            self.memories.fact(kept.filed[line.id], score)
-            for score, line in zip(scores, kept.card.lines, strict=True)
-            if score > 0 and line.id in kept.filed and kept.filed[line.id].fact.holds(now)
+        every = [*said, *learned]
+        words = Words.of(terms_in(str(each["text"]), _number(each, "created_at")) for each in every)
+        shares = words.likeness(read(wanted.query, (), now)).tolist()
+        best = max((_number(each, "score") for each in said), default=0.0) or 1.0
+        scored = [
+            _with_score(
+                each, lexical=WORDS * share, recall=(1 - WORDS) * _number(each, "score") / best
+            )
+            for each, share in zip(said, shares, strict=False)
         ]
-        return sorted(found, key=_worse)
+        scored += [
+            _with_score(each, lexical=share)
+            for each, share in zip(learned, shares[len(said) :], strict=True)
+            if share > 0
+        ]
+        return scored
 
 
-def _worse(each: Object) -> float:
-    score = each["score"]
-    return -score if isinstance(score, float) else 0.0
+def _with_score(each: Object, **parts: float) -> Object:
+    return {**each, "score": sum(parts.values()), "parts": parts}
+
+
+def _number(each: Object, name: str) -> float:
+    value = each[name]
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _worse(each: Object) -> tuple[float, bool]:
+    """By score; what was learned before what was only said."""
+    return -_number(each, "score"), each["kind"] not in (KIND, "episode")
 
 
 def _limit(fields: Fields) -> int:
@@ -94,13 +129,15 @@ def _limit(fields: Fields) -> int:
     return limit
 
 
-def _kinds(fields: Fields) -> frozenset[str]:
+def _names(
+    fields: Fields, name: str, known: Collection[str], default: Collection[str]
+) -> frozenset[str]:
     try:
-        kinds = msgspec.json.decode(fields.get("kinds", b"null"), type=list[str] | None)
+        names = msgspec.json.decode(fields.get(name, b"null"), type=list[str] | None)
     except msgspec.DecodeError:
-        kinds = [""]
-    if kinds is None:
-        return frozenset(KINDS)
-    if not set(kinds) <= set(KINDS):
-        raise invalid(f"kinds must be a list of: {', '.join(KINDS)}.", "kinds")
-    return frozenset(kinds)
+        names = [""]
+    if names is None:
+        return frozenset(default)
+    if not set(names) <= set(known):
+        raise invalid(f"{name} must be a list of: {', '.join(known)}.", name)
+    return frozenset(names)

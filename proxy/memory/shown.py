@@ -66,9 +66,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         kept = min(most, pieces)
         runs = runs_of(cards[:kept])
         resent = self.resent[-most:] if most else ()
-        return msgspec.structs.replace(
-            self, runs=runs, kept=kept, cut=pieces - kept, resent=resent
-        )
+        return msgspec.structs.replace(self, runs=runs, kept=kept, cut=pieces - kept, resent=resent)
 
 
 def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:

@@ -27,7 +27,8 @@ async def test_a_long_line_of_code_scrolls_and_the_words_around_it_wrap(
     await visit.page.set_viewport_size({"width": width, "height": height})
     refused = {"role": "assistant", "content": None, "refusal": CODE.replace("done", "refused")}
     said = [{"role": "user", "content": "How?"}, {"role": "assistant", "content": CODE}]
-    await put(visit, "code", *said, {"role": "user", "content": CODE.replace("done", "no")}, refused)
+    question = {"role": "user", "content": CODE.replace("done", "no")}
+    await put(visit, "code", *said, question, refused)
     await visit.sign_in("#/sessions/code")
     await expect(bubble(visit, "Then it is refused.")).to_be_in_viewport()
     message = bubble(visit, "Then it is done.")

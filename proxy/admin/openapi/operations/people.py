@@ -155,7 +155,7 @@ OPERATIONS = (
         MEMORIES,
         "Search what is remembered of a person",
         MemoryList,
-        "Standing wishes first, then what recall would find for the question, best first.",
+        "Facts, standing wishes, episodes and passages by one score from 0 to 1, best first.",
         (USER,),
         json_body(MemorySearch, question={"query": "What must not be in the food?"}),
         errors=WRONG,

@@ -124,7 +124,11 @@ class MemorySearch(Struct, kw_only=True):
     """A question, and what an answer must be."""
 
     query: Annotated[str, Meta(min_length=1, examples=["What must not be in the food?"])]
-    kinds: list[Literal["fact", "passage", "instruction", "preference"]] | None = None
+    kinds: list[Literal["fact", "passage", "instruction", "preference", "episode"]] | None = None
+    states: Annotated[
+        list[Literal["current", "expired", "superseded", "quarantined"]] | None,
+        Meta(description="Of facts; all else is current. By default current ones."),
+    ] = None
     filter: Annotated[
         Json | None,
         Meta(

@@ -309,7 +309,7 @@ def overloaded() -> ProxyError:
 
 def memory_unavailable() -> ProxyError:
     return _unavailable(
-        "memory_unavailable", "The memory of this session cannot be read. Try again in a moment."
+        "memory_unavailable", "The memory cannot be read at present. Try again in a moment."
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -45,7 +46,8 @@ class Stats:
     async def report(self, request: Request) -> Response:
         """Of the last ``?days=``, by ``?bucket=``, of all or of ``?user=``; UTC.
 
-        ``complete`` is false where there are too many exchanges to look at all of them.
+        ``complete`` is false where there are too many exchanges to look at all of them: then those
+        after ``counted_since`` are counted, all of them, and none before.
         """
         tenant = self._access.tenant(request)
         user = asking.user_id(request.query_params.get("user"), "user")
@@ -53,7 +55,8 @@ class Stats:
         span = span_of(_days(request, bucket), STEPS[bucket], time.time())
         walk = Walk(self._store, tenant, user, span.since)
         samples = [sample async for sample in walk.samples()]
-        total, series = await asyncio.to_thread(tallied, samples, span)
+        counted = [each for each in samples if each.at > walk.counted_since]
+        total, series = await asyncio.to_thread(tallied, counted, span)
         return reply(
             {
                 "object": "stats",
@@ -61,6 +64,7 @@ class Stats:
                 "until": span.until,
                 "bucket": bucket,
                 "complete": walk.complete,
+                "counted_since": None if walk.complete else walk.counted_since,
                 "totals": figures_object(total),
                 "series": [{"at": at, **figures_object(each)} for at, each in series],
             }
@@ -69,12 +73,13 @@ class Stats:
 
 class Walk:
     """Through the exchanges of the newest sessions, back to ``since``; ``complete`` when all of
-    them were looked at."""
+    them were looked at, else all after ``counted_since`` (Unix seconds)."""
 
     def __init__(self, store: Archive, tenant: str, user: str | None, since: float) -> None:
         self._store, self._tenant, self._user, self._since = store, tenant, user, since
         self._left = MOST_EXCHANGES
         self.complete = True
+        self.counted_since = -math.inf
 
     async def samples(self) -> AsyncIterator[Sample]:
         """Raises StoreError."""
@@ -86,14 +91,22 @@ class Walk:
             for found in await asyncio.gather(*map(self._of, recent)):
                 for sample in found[: self._left]:
                     yield sample
-                self.complete = self.complete and len(found) <= self._left
+                self._leave_out(sample.at for sample in found[self._left :])
                 self._left = max(0, self._left - len(found))
             after, sessions = page.after, sessions - len(page.items)
             if after is None or len(recent) < len(page.items):
                 return
             if not self._left:
                 break
-        self.complete = False
+        page = await self._store.sessions(self._tenant, self._user, after, 1)
+        newest = [session.last_active_at for session in page.items]
+        self._leave_out(at for at in newest if at >= self._since)
+
+    def _leave_out(self, times: Iterable[float]) -> None:
+        """What there is of these times is not counted."""
+        for at in times:
+            self.complete = False
+            self.counted_since = max(self.counted_since, at)
 
     async def _of(self, session: Session) -> list[Sample]:
         """A session's, newest first; one more than may be looked at tells that there are more.

@@ -25,6 +25,9 @@ export class ApiError extends Error {
   }
 }
 
+/** Will it pass by itself: no answer, or a refusal for lack of something? @param {unknown} error */
+export const isOutage = (error) => error instanceof ApiError && (error.status === 0 || error.status === 503);
+
 /** An id as one segment of a path. @param {string} id */
 export const seg = (id) => encodeURIComponent(id);
 
@@ -43,6 +46,8 @@ export class Api {
     this.tenant = tenant;
     /** Told when the key is no longer taken. @type {() => void} */
     this.onRefused = () => {};
+    /** Told of every answer that is none of an outage. @type {() => void} */
+    this.onAnswer = () => {};
     /** How often something was changed: what was read before may be so no longer. */
     this.changes = 0;
   }
@@ -144,7 +149,9 @@ export class Api {
     const sent = body === undefined ? undefined : written(body);
     const options = /** @type {RequestInit} */ ({ method, headers: all, body: sent, signal });
     try {
-      return await fetch(this.#url(path, params), { ...options, ...PRIVATE });
+      const answer = await fetch(this.#url(path, params), { ...options, ...PRIVATE });
+      if (answer.status < 500) this.onAnswer();
+      return answer;
     } catch (error) {
       if (signal?.aborted) throw error;
       throw unreachable();

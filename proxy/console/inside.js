@@ -1,5 +1,6 @@
 /** What is behind the sign-in: which screen is shown, and what all screens share. */
 
+import { isOutage } from "./api.js";
 import { AppContext } from "./context.js";
 import { routeOf } from "./links.js";
 import { Confirm } from "./parts/dialog.js";
@@ -14,7 +15,7 @@ import { html, useCallback, useEffect, useMemo, useRef, useState } from "./vendo
 /** @param {{api: Api, caller: Caller, enter: import("./sign_in.js").Enter, leave: () => void, look: Look, setLook: (look: Partial<Look>) => void}} props */
 export function Inside({ api, caller, enter, leave, look, setLook }) {
   const route = useRoute();
-  const [toasts, toast, close] = useToasts();
+  const [toasts, toast, close] = useToasts(api);
   const [question, confirm, answer] = useConfirm(route);
   const kept = useRef(new Map()).current;
   const app = useMemo(
@@ -27,7 +28,7 @@ export function Inside({ api, caller, enter, leave, look, setLook }) {
       kept,
       locale: look.locale,
       navigate: (/** @type {string} */ path) => void (location.hash = path),
-      failed: (/** @type {unknown} */ error) => toast(words(error), "error"),
+      failed: (/** @type {unknown} */ error) => toast(words(error), "error", isOutage(error)),
     }),
     [api, caller, route, look.locale],
   );
@@ -55,19 +56,23 @@ function useRoute() {
   return route;
 }
 
-/** @returns {[import("./parts/toast.js").Toast[], (message: string, kind?: import("./context.js").Kind) => void, (id: number) => void]} */
-function useToasts() {
+/** @param {Api} api @returns {[import("./parts/toast.js").Toast[], (message: string, kind?: import("./context.js").Kind, passing?: boolean) => void, (id: number) => void]} */
+function useToasts(api) {
   const [toasts, setToasts] = useState(/** @type {import("./parts/toast.js").Toast[]} */ ([]));
   const next = useRef(1);
   const close = useCallback(
     (/** @type {number} */ id) => setToasts((all) => all.filter((each) => each.id !== id)),
     [],
   );
-  const toast = useCallback((/** @type {string} */ message, kind = "info") => {
+  const toast = useCallback((/** @type {string} */ message, kind = "info", passing = false) => {
     const id = next.current++;
-    setToasts((all) => [...all.filter((each) => each.message !== message), { id, message, kind }].slice(-4));
+    setToasts((all) => [...all.filter((each) => each.message !== message), { id, message, kind, passing }].slice(-4));
     if (kind !== "error") setTimeout(() => close(id), SHOWN);
   }, []);
+  useEffect(() => {
+    api.onAnswer = () => setToasts((all) => (all.some(({ passing }) => passing) ? all.filter(({ passing }) => !passing) : all));
+    return () => void (api.onAnswer = () => {});
+  }, [api]);
   return [toasts, toast, close];
 }
 

@@ -1,6 +1,6 @@
 /** The addresses of the console's screens, made and read.  Pure. */
 
-/** @typedef {{screen: "sessions" | "session" | "users" | "user" | "stats" | "nothing", id: string, exchange: string | null, message: string | null}} Route */
+/** @typedef {{screen: "sessions" | "session" | "users" | "user" | "stats" | "nothing", id: string, exchange: string | null, message: string | null, tab: string | null}} Route */
 
 const part = encodeURIComponent;
 
@@ -13,15 +13,15 @@ export const links = {
     `#/sessions/${part(id)}` +
     (exchange ? `/exchanges/${part(exchange)}` : "") +
     (message ? `/messages/${part(message)}` : ""),
-  /** @param {string} id */
-  user: (id) => `#/users/${part(id)}`,
+  /** @param {string} id @param {string} [tab] */
+  user: (id, tab) => `#/users/${part(id)}${tab ? `/tabs/${part(tab)}` : ""}`,
 };
 
 /** What an address shows. @param {string} hash @returns {Route} */
 export function routeOf(hash) {
   const segments = hash.replace(/^#?\/?/, "").split("/").map(decoded);
   const [screen, id = "", ...rest] = segments;
-  const at = { id, exchange: after(rest, "exchanges"), message: after(rest, "messages") };
+  const at = { id, exchange: after(rest, "exchanges"), message: after(rest, "messages"), tab: after(rest, "tabs") };
   if (screen === "" || screen === "sessions") return { screen: id ? "session" : "sessions", ...at };
   if (screen === "users") return { screen: id ? "user" : "users", ...at };
   return { screen: screen === "stats" ? "stats" : "nothing", ...at };

@@ -60,13 +60,29 @@ export function SignIn({ notice, enter, look, setLook }) {
   </div>`;
 }
 
+/** Milliseconds before each further attempt where the memory cannot be read at once. */
+const AGAIN = [200, 500, 1000, 2000];
+
+/** Ask, and again for as long as the proxy is only busy. @template T @param {() => Promise<T>} ask @returns {Promise<T>} */
+async function patiently(ask) {
+  for (const pause of AGAIN) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (/** @type {any} */ (error).status !== 503) throw error;
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+  }
+  return ask();
+}
+
 /**
  * Who calls with this key.  The administrator begins with the first tenant there is.
  * @param {string} key @returns {Promise<[Api, Caller]>}
  */
 async function known(key) {
   const api = new Api(key);
-  const { data: caller } = await api.get("/whoami");
+  const { data: caller } = await patiently(() => api.get("/whoami"));
   if (!caller.admin) return [api, caller];
   const tenant = caller.tenant ?? (await tenants(api))[0] ?? "anonymous";
   return [api.of(tenant), { ...caller, tenant }];
@@ -74,7 +90,7 @@ async function known(key) {
 
 /** The tenants there are, for the administrator. @param {Api} api @returns {Promise<string[]>} */
 export async function tenants(api) {
-  const { data } = await api.get("/tenants", { limit: 1000 });
+  const { data } = await patiently(() => api.get("/tenants", { limit: 1000 }));
   return data.data.map((/** @type {{id: string}} */ each) => each.id);
 }
 

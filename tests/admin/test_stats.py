@@ -259,9 +259,42 @@ async def test_too_much_is_counted_from_the_newest_and_said_to_be_incomplete(
             await said(store, f"s{session}", now - 1000 + 20 * session + n)
     found = await report(client)
     assert (found["totals"]["exchanges"], found["complete"]) == (5, False)
+    assert now - 1000 <= found["counted_since"] < now
     monkeypatch.setattr(stats, "MOST_EXCHANGES", 12)
     found = await report(client)
     assert (found["totals"]["exchanges"], found["complete"]) == (12, True)
+    assert found["counted_since"] is None
+
+
+async def test_after_the_time_that_is_counted_from_nothing_is_missing(
+    client: httpx.AsyncClient, store: Backend, now: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stats, "MOST_EXCHANGES", 9)
+    monkeypatch.setattr(stats, "AT_ONCE", 1)
+    happened = [(f"s{n % 4}", now - DAY * (10 - n)) for n in range(10)] * 2
+    for number, (session, at) in enumerate(happened):
+        await said(store, session, at + number)
+    found = await report(client)
+    since = found["counted_since"]
+    after = [at + n for n, (_, at) in enumerate(happened) if at + n > since]
+    assert not found["complete"] and len(after) >= 2
+    assert (
+        found["totals"]["exchanges"]
+        == len(after)
+        == sum(bucket["exchanges"] for bucket in found["series"])
+    )
+
+
+async def test_if_only_older_sessions_are_left_all_is_counted(
+    client: httpx.AsyncClient, store: Backend, now: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stats, "MOST_EXCHANGES", 2)
+    monkeypatch.setattr(stats, "AT_ONCE", 1)
+    await said(store, "old", now - 40 * DAY)
+    await said(store, "new", now - 60)
+    await said(store, "new", now - 50)
+    found = await report(client, days=2)
+    assert (found["totals"]["exchanges"], found["complete"]) == (2, True)
 
 
 async def test_what_is_older_is_not_even_looked_at(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import AsyncIterator
@@ -11,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.browser.conftest import Proxies
-from tests.support.browsing import Console, expect
+from tests.support.browsing import Console, Route, expect
 from tests.support.inspecting import SESSION, ask, change, confirm, inspect, section, session, told
 from tests.support.upstream import ScriptedUpstream
 
@@ -256,3 +257,43 @@ async def test_an_exchange_whose_messages_are_deleted_is_not_the_newest(visit: C
     await expect(panel.locator(".pairs")).to_contain_text(first)
     await expect(panel.locator(".stepper")).to_contain_text("Newest exchange")
     await expect(panel.get_by_role("button", name="Newer exchange")).to_be_disabled()
+
+
+@pytest.mark.one_back_end
+async def test_a_profile_in_a_prompt_is_named_and_leads_to_the_profile(visit: Console) -> None:
+    await ask(visit, "How are you?")
+
+    async def known(route: Route) -> None:
+        answer = await route.fetch()
+        page = await answer.json()
+        page["data"][0]["memory"]["recalled"] = [
+            {
+                "kind": "profile",
+                "score": 0.0,
+                "parts": {},
+                "tokens": 7,
+                "message_id": None,
+                "session_id": None,
+                "memory_id": None,
+            }
+        ]
+        await route.fulfill(response=answer, json=page)
+
+    await visit.page.route("**/exchanges?*", known)
+    panel = await inspect(visit)
+    piece = panel.locator(".passage")
+    await expect(piece.locator(".tag").first).to_have_text("Profile")
+    await piece.get_by_role("link", name="Profile").click()
+    tab = visit.page.get_by_role("tab", name="Profile")
+    await expect(tab).to_have_attribute("aria-selected", "true")
+    await visit.page.unroute_all(behavior="wait")
+
+
+@pytest.mark.one_back_end
+async def test_headings_skip_no_level(visit: Console) -> None:
+    await ask(visit, "How are you?")
+    await inspect(visit)
+    await expect(visit.page.locator(".why h3").first).to_be_visible()
+    levels = "all => all.map((one) => Number(one.tagName.slice(1)))"
+    found = await visit.page.locator("h1, h2, h3, h4").evaluate_all(levels)
+    assert all(after - before <= 1 for before, after in itertools.pairwise([0, *found])), found

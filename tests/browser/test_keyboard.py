@@ -181,3 +181,24 @@ async def test_the_first_link_skips_the_navigation(visit: Console) -> None:
     await expect(page.locator("a.skip")).to_be_focused()
     await page.keyboard.press("Enter")
     await expect(page.locator("main")).to_be_focused()
+
+
+@pytest.mark.one_back_end
+async def test_escape_leaves_a_search_box_and_keeps_what_was_searched(visit: Console) -> None:
+    for number in range(3):
+        await visit.seed(f"chat-{number}", f"Number {number}", "Certainly.")
+    await visit.sign_in()
+    page = visit.page
+    rows = page.locator(".sessions .virtual-item")
+    await page.keyboard.press("/")
+    await page.keyboard.type("chat-1")
+    await expect(rows).to_have_count(1)
+    await page.keyboard.press("Escape")
+    box = page.get_by_label("Search id, title or user")
+    await expect(box).not_to_be_focused()
+    await page.keyboard.press("j")
+    await expect(rows.first.get_by_role("link")).to_be_focused()
+    await expect(box).to_have_value("chat-1")
+    await page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
+    await expect(keys).to_contain_text("From the search box to what it has found")

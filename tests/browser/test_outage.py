@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from tests.support.browsing import Console, Look, Route, expect
+from tests.browser.test_users import choose
+from tests.support.browsing import ADMIN, Console, Look, Route, expect
 
 STALE = "What you see may be out of date."
 REFUSED = {"error": {"message": "Too many at once.", "type": "rate_limit", "code": "busy"}}
@@ -85,3 +88,78 @@ class TestInChinese:
         await expect(visit.page.locator(".live-note")).to_contain_text("代理没有应答。")
         await visit.page.unroute_all(behavior="wait")
         visit.complaints[:] = [said for said in visit.complaints if "Failed to load" not in said]
+
+
+@pytest.mark.one_back_end
+async def test_while_it_loads_the_inspector_does_not_say_that_there_is_nothing(
+    visit: Console,
+) -> None:
+    await visit.chat("talk", "First question", user="kim")
+    waiting, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        waiting.set()
+        await go_on.wait()
+        await route.continue_()
+
+    await visit.page.route("**/sessions/talk/exchanges?*", hold)
+    await visit.sign_in("#/sessions/talk")
+    await waiting.wait()
+    await expect(visit.page.locator(".conversation .message")).to_have_count(2)
+    panel = visit.page.locator(".talk-side [role=tabpanel]")
+    await expect(panel.get_by_text("Loading…")).to_be_visible()
+    await expect(panel.get_by_text("No exchanges yet")).to_have_count(0)
+    go_on.set()
+    await expect(panel.locator(".why")).to_be_visible()
+
+
+@pytest.mark.one_back_end
+async def test_that_the_proxy_did_not_answer_is_said_until_it_does(visit: Console) -> None:
+    await visit.seed("talk", "Hello", user="kim")
+    await visit.client.post("/memory/v1/users/kim/memories", json={"text": "Lives in Kiel"})
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    await page.route("**/memory/v1/**", lambda route: route.abort())
+    await choose(visit, "Lives in Kiel", "Quarantine")
+    toast = page.locator(".toast").filter(has_text="The proxy did not answer.")
+    await expect(toast).to_be_visible()
+    await page.unroute_all(behavior="wait")
+    await visit.go("#/users")
+    await expect(page.locator(".users .virtual-item")).to_have_count(1)
+    await expect(toast).to_have_count(0)
+    visit.complaints[:] = [said for said in visit.complaints if "Failed to load" not in said]
+
+
+BUSY = {"error": {"message": "Try again.", "type": "server_error", "code": "memory_unavailable"}}
+
+
+@pytest.mark.one_back_end
+async def test_signing_in_waits_for_a_busy_proxy(visit: Console) -> None:
+    async def refuse(route: Route) -> None:
+        await route.fulfill(status=503, json=BUSY)
+
+    await visit.open()
+    await visit.page.locator("input[name=key]").wait_for()
+    await visit.page.route("**/memory/v1/whoami*", refuse, times=2)
+    await visit.page.route("**/memory/v1/tenants?*", refuse, times=2)
+    await visit.sign_in(key=ADMIN)
+    await expect(visit.page.get_by_label("Tenant")).to_be_visible()
+    visit.complaints[:] = [said for said in visit.complaints if "503" not in said]
+
+
+@pytest.mark.one_back_end
+async def test_a_proxy_that_stays_busy_is_not_asked_for_ever(visit: Console) -> None:
+    asked: list[str] = []
+
+    async def refuse(route: Route) -> None:
+        asked.append(route.request.url)
+        await route.fulfill(status=503, json=BUSY)
+
+    await visit.open()
+    await visit.page.locator("input[name=key]").wait_for()
+    await visit.page.route("**/memory/v1/whoami*", refuse)
+    await visit.page.get_by_label("API key").fill(visit.key)
+    await visit.page.keyboard.press("Enter")
+    await expect(visit.page.locator("#signin-problem")).to_have_text("Try again.")
+    assert len(asked) == 5
+    visit.complaints[:] = [said for said in visit.complaints if "503" not in said]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from pathlib import Path
 
 from tests.support.browsing import Console, Page, expect
@@ -104,3 +106,26 @@ async def test_a_person_is_exported_alone(visit: Console) -> None:
     text = Path(await saved.path()).read_text(encoding="utf-8")
     assert "I live in Kiel" in text
     assert "I live in Bonn" not in text
+
+
+async def test_what_was_said_long_ago_is_no_new_activity_when_it_is_imported(
+    visit: Console,
+) -> None:
+    for number in range(3):
+        await visit.seed(f"old-{number}", "Long ago", "Indeed")
+    exported = (await visit.client.get("/memory/v1/export")).text
+    for number in range(3):
+        await visit.client.delete(f"/memory/v1/sessions/old-{number}")
+    await visit.seed("mine", "Hello", "Hi")
+    await visit.sign_in()
+    rows = visit.page.locator(".sessions .virtual-item")
+    await expect(rows).to_have_count(1)
+    ago = f'"last_active_at":{time.time() - 9000}'
+    long_ago, count = re.subn(r'"last_active_at":[0-9.]+', ago, exported)
+    assert count == 3
+    answer = await visit.client.post("/memory/v1/import", content=long_ago)
+    assert answer.json()["sessions"] == 3, answer.text
+    await expect(rows).to_have_count(4)
+    await visit.chat("now", "What is new?")
+    await expect(rows).to_have_count(5)
+    await expect(visit.page.get_by_text("New activity")).to_have_count(1)

@@ -54,3 +54,21 @@ async def test_where_there_is_nothing_no_chart_is_drawn(visit: Console) -> None:
     await expect(visit.page.get_by_text("No exchanges in this time")).to_be_visible()
     await expect(visit.page.locator("canvas")).to_have_count(0)
     await expect(visit.page.get_by_role("heading", name="Background work")).to_be_visible()
+
+
+@pytest.mark.one_back_end
+async def test_charts_begin_where_counting_begins(
+    visit: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.admin.stats.MOST_EXCHANGES", 2)
+    for number in range(4):
+        await visit.chat(f"talk-{number}", "How are you?")
+    await visit.sign_in("#/stats")
+    page = visit.page
+    await expect(page.locator(".note")).to_contain_text("Counted since")
+    await expect(page.locator(".tile").filter(has_text="Exchanges")).to_contain_text("2")
+    table = page.locator("figure").filter(has_text="Exchanges").first
+    await table.get_by_text("Show as a table").click()
+    await expect(table.locator("tbody tr")).to_have_count(1)
+    await expect(page.locator("canvas")).to_have_count(4)
+    await visit.shot("stats-counted-since")

@@ -42,5 +42,9 @@ test("whoever reads sees each row at its place, changed", () => {
 });
 
 test("active is what is new or later than before", () => {
-  assert.deepEqual(active(LIST, [row("n", 12), row("d", 11), row("a", 9)]), ["n", "d"]);
+  assert.deepEqual(active(LIST, [row("n", 12), row("d", 11), row("a", 9)], 10), ["n", "d"]);
+});
+
+test("what has long been active is nothing new where it comes in, by an import", () => {
+  assert.deepEqual(active(LIST, [row("n", 12), row("old", 9)], 11), ["n"]);
 });

@@ -64,7 +64,8 @@ test("every id survives the way through an address", () => {
   for (const id of ["a/b", "ü%2F", "a b#c?d", "..", "用户"]) {
     assert.equal(routeOf(links.user(id)).id, id);
     const route = routeOf(links.session(id, { exchange: `x/${id}`, message: `${id}.0` }));
-    assert.deepEqual(route, { screen: "session", id, exchange: `x/${id}`, message: `${id}.0` });
+    assert.deepEqual(route, { screen: "session", id, exchange: `x/${id}`, message: `${id}.0`, tab: null });
+    assert.equal(routeOf(links.user(id, "profile")).tab, "profile");
   }
 });
 

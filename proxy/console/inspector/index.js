@@ -16,6 +16,7 @@ import { Why } from "./why.js";
  * @property {any} exchange the one that is chosen, or null
  * @property {import("../talk/wanted.js").Missing | null} missing why the one that is asked for cannot be shown
  * @property {readonly any[]} exchanges those that are loaded, the newest first
+ * @property {{loaded: boolean, error: any}} whys whether they have been asked for, and what came of it
  * @property {(id: string) => void} onExchange
  * @property {(message: string, session: string | null) => void} onJump to a message; null: of this session
  * @property {() => void} onChanged the session was edited
@@ -36,6 +37,7 @@ export function Inspector(props) {
   };
   const tabs = Object.keys(PANELS).map((name) => ({ name, label: t(`inspector.${name}`) }));
   return html`<div class="inspector">
+    <h2 class="sr-only">${t("inspector")}</h2>
     <${Tabs} tabs=${tabs} chosen=${chosen} choose=${choose} label=${t("inspector")}>
       <${PANELS[chosen]} key=${props.session.id} ...${props} />
     </${Tabs}>

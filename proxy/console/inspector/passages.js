@@ -36,7 +36,7 @@ function Passage({ recalled, session, user, onJump }) {
       ${other && html`<bdi class="tag passage-from">${from}</bdi>`}
       ${message !== null && html`<button type="button" class="link-button" onClick=${() => onJump(message, other ? from : null)}>
         ${t(other ? "why.open" : "why.jump")}</button>`}
-      ${message === null && user !== null && html`<a href=${links.user(user)}>${t("why.memories")}</a>`}</header>
+      ${message === null && user !== null && html`<a href=${links.user(user, kind === "profile" ? kind : "memories")}>${t(kind === "profile" ? "person.profile" : "why.memories")}</a>`}</header>
     ${text === undefined ? html`<${Words} path=${pathOf(recalled, user)} />` : html`<${Excerpt} text=${text} />`}
     <${Parts} parts=${recalled.parts} />
   </article>`;

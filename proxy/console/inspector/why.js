@@ -40,12 +40,13 @@ export function Why(props) {
 }
 
 /** @param {Inspected} props */
-function Nothing({ missing, exchanges, onExchange }) {
+function Nothing({ missing, exchanges, whys, onExchange, onChanged }) {
   const newest = exchanges[0]?.id;
   const toNewest = newest && html`<button type="button" class="button" onClick=${() => onExchange(newest)}>${t("why.newest")}</button>`;
   if (missing?.error.status === 404) return html`<${Empty} title=${t("why.missing")}>${toNewest}</${Empty}>`;
   if (missing) return html`<${Failed} ...${missing} />`;
-  if (newest) return html`<${Loading} />`;
+  if (!whys.loaded && whys.error) return html`<${Failed} error=${whys.error} retry=${onChanged} />`;
+  if (newest || !whys.loaded) return html`<${Loading} />`;
   return html`<${Empty} title=${t("why.none")}><p class="muted">${t("why.none.hint")}</p></${Empty}>`;
 }
 

@@ -3,6 +3,9 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { n, short, t } from "../i18n/index.js";
 
+/** Seconds. */
+const HOUR = 3600;
+
 /** `color`: a custom property of css/tokens.css, such as "--series-1"; null is no figure. @typedef {{label: string, color: string, values: (number | null)[]}} Series */
 /** @typedef {"stacked" | "lines" | "bars"} Kind */
 
@@ -95,7 +98,8 @@ async function draw(box, drawing) {
   const order = drawing.series.map((_, index) => index);
   if (drawing.kind !== "lines") order.reverse();
   // So that the first bar and the last are seen whole.
-  const margin = drawing.kind === "lines" ? 0 : ((drawing.times[1] ?? 0) - (drawing.times[0] ?? 0)) / 2;
+  const [at = 0, next = at + HOUR] = drawing.times;
+  const margin = drawing.kind === "lines" && drawing.times.length > 1 ? 0 : (next - at) / 2;
   const bars = UPlot.paths.bars?.({ size: [0.7, 60], radius: 0.12 });
   const axis = { stroke: color("--muted"), font: `11px ${color("--font")}`, ticks: { show: false } };
   const grid = { stroke: color("--line"), width: 1 };

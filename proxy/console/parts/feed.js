@@ -22,6 +22,8 @@ const PAUSE = 40;
 const TOP = 60;
 /** Milliseconds after which a list that was left is loaded anew. */
 const STALE = 60_000;
+/** Seconds by which the clocks of the reader and of the proxy may differ. */
+const SKEW = 120;
 
 /** @template {Row} R */
 export class Feed {
@@ -37,6 +39,7 @@ export class Feed {
   /** @type {R[] | null} */ #wanted = null;
   #held = false;
   /** @type {string | null} */ #after = null;
+  /** Unix seconds: what was active before is nothing new. */ #opened = 0;
   #seen = 0;
   #left = 0;
   #changes = 0;
@@ -129,6 +132,7 @@ export class Feed {
   #begin(page, list) {
     this.rows = page;
     this.loaded = true;
+    this.#opened = Date.now() / 1000 - SKEW;
     this.#to(list);
     void this.#more();
   }
@@ -136,7 +140,7 @@ export class Feed {
   /** @param {R[]} newest @param {boolean} more */
   #renew(newest, more) {
     const rows = this.#wanted ?? this.rows;
-    for (const id of active(rows, newest)) this.fresh.add(id);
+    for (const id of active(rows, newest, this.#opened)) this.fresh.add(id);
     const wanted = refreshed(rows, newest, more);
     if (!this.#held) {
       this.rows = wanted;

@@ -36,10 +36,11 @@ export function inPlace(rows, wanted) {
 }
 
 /**
- * The ids of rows that have been active since.
- * @template {Row} R @param {R[]} rows as they were @param {R[]} newest @returns {string[]}
+ * The ids of rows that have been active since.  One that was not there is new if it has been active
+ * after `since`: old ones come by imports.
+ * @template {Row} R @param {R[]} rows as they were @param {R[]} newest @param {number} since @returns {string[]}
  */
-export function active(rows, newest) {
+export function active(rows, newest, since) {
   const before = new Map(rows.map((row) => [row.id, row.at]));
-  return newest.filter((row) => row.at > (before.get(row.id) ?? -Infinity)).map((row) => row.id);
+  return newest.filter((row) => row.at > (before.get(row.id) ?? since)).map((row) => row.id);
 }

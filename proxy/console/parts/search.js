@@ -23,9 +23,8 @@ export function SearchBox({ value, onSearch, label, ms = 250, slash = true, onEn
   const press = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Enter") (onEnter ?? onSearch)(text);
     if (event.key !== "Escape") return;
-    event.preventDefault();
-    if (text === "") input.current?.blur();
-    else setText("");
+    event.preventDefault(); // or the browser clears it
+    input.current?.blur();
   };
   return html`<div class="search">
     <span class="search-icon" aria-hidden="true">⌕</span>

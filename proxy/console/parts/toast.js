@@ -3,9 +3,9 @@
 import { html } from "../vendor/preact.js";
 import { t } from "../i18n/index.js";
 
-/** @typedef {{id: number, message: string, kind: import("../context.js").Kind}} Toast */
+/** `passing`: until the proxy answers again. @typedef {{id: number, passing: boolean, message: string, kind: import("../context.js").Kind}} Toast */
 
-/** Milliseconds: an error stays until it is closed. */
+/** Milliseconds: an error stays until it is closed, or until what it tells of has passed. */
 export const SHOWN = 6000;
 
 /** @param {{toasts: Toast[], close: (id: number) => void}} props */

@@ -1,6 +1,6 @@
 /** Tokens, latency and cost over time. */
 
-import { n, short, t } from "../i18n/index.js";
+import { n, short, t, time } from "../i18n/index.js";
 import { Chart } from "../parts/chart.js";
 import { Empty, Failed, Loading } from "../parts/empty.js";
 import { usePoll } from "../parts/poll.js";
@@ -8,7 +8,7 @@ import { useTitle } from "../parts/title.js";
 import { UserFilter } from "../sessions/user_filter.js";
 import { tile } from "../users/person.js";
 import { html, useMemo, useState } from "../vendor/preact.js";
-import { seriesOf, wordsOf } from "./series.js";
+import { counted, seriesOf, wordsOf } from "./series.js";
 import { Usage } from "./usage.js";
 
 const EVERY = 15_000;
@@ -48,7 +48,7 @@ function Body({ stats: { data, error, refresh } }) {
   if (data === null) return error ? html`<${Failed} error=${error} retry=${refresh} />` : html`<${Loading} />`;
   return html`${error && html`<p class="note warn" role="status">${t("error.stale")} ${error.message}</p>`}
     <${Totals} totals=${data.totals} />
-    ${!data.complete && html`<p class="note">${t("stats.incomplete")}</p>`}
+    ${!data.complete && html`<p class="note">${t("stats.incomplete", { time: time(data.counted_since) })}</p>`}
     ${data.totals.exchanges === 0 ? html`<${Empty} title=${t("stats.none")}><p class="muted">${t("stats.none.hint")}</p></${Empty}>`
       : html`<${Charts} data=${data} />`}`;
 }
@@ -73,7 +73,7 @@ const milliseconds = (ms) => (typeof ms === "number" ? `${n(Math.round(ms))} ms`
 
 /** @param {{data: any}} props */
 function Charts({ data }) {
-  const charts = useMemo(() => seriesOf(data.series), [data]);
+  const charts = useMemo(() => seriesOf(counted(data)), [data]);
   const words = wordsOf(data.bucket);
   return html`<div class="charts">
     <div class="card pad wide"><${Chart} title=${t("stats.tokens")} kind="stacked" height=${230} times=${charts.times}

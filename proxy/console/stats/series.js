@@ -5,6 +5,13 @@ import { region } from "../i18n/index.js";
 /** @typedef {import("../parts/chart.js").Series} Series */
 
 /**
+ * The buckets that are counted: before them there may be something, and nobody has looked.
+ * @param {{series: any[], counted_since: number | null}} stats of `GET /stats` @returns {any[]}
+ */
+export const counted = ({ series, counted_since: since }) =>
+  since === null ? series : series.filter((_, at) => (series[at + 1]?.at ?? Infinity) > since);
+
+/**
  * Labels are keys of the dictionary.  Cached tokens are a part of the prompt's, so they are shown
  * apart from the rest of them.
  * @param {any[]} buckets `series` of `GET /stats`

@@ -49,7 +49,7 @@ export function Conversation({ session: id, exchange, message }) {
       </section>
       <aside class="talk-side" ref=${side} tabindex="-1" aria-label=${t("talk.inspect")}>
         ${talk.session && html`<${Inspector} session=${talk.session} etag=${talk.etag} exchange=${talk.exchange} missing=${talk.missing}
-          exchanges=${talk.whys.list} onExchange=${why} onJump=${onJump} onChanged=${talk.changed} />`}
+          exchanges=${talk.whys.list} whys=${talk.whys} onExchange=${why} onJump=${onJump} onChanged=${talk.changed} />`}
       </aside>
     </div>`}
     <${Dialogs} open=${open} close=${close} talk=${talk} />

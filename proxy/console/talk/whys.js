@@ -12,6 +12,7 @@ export class Whys {
   /** By id. @type {Map<string, any>} */ known = new Map();
   /** What each followed. @type {ReadonlyMap<string, string | null>} */ follows = new Map();
   /** The newest first. @type {readonly any[]} */ list = [];
+  /** Have the newest been there? */ loaded = false;
   /** Of the newest, until they are there. @type {any} */ error = null;
   onChange = () => {};
   /** @type {string | null} */ #etag = null;
@@ -29,6 +30,7 @@ export class Whys {
   async renew() {
     try {
       await this.#renew();
+      this.loaded = true;
       this.error = null;
     } catch (error) {
       this.error = error;

@@ -12,6 +12,9 @@ import { Memory } from "./memory.js";
 
 export const KINDS = ["fact", "instruction", "preference", "episode"];
 const STATES = ["current", "superseded", "quarantined", "expired"];
+const ANY = STATES.join(",");
+/** What a search finds, and no list has. */
+const FOUND_ONLY = "passage";
 const PAGE = 100;
 const FOUND = 50;
 const EVERY = 4000;
@@ -26,9 +29,10 @@ export function Memories({ user, counts }) {
   const [editing, setEditing] = useState(/** @type {any} */ (null));
   const path = `/users/${seg(user)}/memories`;
   const asked = query === "" ? path : null;
-  const params = { kind: wanted.kind, state: wanted.state, limit: PAGE, after: pages.at(-1) };
+  const listed = wanted.kind === FOUND_ONLY ? "" : wanted.kind;
+  const params = { kind: listed, state: wanted.state, limit: PAGE, after: pages.at(-1) };
   const list = usePoll(asked, params, EVERY);
-  const found = useSearch(`${path}/search`, query);
+  const found = useSearch(`${path}/search`, query, wanted);
   const choose = (/** @type {Partial<Wanted>} */ more) => {
     setWanted({ ...wanted, ...more });
     setPages([]);
@@ -38,11 +42,11 @@ export function Memories({ user, counts }) {
   return html`<div class="memories">
     <div class="bar">
       <${SearchBox} value=${query} onSearch=${setQuery} label=${t("memories.search")} />
-      ${query === "" && html`<${Choices} wanted=${wanted} choose=${choose} counts=${counts} />`}
+      <${Choices} wanted=${query ? wanted : { ...wanted, kind: listed }} choose=${choose} counts=${query || wanted.state !== ANY ? {} : counts} searching=${query !== ""} />
       <button type="button" class="button" onClick=${() => setEditing("new")}>${t("memories.add")}</button>
     </div>
     ${shown.data !== null && html`<${Stale} error=${shown.error} />`}
-    <${Shown} shown=${shown} query=${query} user=${user} edit=${setEditing} changed=${refresh} />
+    <${Shown} shown=${shown} query=${query} state=${wanted.state} user=${user} edit=${setEditing} changed=${refresh} />
     ${query === "" && html`<${Pager} pages=${pages} next=${list.data?.next ?? null} go=${setPages} />`}
     ${editing === "new" && html`<${Adding} path=${path} onClose=${() => setEditing(null)} onDone=${refresh} />`}
     ${editing && editing !== "new" && html`<${Editing} path=${`${path}/${seg(editing.id)}`} memory=${editing}
@@ -50,28 +54,31 @@ export function Memories({ user, counts }) {
   </div>`;
 }
 
-/** @param {{wanted: Wanted, choose: (more: Partial<Wanted>) => void, counts: Record<string, number>}} props */
-const Choices = ({ wanted, choose, counts }) => html`<div class="chips" role="group" aria-label=${t("memories.kind")}>
-    ${["", ...KINDS].map((kind) => html`<button type="button" class="chip" key=${kind} aria-pressed=${wanted.kind === kind}
+/** `counts`: of every state. @param {{wanted: Wanted, choose: (more: Partial<Wanted>) => void, counts: Record<string, number>, searching: boolean}} props */
+const Choices = ({ wanted, choose, counts, searching }) => html`<div class="chips" role="group" aria-label=${t("memories.kind")}>
+    ${["", ...KINDS, ...(searching ? [FOUND_ONLY] : [])].map((kind) => html`<button type="button" class="chip" key=${kind} aria-pressed=${wanted.kind === kind}
       onClick=${() => choose({ kind })}>${kind ? t(`kind.${kind}`) : t("memories.all")}${kind && counts[kind] ? html` <span class="num muted">${n(counts[kind])}</span>` : ""}</button>`)}
   </div>
   <label><span class="sr-only">${t("memories.state")}</span>
     <select value=${wanted.state} onChange=${(/** @type {any} */ event) => choose({ state: event.target.value })}>
       ${STATES.map((state) => html`<option key=${state} value=${state}>${t(`state.${state}`)}</option>`)}
-      <option value=${STATES.join(",")}>${t("state.any")}</option>
+      <option value=${ANY}>${t("state.any")}</option>
     </select></label>`;
 
-/** @param {{shown: {data: any[] | null, error: any, refresh: () => void}, query: string, user: string, edit: (memory: any) => void, changed: () => void}} props */
-function Shown({ shown, query, user, edit, changed }) {
+/** Why there may be none of a state. @type {Record<string, string>} */
+const NONE = { expired: "memories.none.expired", quarantined: "memories.none.quarantined", superseded: "memories.none.superseded" };
+
+/** @param {{shown: {data: any[] | null, error: any, refresh: () => void}, query: string, state: string, user: string, edit: (memory: any) => void, changed: () => void}} props */
+function Shown({ shown, query, state, user, edit, changed }) {
   if (shown.data === null) {
     return shown.error ? html`<${Failed} error=${shown.error} retry=${shown.refresh} />` : html`<${Loading} />`;
   }
   if (shown.data.length === 0) {
     return html`<${Empty} title=${t(query ? "sessions.none" : "memories.none")} mark=${query ? "⌕" : "○"}>
-      ${!query && html`<p class="muted">${t("memories.none.hint")}</p>`}</${Empty}>`;
+      ${!query && html`<p class="muted">${t(NONE[state] ?? "memories.none.hint")}</p>`}</${Empty}>`;
   }
   return html`<ul class="memory-list">${shown.data.map((memory) => html`<li key=${memory.id}>
-    <${Memory} memory=${memory} user=${user} edit=${edit} changed=${changed} /></li>`)}</ul>`;
+    <${Memory} memory=${memory} query=${query} user=${user} edit=${edit} changed=${changed} /></li>`)}</ul>`;
 }
 
 /** @param {{pages: string[], next: string | null, go: (pages: string[]) => void}} props */
@@ -84,8 +91,8 @@ function Pager({ pages, next, go }) {
   </nav>`;
 }
 
-/** What recall finds, passages included. @param {string} path @param {string} query */
-function useSearch(path, query) {
+/** What recall finds, passages included. @param {string} path @param {string} query @param {Wanted} wanted */
+function useSearch(path, query, { kind, state: states }) {
   const { api } = useApp();
   const [state, setState] = useState(/** @type {{data: any[] | null, error: any}} */ ({ data: null, error: null }));
   const [round, setRound] = useState(0);
@@ -93,11 +100,12 @@ function useSearch(path, query) {
     if (query === "") return;
     const asking = new AbortController();
     setState((now) => ({ ...now, error: null }));
-    api.post(path, { query, limit: FOUND }, { signal: asking.signal }).then(
+    const only = { states: states.split(","), ...(kind && { kinds: [kind] }) };
+    api.post(path, { query, limit: FOUND, ...only }, { signal: asking.signal }).then(
       ({ data }) => setState({ data: data.data, error: null }),
       (error) => asking.signal.aborted || setState({ data: null, error }),
     );
     return () => asking.abort();
-  }, [path, query, round]);
+  }, [path, query, kind, states, round]);
   return { ...state, refresh: () => setRound(round + 1) };
 }

@@ -4,6 +4,7 @@ import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { day, n, named, t } from "../i18n/index.js";
 import { links } from "../links.js";
+import { hitsOf } from "../parts/hits.js";
 import { Menu } from "../parts/menu.js";
 import { visible } from "../parts/text.js";
 import { Ago } from "../parts/time.js";
@@ -13,11 +14,11 @@ const TONES = /** @type {Record<string, string>} */ ({ superseded: "", quarantin
 const FEW = 3;
 const LONG = 600;
 
-/** @param {{memory: any, user: string, edit: (memory: any) => void, changed: () => void}} props */
-export function Memory({ memory, user, edit, changed }) {
+/** `query`: what was searched for. @param {{memory: any, query: string, user: string, edit: (memory: any) => void, changed: () => void}} props */
+export function Memory({ memory, query, user, edit, changed }) {
   const actions = useActions({ memory, user, edit, changed });
   return html`<article class=${`memory ${memory.state ?? ""}`} id=${memory.id}>
-    <${Words} text=${memory.text} />
+    <${Words} text=${memory.text} query=${query} />
     <div class="memory-tags">
       <span class="tag accent">${named("one", memory.kind)}</span>
       ${memory.state && memory.state !== "current" && html`<span class=${`tag ${TONES[memory.state] ?? ""}`}>${named("state", memory.state)}</span>`}
@@ -34,11 +35,12 @@ export function Memory({ memory, user, edit, changed }) {
   </article>`;
 }
 
-/** @param {{text: string}} props */
-function Words({ text }) {
+/** @param {{text: string, query: string}} props */
+function Words({ text, query }) {
   const [all, setAll] = useState(false);
   const cut = !all && text.length > LONG;
-  return html`<p class="memory-text" dir="auto"><bdi>${visible(cut ? text.slice(0, LONG) : text)}</bdi>${cut && html`… <button
+  return html`<p class="memory-text" dir="auto"><bdi>${hitsOf(visible(cut ? text.slice(0, LONG) : text), query)
+    .map(({ text: words, hit }, at) => (hit ? html`<mark key=${at}>${words}</mark>` : words))}</bdi>${cut && html`… <button
     type="button" class="link-button" onClick=${() => setAll(true)}>${t("memory.all", { n: text.length })}</button>`}</p>`;
 }
 
@@ -54,6 +56,10 @@ function Provenance({ memory }) {
   </p>`;
 }
 
+/** What stays. @param {any} memory */
+const forgetting = ({ kind, sources }) =>
+  kind !== "fact" && kind !== "episode" ? "memory.dismiss.hint" : (sources ?? []).length > 0 ? "memory.forget.hint" : "memory.forget.added";
+
 /** @param {{memory: any, user: string, edit: (memory: any) => void, changed: () => void}} props */
 function useActions({ memory, user, edit, changed }) {
   const { api, confirm, toast, failed } = useApp();
@@ -63,7 +69,7 @@ function useActions({ memory, user, edit, changed }) {
     api.patch(path, { state }).then(() => (toast(t("memory.changed"), "success"), changed()), failed);
   const forget = async () => {
     const body = html`<blockquote dir="auto"><bdi>${visible(memory.text.slice(0, LONG))}</bdi></blockquote>
-      <p>${t(fact || memory.kind === "episode" ? "memory.forget.hint" : "memory.dismiss.hint")}</p>`;
+      <p>${t(forgetting(memory))}</p>`;
     const sure = await confirm({ title: t("memory.forget.title"), body, action: t("memory.forget"), danger: true });
     if (sure) await api.del(path).then(() => (toast(t("memory.forgotten"), "success"), changed()), failed);
   };

@@ -22,8 +22,8 @@ const EVERY = 4000;
 
 /** @param {{id: string}} props */
 export function Person({ id }) {
-  const { navigate } = useApp();
-  const [tab, setTab] = useState("memories");
+  const { navigate, route } = useApp();
+  const tab = TABS.find((name) => name === route.tab) ?? "memories";
   const [exporting, setExporting] = useState(false);
   const [erasing, setErasing] = useState(false);
   const path = `/users/${seg(id)}`;
@@ -40,7 +40,7 @@ export function Person({ id }) {
     </header>
     ${unknown ? html`<${Empty} title=${t("person.unknown")}><p class="muted">${t("person.unknown.hint")}</p></${Empty}>` : html`
       <${Figures} person=${person} />
-      <${Tabs} label=${id} chosen=${tab} choose=${setTab}
+      <${Tabs} label=${id} chosen=${tab} choose=${(/** @type {string} */ name) => navigate(links.user(id, name))}
         tabs=${TABS.map((name) => ({ name, label: t(`person.${name}`) }))}>
         ${tab === "memories" && html`<${Memories} user=${id} counts=${person.data?.memories ?? {}} />`}
         ${tab === "profile" && html`<${Profile} user=${id} />`}

@@ -91,7 +91,7 @@ function Versions({ list, current, path, changed }) {
   return html`<section class="card pad"><header class="section-head"><h2>${t("profile.versions")}</h2></header>
     <ol class="versions" reversed>${[...list].reverse().map((version) => html`<li key=${version.version}>
       <details><summary><span class="num">${t("profile.version", { version: n(version.version) })}</span>
-        <span class="tag">${t(`origin.${version.origin}`)}</span><${Ago} class="muted small" at=${version.created_at} /></summary>
+        <span class="tag">${version.rolled_back_to === null ? t(`origin.${version.origin}`) : t("profile.rolled", { version: n(version.rolled_back_to) })}</span><${Ago} class="muted small" at=${version.created_at} /></summary>
         <${Json} value=${version.patch ?? version.document} open=${2} />
         ${version.version !== current && html`<button type="button" class="button" onClick=${() => back(version)}>${t("profile.back")}</button>`}
       </details></li>`)}</ol>

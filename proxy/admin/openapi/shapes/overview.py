@@ -78,6 +78,10 @@ class Stats(Struct, kw_only=True):
     until: Time
     bucket: Literal["day", "hour"]
     complete: bool
+    counted_since: Annotated[
+        Time | None,
+        Meta(description="Where not all could be looked at: all after this is counted, no more."),
+    ]
     totals: Figures
     series: list[Bucket]
 

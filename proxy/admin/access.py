@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv6Address, ip_address
-from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from proxy.admin.asking import invalid, session_id
+from proxy.admin.audit import CALLER, Seen
 from proxy.admin.endpoint import Handler
 from proxy.admin.parts import AdminParts, Client
 from proxy.admin.tenants import Known
 from proxy.errors import RawHeaders, admin_key_required, invalid_api_key, tenant_not_found
-from proxy.logs import hashed
 from proxy.memory.model import SessionKey
 
 SINGLE = "single"
@@ -43,17 +42,6 @@ _PASSED_ON = frozenset(
 )
 _OWN_SITE = (b"same-origin", b"none")
 _HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[^:\[\]]+))(?::[0-9]*)?", re.IGNORECASE)
-
-
-CALLER = "memory.caller"
-"""Where a request's scope has a ``Seen``, once somebody was let in."""
-
-
-class Seen(NamedTuple):
-    """Whose memory was opened; ``by`` is "admin" where the administrator did."""
-
-    tenant: str
-    by: str | None = None
 
 
 class Access:
@@ -120,15 +108,6 @@ class Access:
         if len(names) > 1:
             raise invalid("Name one tenant: ?tenant= came twice.", "tenant")
         return next(iter(names), SINGLE if self._single else None)
-
-
-def who(request: Request) -> dict[str, str]:
-    """Who asks, and whose memory it is, as log lines say it."""
-    seen: Seen | None = request.scope.get(CALLER)
-    if seen is None:
-        return {}
-    told = {"tenant": hashed(seen.tenant)}
-    return {"by": seen.by, **told} if seen.by else told
 
 
 def is_local(request: Request) -> bool:

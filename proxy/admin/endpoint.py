@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Match, NoMatchFound
 from starlette.types import Message, Receive, Scope, Send
 
 from proxy.admin import asking
-from proxy.admin.access import who
+from proxy.admin.audit import who
 from proxy.admin.conditions import conditional
 from proxy.errors import (
     ProxyError,

@@ -8,8 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from proxy.admin import asking
-from proxy.admin.access import Access, who
+from proxy.admin.access import Access
 from proxy.admin.asking import invalid
+from proxy.admin.audit import who
 from proxy.admin.conditions import is_conditional, must_match
 from proxy.admin.eraser import Eraser
 from proxy.admin.objects import Object, reply, session_object

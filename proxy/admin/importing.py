@@ -13,8 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from proxy.admin import asking
-from proxy.admin.access import Access, who
+from proxy.admin.access import Access
 from proxy.admin.asking import invalid
+from proxy.admin.audit import who
 from proxy.admin.importer import Counts, Importer
 from proxy.admin.objects import Object, reply
 from proxy.admin.parts import AdminParts

@@ -169,6 +169,7 @@ def admin_parts(
         learned=learning.learned,
         facts=learning.facts,
         troubled=lambda: recorder.troubled,
+        losing=lambda: recorder.losing,
     )
 
 

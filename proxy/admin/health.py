@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from starlette.requests import Request
@@ -17,13 +18,16 @@ from starlette.responses import Response
 from proxy.admin.access import is_local
 from proxy.admin.objects import reply
 from proxy.admin.parts import AdminParts
-from proxy.memory.spool import Spool, SpoolError
+from proxy.memory.spool import Spool, SpoolError, SpoolFull
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.telemetry import CONTENT_TYPE
 
 logger = logging.getLogger(__name__)
 
 Part = Mapping[str, object]
+
+CONCERNS_EVERY = 30.0
+"""Seconds between two questions to a store about how it is set up."""
 
 TOO_SLOW = "did not answer in time"
 FAILED = "cannot be used"
@@ -36,13 +40,46 @@ class Depth(NamedTuple):
     quarantined: int
 
 
+class Concerns:
+    """What a store says of how it is set up: asked now and then, however often one is probed."""
+
+    def __init__(self, ask: Callable[[], Awaitable[Sequence[str]]]) -> None:
+        self._ask = ask
+        self._asked_at = -CONCERNS_EVERY
+        self._asking: asyncio.Task[None] | None = None
+        self._known: tuple[str, ...] = ()
+
+    async def known(self, patience: float) -> tuple[str, ...]:
+        """The latest answer; a new one is waited for briefly."""
+        if time.monotonic() - self._asked_at >= CONCERNS_EVERY:
+            self._asked_at = time.monotonic()
+            self._asking = asyncio.create_task(self._find_out(), name="concerns")
+        if self._asking is not None and not self._asking.done():
+            await asyncio.wait({self._asking}, timeout=patience)
+        return self._known
+
+    async def _find_out(self) -> None:
+        try:
+            found = tuple(await self._ask())
+        except StoreError:
+            return  # readiness says it
+        except Exception:  # the boundary to a back end: a probe has to be answered
+            logger.exception("the store cannot say how it is set up")
+            return
+        for concern in found:
+            if concern not in self._known:
+                logger.warning("the store: %s", concern)
+        self._known = found
+
+
 class Health:
     """The three routes that need no key."""
 
     def __init__(self, parts: AdminParts) -> None:
         self._parts = parts
         self._timeout = parts.settings.store.timeout
-        self._look: asyncio.Task[Depth | None] | None = None
+        self._look: asyncio.Task[Depth | str] | None = None
+        self._concerns = Concerns(parts.store.concerns)
 
     async def healthz(self, request: Request) -> Response:
         """The process is up."""
@@ -76,7 +113,14 @@ class Health:
     async def _store(self, named: bool) -> Part:
         name = {"name": self._parts.store.name} if named else {}
         problem = await self._problem(self._parts.store.ping())
-        return _broken(problem, **name) if problem else {"ok": True, **name}
+        if problem:
+            return _broken(problem, **name)
+        part: dict[str, object] = {"ok": True, **name}
+        if warnings := await self._concerns.known(self._timeout):
+            part["warnings"] = warnings
+        if troubled := self._parts.troubled():
+            part["troubled_sessions"] = troubled
+        return part
 
     async def _problem(self, ping: Awaitable[None]) -> str | None:
         try:
@@ -97,18 +141,21 @@ class Health:
                 depth = await asyncio.shield(self._looking())
         except TimeoutError:
             return _broken(f"the spool {TOO_SLOW}")
-        if depth is None:
-            return _broken(f"the spool {FAILED}")
-        return {"ok": True, "waiting": depth.waiting, "quarantined": depth.quarantined}
+        if isinstance(depth, str):
+            return _broken(depth)
+        if self._parts.losing():
+            return _broken("exchanges were lost within the last minute", **depth._asdict())
+        return {"ok": True, **depth._asdict()}
 
     async def _depth(self) -> Depth | None:
         try:
             async with asyncio.timeout(self._timeout):
-                return await asyncio.shield(self._looking())
+                depth = await asyncio.shield(self._looking())
         except TimeoutError:
             return None
+        return depth if isinstance(depth, Depth) else None
 
-    def _looking(self) -> asyncio.Task[Depth | None]:
+    def _looking(self) -> asyncio.Task[Depth | str]:
         """One look at a time: a spool that hangs must not take a thread for every probe."""
         if self._look is None or self._look.done():
             look = asyncio.to_thread(_look_into, self._parts.spool)
@@ -116,12 +163,15 @@ class Health:
         return self._look
 
 
-def _look_into(spool: Spool) -> Depth | None:
+def _look_into(spool: Spool) -> Depth | str:
+    """What it holds, or what is wrong with it."""
     try:
         spool.check()
         return Depth(*spool.depth())
+    except SpoolFull as full:
+        return str(full)
     except SpoolError:
-        return None
+        return f"the spool {FAILED}"
 
 
 def _broken(problem: str, **more: object) -> Part:

@@ -107,7 +107,8 @@ class AdminParts:
     ``fields`` and ``items`` split a JSON object and list into pieces, bytes untouched, and raise
     ValueError or RecursionError for anything else; so does ``decode``, which gives a JSON text's
     value and refuses one that is nested so deeply that functions which recurse could fail.
-    ``troubled`` gives the number of sessions that cannot be loaded or replayed in time.
+    ``troubled`` gives the number of sessions that cannot be loaded whole or
+    replayed in time; ``losing`` says whether exchanges were lost lately.
     """
 
     settings: Settings
@@ -132,3 +133,4 @@ class AdminParts:
     learned: Learned
     facts: FactBook
     troubled: Callable[[], int] = lambda: 0
+    losing: Callable[[], bool] = lambda: False

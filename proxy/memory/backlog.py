@@ -44,6 +44,9 @@ SESSIONS_AT_ONCE = 1000
 SHOWN = (200, 8 * 1024 * 1024)
 """Entries of a session, and bytes of them, that a request can be shown: more take too long."""
 
+LATELY = 60.0
+"""Seconds for which a loss is told of."""
+
 THREADS = 2
 """For the spool: others' work in threads must not delay what has to be durable."""
 
@@ -88,6 +91,7 @@ class Backlog:
         self._untidy = True
         """The spool's files may hold what was carried out: by now, or by a process that ended."""
         self._beside: asyncio.Task[None] | None = None
+        self._clock, self._lost_at = clock, -LATELY
         self.tally = Tally()
         self.slow = Troubles(clock)
         """Sessions that could not be replayed in the time of a chat."""
@@ -121,7 +125,13 @@ class Backlog:
             self.tally.spooled += 1
             return "spooled"
         self.tally.lost += 1
+        self._lost_at = self._clock()
         return "lost"
+
+    @property
+    def losing(self) -> bool:
+        """Was an exchange lost lately?"""
+        return self._clock() - self._lost_at < LATELY
 
     # Showing
 

@@ -110,6 +110,11 @@ class Recorder:
         return self._backlog.tally
 
     @property
+    def losing(self) -> bool:
+        """Could an exchange be kept nowhere lately?"""
+        return self._backlog.losing
+
+    @property
     def troubled(self) -> int:
         """Sessions that cannot be loaded whole or replayed in time, as far as was tried lately."""
         return len(self._troubles) + len(self._halves) + len(self._backlog.slow)

@@ -8,7 +8,9 @@ memory only.
 
 from __future__ import annotations
 
+import logging
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -20,6 +22,8 @@ from typing import Literal, NamedTuple
 from proxy.memory import spool_people
 from proxy.memory.model import SessionKey
 from proxy.memory.spool_people import Aside, Whose
+
+logger = logging.getLogger(__name__)
 
 Kind = Literal["commit", "deferred", "amendment"]
 
@@ -43,8 +47,21 @@ PAGE_BYTES = 32 * 1024 * 1024
 """Payloads that are read at once: as many as fit, and one whatever its size."""
 
 
+ROOM = 1024 * 1024
+"""Bytes that the disk must have left: room for an exchange that is large."""
+
+NEARLY = 0.95
+"""Of its bounds, from where on a spool counts as full."""
+
+Identity = tuple[int, int] | None
+
+
 class SpoolError(Exception):
     """The spool cannot be read or written, or is full."""
+
+
+class SpoolFull(SpoolError):
+    """There is no room left; the text says where."""
 
 
 class SpoolEntry(NamedTuple):
@@ -75,6 +92,8 @@ class Spool:
         self._look: sqlite3.Connection | None = None
         self._seen = -1
         self._sessions: frozenset[SessionKey] = frozenset()
+        self._file: Identity = None
+        self._log: Identity = None
 
     @property
     def is_open(self) -> bool:
@@ -93,12 +112,45 @@ class Spool:
         while self._db is None:
             try:
                 self._db, self._look = self._connected()
+                self._seen = -1
+                self._file, self._log = _identity(self._path), _identity(self._wal)
             except sqlite3.OperationalError as error:
                 # Processes that open a new file at once lock each other out: SQLite's own patience
                 # does not cover the change to write-ahead logging.
                 if not _is_busy(error) or time.monotonic() > until:
                     raise
                 time.sleep(0.01)
+
+    @property
+    def _wal(self) -> Path:
+        return self._path.with_name(f"{self._path.name}-wal")
+
+    def _follow(self) -> None:
+        """Take all that waits along to the file that lies at the path now.
+
+        Someone has deleted or replaced the one that is open: nobody would find what is in it.
+        """
+        if self._db is None or _identity(self._path) == self._file:
+            return
+        if _identity(self._wal) == self._log:
+            # SQLite would take the log of the old file for the new one's.
+            if self._path.exists():
+                raise SpoolError("its file was replaced while it was in use: start the proxy again")
+            for left in (self._wal, self._path.with_name(f"{self._path.name}-shm")):
+                left.unlink(missing_ok=True)
+        logger.error("the spool's file was deleted or replaced while it was in use")
+        old = [connection for connection in (self._db, self._look) if connection]
+        self._db = self._look = None
+        try:
+            self._take_along(old[0])
+        finally:
+            for connection in old:
+                connection.close()
+
+    def _take_along(self, old: sqlite3.Connection) -> None:
+        self._open()
+        if self._db is not None:
+            _copy(old, self._db)
 
     def _connected(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
         db = self._connect()
@@ -133,10 +185,7 @@ class Spool:
     def put(self, key: SessionKey, exchange: str, kind: Kind, payload: bytes) -> None:
         """Keep an entry; durable on return.  The same exchange and kind again is a no-op."""
         with self._writing() as db:
-            pages = db.execute("PRAGMA page_count").fetchone()[0]
-            free = db.execute("PRAGMA freelist_count").fetchone()[0]
-            size = db.execute("PRAGMA page_size").fetchone()[0]
-            if (pages - free) * size + len(payload) > self._max_bytes:
+            if _used(db) + len(payload) > self._max_bytes:
                 raise SpoolError("the spool is full")
             db.execute(
                 "INSERT OR IGNORE INTO entries"
@@ -266,15 +315,20 @@ class Spool:
         return int(row[0]), int(row[1])
 
     def check(self) -> None:
-        """Raise SpoolError unless the spool can be written."""
+        """Raise SpoolError unless the spool can be written, and has room."""
         with self._writing() as db:
             db.execute("DELETE FROM entries WHERE id = -1")
+            if _used(db) > self._max_bytes * NEARLY:
+                raise SpoolFull("the spool is nearly full")
+        if shutil.disk_usage(self._path.parent).free < ROOM:
+            raise SpoolFull("the disk of the spool is full")
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         with self._lock, _mapped():
             if self._closed:
                 raise SpoolError("the spool is not open")
+            self._follow()
             if self._db is None:
                 self._open()
             assert self._db is not None
@@ -290,6 +344,34 @@ class Spool:
                 db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
+
+
+def _used(db: sqlite3.Connection) -> int:
+    """Bytes that are taken."""
+    pages = db.execute("PRAGMA page_count").fetchone()[0]
+    free = db.execute("PRAGMA freelist_count").fetchone()[0]
+    size = db.execute("PRAGMA page_size").fetchone()[0]
+    return int((pages - free) * size)
+
+
+def _identity(path: Path) -> Identity:
+    """What tells a file from another one of its name."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _copy(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
+    """Put all entries into another file, once; those that are carried out meanwhile count once."""
+    columns = "store, tenant, session, exchange, kind, payload, created_at, quarantined"
+    rows = old.execute(f"SELECT {columns} FROM entries ORDER BY id")
+    new.execute("BEGIN IMMEDIATE")
+    new.executemany(
+        f"INSERT OR IGNORE INTO entries ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
+    )
+    new.execute("COMMIT")
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:

@@ -59,11 +59,14 @@ async def load(scripts: Scripts, key: SessionKey, ask: Ask, now: float) -> Snaps
 async def _more(scripts: Scripts, keys: Sequence[bytes], first: First) -> list[Entry] | None:
     """The entries behind the first piece; None if the log was changed."""
     found: list[Entry] = []
-    for place in range(PIECE, first.size, PIECE):
-        joined, *stamp = await scripts.read(scripts.load_more, keys, (place,))
+    place, size = PIECE, first.size
+    while place < size:
+        # A late answer joins its turn: what stands behind it is one place farther then.
+        joined, size, *stamp = await scripts.read(scripts.load_more, keys, (place,))
         if tuple(stamp) != first.stamp:
             return None
         found += codec.decode_log(joined)
+        place += PIECE
     return found
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
 from proxy.memory.model import SessionKey
-from proxy.memory.spool import Spool
+from proxy.memory.spool import Spool, SpoolError
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.settings import Settings
 from proxy.stores.backend import Backend
+from tests.support.commits import chat
 from tests.support.memory_api import SESSIONS, Site, open_site
 from tests.support.waiting import PATIENCE
 
@@ -181,3 +184,76 @@ async def test_a_probe_may_ask_for_the_head_alone(client: httpx.AsyncClient, pat
     head = await client.head(path)
     assert head.status_code == 200
     assert head.headers["content-type"] == (await client.get(path)).headers["content-type"]
+
+
+async def test_readiness_tells_what_endangers_a_store_that_works(
+    store: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    async def concerns(_: object) -> list[str]:
+        asked.append("once")
+        return ["it forgets"]
+
+    monkeypatch.setattr(type(store), "concerns", concerns)
+    async with open_site(Settings(), store, tmp_path) as site, site.client() as client:
+        answers = [(await client.get("/readyz")) for _ in range(5)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert all(answer.json()["store"]["warnings"] == ["it forgets"] for answer in answers)
+    assert asked == ["once"]
+
+
+async def test_a_store_that_cannot_say_how_it_is_set_up_is_ready_all_the_same(
+    store: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def concerns(_: object) -> list[str]:
+        raise RuntimeError("unheard of")
+
+    monkeypatch.setattr(type(store), "concerns", concerns)
+    async with open_site(Settings(), store, tmp_path) as site, site.client() as client:
+        response = await client.get("/readyz")
+    assert response.status_code == 200 and "warnings" not in response.json()["store"]
+
+
+async def test_sessions_that_cannot_be_had_in_time_are_counted_and_no_reason_not_to_be_ready(
+    site: Site, client: httpx.AsyncClient
+) -> None:
+    site.recorder._troubles.failed(SessionKey("t", "s"), StoreTimeout("too long"))
+    response = await client.get("/readyz")
+    assert response.status_code == 200
+    assert response.json()["store"]["troubled_sessions"] == 1
+
+
+async def test_a_proxy_that_loses_exchanges_is_not_ready_and_says_so(
+    site: Site, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put(*_: object) -> None:
+        raise SpoolError("no room")
+
+    monkeypatch.setattr(Spool, "put", put)
+    lost = chat("x1")
+    assert await site.recorder._backlog.put(SessionKey("t", "s"), "x1", "commit", lost) == "lost"
+    response = await client.get("/readyz")
+    assert response.status_code == 503
+    assert "lost" in response.json()["spool"]["error"]
+
+
+async def test_a_spool_without_room_is_not_ready_and_says_so(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await client.get("/readyz")).status_code == 200
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=4096))
+    response = await client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json()["spool"] == {"ok": False, "error": "the disk of the spool is full"}
+
+
+async def test_a_spool_that_is_nearly_full_is_not_ready(store: Backend, tmp_path: Path) -> None:
+    settings = Settings.model_validate({"spool": {"max_bytes": 1 << 20}})
+    async with open_site(settings, store, tmp_path) as site, site.client() as client:
+        assert (await client.get("/readyz")).status_code == 200
+        quarantined = SessionKey("t", "s")
+        site.spool.put(quarantined, "one", "commit", b"x" * 1_000_000)
+        response = await client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json()["spool"]["error"] == "the spool is nearly full"

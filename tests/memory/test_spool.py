@@ -172,6 +172,7 @@ def test_many_threads_lose_nothing(spool: Spool, other_worker: Spool) -> None:
     assert sorted(exchanges(spool)) == sorted(f"x{number}" for number in range(80))
 
 
+KEY, OTHER = SessionKey("tenant", "session"), SessionKey("tenant", "other")
 KEYS = st.builds(SessionKey, st.text(max_size=5), st.text("{}:*%'\"\\\0 é", max_size=5))
 KINDS = st.sampled_from(["commit", "deferred", "amendment"])
 STEPS = st.lists(
@@ -252,3 +253,63 @@ def test_workers_that_open_a_new_spool_at_once_all_get_it(tmp_path: Path) -> Non
         spool.open()
         assert len(spool.entries()) == 3
         spool.close()
+
+
+@pytest.mark.parametrize("how", ["deleted", "deleted with its log", "another process was first"])
+def test_what_waits_is_taken_along_when_the_file_is_deleted_or_replaced(
+    tmp_path: Path, how: str
+) -> None:
+    path = tmp_path / "spool.db"
+    spool = Spool(path, "store", 1 << 20)
+    spool.open()
+    spool.put(KEY, "x1", "commit", b"1")
+    path.unlink()
+    if how != "deleted":
+        for name in ("spool.db-wal", "spool.db-shm"):
+            (tmp_path / name).unlink()
+    if how == "another process was first":
+        other = Spool(path, "store", 1 << 20)
+        other.open()
+        other.put(KEY, "y1", "commit", b"1")
+        other.close()
+    spool.put(KEY, "x2", "commit", b"2")
+    expected = {"x1", "x2"} | ({"y1"} if how == "another process was first" else set())
+    assert {entry.exchange for entry in spool.entries()} == expected
+    assert spool.waiting(KEY)
+    spool.close()
+    again = Spool(path, "store", 1 << 20)
+    again.open()
+    assert {entry.exchange for entry in again.entries()} == expected
+    again.close()
+
+
+def test_a_file_put_beside_the_log_of_the_old_one_is_not_touched(tmp_path: Path) -> None:
+    """SQLite would read the old log into it."""
+    path, away = tmp_path / "spool.db", tmp_path / "away"
+    spool = Spool(path, "store", 1 << 20)
+    spool.open()
+    spool.put(KEY, "x1", "commit", b"1")
+    path.rename(away)
+    path.write_bytes(b"SQLite format 3\x00 and what an operator has put there")
+    with pytest.raises(SpoolError, match="replaced"):
+        spool.put(KEY, "x2", "commit", b"2")
+    away.replace(path)
+    spool.put(KEY, "x2", "commit", b"2")
+    assert [entry.exchange for entry in spool.entries()] == ["x1", "x2"]
+    spool.close()
+
+
+def test_what_is_read_at_once_is_bounded_in_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.memory.spool.PAGE_BYTES", 25)
+    spool = Spool(tmp_path / "spool.db", "store", 1 << 20)
+    spool.open()
+    for number in range(5):
+        spool.put(KEY, f"x{number}", "commit", b"x" * 10)
+    assert [entry.exchange for entry in spool.entries()] == ["x0", "x1"]
+    spool.put(OTHER, "y0", "commit", b"x" * 100)
+    assert [entry.exchange for entry in spool.entries(OTHER)] == ["y0"]
+    assert [head.key for head in spool.heads(-1, 10)] == [KEY, OTHER]
+    assert spool.weight(KEY) == (5, 50)
+    spool.close()

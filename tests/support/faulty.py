@@ -27,6 +27,8 @@ class FaultyStore(InMemoryStore):
         super().__init__(lambda: 1000.0)
         self.broken: dict[str, Exception] = {}
         self.refuses: set[SessionKey] = set()
+        self.slow: set[SessionKey] = set()
+        """Sessions that are never loaded in time, though the store answers."""
         self.hangs = False
         self.asked: Counter[str] = Counter()
         self.order: list[str] = []
@@ -50,6 +52,8 @@ class FaultyStore(InMemoryStore):
 
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
         await self._called("load")
+        if key in self.slow:
+            await asyncio.Event().wait()
         snapshot = await super().load(key, ask)
         if self.after_load is not None:
             hook, self.after_load = self.after_load, None

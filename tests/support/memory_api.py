@@ -137,6 +137,8 @@ async def open_site(
         counter=lambda model: counter(model).count,
         counter_name=lambda: counter(None).name,
         count_text=lambda text: counter(None).count_text(text),
+        troubled=lambda: recorder.troubled,
+        losing=lambda: recorder.losing,
         fields=jsontext.fields,
         items=jsontext.items,
         decode=jsontext.shallow,

@@ -1,0 +1,198 @@
+"""What lies in a store is not what was written there: a failure of the store, never another's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.memory.model import Ask, SessionKey
+from proxy.memory.store import StoreError, StoreTimeout
+from proxy.stores.backend import Backend
+from proxy.stores.opening import open_store
+from proxy.stores.redis import RedisStore
+from proxy.stores.redis_keys import session_keys
+from proxy.stores.redis_link import Command
+from proxy.stores.sqlite import SQLiteStore
+from proxy.stores.sqlite_file import READERS
+from tests.support import servers
+from tests.support.commits import chat
+from tests.support.servers import Server
+from tests.support.waiting import PATIENCE
+
+KEY = SessionKey("tenant", "session")
+WHOLE = Ask(profile="default", whole=True)
+WINDOW = Ask(profile="default", max_messages=40)
+ENDLESS = """
+WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000000000)
+SELECT count(*) FROM n
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+async def sqlite(path: Path) -> AsyncIterator[SQLiteStore]:
+    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with servers.standalone() as server:
+        yield server
+
+
+@pytest.fixture
+async def redis(server: Server) -> AsyncIterator[Backend]:
+    server.ask("FLUSHALL")
+    store = open_store(server.url, timeout=PATIENCE, commit_timeout=PATIENCE)
+    await store.open()
+    yield store
+    await store.close()
+
+
+# SQLite
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE sessions SET system = 5",
+        "UPDATE sessions SET messages = 'many'",
+        "UPDATE sessions SET tokens = x'00'",
+        "UPDATE sessions SET changes = 'some'",
+        "UPDATE messages SET body = 7",
+        "UPDATE messages SET entry = 7",
+        "UPDATE messages SET entry = '[[1,1],3]'",
+    ],
+)
+async def test_a_row_of_another_type_is_a_store_error(
+    sqlite: SQLiteStore, path: Path, change: str
+) -> None:
+    await sqlite.commit(KEY, chat("x1"))
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(change)
+        other.commit()
+    for ask in (WHOLE, WINDOW):
+        with pytest.raises(StoreError):
+            await sqlite.load(KEY, ask)
+    assert (await sqlite.load(SessionKey("tenant", "other"), WHOLE)).log == ()
+
+
+async def test_reading_that_nobody_waits_for_any_more_is_broken_off(path: Path) -> None:
+    store = SQLiteStore(path, timeout=0.3, commit_timeout=PATIENCE)
+    await store.open()
+    with pytest.raises(StoreTimeout):
+        await store._list(lambda c: c.execute(ENDLESS).fetchone())
+    patient = store.patient(PATIENCE)
+    store._timeout = PATIENCE
+    assert await store.sessions("tenant", None, None, 10)
+    await patient.close()
+    await store.close()
+
+
+async def test_long_reads_keep_neither_a_probe_nor_the_lists_nor_the_patient_waiting(
+    sqlite: SQLiteStore,
+) -> None:
+    await sqlite.commit(KEY, chat("x1"))
+    patient = sqlite.patient(PATIENCE)
+    await patient.open()
+    busy = [
+        asyncio.create_task(sqlite._read(lambda c: c.execute(ENDLESS).fetchone()))
+        for _ in range(READERS)
+    ]
+    await asyncio.sleep(0)
+    await sqlite.peek(KEY)
+    assert (await sqlite.sessions("tenant", None, None, 10)).items
+    assert len((await patient.load(KEY, WHOLE)).log) == 2
+    assert await patient.commit(KEY, chat("x2")) == "recorded"
+    assert not any(task.done() for task in busy)
+    for task in busy:
+        task.cancel()
+    await asyncio.gather(*busy, return_exceptions=True)
+    assert len((await sqlite.load(KEY, WHOLE)).log) == 4
+    await patient.close()
+    assert await sqlite.commit(KEY, chat("x3")) == "recorded"
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+async def test_a_file_that_was_deleted_or_replaced_is_not_written_into(
+    sqlite: SQLiteStore, path: Path, how: str
+) -> None:
+    await sqlite.commit(KEY, chat("x1"))
+    away = path.with_suffix(".away")
+    path.rename(away)
+    if how == "replaced":
+        path.write_bytes(b"")
+    for work in (sqlite.commit(KEY, chat("x2")), sqlite.load(KEY, WHOLE), sqlite.ping()):
+        with pytest.raises(StoreError, match="deleted or replaced"):
+            await work
+    assert path.exists() == (how == "replaced")
+    os.replace(away, path)
+    assert await sqlite.commit(KEY, chat("x2")) == "recorded"
+    assert len((await sqlite.load(KEY, WHOLE)).log) == 4
+
+
+# Redis
+
+
+@pytest.mark.parametrize("part", range(8))
+async def test_a_session_of_which_a_key_was_evicted_goes_on_with_the_rest(
+    redis: Backend, server: Server, part: int
+) -> None:
+    for number in range(3):
+        await redis.commit(KEY, chat(f"x{number}"))
+    server.ask("DEL", session_keys(KEY)[part])
+    for ask in (WHOLE, WINDOW):
+        snapshot = await redis.load(KEY, ask)
+        assert len(snapshot.log) == len(snapshot.bodies)
+        if part in (1, 2, 3):  # cards, texts, the log itself
+            assert (len(snapshot.log), snapshot.lost) == (0, 6)
+    assert await redis.commit(KEY, chat("x9")) == "recorded"
+    assert [e.card.id for e in (await redis.load(KEY, WHOLE)).log][-2:] == ["x9.0", "x9.1"]
+
+
+class Odd:
+    """A way to a server that answers whatever it is told to."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    async def run(self, key: bytes, *commands: Command) -> list[Any]:
+        return [self.answer for _ in commands]
+
+    async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
+        return [self.answer for _ in commands]
+
+    async def each(self, *commands: Command) -> list[list[Any]]:
+        return [[self.answer for _ in commands]]
+
+    async def scan(self, pattern: bytes) -> list[bytes]:
+        return []
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+@pytest.mark.parametrize(
+    "answer", [1, b"OK", [b"a", b"b", b"c"], {b"a": 1}, [None] * 21, [b"x"] * 21, [[]] * 21]
+)
+async def test_an_answer_of_another_shape_is_a_store_error(answer: object) -> None:
+    store = RedisStore("redis://odd", Odd(answer), one_slot=True)
+    with pytest.raises(StoreError):
+        await store.load(KEY, WHOLE)
+    with pytest.raises(StoreError):
+        await store.commit(KEY, chat("x1"))
+    assert list(await store.concerns()) == []

@@ -1,0 +1,134 @@
+"""A long log is read from Redis in pieces, as it was at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from proxy.memory.model import Ask, Commit, SessionKey
+from proxy.memory.store import StoreError
+from proxy.stores.address import read_address
+from proxy.stores.redis import RedisStore
+from proxy.stores.redis_connect import connect
+from proxy.stores.redis_load import PIECE, TRIES
+from tests.support import servers
+from tests.support.commits import chat, draft, record
+from tests.support.servers import Server
+from tests.support.waiting import PATIENCE
+
+KEY = SessionKey("tenant", "session")
+WHOLE = Ask(profile="default", whole=True, max_messages=4)
+
+
+def long(id: str, size: int) -> Commit:
+    """An exchange of so many messages, each a turn."""
+    drafts = tuple(draft(id, n, turn=f"{id}.{n}") for n in range(size))
+    return record(id, *drafts)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with servers.standalone() as server:
+        yield server
+
+
+@pytest.fixture
+async def store(server: Server) -> AsyncIterator[RedisStore]:
+    server.ask("FLUSHALL")
+    link = connect(read_address(server.url), PATIENCE)
+    store = RedisStore("redis", link, one_slot=True, timeout=PATIENCE, commit_timeout=PATIENCE)
+    yield store
+    await store.close()
+
+
+@dataclass
+class Meanwhile:
+    """Does something between a store's first look and the next piece, so many times."""
+
+    store: RedisStore
+    act: Callable[[int], Any]
+    times: int = 1
+    looks: list[str] = field(default_factory=list)
+
+    def __enter__(self) -> Meanwhile:
+        scripts = self.store._scripts
+        self.read = read = scripts.read
+
+        async def between(script: Any, keys: Any, arguments: Any) -> Any:
+            reply = await read(script, keys, arguments)
+            if script is scripts.load:
+                self.looks.append("first")
+                if len(self.looks) <= self.times:
+                    await self.act(len(self.looks))
+            return reply
+
+        scripts.read = between  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store._scripts.read = self.read  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("size", [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])
+async def test_all_of_a_log_is_read_whatever_its_length(store: RedisStore, size: int) -> None:
+    assert await store.commit(KEY, long("x", size)) == "recorded"
+    snapshot = await store.load(KEY, WHOLE)
+    assert [e.card.id for e in snapshot.log] == [f"x.{n}" for n in range(size)]
+    assert [e.position.seq for e in snapshot.log] == list(range(1, size + 1))
+    assert (snapshot.messages, snapshot.lost, len(snapshot.bodies)) == (size, 0, size)
+
+
+async def test_what_is_appended_meanwhile_is_left_out(store: RedisStore) -> None:
+    await store.commit(KEY, long("x", 2 * PIECE))
+    with Meanwhile(store, lambda n: store.commit(KEY, chat(f"y{n}"))) as meanwhile:
+        snapshot = await store.load(KEY, WHOLE)
+    assert len(snapshot.log) == snapshot.messages == 2 * PIECE and not snapshot.lost
+    assert len(meanwhile.looks) == 1
+    assert len((await store.load(KEY, WHOLE)).log) == 2 * PIECE + 2
+
+
+async def test_a_late_answer_that_moves_places_is_read_once(store: RedisStore) -> None:
+    await store.commit(KEY, long("x", 2 * PIECE))
+
+    async def joins(n: int) -> None:
+        late = replace(draft(f"y{n}", 0), turn="x.3")
+        await store.commit(KEY, record(f"y{n}", late))
+
+    with Meanwhile(store, joins):
+        snapshot = await store.load(KEY, WHOLE)
+    assert [e.card.id for e in snapshot.log] == [f"x.{n}" for n in range(2 * PIECE)]
+
+
+async def test_a_log_that_is_changed_meanwhile_is_read_again(store: RedisStore) -> None:
+    await store.commit(KEY, long("x", 2 * PIECE))
+
+    async def edited(n: int) -> None:
+        await store.commit(KEY, replace(chat(f"y{n}"), superseded=(f"x.{n}",)))
+
+    with Meanwhile(store, edited, times=2) as meanwhile:
+        snapshot = await store.load(KEY, WHOLE)
+    ids = [e.card.id for e in snapshot.log]
+    assert len(meanwhile.looks) == 3 and len(ids) == snapshot.messages == 2 * PIECE + 2
+    assert not {"x.1", "x.2"} & set(ids)
+    with Meanwhile(store, lambda n: edited(n + 10), times=TRIES), pytest.raises(StoreError):
+        await store.load(KEY, WHOLE)
+
+
+async def test_no_script_reads_or_writes_more_keys_at_once_than_a_piece_has(
+    server: Server, store: RedisStore
+) -> None:
+    """Commands are counted, not seconds: 4 times the messages, 4 times the pieces."""
+
+    async def calls(size: int) -> int:
+        await store.commit(KEY, long(f"x{size}", size))
+        server.ask("CONFIG", "RESETSTAT")
+        await store.load(KEY, WHOLE)
+        stats = server.ask("INFO", "commandstats")
+        return int(stats["cmdstat_evalsha"]["calls"])
+
+    assert await calls(PIECE) == 1
+    assert await calls(3 * PIECE) == 4

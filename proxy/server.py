@@ -31,6 +31,7 @@ from uvicorn.supervisors import Multiprocess
 from proxy import logs
 from proxy.settings import ServerSettings, Settings
 from proxy.telemetry import FOLDER
+from proxy.wire.descriptors import raise_limit
 from proxy.wire.server import HttpProtocol
 
 if TYPE_CHECKING:
@@ -66,9 +67,10 @@ def run(
     """
     with listen(settings.server) as listener:
         config = _configuration(settings, factory)
+        descriptors = raise_limit()  # the workers inherit it
         address = address_of(listener)
         announce(address)
-        _LOG.info("listening", extra={"fields": {"address": address}})
+        _LOG.info("listening", extra={"fields": {"address": address, "descriptors": descriptors}})
         serve = _serve_here if settings.server.workers == 1 else _serve_in_workers
         with _written(settings.server.address_file, here(address)):
             serve(config, listener)

@@ -20,7 +20,7 @@ from proxy.wire.failures import (
     UpstreamSaturated,
     UpstreamTimeout,
     UpstreamUnreachable,
-    out_of_sockets,
+    lack_of,
 )
 from proxy.wire.origin import Origin, UpstreamOptions, egress_proxy, tls
 from proxy.wire.reply import READ_LIMIT, whole
@@ -229,8 +229,8 @@ def _text(value: bytes) -> str:
 def _before_the_answer(error: Exception) -> UpstreamError:
     if isinstance(error, TimeoutError):
         return UpstreamTimeout("no answer in time")
-    if out_of_sockets(error):
-        return UpstreamSaturated("no socket to ask with")
+    if lack := lack_of(error):
+        return UpstreamSaturated(f"no socket to ask with ({lack})")
     proxied = isinstance(error, aiohttp.ClientHttpProxyError)
     if isinstance(error, (aiohttp.ClientResponseError, aiohttp.ClientPayloadError)) and not proxied:
         return UpstreamBroken("the answer is not HTTP")

@@ -12,6 +12,7 @@ The client implementations turn foreign exceptions into these, each in one place
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
@@ -63,10 +64,10 @@ def answer_for(failure: UpstreamError) -> errors.ProxyError:
 _NO_SOCKETS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EADDRNOTAVAIL})
 
 
-def out_of_sockets(failure: BaseException | None) -> bool:
-    """Whether this, or what caused it, is our own lack of descriptors, buffers or ports."""
+def lack_of(failure: BaseException | None) -> str | None:
+    """Of what we have too few, if that is what failed: descriptors, buffers or ports."""
     while failure is not None:
         if isinstance(failure, OSError) and failure.errno in _NO_SOCKETS:
-            return True
+            return f"{errno.errorcode[failure.errno]}: {os.strerror(failure.errno).lower()}"
         failure = failure.__cause__ or failure.__context__
-    return False
+    return None

@@ -17,7 +17,7 @@ from proxy.wire.failures import (
     UpstreamSaturated,
     UpstreamTimeout,
     UpstreamUnreachable,
-    out_of_sockets,
+    lack_of,
 )
 from proxy.wire.origin import Origin, UpstreamOptions, egress_proxy, tls
 from proxy.wire.reply import READ_LIMIT, whole
@@ -166,8 +166,10 @@ def _proxy(url: str, options: UpstreamOptions) -> httpx.Proxy:
 
 
 def _before_the_answer(error: Exception) -> UpstreamError:
-    if isinstance(error, httpx.PoolTimeout) or out_of_sockets(error):
-        return UpstreamSaturated("no socket to ask with")
+    if lack := lack_of(error):
+        return UpstreamSaturated(f"no socket to ask with ({lack})")
+    if isinstance(error, httpx.PoolTimeout):
+        return UpstreamSaturated("no connection of the pool is free")
     if isinstance(error, httpx.TimeoutException):
         return UpstreamTimeout("no answer in time")
     dropped = "disconnected without sending" in str(error)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from proxy.errors import ProxyError, headers_too_large, malformed_request
+from proxy.wire.descriptors import Shortage
 from proxy.wire.headers import check_framing
 
 
@@ -43,6 +44,8 @@ class HttpProtocol(HttpToolsProtocol):
     max_rest_bytes: ClassVar[int] = 32 * 1024 * 1024
     """Of a request that has been answered, so much more is read to keep its connection."""
 
+    shortage: ClassVar[Shortage] = Shortage()
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # Per-connection state
@@ -62,6 +65,9 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        connection = transport.get_extra_info("socket")
+        if connection is not None:
+            self.shortage.taken(connection.fileno())
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -13,7 +13,7 @@ from proxy.chat.reply import MAX_REPLY_VALUES, ReplyBuilder, read_reply
 from proxy.chat.slim import MAX_CHOICES, MAX_VALUES, is_heavy, is_light, slimmed
 from proxy.chat.tool_chunk import Chunk
 
-MANY = [[] for _ in range(MAX_VALUES)]
+MANY: list[object] = [[] for _ in range(MAX_VALUES)]
 COMMAS = "a,[{" * MAX_VALUES
 
 
@@ -58,7 +58,7 @@ def test_a_stream_goes_on_behind_an_event_of_too_many_values(decoded: list[int])
 
 @pytest.mark.parametrize("heavy", ["x", "tool_calls", "audio"])
 def test_the_text_beside_too_many_values_is_kept(decoded: list[int], heavy: str) -> None:
-    said = {"content": "Hello", heavy: MANY}
+    said: dict[str, Any] = {"content": "Hello", heavy: MANY}
     for reply in (built(event("stop", **said)), read_reply(plain(**said))):
         assert reply is not None
         assert (reply.choices[0].text, reply.choices[0].complete) == ("Hello", True)
@@ -129,7 +129,8 @@ def test_what_is_too_much_is_not_taken_apart() -> None:
 
 
 def test_the_number_of_values_is_never_taken_for_less() -> None:
-    for what in ([], {}, [1, 2], {"a": {"b": []}}, MANY, "a,b", [[[[1]]]], None):
+    samples: tuple[Any, ...] = ([], {}, [1, 2], {"a": {"b": []}}, MANY, "a,b", [[[[1]]]], None)
+    for what in samples:
         raw = json.dumps(what).encode()
         assert is_heavy(raw, 1) or is_light(what, 0)
     assert not is_heavy(b"[" + b"1," * 100 + b"1]")

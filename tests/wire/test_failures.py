@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from proxy.wire.failures import ANSWERS, out_of_sockets
+from proxy.wire.failures import ANSWERS, lack_of
 from proxy.wire.upstream import (
     UpstreamBroken,
     UpstreamError,
@@ -39,5 +39,7 @@ def test_every_failure_has_its_answer(failure: UpstreamError, status: int, code:
 def test_lack_of_sockets_is_seen_through_wrapping(number: int) -> None:
     outer = RuntimeError()
     outer.__context__ = OSError(number, "x")
-    assert out_of_sockets(outer)
-    assert not out_of_sockets(OSError(errno.ECONNREFUSED, "x"))
+    lack = lack_of(outer)
+    assert lack is not None
+    assert lack.startswith(f"{errno.errorcode[number]}: ")
+    assert lack_of(OSError(errno.ECONNREFUSED, "x")) is None

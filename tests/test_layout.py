@@ -63,6 +63,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "telemetry",
             "logs",
             "settings",
+            "wire.hosts",
         }
     ),
     "portable": frozenset({"memory", "chat"}),

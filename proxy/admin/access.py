@@ -3,7 +3,7 @@
 A caller sees the tenant of its credential.  The tenants ``anonymous`` and ``single`` belong to
 nobody's key, so they need the administrator's, or a caller on this very machine: the peer and the
 Host are loopback, no reverse proxy has passed the request on, and no other site's page has made it
-(a browser sends Sec-Fetch-Site; the Host stops DNS rebinding).
+(a browser sends Origin and Sec-Fetch-Site; the Host stops DNS rebinding).
 
 The administrator's key sees every tenant, one at a time: ``?tenant=`` says which.  It may be left
 out with ``tenancy.mode = "single"``, where there is only one.  Whoever else names another tenant
@@ -11,9 +11,6 @@ than its own is refused: an answer about the wrong one would look like one about
 """
 
 from __future__ import annotations
-
-import re
-from ipaddress import IPv6Address, ip_address
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,6 +22,7 @@ from proxy.admin.parts import AdminParts, Client
 from proxy.admin.tenants import Known
 from proxy.errors import RawHeaders, admin_key_required, invalid_api_key, tenant_not_found
 from proxy.memory.model import SessionKey
+from proxy.wire.hosts import is_loopback, is_of_this_site
 
 SINGLE = "single"
 OPEN_TENANTS = frozenset({"anonymous", SINGLE})
@@ -32,16 +30,42 @@ OPEN_TENANTS = frozenset({"anonymous", SINGLE})
 
 _PASSED_ON = frozenset(
     {
+        b"cdn-loop",
+        b"cf-connecting-ip",
+        b"cf-connecting-ipv6",
+        b"cf-ray",
+        b"client-ip",
+        b"cloudfront-viewer-address",
+        b"do-connecting-ip",
+        b"fastly-client-ip",
+        b"fly-client-ip",
         b"forwarded",
+        b"proxy-client-ip",
+        b"tailscale-user-login",
+        b"true-client-ip",
         b"via",
-        b"x-forwarded-for",
-        b"x-forwarded-host",
-        b"x-forwarded-proto",
+        b"wl-proxy-client-ip",
+        b"x-amz-cf-id",
+        b"x-amzn-trace-id",
+        b"x-appengine-user-ip",
+        b"x-azure-clientip",
+        b"x-azure-ref",
+        b"x-azure-socketip",
+        b"x-client-ip",
+        b"x-cluster-client-ip",
+        b"x-envoy-external-address",
+        b"x-forwarded",
+        b"x-nf-client-connection-ip",
+        b"x-original-forwarded-for",
+        b"x-original-host",
+        b"x-proxyuser-ip",
         b"x-real-ip",
+        b"x-sucuri-clientip",
+        b"x-vercel-forwarded-for",
     }
 )
-_OWN_SITE = (b"same-origin", b"none")
-_HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[^:\[\]]+))(?::[0-9]*)?", re.IGNORECASE)
+"""Fields by which reverse proxies, balancers and tunnels tell that they passed a request on; so
+does all that begins with ``x-forwarded-``."""
 
 
 class Access:
@@ -114,30 +138,9 @@ def is_local(request: Request) -> bool:
     """Does this come straight from a program or a page of our own on this machine?"""
     headers = request.headers.raw
     peer = request.client.host if request.client else ""
-    return (
-        _is_loopback(peer)
-        and not any(name.lower() in _PASSED_ON for name, _ in headers)
-        and all(site in _OWN_SITE for site in _values(headers, b"sec-fetch-site"))
-        and _names_loopback(_values(headers, b"host"))
-    )
+    return is_loopback(peer) and not _is_passed_on(headers) and is_of_this_site(headers)
 
 
-def _values(headers: RawHeaders, wanted: bytes) -> list[bytes]:
-    return [value.strip().lower() for name, value in headers if name.lower() == wanted]
-
-
-def _names_loopback(hosts: list[bytes]) -> bool:
-    found = _HOST.fullmatch(hosts[0].decode("latin-1")) if len(hosts) == 1 else None
-    if found is None:
-        return False
-    return found["name"] == "localhost" or _is_loopback(found["six"] or found["name"])
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        found = ip_address(address)
-    except ValueError:
-        return False
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        return found.ipv4_mapped.is_loopback
-    return found.is_loopback
+def _is_passed_on(headers: RawHeaders) -> bool:
+    names = [name.lower() for name, _ in headers]
+    return any(name in _PASSED_ON or name.startswith(b"x-forwarded-") for name in names)

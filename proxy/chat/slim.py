@@ -6,6 +6,7 @@ in its length: a long text is cheap, a list of a million empty lists is not.  Pu
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
@@ -33,35 +34,39 @@ class _Message(msgspec.Struct):
     tool_calls: msgspec.Raw = _ABSENT
 
 
-class _Streamed(msgspec.Struct):
-    delta: _Message
+class _Choice(msgspec.Struct, kw_only=True):
+    said: _Message
     index: int | None = None
     finish_reason: str | None = None
 
 
-class _Plain(msgspec.Struct):
-    message: _Message
-    index: int | None = None
-    finish_reason: str | None = None
+class _Streamed(_Choice, rename={"said": "delta"}):
+    pass
 
 
-class _Event(msgspec.Struct):
+class _Plain(_Choice, rename={"said": "message"}):
+    pass
+
+
+class _Answer(msgspec.Struct, kw_only=True):
+    choices: Sequence[_Choice]
+    model: str | None = None
+    usage: msgspec.Raw = _ABSENT
+
+
+class _Event(_Answer):
     choices: list[_Streamed]
-    model: str | None = None
-    usage: msgspec.Raw = _ABSENT
 
 
-class _Answer(msgspec.Struct):
+class _Whole(_Answer):
     choices: list[_Plain]
-    model: str | None = None
-    usage: msgspec.Raw = _ABSENT
 
 
 Place = Literal["delta", "message"]
 
-_DECODERS: dict[Place, msgspec.json.Decoder[_Event] | msgspec.json.Decoder[_Answer]] = {
-    "delta": msgspec.json.Decoder(_Event),
-    "message": msgspec.json.Decoder(_Answer),
+_DECODERS: dict[Place, Callable[[bytes], _Answer]] = {
+    "delta": msgspec.json.Decoder(_Event).decode,
+    "message": msgspec.json.Decoder(_Whole).decode,
 }
 
 
@@ -84,7 +89,7 @@ def slimmed(raw: bytes, place: Place, most: int = MAX_VALUES) -> dict[str, objec
     if raw.count(b'"%b"' % place.encode()) > MAX_CHOICES:
         return None
     try:
-        found = _DECODERS[place].decode(raw)
+        found = _DECODERS[place](raw)
     except jsontext.UNREADABLE:  # an unusual shape, or no JSON at all
         return None
     room = _Room(most)
@@ -92,7 +97,7 @@ def slimmed(raw: bytes, place: Place, most: int = MAX_VALUES) -> dict[str, objec
         {
             "index": number if one.index is None else one.index,
             "finish_reason": one.finish_reason,
-            place: room.said(one.delta if isinstance(one, _Streamed) else one.message),
+            place: room.said(one.said),
         }
         for number, one in enumerate(found.choices)
     ]

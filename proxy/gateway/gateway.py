@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from proxy.errors import ProxyError, RawHeaders, overloaded, server_error, user_required
 from proxy.gateway import signature
 from proxy.gateway.account import Account
@@ -24,13 +26,14 @@ from proxy.gateway.conversation import Conversations
 from proxy.gateway.identity import Aliases, Identity, Reader
 from proxy.gateway.passage import Passage
 from proxy.gateway.routes import Route
-from proxy.gateway.tenancy import Client, Tenancy
+from proxy.gateway.tenancy import OPEN_TENANTS, Caller, Client, Tenancy
 from proxy.logs import ACCESS, CLIENT_GONE, Access, access, hashed
 from proxy.settings import Settings
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
 from proxy.wire.body import ClientGone, Receive
 from proxy.wire.headers import get
+from proxy.wire.hosts import Trusted
 from proxy.wire.relay import Delivery, Send
 from proxy.wire.upstream import UpstreamError, answer_for
 
@@ -59,6 +62,7 @@ class Gateway:
         self._open = 0
         self._idle = asyncio.Event()
         names = settings.server
+        self._trusted = Trusted.of(names.cors_origins, settings.tenancy.trusted_hosts)
         self._reader = Reader(Aliases(_lower(names.session_aliases), _lower(names.user_aliases)))
 
     async def serve(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,14 +109,17 @@ class Gateway:
 
     def _call(self, route: Route, scope: Scope, receive: Receive, delivery: Delivery) -> Call:
         headers: RawHeaders = scope["headers"]
-        caller = self._tenancy.caller(headers)
+        caller = self._tenancy.caller(headers, scope["raw_path"] + b"?" + scope["query_string"])
         identity = self._reader.identify(headers, route.session)
         if caller.client is not None:
             caller.client.may_use(route, identity.profile)
             _check_ids(caller.client, identity, headers)
         if self._require_user and identity.user is None:
             raise user_required()
-        account = _account(identity, route, scope["method"])
+        reason = self._without_memory(caller, headers, route, scope["method"])
+        account = Account(identity.session, reason=reason) if identity.session else None
+        if reason is not None and identity.remembers:
+            identity = replace(identity, mode="off")
         return Call(
             method=scope["method"],
             route=route,
@@ -124,6 +131,17 @@ class Gateway:
             identity=identity,
             account=account,
         )
+
+    def _without_memory(
+        self, caller: Caller, headers: RawHeaders, route: Route, method: str
+    ) -> str | None:
+        """Why a request is relayed as in mode ``off``, whatever it asks for."""
+        if not route.chat or method != "POST":
+            return "not_chat"
+        nobodys = caller.client is None and caller.tenant in OPEN_TENANTS
+        if nobodys and not self._trusted.admits(headers):
+            return "cross_site"
+        return None
 
     async def _serve(self, call: Call) -> None:
         if self._most:
@@ -198,12 +216,6 @@ def _check_ids(client: Client, identity: Identity, headers: RawHeaders) -> None:
 
 def _lower(names: tuple[str, ...]) -> tuple[bytes, ...]:
     return tuple(name.lower().encode() for name in names)
-
-
-def _account(identity: Identity, route: Route, method: str) -> Account | None:
-    """Chat answers say what memory did; so far: nothing."""
-    chat = route.chat and method == "POST" and identity.session is not None
-    return Account(identity.session) if chat and identity.session else None
 
 
 async def _refuse(delivery: Delivery, error: ProxyError, call: Call | None) -> int:

@@ -7,16 +7,21 @@ below ``{upstream}``.  ``/s/{session}`` may stand before any of them.
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 _PATH = re.compile(
     rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?=/deployments/))(?P<rest>/.*)",
     re.DOTALL,
 )
 _STEPS = re.compile(r"[/\\]")
-_DEPLOYMENT = re.compile(rb"/deployments/[^/]+(?=/)")
+_FOREIGN = re.compile(r"[\x00-\x1f\x7f?#%]")
+"""What no path has, once it is decoded: a query, an end, another layer of encoding."""
+_LAYERS = 8
+"""Encodings upon encodings that are undone."""
+_DEPLOYMENT = re.compile(rb"^/deployments/[^/]+(?=/)")
 
 
 APIS = frozenset(
@@ -54,10 +59,32 @@ class Route:
 
         One that climbs out again is none, however it is spelled: an upstream might follow it.
         """
-        plain = unquote(unquote(self.name))
-        if any(step.partition(";")[0] in (".", "..") for step in _STEPS.split(plain)):
+        if _climbs(self.target):
             return False
         return any(self.name == name or self.name.startswith(f"{name}/") for name in names)
+
+
+def _climbs(target: bytes) -> bool:
+    """Could an upstream that decodes a path once or often be led to another place by it?"""
+    plain = _decoded(target)
+    if plain is None or _FOREIGN.search(plain):
+        return True
+    if any(step.partition(";")[0].strip() in (".", "..") for step in _STEPS.split(plain)):
+        return True
+    deployment = _DEPLOYMENT.match(target)
+    return deployment is not None and len(_STEPS.split(_decoded(deployment[0]) or "")) > 3
+
+
+def _decoded(path: bytes) -> str | None:
+    """The path with nothing left to decode, None where it is no text or goes on for too long."""
+    for _ in range(_LAYERS):
+        before, path = path, unquote_to_bytes(path)
+        if path == before:
+            try:
+                return unicodedata.normalize("NFKC", path.decode())
+            except UnicodeDecodeError:  # overlong forms among them
+                return None
+    return None
 
 
 @lru_cache(maxsize=1024)

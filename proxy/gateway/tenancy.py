@@ -6,7 +6,6 @@ Design: keys are known by their SHA-256 only; the key itself is never stored or 
 from __future__ import annotations
 
 import hashlib
-import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -18,12 +17,15 @@ from proxy.errors import (
     path_not_allowed,
     profile_not_allowed,
 )
+from proxy.gateway.admin_key import AdminKey
 from proxy.gateway.routes import Route
 
 Mode = Literal["key", "single", "clients"]
 
 ANONYMOUS = "anonymous"
 SINGLE = "single"
+OPEN_TENANTS = frozenset({ANONYMOUS, SINGLE})
+"""Tenants that callers without a key of their own are of."""
 
 CREDENTIALS = frozenset({b"authorization", b"api-key", b"x-api-key"})
 """Headers that carry a key; names are lower case, as ASGI has them."""
@@ -69,13 +71,16 @@ class Tenancy:
         self._clients = {digest: client for client in clients for digest in client.key_sha256}
         self._bearer = f"Bearer {upstream_key}".encode() if upstream_key else None
         self._raw_key = upstream_key.encode() if upstream_key else None
-        self._admin = admin_key.encode() if admin_key else None
+        self._admin = AdminKey(admin_key.encode()) if admin_key else None
 
-    def caller(self, headers: RawHeaders) -> Caller:
-        """Who sent these headers.  Raises ProxyError 400 for two different keys, 401 for a key
-        that is unknown or the administrator's."""
+    def caller(self, headers: RawHeaders, target: bytes = b"") -> Caller:
+        """Who sent these headers, to a path and query.
+
+        Raises ProxyError 400 for two different keys, 401 for a key that is unknown, and wherever
+        the administrator's is: what is passed on must not hold it.
+        """
         token = credential(headers)
-        if self._admin is not None and self._bears_admin(headers, self._admin):
+        if self._admin is not None and self._admin.is_in(headers, target):
             raise invalid_api_key()
         if self._mode == "single":
             return Caller(SINGLE)
@@ -86,19 +91,10 @@ class Tenancy:
             raise invalid_api_key()
         return Caller(client.name, client)
 
-    def _bears_admin(self, headers: RawHeaders, admin: bytes) -> bool:
-        """Is the administrator's key among the credentials, whatever scheme stands before it?"""
-        values = [value for name, value in headers if name in CREDENTIALS]
-        return any(hmac.compare_digest(word, admin) for value in values for word in value.split())
-
     def is_admin(self, headers: RawHeaders) -> bool:
         """Is this the administrator's key?  Compared in constant time."""
         token = credential(headers)
-        return (
-            self._admin is not None
-            and token is not None
-            and hmac.compare_digest(token, self._admin)
-        )
+        return self._admin is not None and token is not None and self._admin.equals(token)
 
     def credentials_upstream(self, headers: RawHeaders, caller: Caller) -> RawHeaders:
         """The headers with the upstream's key in place of a named client's."""

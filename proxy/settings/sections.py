@@ -12,6 +12,7 @@ MIB = 1024 * 1024
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2, token
 _ORIGIN = re.compile(r"https?://[^/?#@\s]+")
+_TRUSTED = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]*]+)(?::[0-9]{1,5})?")
 _STORES = re.compile(
     r"(?:sqlite:///[^/?#\s]|sqlite:////[^/?#\s]|rediss?://[^/\s]|rediss?\+(?:cluster|sentinel)://[^/\s]"
     r"|memory://$)"
@@ -66,6 +67,12 @@ def _origin(text: str) -> str:
     return text
 
 
+def _host(text: str) -> str:
+    if not _TRUSTED.fullmatch(text):
+        raise ValueError("must be a host such as chat.example.com or 192.168.1.5:3000")
+    return text
+
+
 def _secret(value: SecretStr) -> SecretStr:
     if not re.fullmatch(r"[\x21-\x7e]+", value.get_secret_value()):
         raise ValueError("must be visible ASCII characters without spaces, and not empty")
@@ -75,6 +82,7 @@ def _secret(value: SecretStr) -> SecretStr:
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 Header = Annotated[str, AfterValidator(_header_name)]
 Origin = Annotated[str, AfterValidator(_origin)]
+Host = Annotated[str, AfterValidator(_host)]
 Digest = Annotated[
     str, AfterValidator(str.lower), Field(pattern=r"^[0-9A-Fa-f]{64}$")
 ]  # SHA-256 in hex
@@ -163,6 +171,7 @@ class TenancySettings(Section):
 
     mode: Literal["key", "single", "clients"] = "key"
     require_user: bool = False
+    trusted_hosts: tuple[Host, ...] = ()
 
 
 class ClientSettings(Section):

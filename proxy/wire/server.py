@@ -173,7 +173,7 @@ class HttpProtocol(HttpToolsProtocol):
     def _answered_early(self) -> bool:
         """Whether the request that is being received has its answer."""
         received = self._between or self._in_head
-        return not received and self.cycle is not None and self.cycle.response_complete
+        return not received and bool(self.cycle) and self.cycle.response_complete
 
     def _refuse(self, refusal: ProxyError) -> None:
         """Answer and close; only close, where another answer has begun on this connection."""

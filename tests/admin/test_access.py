@@ -246,6 +246,13 @@ async def test_every_loopback_address_is_this_machine(site: Site, host: str, pee
         pytest.param("127.0.0.1", {"x-forwarded-for": "127.0.0.1"}, id="passed on, it claims"),
         pytest.param("127.0.0.1", {"forwarded": "for=203.0.113.7"}, id="passed on by the book"),
         pytest.param("127.0.0.1", {"x-real-ip": "203.0.113.7"}, id="passed on by nginx"),
+        pytest.param("127.0.0.1", {"true-client-ip": "203.0.113.7"}, id="passed on by a CDN"),
+        pytest.param("127.0.0.1", {"cf-connecting-ip": "127.0.0.1"}, id="passed on by a tunnel"),
+        pytest.param("127.0.0.1", {"x-forwarded-port": "443"}, id="passed on, in another word"),
+        pytest.param("127.0.0.1", {"x-amzn-trace-id": "Root=1-2"}, id="passed on by a balancer"),
+        pytest.param("127.0.0.1", {"origin": "http://evil.example"}, id="an old browser's page"),
+        pytest.param("127.0.0.1", {"origin": "null"}, id="a page without an origin"),
+        pytest.param("127.0.0.1", {"origin": "http://localhost:3000"}, id="an old one's neighbour"),
     ],
 )
 async def test_everything_else_is_not(site: Site, peer: str, headers: dict[str, str]) -> None:

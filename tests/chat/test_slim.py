@@ -1,4 +1,4 @@
-"""Of answers with too many values the texts are kept, at a cost that does not grow with the rest."""
+"""Of answers with too many values the texts are kept, whatever the rest would cost."""
 
 from __future__ import annotations
 

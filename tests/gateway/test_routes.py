@@ -103,3 +103,72 @@ def test_only_chat_completions_have_memory(path: bytes, chat: bool) -> None:
 )
 def test_a_base_url_without_v1_is_recognised(path: bytes, misses: bool) -> None:
     assert misses_v1(path) is misses
+
+
+ALLOWED = ("chat/completions", "models", "embeddings")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"/openai/deployments/..%2f..%2fv1%2ffine_tuning%2fjobs%3f/chat/completions",
+        b"/v1/deployments/..%2ffiles%3f/models",
+        b"/openai/deployments/../chat/completions",
+        b"/openai/deployments/%2e%2e/chat/completions",
+        b"/openai/deployments/..;x=1/chat/completions",
+        b"/openai/deployments/a%2ffiles/chat/completions",
+        b"/openai/deployments/a%5cfiles/chat/completions",
+        b"/openai/deployments/a%252ffiles/chat/completions",
+        b"/openai/deployments/files%3f/chat/completions",
+        b"/openai/deployments/files%23/chat/completions",
+        b"/openai/deployments/a%00b/chat/completions",
+        b"/openai/deployments/a%0d%0ab/chat/completions",
+        b"/v1/chat/deployments/x/completions",
+        b"/v1/files/deployments/x/models",
+        b"/v1/models/../files",
+        b"/v1/models/..\\files",
+        b"/v1/models/%2e%2e/files",
+        b"/v1/models/%252e%252e%252ffiles",
+        b"/v1/models/%25252e%25252e/files",
+        b"/v1/models/%2525252e%2525252e/files",
+        b"/v1/models/" + b"%25" * 50 + b"2e/files",
+        b"/v1/models/%" + b"25" * 50 + b"2e%2e/files",
+        b"/v1/models/%c0%ae%c0%ae/files",
+        b"/v1/models/%c0%ae%c0%ae%c0%affiles",
+        b"/v1/models/%e0%80%ae%e0%80%ae/files",
+        b"/v1/models/%ef%bc%8e%ef%bc%8e/files",
+        b"/v1/models/%u002e%u002e/files",
+        b"/v1/models/..%00/files",
+        b"/v1/models/..;/files",
+        b"/v1/models/;x/../files",
+        b"/v1/models/x%3f",
+        b"/v1/models/.%20./%2e./files",
+        b"/v1/models;x",
+        b"/v1/models%2f..%2ffiles",
+        b"/v1/Models",
+        b"/v1/modelsx",
+    ],
+)
+def test_no_spelling_leads_out_of_the_allowed_paths(path: bytes) -> None:
+    found = route(path)
+    assert found is None or not found.allowed_by(ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"/v1/models",
+        b"/v1/models/gpt-4o",
+        b"/v1/models/meta-llama%2FLlama-3.1-8B",
+        b"/v1/models/ft:gpt-4o:org::x",
+        b"/v1/models/caf%C3%A9%20..x...",
+        b"/v1/chat/completions",
+        b"/s/a%2fb/v1/chat/completions",
+        b"/openai/deployments/gpt-4o/chat/completions",
+        b"/openai/deployments/my%20own/embeddings",
+    ],
+)
+def test_what_is_allowed_stays_so_however_it_is_encoded(path: bytes) -> None:
+    found = route(path)
+    assert found is not None
+    assert found.allowed_by(ALLOWED)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+from urllib.parse import quote
 
 import pytest
 
@@ -224,3 +226,75 @@ def test_the_admin_key_is_refused_behind_any_scheme(scheme: bytes) -> None:
     with pytest.raises(ProxyError) as refusal:
         tenancy.caller([(b"authorization", scheme + b"open-sesame")])
     assert refusal.value.status == 401
+
+
+ADMIN = b"open-sesame+1/x="
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (b"authorization", b'Bearer "%b"'),
+        (b"authorization", b"Bearer,%b"),
+        (b"authorization", b"Bearer\t%b"),
+        (b"authorization", b"Digest username=x, response=%b, x=1"),
+        (b"authorization", b"AWS4-HMAC-SHA256 Credential=%b/x"),
+        (b"x-goog-api-key", b"%b"),
+        (b"cookie", b"a=1; key=%b; b=2"),
+        (b"cookie", b"a=1;key=%b"),
+        (b"x-anything", b"{'key':'%b'}"),
+        (b"proxy-authorization", b"Bearer %b"),
+        (b"api-key", b" %b "),
+        (b"referer", b"http://x/?key=%b&y=1"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["key", "single"])
+def test_the_admin_key_is_refused_in_whatever_field_it_is(
+    mode: Mode, name: bytes, value: bytes
+) -> None:
+    tenancy = Tenancy(mode, admin_key=ADMIN.decode())
+    for key in (ADMIN, quote(ADMIN, safe="").encode()):
+        with pytest.raises(ProxyError) as refusal:
+            tenancy.caller([(name, value % key)])
+        assert refusal.value.status == 401
+    tenancy.caller([(name, value % b"another-key-as-long")])
+
+
+def test_the_admin_key_is_refused_as_the_password_of_basic() -> None:
+    packed = base64.b64encode(b"admin:" + ADMIN)
+    with pytest.raises(ProxyError) as refusal:
+        Tenancy("key", admin_key=ADMIN.decode()).caller([(b"authorization", b"Basic " + packed)])
+    assert refusal.value.status == 401
+
+
+@pytest.mark.parametrize("target", [b"/v1/models?key=%b", b"/v1/models/%b?x=1", b"/v1/x?a=1&k=%b"])
+def test_the_admin_key_is_refused_in_path_and_query(target: bytes) -> None:
+    tenancy = Tenancy("key", admin_key=ADMIN.decode())
+    for key in (ADMIN, quote(ADMIN, safe="").encode()):
+        with pytest.raises(ProxyError) as refusal:
+            tenancy.caller([], target % key)
+        assert refusal.value.status == 401
+
+
+def test_what_only_looks_like_the_admin_key_is_somebodys() -> None:
+    tenancy = Tenancy("key", admin_key="secret")
+    for value in (b"Bearer secretary", b"Bearer topsecret", b"Bearer secre"):
+        assert tenancy.caller([(b"authorization", value)]).tenant != ANONYMOUS
+
+
+@pytest.mark.parametrize(
+    "value", [b"," * 65_000, b"a" * 65_000, b"%41" * 20_000, b"Basic " * 9_000]
+)
+def test_looking_for_the_admin_key_compares_at_each_place_once(
+    value: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = 0
+
+    def counted(one: bytes, other: bytes) -> bool:
+        nonlocal compared
+        compared += 1
+        return False
+
+    monkeypatch.setattr("proxy.gateway.admin_key.hmac.compare_digest", counted)
+    Tenancy("key", admin_key=ADMIN.decode()).caller([(b"x", value)])
+    assert compared <= len(value)

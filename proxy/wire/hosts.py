@@ -1,0 +1,94 @@
+"""Where a request came from, as far as a browser says it: ``Origin``, ``Sec-Fetch-Site``, ``Host``.
+
+A page can set none of them.  Pure; knows no tenants.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+
+from proxy.errors import RawHeaders
+
+_HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[^:/@\[\]\s]+))(?::[0-9]*)?")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(?P<host>[^/?#@\s]+)")
+_OWN = frozenset({"same-origin", "none"})
+"""What Sec-Fetch-Site says of a page of ours, and of what no page has caused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """Pages that may act on this machine's user's behalf, besides those of loopback hosts.
+
+    ``origins`` as a browser says them, ``*`` for all; ``hosts`` with or without a port.
+    """
+
+    origins: frozenset[str] = frozenset()
+    hosts: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, origins: tuple[str, ...], hosts: tuple[str, ...]) -> Trusted:
+        return cls(frozenset(map(str.lower, origins)), frozenset(map(str.lower, hosts)))
+
+    def admits(self, headers: RawHeaders) -> bool:
+        """Does this come from a program, or from a page that is trusted?
+
+        Where several origins are said, each counts.  A page whose name was bound to this machine
+        after it had been loaded has its own name as origin and as ``Host``.  Without an origin the
+        ``Host`` decides, and the page must be of the same one.
+        """
+        origins, sites = values(headers, b"origin"), values(headers, b"sec-fetch-site")
+        if origins:
+            return all(map(self._is_origin, origins))
+        if sites:
+            hosts = values(headers, b"host")
+            return _OWN.issuperset(sites) and len(hosts) == 1 and self._is_host(hosts[0])
+        return True
+
+    def _is_origin(self, origin: str) -> bool:
+        if "*" in self.origins or origin in self.origins:
+            return True
+        found = _ORIGIN.fullmatch(origin)
+        return found is not None and self._is_host(found["host"])
+
+    def _is_host(self, host: str) -> bool:
+        found = _HOST.fullmatch(host)
+        if found is None:
+            return False
+        name = f"[{found['six']}]" if found["six"] else found["name"]
+        return not self.hosts.isdisjoint({host, name}) or is_loopback_host(host)
+
+
+def values(headers: RawHeaders, wanted: bytes) -> list[str]:
+    """Every value of a field, in lower case; ``wanted`` is lower case."""
+    found = [value for name, value in headers if name.lower() == wanted]
+    return [value.decode("latin-1").strip().lower() for value in found]
+
+
+def is_loopback_host(host: str) -> bool:
+    """Is this (a ``Host``, port included) a name or an address of the machine itself?"""
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return False
+    return found["name"] == "localhost" or is_loopback(found["six"] or found["name"])
+
+
+def is_loopback(address: str) -> bool:
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        return found.ipv4_mapped.is_loopback
+    return found.is_loopback
+
+
+def is_of_this_site(headers: RawHeaders) -> bool:
+    """Is there one loopback ``Host``, and no word of a page from anywhere else?"""
+    hosts = values(headers, b"host")
+    if len(hosts) != 1 or not is_loopback_host(hosts[0]):
+        return False
+    origins = (_ORIGIN.fullmatch(origin) for origin in values(headers, b"origin"))
+    own = all(found is not None and found["host"] == hosts[0] for found in origins)
+    return own and _OWN.issuperset(values(headers, b"sec-fetch-site"))

@@ -63,7 +63,7 @@ class Reader:
             if message.role not in SYSTEM_ROLES
         ]
         return Import(
-            system=tuple(raw for raw, _ in leading),
+            system=tuple(message.record for _, message in leading),
             said=tuple(message for message, _ in kept),
             times=tuple(time for _, time in kept),
             user=asking.user_id(asking.text_field(fields, "user"), "user"),

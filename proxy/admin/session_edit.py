@@ -148,8 +148,13 @@ class SessionEdit:
             raise invalid("system must be system or developer messages, or null.", "system")
         for number, piece in enumerate(pieces):
             check_message(piece, f"system[{number}]" if raw.startswith(b"[") else "system")
-        system, tokens = system_of(pieces), sum(map(self._parts.counter(None), pieces))
+        kept = [self._record(piece) for piece in pieces]
+        system, tokens = system_of(kept), sum(map(self._parts.counter(None), kept))
         return lambda details: replace(details, system=system, system_tokens=tokens)
+
+    def _record(self, piece: bytes) -> bytes:
+        said = self._parts.read_message(piece, len(piece))
+        return said.record if said else piece
 
     def _is_system(self, piece: bytes) -> bool:
         said = self._parts.read_message(piece, len(piece))

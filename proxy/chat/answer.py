@@ -39,6 +39,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     blank: bool
     finish_reason: str | None
     complete: bool
+    shape: str = ""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +82,7 @@ def make_choice(
         blank=said.blank,
         finish_reason=finish_reason if isinstance(finish_reason, str) else None,
         complete=complete and finish_reason != "error",
+        shape=said.shape,
     )
 
 

@@ -5,8 +5,8 @@ Two messages are equal if these agree:
 * the role (``developer`` and ``system`` are two);
 * the content: its texts and other parts in order.  A string is one text part; neighbouring text
   parts are one text, joined with a line feed; white space around a text, and texts of nothing else,
-  do not count.  Other parts compare as JSON values, without ``cache_control``, which clients move
-  from message to message.  A refusal is text wherever it stands;
+  do not count.  Other parts compare as JSON values, without the cache marks that clients move from
+  message to message.  A refusal is text wherever it stands;
 * the tool calls and the legacy function call: id, name, arguments.  Arguments compare as JSON
   values, as text where they are no JSON or over ``MAX_VALUES``; none, null and ``{}`` are equal;
 * the id of the answered call, or the name of the answered legacy function.
@@ -24,6 +24,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from proxy.chat import jsontext
+from proxy.chat.cachemarks import unmarked
 from proxy.chat.extent import has_over
 
 MAX_VALUES = 100_000
@@ -77,6 +78,13 @@ class Content:
             return b""
         return jsontext.canonical([parts, [call.value for call in calls], answers])
 
+    def rest_without_ids(self, calls: Sequence[Call]) -> bytes:
+        """The same for the shape of a message that makes calls or answers one."""
+        if self._simple and not calls:
+            return b"shape"
+        parts = () if self._simple else self.parts
+        return jsontext.canonical([parts, [call.said for call in calls], "shape"])
+
 
 def read_content(content: object) -> Content:
     """The content of a message of whatever type."""
@@ -96,7 +104,7 @@ def read_content(content: object) -> Content:
             core = "\n".join(run).strip()
             parts += [core] if core else []
         else:
-            parts += [[_comparable(part)] for part in group]
+            parts += [[unmarked(part)] for part in group]
     return Content("\n".join(texts), tuple(parts))
 
 
@@ -111,17 +119,18 @@ def _text(part: object) -> str | None:
     return jsontext.well_formed(text) if isinstance(text, str) else None
 
 
-def _comparable(part: object) -> object:
-    if not isinstance(part, dict):
-        return part
-    return {key: value for key, value in part.items() if key != "cache_control"}
-
-
 class Call(NamedTuple):
     """A tool call: its id (None where it is no call at all), and what equality compares."""
 
     id: str | None
     value: object
+
+    @property
+    def said(self) -> object:
+        """What it says beside its id."""
+        if self.id is None or not isinstance(self.value, list):
+            return self.value
+        return self.value[1:]
 
 
 def read_calls(fields: Mapping[str, object]) -> tuple[Call, ...]:
@@ -152,7 +161,7 @@ def _call(item: object, read: Callable[[object], object]) -> Call:
         name = _string(function.get("name"))
         return Call(id, [id, name, read(function.get("arguments"))])
     rest = {key: value for key, value in item.items() if key not in ("id", "index")}
-    return Call(id, [id, rest])
+    return Call(id, [id, unmarked(rest)])
 
 
 def _reader(functions: Sequence[object]) -> Callable[[object], object]:

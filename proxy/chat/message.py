@@ -10,6 +10,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.blocks import may_have_blocks, without_blocks
+from proxy.chat.cachemarks import without_marks
 from proxy.chat.canonical import Content, digest, read_calls, read_content
 from proxy.chat.likeness import is_prefix, similar
 from proxy.chat.media import without_large_media
@@ -22,7 +23,8 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     ``raw`` is its JSON as sent.  ``digest`` is equal for messages that are equal (see
     ``canonical``).  ``calls`` are the ids of its tool calls, ``answers`` is the id of the call that
-    it answers; legacy functions use ``function:NAME``, a missing id is "".  ``text`` is all its
+    it answers; legacy functions use ``function:NAME``, a missing id is "".  ``shape`` is the digest
+    without these ids, "" where there are none.  ``text`` is all its
     text parts joined with line feeds, or what stands in for them.  ``blank``: there is nothing in
     it.  A message that answers a call is never blank: an empty result is a result.  ``said`` is the
     JSON without blocks of memory, where it came with any: all but ``raw`` is about that.
@@ -31,6 +33,7 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     raw: bytes
     role: str
     digest: str
+    shape: str = ""
     calls: tuple[str, ...] = ()
     answers: str | None = None
     text: str = ""
@@ -40,8 +43,9 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def record(self) -> bytes:
-        """What goes into history: with large inline media replaced by a line of text."""
-        return without_large_media(self.said or self.raw, self.max_inline_media_bytes)
+        """What goes into history: without cache marks, and with a line of text for large media."""
+        said = without_marks(self.said or self.raw)
+        return without_large_media(said, self.max_inline_media_bytes)
 
 
 class _Plain(msgspec.Struct, forbid_unknown_fields=True):
@@ -125,10 +129,12 @@ def _read(raw: bytes, fields: dict[str, object], limit: int) -> ChatMessage:
     content = _said(fields)
     calls = read_calls(fields)
     answers = _answers(role, fields)
+    ids = bool(calls) or answers is not None
     return ChatMessage(
         raw=raw,
         role=role,
         digest=digest(role, content.core, content.rest(calls, answers)),
+        shape=digest(role, content.core, content.rest_without_ids(calls)) if ids else "",
         calls=tuple(call.id for call in calls if call.id is not None),
         answers=answers,
         text=content.text,

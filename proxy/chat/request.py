@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from proxy.chat import jsontext
+from proxy.chat.cachemarks import without_marks
 from proxy.chat.extent import has_more_text, has_over
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, ChatMessage, read_message
 
@@ -57,9 +58,9 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def system_record(self) -> tuple[bytes, ...]:
-        """What is remembered of the leading system messages: not the blocks of memory in them."""
+        """What is remembered of the leading system messages: no blocks of memory, no marks."""
         kept = (message for message in self.leading if message.said is None or not message.blank)
-        return tuple(message.said or message.raw for message in kept)
+        return tuple(without_marks(message.said or message.raw) for message in kept)
 
     @property
     def system_text(self) -> str:

@@ -20,6 +20,7 @@ from proxy.chat.blocks import (
     with_block,
     with_block_behind,
 )
+from proxy.chat.cachemarks import without_marks
 from proxy.chat.request import ChatRequest
 from proxy.gateway.account import Account, Noted
 from proxy.gateway.reminder import NOTHING, Reminder, last_user
@@ -112,13 +113,18 @@ class Additions:
         return 0
 
     def messages(self, request: ChatRequest, bodies: Mapping[str, bytes]) -> list[bytes]:
-        """The JSON of what stands behind the system messages, without blocks."""
-        return render(self.prompt, [message.raw for message in request.messages], bodies)
+        """The JSON of what stands behind the system messages, without blocks.
+
+        Older releases have stored cache marks; those of a request are its client's.
+        """
+        return render(
+            self.prompt, [message.raw for message in request.messages], bodies, without_marks
+        )
 
     def body(self, request: ChatRequest, bodies: Mapping[str, bytes], placement: str) -> bytes:
         """The request with all of it.  ``bodies``: the JSON of stored messages by id."""
         stored = self.prompt.system
-        system = jsontext.items(stored) if stored else request.system
+        system = jsontext.items(without_marks(stored)) if stored else request.system
         messages = self.messages(request, bodies)
         separate = placement == "separate"
         head = _behind(system, list(self._head()), separate=separate)

@@ -7,7 +7,7 @@ summary covers is not shown; what the window has evicted is, until a summary cov
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -197,10 +197,23 @@ def _reason(sight: _Sight, rules: Rules, *, capped: bool) -> Reason:
     return "summary" if covered else "window"
 
 
-def render(prompt: Prompt, m: Sequence[bytes], bodies: Mapping[str, bytes]) -> list[bytes]:
-    """The JSON of the messages of a prompt, without system messages; what has no body is not."""
-    found = (m[x] if isinstance(x, int) else bodies.get(x[1].id) for x in prompt.pieces)
-    return [message for message in found if message is not None]
+def render(
+    prompt: Prompt,
+    m: Sequence[bytes],
+    bodies: Mapping[str, bytes],
+    tidy: Callable[[bytes], bytes],
+) -> list[bytes]:
+    """The JSON of the messages of a prompt, without system messages; what has no body is not.
+
+    ``tidy`` takes from a stored message what is not to be sent again.
+    """
+    messages: list[bytes] = []
+    for piece in prompt.pieces:
+        if isinstance(piece, int):
+            messages.append(m[piece])
+        elif (body := bodies.get(piece[1].id)) is not None:
+            messages.append(tidy(body))
+    return messages
 
 
 def _start(snapshot: Snapshot, plan: Plan, window: Window) -> tuple[Position, bool]:

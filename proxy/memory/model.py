@@ -57,7 +57,8 @@ class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     it makes, ``answers`` is the id of the call it answers (legacy: ``function:NAME``).
     ``evidence`` marks an answer that came from an upstream through us or from an import, or that
     took such an answer's place.  ``blank`` messages are history and never sent.
-    ``choice`` is the index among the choices of a reply.
+    ``choice`` is the index among the choices of a reply.  ``shape`` is the digest without the ids
+    of calls, "" where there are none and for what older releases recorded.
     """
 
     id: str
@@ -72,6 +73,7 @@ class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     blank: bool = False
     choice: int = 0
     created_at: float = 0.0
+    shape: str = ""
 
     @property
     def exchange(self) -> str:

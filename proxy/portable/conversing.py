@@ -14,6 +14,7 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
+from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import ChatMessage, read_message
 from proxy.memory.archive import Archived, Details, Line, Placed
 from proxy.memory.archive import Session as Head
@@ -51,7 +52,8 @@ def session_of(conversation: Conversation, terms: Terms) -> Session:
     times = _times(conversation.said, terms.now if began is None else began)
     lines, exchanges = _recorded(id, conversation.said, times, terms)
     active = [line.card.tokens for line in lines if line.state == "active"]
-    system = b"[" + b",".join(conversation.system) + b"]" if conversation.system else None
+    kept = [without_marks(message) for message in conversation.system]
+    system = b"[" + b",".join(kept) + b"]" if kept else None
     head = Head(
         id=id,
         user=terms.user,
@@ -64,7 +66,7 @@ def session_of(conversation: Conversation, terms: Terms) -> Session:
             title=(conversation.title or "").strip()[:LONGEST_TITLE] or None,
             ttl=terms.ttl,
             system=system,
-            system_tokens=sum(map(terms.count, conversation.system)),
+            system_tokens=sum(map(terms.count, kept)),
         ),
         end=len(lines),
         last=exchanges[-1].exchange.id if exchanges else None,
@@ -90,6 +92,7 @@ def card_of(message: Said, body: bytes, id: str, at: float, count: Count) -> Car
         evidence=answer,
         blank=blank,
         created_at=at,
+        shape=message.shape,
     )
 
 

@@ -4,37 +4,49 @@ An alignment is a list of matches, ascending in the request (M) and in the log (
 matches that are neighbours in both, where a gap in H that holds nothing but tool calls and their
 results does not part neighbours (many clients show no tool messages).
 
-Three kinds of match:
+Four kinds of match:
 
 * EQUAL    the canonical digests agree;
-* SIMILAR  an answer directly after a match, the stored one re-rendered (``similar`` decides);
-* REPLACED an answer directly after a match where another answer is stored: the client edited it.
+* SIMILAR  an answer directly after a match, the stored one re-rendered (``similar`` decides); or a
+           call or a result that equals nothing in H but for the ids of the calls;
+* REPLACED an answer directly after a match where another answer is stored: the client edited it, or
+           tells a call in a form of its own;
+* RETOLD   the same, where later messages of that turn match: the log goes on from the stored form.
+           Nothing here finds it; ``match`` does.
 
 Each run holds at least one EQUAL or SIMILAR assistant message and begins with a user message, at
 M's start or after a message that equals nothing in H.  A REPLACED answer may lie inside a run, and
 is what a run rests on only where nothing else can be aligned.
 
 Of all alignments the one is taken that ends latest in H, then has most matches, then fewest runs,
-then ends earliest in M.  The search runs over the pairs of equal digests, row by row of M; a
-Fenwick tree over H answers "the best alignment that ends before here".
+then ends earliest in M.  The search runs over the pairs of equal digests, row by row of M; each
+pair costs a few steps however long a gap of calls is, for a row is swept once from its beginning to
+its end.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 MAX_PAIRS = 20_000
 """Bound on the pairs looked at, so that endless repetition of few texts stays cheap."""
 
+MAX_SAME_CALLS = 4
+"""How many stored messages with the same calls are looked at for one that is re-rendered."""
+
+_MATCH = 1 << 32
+"""What a match is worth in a score: more than any number of runs that it may cost."""
+
 
 class Kind(Enum):
     EQUAL = "equal"
     SIMILAR = "similar"
     REPLACED = "replaced"
+    RETOLD = "retold"
 
 
 class Match(NamedTuple):
@@ -46,12 +58,17 @@ class Match(NamedTuple):
 
 
 class Side(Protocol):
-    """What the alignment needs of a message, on either side."""
+    """What the alignment needs of a message, on either side.
+
+    ``shape`` is the digest without the ids of calls, "" where there are none (or it is not known).
+    """
 
     @property
     def role(self) -> str: ...
     @property
     def digest(self) -> str: ...
+    @property
+    def shape(self) -> str: ...
     @property
     def calls(self) -> tuple[str, ...]: ...
     @property
@@ -61,31 +78,34 @@ class Side(Protocol):
 Similar = Callable[[int, int], bool]
 
 
-class Score(NamedTuple):
-    matches: int
-    fewer_runs: int
-
-
-@dataclass(slots=True)
-class Cell:
+class Cell(NamedTuple):
     """The best way to reach one match; ``founded`` once the run holds an answer."""
 
-    match: Match
+    i: int
+    j: int
+    kind: Kind
     founded: bool
-    score: Score
+    score: int
     before: Cell | None
 
 
-Row = dict[tuple[int, bool, bool], Cell]
-"""Cells of one row by (j, founded, is a replaced answer)."""
+Row = dict[int, Cell]
+"""Cells of one row of M, by ``_key``: so they are sorted by their place in H."""
+
+
+def _key(j: int, founded: bool, replaced: bool) -> int:
+    return 4 * j + 2 * founded + replaced
 
 
 def align(m: Sequence[Side], h: Sequence[Side], similar: Similar) -> tuple[Match, ...]:
     """The best alignment, or () if there is none."""
     if not any(x.role == "assistant" for x in m) or not h:
         return ()
-    strict = _Search(m, h, similar, lenient=False).best()
-    return strict or _Search(m, h, similar, lenient=True).best()
+    if whole := _resent(m, h):
+        return whole
+    log = Log(h)
+    strict = _Search(m, log, similar, lenient=False).best()
+    return strict or _Search(m, log, similar, lenient=True).best()
 
 
 def runs(matches: Sequence[Match], h: Sequence[Side]) -> list[list[Match]]:
@@ -105,157 +125,229 @@ def of_a_call(message: Side) -> bool:
 
 
 def _neighbours(a: Match, b: Match, h: Sequence[Side]) -> bool:
-    return b.i == a.i + 1 and all(of_a_call(x) for x in h[a.j + 1 : b.j])
+    return b.i == a.i + 1 and all(of_a_call(h[j]) for j in range(a.j + 1, b.j))
 
 
-class _Best:
-    """Fenwick tree: the best finished cell whose j is below a bound."""
+def _resent(m: Sequence[Side], h: Sequence[Side]) -> tuple[Match, ...]:
+    """All of H at the beginning of M, as most clients resend it: no alignment is better."""
+    if len(h) > len(m) or m[len(h) - 1].digest != h[-1].digest:
+        return ()
+    if any(mine.digest != theirs.digest for mine, theirs in zip(m, h, strict=False)):
+        return ()
+    if not any(x.role == "assistant" for x in h):
+        return ()
+    return tuple(Match(i, i, Kind.EQUAL) for i in range(len(h)))
 
-    def __init__(self, size: int) -> None:
-        self._cells: list[Cell | None] = [None] * (size + 1)
+
+class Log:
+    """The stored log, with what is asked of it again and again."""
+
+    def __init__(self, h: Sequence[Side]) -> None:
+        self.h = h
+        self.by_digest: defaultdict[str, list[int]] = defaultdict(list)
+        self.by_shape: defaultdict[str, list[int]] = defaultdict(list)
+        self._by_calls: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+        self.gap_start: list[int] = []
+        """For each message the first of the calls and results that stand unbroken before it."""
+        in_gap = [of_a_call(message) for message in h]
+        for j, message in enumerate(h):
+            self.by_digest[message.digest].append(j)
+            if message.shape:
+                self.by_shape[message.shape].append(j)
+            if message.calls:
+                self._by_calls[message.calls].append(j)
+            self.gap_start.append(self.gap_start[-1] if j and in_gap[j - 1] else j)
+        self._behind_gap = _ends(in_gap)
+
+    def answer_behind(self, j: int) -> int | None:
+        """The stored answer that stands directly after j, calls and results skipped."""
+        k = self._behind_gap[j]
+        return k if k < len(self.h) and self.h[k].role == "assistant" else None
+
+    def same_calls_behind(self, j: int, calls: tuple[str, ...]) -> list[int]:
+        """The messages that make these calls and stand directly after j, others skipped."""
+        places = self._by_calls.get(calls, [])
+        first = bisect_right(places, j)
+        end = self._behind_gap[j]
+        return [k for k in places[first : first + MAX_SAME_CALLS] if k < end]
+
+    def told_otherwise(self, j: int, message: Side) -> int | None:
+        """What ``message``, an answer after j, is another form of, where nothing else says so.
+
+        A plain answer is one of the next plain answer, else of the call that stands there; a call
+        is one of whatever answer stands there.
+        """
+        if not message.calls:
+            k = self.answer_behind(j)
+            return self.call_behind(j) if k is None else k
+        k = j + 1
+        return k if k < len(self.h) and self.h[k].role == "assistant" else None
+
+    def call_behind(self, j: int) -> int | None:
+        """The call that stands directly after j."""
+        k = j + 1
+        return k if k < len(self.h) and self.h[k].calls else None
+
+
+def _ends(in_gap: Sequence[bool]) -> list[int]:
+    """For each message the next one that is no call and no result."""
+    ends = [len(in_gap)] * len(in_gap)
+    for j in range(len(in_gap) - 2, -1, -1):
+        ends[j] = ends[j + 1] if in_gap[j + 1] else j + 1
+    return ends
+
+
+class _Finished:
+    """The best finished cell before any place: cells by place, their scores never falling."""
+
+    def __init__(self) -> None:
+        self._places: list[int] = []
+        self._cells: list[Cell] = []
 
     def add(self, cell: Cell) -> None:
-        j = cell.match.j + 1
-        while j < len(self._cells):
-            old = self._cells[j]
-            if old is None or cell.score > old.score:
-                self._cells[j] = cell
-            j += j & -j
+        at = bisect_right(self._places, cell.j)
+        if at and self._cells[at - 1].score > cell.score:
+            return
+        if at and self._places[at - 1] == cell.j and self._cells[at - 1].score == cell.score:
+            return
+        end = at
+        while end < len(self._cells) and self._cells[end].score < cell.score:
+            end += 1
+        self._places[at:end] = [cell.j]
+        self._cells[at:end] = [cell]
 
-    def below(self, j: int) -> Cell | None:
-        best: Cell | None = None
-        while j > 0:
-            cell = self._cells[j]
-            if cell is not None and (best is None or cell.score > best.score):
-                best = cell
-            j -= j & -j
-        return best
+    def before(self, j: int) -> Cell | None:
+        at = bisect_left(self._places, j)
+        return self._cells[at - 1] if at else None
 
 
 class _Search:
-    def __init__(
-        self, m: Sequence[Side], h: Sequence[Side], similar: Similar, *, lenient: bool
-    ) -> None:
-        self._m, self._h, self._similar, self._lenient = m, h, similar, lenient
-        self._places = _places(h)
-        self._known = set(self._places)
-        self._gap_start = _gap_starts(h)
-        self._finished = _Best(len(h))
+    def __init__(self, m: Sequence[Side], log: Log, similar: Similar, *, lenient: bool) -> None:
+        self._m, self._log, self._similar, self._lenient = m, log, similar, lenient
+        self._most = max(2, MAX_PAIRS // len(m))
+        self._finished = _Finished()
+        self._known_before = False
+        """Does the message before the row's equal something in H?"""
 
     def best(self) -> tuple[Match, ...]:
-        top: tuple[tuple[int, Score, int], Cell] | None = None
+        top: Cell | None = None
         row: Row = {}
         for i in range(len(self._m)):
-            row = self._row(i, row)
-            for cell in self._ends(row):
-                rank = (cell.match.j, cell.score, -i)
-                if top is None or rank > top[0]:
-                    top = (rank, cell)
+            row = self._row(i, [row[key] for key in sorted(row)])
+            for cell in row.values():
+                if not cell.founded or (cell.kind is Kind.REPLACED and not self._lenient):
+                    continue
+                if top is None or (cell.j, cell.score) > (top.j, top.score):
+                    top = cell
                 self._finished.add(cell)
-        return _path(top[1]) if top else ()
+        return _path(top)
 
-    def _ends(self, row: Row) -> list[Cell]:
-        """Where an alignment may end: at a match whose run has what it needs."""
-        return [
-            cell
-            for (_, founded, replaced), cell in row.items()
-            if founded and (self._lenient or not replaced)
-        ]
-
-    def _row(self, i: int, before: Row) -> Row:
+    def _row(self, i: int, before: list[Cell]) -> Row:
         row: Row = {}
-        equal = self._equal(i)
-        for j in equal:
-            self._extend(row, Match(i, j, Kind.EQUAL), before)
-            self._begin(row, Match(i, j, Kind.EQUAL))
-        if self._m[i].role == "assistant":
-            for (j, founded, replaced), cell in before.items():
-                if not replaced:
-                    self._after(row, i, j, founded, cell, equal)
+        mine = self._m[i]
+        kind, places = self._places(i)
+        near = self._near(i, places)
+        if near:
+            self._extend(row, i, kind, near, before)
+            if mine.role == "user" or i == 0 or not self._known_before:
+                self._begin(row, i, kind, near)
+        if mine.role == "assistant" and before:
+            self._after(row, i, before, set(near))
+        self._known_before = bool(places)
         return row
 
-    def _equal(self, i: int) -> set[int]:
-        """Places in H that equal M's message: the latest, and those on the likeliest diagonals."""
-        places = self._places.get(self._m[i].digest, [])
-        most = max(8, MAX_PAIRS // len(self._m))
-        if len(places) <= most:
-            return set(places)
-        shift = len(self._h) - len(self._m)
-        likely = (i, i + shift - 1, i + shift, i + shift + 1)
-        digest = self._m[i].digest
-        near = {j for j in likely if 0 <= j < len(self._h) and self._h[j].digest == digest}
-        return near | set(places[-most:])
+    def _places(self, i: int) -> tuple[Kind, Sequence[int]]:
+        """Where M's message stands in H; where it does not, what is the same but for ids."""
+        places = self._log.by_digest.get(self._m[i].digest)
+        if places:
+            return Kind.EQUAL, places
+        shape = self._m[i].shape if self._log.by_shape else ""
+        return Kind.SIMILAR, self._log.by_shape.get(shape, ()) if shape else ()
 
-    def _extend(self, row: Row, match: Match, before: Row) -> None:
-        assistant = self._m[match.i].role == "assistant"
-        for j in range(self._gap_start[match.j] - 1, match.j):
-            for founded in (False, True):
-                for replaced in (False, True):
-                    cell = before.get((j, founded, replaced))
-                    if cell:
-                        _put(row, match, founded or assistant, cell, cell.score)
+    def _near(self, i: int, places: Sequence[int]) -> Sequence[int]:
+        """Of many places the latest, and those on the likeliest diagonals; ascending."""
+        if len(places) <= self._most:
+            return places
+        shift = len(self._log.h) - len(self._m)
+        likely = {i, i + shift - 1, i + shift, i + shift + 1}
+        return sorted({j for j in likely if _contains(places, j)}.union(places[-self._most :]))
 
-    def _begin(self, row: Row, match: Match) -> None:
-        if not self._may_begin(match.i):
-            return
-        finished = self._finished.below(match.j)
-        score = finished.score if finished else Score(0, 0)
-        fresh = Score(score.matches, score.fewer_runs - 1)
-        _put(row, match, self._m[match.i].role == "assistant", finished, fresh)
+    def _extend(
+        self, row: Row, i: int, kind: Kind, places: Iterable[int], before: Sequence[Cell]
+    ) -> None:
+        """Go on from matches of the row before that stand directly before these places.
 
-    def _may_begin(self, i: int) -> bool:
-        return self._m[i].role == "user" or i == 0 or self._m[i - 1].digest not in self._known
+        ``before`` is sorted by place, and so are the places: the gaps that end at them do not
+        overlap, so that one sweep sees all.
+        """
+        answer = self._m[i].role == "assistant"
+        at, start = 0, -1
+        best: list[Cell | None] = [None, None]
+        for j in places:
+            first = self._log.gap_start[j] - 1
+            if first != start:
+                start, best = first, [None, None]
+                while at < len(before) and before[at].j < first:
+                    at += 1
+            while at < len(before) and before[at].j < j:
+                cell = before[at]
+                known = best[cell.founded]
+                if known is None or cell.score > known.score:
+                    best[cell.founded] = cell
+                at += 1
+            for found in best:
+                if found is not None:
+                    founded = found.founded or answer
+                    _put(row, Cell(i, j, kind, founded, found.score + _MATCH, found))
 
-    def _after(self, row: Row, i: int, j: int, founded: bool, cell: Cell, equal: set[int]) -> None:
-        """An answer after a match: the stored one re-rendered, or edited."""
+    def _begin(self, row: Row, i: int, kind: Kind, places: Iterable[int]) -> None:
+        founded = self._m[i].role == "assistant"
+        for j in places:
+            finished = self._finished.before(j)
+            score = finished.score if finished else 0
+            _put(row, Cell(i, j, kind, founded, score + _MATCH - 1, finished))
+
+    def _after(self, row: Row, i: int, before: Sequence[Cell], equal: set[int]) -> None:
+        """An answer after a match: the stored one re-rendered, edited, or told otherwise."""
         mine = self._m[i]
-        for k in self._next_answers(j, bool(mine.calls)):
-            theirs = self._h[k]
-            if k in equal or theirs.calls != mine.calls:
+        alike: dict[int, bool] = {}
+        for cell in before:
+            if cell.kind is Kind.REPLACED:
                 continue
-            if self._similar(i, k):
-                _put(row, Match(i, k, Kind.SIMILAR), True, cell, cell.score)
-            elif not mine.calls:
-                _put(row, Match(i, k, Kind.REPLACED), founded or self._lenient, cell, cell.score)
+            for k in self._same_calls(cell.j, mine):
+                if k in equal:
+                    continue
+                if k not in alike:
+                    alike[k] = self._similar(i, k)
+                if alike[k]:
+                    _put(row, Cell(i, k, Kind.SIMILAR, True, cell.score + _MATCH, cell))
+            told = self._log.told_otherwise(cell.j, mine)
+            if told is not None and told not in equal and not alike.get(told, False):
+                founded = cell.founded or self._lenient
+                _put(row, Cell(i, told, Kind.REPLACED, founded, cell.score, cell))
 
-    def _next_answers(self, j: int, calling: bool) -> list[int]:
-        """The stored assistant messages that stand directly after j, gaps of calls skipped."""
-        found = []
-        for k in range(j + 1, len(self._h)):
-            if self._h[k].role == "assistant" and bool(self._h[k].calls) == calling:
-                found.append(k)
-            if not of_a_call(self._h[k]):
-                break
-        return found
-
-
-def _places(h: Sequence[Side]) -> dict[str, list[int]]:
-    places: dict[str, list[int]] = defaultdict(list)
-    for j, message in enumerate(h):
-        places[message.digest].append(j)
-    return places
+    def _same_calls(self, j: int, mine: Side) -> list[int]:
+        if mine.calls:
+            return self._log.same_calls_behind(j, mine.calls)
+        k = self._log.answer_behind(j)
+        return [] if k is None else [k]
 
 
-def _gap_starts(h: Sequence[Side]) -> list[int]:
-    """For each j the first index of the calls and results that stand unbroken before it."""
-    starts: list[int] = []
-    for j in range(len(h)):
-        starts.append(starts[j - 1] if j and of_a_call(h[j - 1]) else j)
-    return starts
+def _contains(places: Sequence[int], j: int) -> bool:
+    at = bisect_left(places, j)
+    return at < len(places) and places[at] == j
 
 
-def _put(row: Row, match: Match, founded: bool, before: Cell | None, score: Score) -> None:
-    replaced = match.kind is Kind.REPLACED
-    gained = Score(score.matches + (not replaced), score.fewer_runs)
-    key = (match.j, founded, replaced)
+def _put(row: Row, cell: Cell) -> None:
+    key = _key(cell.j, cell.founded, cell.kind is Kind.REPLACED)
     old = row.get(key)
-    if old is None or gained > old.score:
-        row[key] = Cell(match, founded, gained, before)
+    if old is None or cell.score > old.score:
+        row[key] = cell
 
 
 def _path(cell: Cell | None) -> tuple[Match, ...]:
     matches: list[Match] = []
     while cell:
-        matches.append(cell.match)
+        matches.append(Match(cell.i, cell.j, cell.kind))
         cell = cell.before
     return tuple(reversed(matches))

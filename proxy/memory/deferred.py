@@ -25,6 +25,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     blank: bool
     record: bytes
+    shape: str = ""
 
     @classmethod
     def of(cls, said: Said) -> Utterance:
@@ -36,6 +37,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
             text=said.text if said.role == "assistant" else "",
             blank=said.blank,
             record=said.record,
+            shape=said.shape,
         )
 
 
@@ -49,6 +51,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     blank: bool
     complete: bool
+    shape: str = ""
 
     @classmethod
     def of(cls, answer: Answer) -> Choice:
@@ -60,6 +63,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
             digest=answer.digest,
             blank=answer.blank,
             complete=answer.complete,
+            shape=answer.shape,
         )
 
 

@@ -25,6 +25,7 @@ def edited(line: Line, said: Said, count: Count) -> Edited:
         digest=said.digest,
         calls=said.calls,
         answers=said.answers,
+        shape=said.shape,
         incomplete=False,
         blank=blank,
     )

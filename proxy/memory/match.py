@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proxy.memory.align import Kind, Match, Side, align, of_a_call, runs
+from proxy.memory.align import Kind, Log, Match, Side, align, runs
 from proxy.memory.model import Card, Entry, Snapshot
 from proxy.memory.request import Incoming, Rerendered, visible
 
@@ -40,7 +40,8 @@ def match_messages(
     if not found:
         return Alignment()
     evidence = any(cards[x.j].evidence for x in runs(found, cards)[-1])
-    return Alignment(tuple(Match(mine[x.i], theirs[x.j], x.kind) for x in found), evidence)
+    matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in found]
+    return Alignment(tuple(_in_client_form(_retold(matches, log), log, m)), evidence)
 
 
 def wanted_bodies(snapshot: Snapshot, m: Sequence[Incoming]) -> list[str]:
@@ -51,12 +52,14 @@ def wanted_bodies(snapshot: Snapshot, m: Sequence[Incoming]) -> list[str]:
     digests = {card.digest for card in cards}
     pairs = zip(m, m[1:], strict=False)
     asked = {a.digest for a, b in pairs if b.role == "assistant" and b.digest not in digests}
-    wanted: list[str] = []
+    if asked.isdisjoint(digests):
+        return []
+    stored, wanted = Log(cards), dict[str, None]()
     for j, card in enumerate(cards):
-        k = _next_answer(cards, j) if card.digest in asked else None
+        k = stored.answer_behind(j) if card.digest in asked else None
         if k is not None and cards[k].id not in snapshot.bodies:
-            wanted.append(cards[k].id)
-    return wanted[-MAX_WANTED:]
+            wanted[cards[k].id] = None
+    return list(wanted)[-MAX_WANTED:]
 
 
 def alternate(snapshot: Snapshot, card: Card, digest: str) -> Entry | None:
@@ -70,25 +73,60 @@ def alternate(snapshot: Snapshot, card: Card, digest: str) -> Entry | None:
 def _with_edited_answers(
     matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side]
 ) -> tuple[Match, ...]:
-    """Add the edited answers that stand directly behind a run (inside runs they are found)."""
+    """Add the answers told otherwise that stand directly behind a run (inside runs they are found).
+
+    Where the next plain answer is matched already, it may be the call before it that is meant.
+    """
     taken = {x.i for x in matches}
     ends = [*(x.j for x in matches[1:]), len(h)]
-    added: list[Match] = []
-    for match, end in zip(matches, ends, strict=False):
-        i, j = match.i + 1, _next_answer(h, match.j)
-        if match.kind is Kind.REPLACED or i in taken or i >= len(m) or not _answer(m[i]):
+    open_ends = [
+        (x, end)
+        for x, end in zip(matches, ends, strict=False)
+        if x.i + 1 < len(m) and x.i + 1 not in taken and x.kind is not Kind.REPLACED
+    ]
+    if not any(m[x.i + 1].role == "assistant" for x, _ in open_ends):
+        return tuple(matches)
+    log, added = Log(h), list[Match]()
+    for match, end in open_ends:
+        i = match.i + 1
+        if m[i].role != "assistant":
             continue
+        j = log.told_otherwise(match.j, m[i])
+        if j is not None and j >= end:
+            j = log.call_behind(match.j)
         if j is not None and j < end:
             added.append(Match(i, j, Kind.REPLACED))
     return tuple(sorted((*matches, *added)))
 
 
-def _answer(message: Side) -> bool:
-    return message.role == "assistant" and not message.calls
+def _retold(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
+    """An answer told otherwise stays as it is stored where later messages of its turn match.
+
+    What takes its place would have to stand before them, and history is only appended to.
+    """
+    kept: list[Match] = []
+    for n, match in enumerate(matches):
+        after = matches[n + 1] if n + 1 < len(matches) else None
+        goes_on = after is not None and log[after.j].position.turn == log[match.j].position.turn
+        retold = match.kind is Kind.REPLACED and goes_on
+        kept.append(match._replace(kind=Kind.RETOLD) if retold else match)
+    return kept
 
 
-def _next_answer(h: Sequence[Side], j: int) -> int | None:
-    for k in range(j + 1, len(h)):
-        if not of_a_call(h[k]):
-            return k if _answer(h[k]) else None
-    return None
+def _in_client_form(
+    matches: list[Match], log: Sequence[Entry], m: Sequence[Incoming]
+) -> list[Match]:
+    """A call whose ids alone are the client's stands in the client's form if new results answer it.
+
+    Else they would answer an id that is nowhere.  Its results so far are recorded anew with it.
+    """
+    new = range(matches[-1].i + 1, len(m))
+    answered = {m[i].answers for i in new if m[i].answers is not None}
+    for n in range(len(matches) - 1, -1, -1):
+        message, card = m[matches[n].i], log[matches[n].j].card
+        if message.role != "assistant":
+            continue
+        if message.calls != card.calls and not answered.isdisjoint(message.calls):
+            return [*matches[:n], matches[n]._replace(kind=Kind.REPLACED)]
+        break
+    return matches

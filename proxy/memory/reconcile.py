@@ -8,11 +8,11 @@ showed can be superseded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from proxy.memory.align import Kind
+from proxy.memory.align import Kind, Match
 from proxy.memory.log import last_turns, open_calls
 from proxy.memory.match import Alignment, alternate, match_messages
 from proxy.memory.model import Card, Entry, Position, Snapshot
@@ -67,12 +67,43 @@ def reconcile(
     else:
         gone = last_turns(snapshot.log, intent.rewind)
     dropped = {entry.card.id for entry in gone}
-    log = _without(snapshot.log, dropped)
-    found = Alignment()
+    told = _told_by_client(gone) if retried is not None else set()
+    log = _without(snapshot.log, dropped - told)
+    found, again = Alignment(), dict[int, Card]()
     if intent.history != "delta":
         found = match_messages(log, snapshot, m, rerendered)
-    layout = _Layout(log, m, found, full=intent.history == "full", retry=retried is not None)
+    if told:
+        log, found, again = _said_again(log, found, told)
+    layout = _Layout(log, m, found, again, full=intent.history == "full", retry=retried is not None)
     return layout.plan(dropped, snapshot)
+
+
+def _told_by_client(gone: Sequence[Entry]) -> set[str]:
+    """What an attempt recorded of its request, if it told answers in a form of its own.
+
+    What these stood for is superseded, so that without them M would match nothing there.
+    """
+    asked = [entry.card for entry in gone if entry.card.origin == "request"]
+    return {card.id for card in asked} if any(x.role == "assistant" for x in asked) else set()
+
+
+def _said_again(
+    log: list[Entry], found: Alignment, told: AbstractSet[str]
+) -> tuple[list[Entry], Alignment, dict[int, Card]]:
+    """What an attempt recorded of its request is recorded anew by the next one.
+
+    At M's end it is new; before that it takes the place of what was recorded.  Also, by its place
+    in M, what was recorded of it before.
+    """
+    again = {x.i: log[x.j].card for x in found.matches if log[x.j].card.id in told}
+    matches = list(found.matches)
+    while matches and matches[-1].i in again:
+        matches.pop()
+    inside = {log[x.j].card.id for x in matches if x.i in again}
+    kept = [j for j, e in enumerate(log) if e.card.id not in told or e.card.id in inside]
+    place = {j: n for n, j in enumerate(kept)}
+    moved = [Match(x.i, place[x.j], Kind.REPLACED if x.i in again else x.kind) for x in matches]
+    return [log[j] for j in kept], replace(found, matches=tuple(moved)), again
 
 
 def _place(entry: Entry) -> Position:
@@ -91,16 +122,18 @@ class _Layout:
         log: Sequence[Entry],
         m: Sequence[Incoming],
         found: Alignment,
+        again: Mapping[int, Card],
         *,
         full: bool,
         retry: bool,
     ) -> None:
         self.log, self.m, self.matches, self.full = log, m, found.matches, full
-        self.evidence, self.replaced = found.evidence, retry
+        self.evidence, self.replaced, self.again = found.evidence, retry, again
         self.waiting = open_calls(log)
         behind = self.matches[-1].j + 1 if self.matches else (0 if full else len(log))
         self.rest, self.new = list(log[behind:]), self._behind_last_match()
         self.superseded: set[str] = set()
+        self.untold = self._untold()
 
     def plan(self, dropped: set[str], snapshot: Snapshot) -> Plan:
         if self._supersedes_rest():
@@ -124,6 +157,19 @@ class _Layout:
 
     def _behind_last_match(self) -> list[int]:
         return list(range(self.matches[-1].i + 1 if self.matches else 0, len(self.m)))
+
+    def _untold(self) -> dict[int, list[Entry]]:
+        """For each answer told otherwise, but the last match, what was stored behind its other form
+        and is not told: the rest of its turn up to the next match."""
+        pairs = zip(self.matches, self.matches[1:], strict=False)
+        return {
+            a.i: [e for e in self.log[a.j + 1 : b.j] if e.position.turn == self._turn(a)]
+            for a, b in pairs
+            if a.kind in (Kind.REPLACED, Kind.RETOLD)
+        }
+
+    def _turn(self, match: Match) -> int:
+        return self.log[match.j].position.turn
 
     def _supersedes_rest(self) -> bool:
         """Rules 3, 4 and 7: an edit or a regenerate."""
@@ -150,6 +196,7 @@ class _Layout:
             elif match.kind is not Kind.REPLACED:
                 continue
             self.superseded.add(card.id)
+            self.superseded.update(entry.card.id for entry in self.untold.get(match.i, ()))
         return activated
 
     def _bring_something(self) -> None:
@@ -158,11 +205,15 @@ class _Layout:
         if unmatched or self.replaced or not self.matches:
             return
         last = self.matches[-1]
-        if self.m[last.i].role == "assistant":
+        if self.m[last.i].role == "assistant" or self._renamed(last):
             return
         self.matches = self.matches[:-1]
         self.rest = [self.log[last.j], *self.rest]
         self.new = [last.i, *self.new]
+
+    def _renamed(self, match: Match) -> bool:
+        """Is it a result under an id that only the client knows?"""
+        return self.m[match.i].answers != self.log[match.j].card.answers
 
     def _recorded(self) -> list[int]:
         """The new messages that go into history: no later system messages, nothing blank."""
@@ -174,21 +225,25 @@ class _Layout:
         first = self.m[recorded[0]] if recorded else None
         if first is not None and first.role == "user":
             return None
+        last = self.matches[-1] if self.matches else None
+        if first is not None and last is not None and first.answers in self.m[last.i].calls:
+            return self.log[last.j]
         if first is not None and first.answers in self.waiting:
             return self.waiting[first.answers]
         if self.rest and recorded:
             return self.rest[-1]
-        if self.matches:
-            return self.log[self.matches[-1].j]
+        if last is not None:
+            return self.log[last.j]
         return self.log[-1] if self.log and not self.full else None
 
     def _order(self, running: Entry | None) -> tuple[Entry | int, ...]:
         if self.full:
             return tuple(range(len(self.m)))
         order: list[Entry | int] = []
+        hidden = {e.card.id for entries in self.untold.values() for e in entries}
         i = j = 0
         for match in self.matches:
-            order += self._kept(self.log[j : match.j])
+            order += _without(self._kept(self.log[j : match.j]), hidden)
             order += range(i, match.i + 1)
             i, j = match.i + 1, match.j + 1
         turn = running.position.turn if running else None
@@ -201,17 +256,29 @@ class _Layout:
         return _without(entries, self.superseded)
 
     def _edited(self) -> list[Fresh]:
-        edited = [x for x in self.matches if x.kind is Kind.REPLACED]
-        cards = [(x.i, self.log[x.j].card) for x in edited]
-        return [Fresh(i, joins=card.id, replaces=card) for i, card in cards]
+        edited: list[Fresh] = []
+        ends = [*(x.i for x in self.matches[1:]), 0]
+        for match, end in zip(self.matches, ends, strict=False):
+            if match.kind is not Kind.REPLACED:
+                continue
+            card = self.log[match.j].card
+            edited.append(Fresh(match.i, joins=card.id, replaces=card))
+            if self.m[match.i].calls or card.calls:
+                edited += [Fresh(i, joins=card.id) for i in self._between(match.i, end)]
+        return edited
+
+    def _between(self, i: int, end: int) -> list[int]:
+        """What the client tells of a call behind it: results, and all that stands for them."""
+        return [k for k in range(i + 1, end) if visible(self.m[k])]
 
     def _fresh(self, running: Entry | None) -> list[Fresh]:
         fresh: list[Fresh] = []
         for i in self._recorded():
+            before = self.again.get(i)
             if self.m[i].role == "user" or (not fresh and running is None):
-                fresh.append(Fresh(i, opens=True))
+                fresh.append(Fresh(i, opens=True, replaces=before))
             elif not fresh and running is not None:
-                fresh.append(Fresh(i, joins=running.card.id))
+                fresh.append(Fresh(i, joins=running.card.id, replaces=before))
             else:
-                fresh.append(Fresh(i))
+                fresh.append(Fresh(i, replaces=before))
         return fresh

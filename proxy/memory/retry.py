@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proxy.memory.log import open_calls
-from proxy.memory.model import Exchange, Snapshot
+from proxy.memory.model import Card, Exchange, Snapshot
 from proxy.memory.request import Incoming, Intent, visible
 
 RETRY_SECONDS = 120
@@ -30,19 +30,24 @@ def _recent_retry(last: Exchange, intent: Intent) -> bool:
 def _ends_with(snapshot: Snapshot, m: Sequence[Incoming], exchange: str) -> bool:
     """Does M end with exactly the messages (at least one) that the exchange recorded of its own?"""
     asked = [
-        e.card.digest
-        for e in snapshot.log
-        if e.card.exchange == exchange and e.card.origin == "request"
+        e.card for e in snapshot.log if e.card.exchange == exchange and e.card.origin == "request"
     ]
-    said = [x.digest for x in m if visible(x)]
-    return bool(asked) and said[-len(asked) :] == asked
+    said = [x for x in m if visible(x)][-len(asked) :]
+    if not asked or len(said) != len(asked):
+        return False
+    return all(_same(mine, card) for mine, card in zip(said, asked, strict=True))
+
+
+def _same(message: Incoming, card: Card) -> bool:
+    """Equal, if need be but for the ids of calls: some clients make new ones for each request."""
+    return message.digest == card.digest or bool(card.shape and message.shape == card.shape)
 
 
 def _answered_again(snapshot: Snapshot, m: Sequence[Incoming]) -> str | None:
     """Tool results that are recorded already, sent again on their own."""
     if not m or m[-1].answers is None or any(x.answers is None for x in m):
         return None
-    if any(x.answers in open_calls(snapshot.log) for x in m):
+    if not open_calls(snapshot.log).keys().isdisjoint(x.answers for x in m):
         return None
     for entry in reversed(snapshot.log):
         if entry.card.answers == m[-1].answers:

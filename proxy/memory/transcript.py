@@ -49,6 +49,8 @@ class Answer(Protocol):
     @property
     def digest(self) -> str: ...
     @property
+    def shape(self) -> str: ...
+    @property
     def blank(self) -> bool: ...
     @property
     def complete(self) -> bool: ...
@@ -188,6 +190,7 @@ def _draft(
         answers=message.answers,
         evidence=fresh.replaces.evidence if fresh.replaces else False,
         created_at=exchange.created_at,
+        shape=message.shape,
     )
     return Draft(card=card, turn=turn, body=body)
 
@@ -205,6 +208,7 @@ def _answered(answer: Answer, turn: str, index: int, exchange: Exchange, count: 
         blank=answer.blank,
         choice=answer.index,
         created_at=exchange.created_at,
+        shape=answer.shape,
     )
     state: State = "active" if answer.index == 0 else "superseded"
     return Draft(card=card, turn=turn, body=answer.body, wire=answer.wire, state=state)

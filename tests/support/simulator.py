@@ -38,6 +38,10 @@ class Spoken:
         return self.name
 
     @property
+    def shape(self) -> str:
+        return self.name.partition("~")[0] if self.calls else ""
+
+    @property
     def body(self) -> bytes:
         return self.name.encode()
 

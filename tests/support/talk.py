@@ -15,7 +15,7 @@ from proxy.memory.model import Card, Entry, Exchange, Position, Snapshot
 from proxy.memory.reconcile import Plan
 
 _WORD = re.compile(
-    r"(?P<name>(?P<kind>[a-z])\w*['*]?)(?:\((?P<calls>[^)]*)\))?(?::(?P<answers>\w+))?"
+    r"(?P<name>(?P<kind>[a-z])\w*['*]?(?:~\w+)?)(?:\((?P<calls>[^)]*)\))?(?::(?P<answers>\w+))?"
 )
 _ROLES = {"u": "user", "p": "user", "a": "assistant", "q": "assistant", "t": "tool", "s": "user"}
 
@@ -33,6 +33,11 @@ class Talk:
     @property
     def digest(self) -> str:
         return self.name
+
+    @property
+    def shape(self) -> str:
+        """``c1~k`` is ``c1`` under other ids."""
+        return self.name.partition("~")[0] if self.calls or self.answers is not None else ""
 
     @property
     def text(self) -> str:
@@ -73,6 +78,7 @@ class Log:
                 digest=word.digest,
                 calls=word.calls,
                 answers=word.answers,
+                shape=word.shape,
                 origin="response" if answer else "request",
                 evidence=answer,
                 incomplete=answer and incomplete and index == len(words) - 1,

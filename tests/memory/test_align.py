@@ -1,0 +1,247 @@
+"""The alignment: the best by the rules, found in time that grows with the messages alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from proxy.memory.align import Kind, Log, Match, align, of_a_call, runs
+from proxy.memory.compose import Rules
+from proxy.memory.model import Card, Entry, Exchange, Position, Snapshot
+from proxy.memory.planner import Planner, sees_enough
+from proxy.memory.request import Intent, Rerendered
+from proxy.memory.transcript import outline
+from proxy.memory.window import Window
+from tests.support.steps import steps
+from tests.support.talk import Talk, rerendered, talk
+
+Path = tuple[Match, ...]
+Rank = tuple[int, int, int, int]
+
+WORDS = ("u1", "u2", "a1", "a2", "a1*", "a3(k)", "a3~o(o)", "a4(k)", "t1:k", "t1~o:o", "a5(l)")
+
+
+def similar(i: int, j: int, m: Sequence[Talk], h: Sequence[Talk]) -> bool:
+    return m[i].name == f"{h[j].name}*"
+
+
+class Every:
+    """All alignments that the rules allow, tried one by one."""
+
+    def __init__(self, m: Sequence[Talk], h: Sequence[Talk], *, lenient: bool) -> None:
+        self.m, self.h, self.lenient = m, h, lenient
+        self.log, self.digests = Log(h), {x.digest for x in h}
+
+    def kind(self, i: int, j: int) -> Kind | None:
+        mine, theirs = self.m[i], self.h[j]
+        if mine.digest == theirs.digest:
+            return Kind.EQUAL
+        unknown = mine.digest not in self.digests
+        return Kind.SIMILAR if unknown and mine.shape and mine.shape == theirs.shape else None
+
+    def begins(self, i: int) -> bool:
+        if self.m[i].role == "user" or i == 0:
+            return True
+        return not any(self.kind(i - 1, j) for j in range(len(self.h)))
+
+    def after(self, last: Match, i: int) -> Iterator[Match]:
+        if i != last.i + 1 or self.m[i].role != "assistant" or last.kind is Kind.REPLACED:
+            return
+        mine, log = self.m[i], self.log
+        near = log.answer_behind(last.j)
+        places = log.same_calls_behind(last.j, mine.calls) if mine.calls else [near]
+        other = [k for k in places if k is not None and not self.kind(i, k)]
+        alike = [k for k in other if similar(i, k, self.m, self.h)]
+        yield from (Match(i, k, Kind.SIMILAR) for k in alike)
+        told = log.told_otherwise(last.j, mine)
+        if told is not None and told not in alike and not self.kind(i, told):
+            yield Match(i, told, Kind.REPLACED)
+
+    def may_end(self, path: Path, founded: bool) -> bool:
+        return founded and (self.lenient or path[-1].kind is not Kind.REPLACED)
+
+    def paths(self, path: Path = (), founded: bool = False) -> Iterator[Path]:
+        """Go on from a path whose last run is ``founded`` or not."""
+        if path and self.may_end(path, founded):
+            yield path
+        for i in range(path[-1].i + 1 if path else 0, len(self.m)):
+            for match in self.after(path[-1], i) if path else ():
+                kept = match.kind is Kind.SIMILAR or founded or self.lenient
+                yield from self.paths((*path, match), kept)
+            for j in range(path[-1].j + 1 if path else 0, len(self.h)):
+                yield from self.paired(path, founded, i, j)
+
+    def paired(self, path: Path, founded: bool, i: int, j: int) -> Iterator[Path]:
+        kind, answer = self.kind(i, j), self.m[i].role == "assistant"
+        if kind is None:
+            return
+        match = Match(i, j, kind)
+        if path and i == path[-1].i + 1 and all(map(of_a_call, self.h[path[-1].j + 1 : j])):
+            yield from self.paths((*path, match), founded or answer)
+        if self.begins(i) and (not path or self.may_end(path, founded)):
+            yield from self.paths((*path, match), answer)
+
+
+def rank(path: Path, h: Sequence[Talk]) -> Rank:
+    real = sum(x.kind is not Kind.REPLACED for x in path)
+    return (path[-1].j, real, -len(runs(path, h)), -path[-1].i)
+
+
+def best(m: Sequence[Talk], h: Sequence[Talk]) -> tuple[Rank | None, set[Path]]:
+    """The rank of the best alignment by trying them all, and those that are allowed."""
+    for lenient in (False, True):
+        found = set(Every(m, h, lenient=lenient).paths())
+        if found:
+            return max(rank(path, h) for path in found), found
+    return None, set()
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_of_all_alignments_that_the_rules_allow_the_best_is_taken(block: int) -> None:
+    for seed in range(400 * block, 400 * (block + 1)):
+        rng = random.Random(seed)
+        words = rng.sample(WORDS, rng.randint(2, 6))
+        m = talk(" ".join(rng.choice(words) for _ in range(rng.randint(1, 5))))
+        h = talk(" ".join(rng.choice(words) for _ in range(rng.randint(1, 6))))
+        found = align(m, h, lambda i, j, m=m, h=h: similar(i, j, m, h))  # type: ignore[misc]
+        expected, allowed = best(m, h)
+        assert (rank(found, h) if found else None) == expected, (m, h, found)
+        assert not found or found in allowed, (m, h, found)
+
+
+class Nothing:
+    """A store that has no text to give."""
+
+    async def bodies(self, key: object, ids: object) -> dict[str, bytes]:
+        return {}
+
+
+def in_one_gap(n: int) -> str:
+    return "u0 " + " ".join(f"a{i}(c{i}) t{i}:c{i}" for i in range(n))
+
+
+def same_calls(n: int) -> str:
+    return "u0 " + " ".join("a1(c1) t1:c1" for _ in range(n))
+
+
+def same_words(n: int) -> str:
+    return " ".join("u1" for _ in range(2 * n)) + " a1"
+
+
+def alternating(n: int) -> str:
+    return " ".join("u1 a1" for _ in range(n))
+
+
+def distinct(n: int) -> str:
+    return " ".join(f"u{i} a{i}" for i in range(n))
+
+
+def calls_alone(n: int) -> str:
+    return "u0 " + " ".join(f"a{i}(c{i})" for i in range(n))
+
+
+SHAPES = [in_one_gap, same_calls, same_words, alternating, distinct, calls_alone]
+
+
+def everything(m: list[Talk]) -> list[Talk]:
+    return m
+
+
+def less_the_last(m: list[Talk]) -> list[Talk]:
+    return m[:-2]
+
+
+def the_end(m: list[Talk]) -> list[Talk]:
+    return m[len(m) // 2 :]
+
+
+def under_other_ids(m: list[Talk]) -> list[Talk]:
+    return [
+        replace(
+            x,
+            name=f"{x.name}~o" if x.shape else x.name,
+            calls=tuple(f"o{id}" for id in x.calls),
+            answers=None if x.answers is None else f"o{x.answers}",
+        )
+        for x in m
+    ]
+
+
+def with_other_answers(m: list[Talk]) -> list[Talk]:
+    return [replace(x, name=f"{x.name}9") if x.role == "assistant" else x for x in m]
+
+
+def all_different(m: list[Talk]) -> list[Talk]:
+    return [replace(x, name=f"{x.name}8") for x in m]
+
+
+WAYS = [
+    everything,
+    less_the_last,
+    the_end,
+    under_other_ids,
+    with_other_answers,
+    all_different,
+]
+
+
+def stored(said: Sequence[Talk]) -> Snapshot:
+    log: list[Entry] = []
+    for seq, x in enumerate(said, 1):
+        card = Card(
+            id=f"x{seq // 2}.{seq % 2}",
+            role=x.role,
+            tokens=10,
+            digest=x.digest,
+            shape=x.shape,
+            calls=x.calls,
+            answers=x.answers,
+            origin="response" if x.role == "assistant" else "request",
+            evidence=x.role == "assistant",
+        )
+        turn = seq if x.role == "user" or not log else log[-1].position.turn
+        log.append(Entry(Position(turn, seq), card))
+    last = Exchange(id=log[-1].card.exchange, profile="", started_at=0, created_at=0)
+    return Snapshot(exists=True, log=tuple(log), last=last, messages=len(log), tokens=10 * len(log))
+
+
+def planned(snapshot: Snapshot, m: Sequence[Talk], window: Window) -> None:
+    """All that planning does for a request, the store's own time aside."""
+
+    def comparing(bodies: object) -> Rerendered:
+        return rerendered
+
+    sees_enough(snapshot, m, Intent())
+    planner = Planner(Nothing(), comparing)  # type: ignore[arg-type]
+    plan = planner.plan(("t", "s"), snapshot, m, Intent(), Rules(window=window))  # type: ignore[arg-type]
+    try:
+        plan.send(None)
+    except StopIteration as end:
+        outline(end.value.plan, end.value.prompt, m)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_planning_takes_steps_that_grow_with_the_messages_alone(shape: object, way: object) -> None:
+    assert callable(shape)
+    assert callable(way)
+
+    def work(n: int) -> int:
+        said = talk(shape(n))
+        snapshot, m = stored(said), [*way(said), Talk("u new", "user")]
+        window = Window(max_tokens=800, evict_to=0.7)
+        return steps(lambda: planned(snapshot, m, window))
+
+    assert work(800) < 5 * work(200)
+
+
+def test_results_sent_again_take_steps_that_grow_with_the_messages_alone() -> None:
+    def work(n: int) -> int:
+        said = talk(in_one_gap(n))
+        results = [x for x in said if x.answers is not None]
+        return steps(lambda: planned(stored(said), results, Window()))
+
+    assert work(400) < 5 * work(100)

@@ -31,6 +31,7 @@ from proxy.commands.progress import counting
 from proxy.commands.reach import doubt
 from proxy.commands.sessions import sessions
 from proxy.commands.stats import stats
+from proxy.commands.tenants import tenants
 from proxy.commands.users import users
 from proxy.factory import Factory
 from proxy.late import late
@@ -39,11 +40,19 @@ from proxy.settings import Settings, SettingsError, effective, load, without_cre
 
 if TYPE_CHECKING:
     from proxy import check, demo, preflight, server, upkeep
-    from proxy.commands import local
+    from proxy.commands import backup, local
 else:
-    check, demo, preflight, server, upkeep, local = (
+    check, demo, preflight, server, upkeep, backup, local = (
         late(f"proxy.{name}")
-        for name in ("check", "demo", "preflight", "server", "upkeep", "commands.local")
+        for name in (
+            "check",
+            "demo",
+            "preflight",
+            "server",
+            "upkeep",
+            "commands.backup",
+            "commands.local",
+        )
     )
 
 app = typer.Typer(
@@ -53,9 +62,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-tenants = typer.Typer(help="Whose memory it is.", no_args_is_help=True)
-app.add_typer(tenants, name="tenants")
-for name, group in (("sessions", sessions), ("memories", memories), ("users", users)):
+for name, group in (
+    ("sessions", sessions),
+    ("memories", memories),
+    ("users", users),
+    ("tenants", tenants),
+):
     app.add_typer(group, name=name)
 
 # Flags are text here: the settings check them, together with everything else.
@@ -186,6 +198,24 @@ def move_command(
     typer.echo(f"{_counted(moved.sessions, 'session')} moved")
     if moved.stayed:
         typer.echo(f"{_counted(moved.stayed, 'session')} stayed: {new} has one of the same id")
+
+
+@app.command("backup")
+def backup_command(
+    file: Annotated[Path, typer.Argument(help="Takes its name once it is whole.")],
+    config: Config = None,
+    store: Store = None,
+) -> None:
+    """Copy the whole SQLite database to a file, while a proxy may go on serving."""
+    settings = _settings(config, {"store.url": store})
+    with ending(), counting() as progress:
+        task = progress.add_task("pages", total=None)
+
+        def tell(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        size = backup.back_up(settings, file, tell)
+    typer.echo(f"{file}: {size} bytes")
 
 
 @app.command("reindex")

@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from rich.text import Text
 
 from proxy.commands.failure import INTERRUPTED, USAGE, CommandError, told
 from proxy.commands.output import Object, Output, abandon
-from proxy.commands.reach import Reach
+from proxy.commands.plain import plain
+from proxy.commands.reach import KEY, Reach
+from proxy.gateway.tenancy import ANONYMOUS
 from proxy.integrations.api import MemoryApi, MemoryProxyError
 
 PAGE = 200
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 Url = Annotated[
     str | None, typer.Option("--url", metavar="URL", help="A running proxy [MEMORY_PROXY_URL].")
@@ -36,6 +42,7 @@ Config = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="The proxy's TOML file; as --store.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON, an object a line, for programs.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="How many at most.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _COMMON: dict[str, Any] = {
@@ -54,20 +61,41 @@ class Desk:
     api: MemoryApi
     out: Output
 
-    def pages(self, path: str, limit: int | None = None, **params: str | None) -> Iterator[Object]:
+    def pages(self, path: str, limit: int | None = None, **params: str | None) -> Pages:
         """The objects of a list, as many as there are or ``limit``."""
         given = [(name, value) for name, value in params.items() if value is not None]
-        after: str | None = None
-        left = limit
-        while left is None or left > 0:
-            size = PAGE if left is None else min(left, PAGE)
-            cursor = [("after", after)] if after is not None else []
-            page = self.api.ask("GET", path, [*given, ("limit", str(size)), *cursor])
-            after = page["next"]
-            yield from page["data"]
-            left = None if left is None else left - len(page["data"])
-            if after is None:
-                return
+        return Pages(self.api, path, given, limit)
+
+    def listing(
+        self,
+        path: str,
+        columns: Mapping[str, str],
+        none: str,
+        limit: int | None,
+        usual: int,
+        **params: str | None,
+    ) -> None:
+        """Print a list, and say so where it goes on or where there is ``none``, and for whom.
+
+        Without ``limit`` people get ``usual`` objects, programs all of them.
+        """
+        found = self.pages(path, limit or (None if self.out.as_json else usual), **params)
+        if not self.out.many(found, columns) and not self.out.as_json:
+            return self.out.say(f"{none} for {self.whose()}.")
+        if found.more:
+            sentence = f"These are {found.count}; there are more: --limit N shows N of them."
+            self.out.aside.print(Text(sentence))
+
+    def whose(self) -> str:
+        """For whom is asked, in words."""
+        caller = self.api.ask("GET", "/whoami")
+        tenant = plain(str(caller["tenant"]))
+        name = f"{tenant[:8]}…" if _DIGEST.fullmatch(tenant) else tenant
+        if caller["admin"]:
+            return f"the tenant {name}"
+        if tenant == ANONYMOUS:
+            return f"requests without a key (tenant {name}): yours goes into {KEY}"
+        return f"this key (tenant {name})"
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask, unless ``yes``.  Raises CommandError where nobody can answer or the answer is no.
@@ -83,11 +111,39 @@ class Desk:
             raise CommandError("Nothing was done.")
 
 
-def command(group: typer.Typer, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function of a Desk a command of the group."""
+@dataclass(slots=True)
+class Pages:
+    """A list, asked for part by part.  At its end ``count`` says how many there were, and ``more``
+    whether it would go on."""
+
+    api: MemoryApi
+    path: str
+    given: Sequence[tuple[str, str]]
+    limit: int | None
+    count: int = 0
+    more: bool = False
+
+    def __iter__(self) -> Iterator[Object]:
+        after: str | None = None
+        while self.limit is None or self.count < self.limit:
+            size = PAGE if self.limit is None else min(self.limit - self.count, PAGE)
+            cursor = [("after", after)] if after is not None else []
+            page = self.api.ask("GET", self.path, [*self.given, ("limit", str(size)), *cursor])
+            after = page["next"]
+            self.count += len(page["data"])
+            yield from page["data"]
+            if after is None:
+                return
+        self.more = True
+
+
+def command(
+    group: typer.Typer, name: str, *, of_all: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function of a Desk a command of the group; ``of_all``: about no tenant but all."""
 
     def register(work: Callable[..., None]) -> Callable[..., None]:
-        run = _run(work)
+        run = _run(work, of_all=of_all)
         own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
         given = {parameter.name for parameter in own}
         common = [
@@ -98,7 +154,7 @@ def command(group: typer.Typer, name: str) -> Callable[[Callable[..., None]], Ca
                 annotation=kind,
             )
             for name, kind in _COMMON.items()
-            if name not in given
+            if name not in given and not (of_all and name == "tenant")
         ]
         own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
         signature = inspect.Signature([*own, *common])
@@ -110,18 +166,18 @@ def command(group: typer.Typer, name: str) -> Callable[[Callable[..., None]], Ca
     return register
 
 
-def _run(work: Callable[..., None]) -> Callable[..., None]:
+def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:
     @functools.wraps(work)
     def run(
         *,
         url: str | None,
         store: str | None,
-        tenant: str | None,
         config: Path | None,
         as_json: bool,
+        tenant: str | None = None,
         **own: Any,
     ) -> None:
-        with ending(), Reach(url, store, tenant, config).api() as api:
+        with ending(), Reach(url, store, tenant, config, of_all).api() as api:
             work(Desk(api, Output(as_json=as_json)), **own)
 
     del run.__wrapped__

@@ -42,5 +42,6 @@ def told(error: MemoryProxyError) -> CommandError:
         return CommandError(f"{error.message} {hint}", NOT_ALLOWED)
     # Where the API speaks of a parameter of its own there is an option of that name.
     message = _PARAMETER.sub(r"--\1", error.message)
+    message = message.replace("GET /memory/v1/tenants", "memory-proxy tenants list")
     sentence = f"{message} ({error.code})"
     return CommandError(sentence, _BY_STATUS.get(error.status or 0, FAILED))

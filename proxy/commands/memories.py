@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from proxy.commands.command import Desk, Yes, command
+from proxy.commands.command import Desk, Limit, Yes, command
 from proxy.commands.failure import USAGE, CommandError
 from proxy.commands.output import Object, listed
 from proxy.integrations.api import segment
@@ -42,11 +42,11 @@ def list_(
     user: User,
     kind: Kind = None,
     state: State = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 100,
+    limit: Limit = None,
 ) -> None:
-    """Everything that is kept of a person beside what was said."""
-    found = desk.pages(path_of(user), limit, kind=kind, state=state)
-    desk.out.many(found, COLUMNS, "Nothing is known of this person.")
+    """What is kept of a person beside what was said: 100, or all with --json."""
+    none = "Nothing is known of this person"
+    desk.listing(path_of(user), COLUMNS, none, limit, 100, kind=kind, state=state)
 
 
 @command(memories, "search")
@@ -59,7 +59,8 @@ def search(
     """What recall would find for a question, best first."""
     body = json.dumps({"query": query, "limit": limit}).encode()
     found = desk.api.ask("POST", f"{path_of(user)}/search", body=body)
-    desk.out.many(found["data"], FOUND, "Nothing is found.")
+    if not desk.out.many(found["data"], FOUND):
+        desk.out.say("Nothing is found.")
 
 
 @command(memories, "add")

@@ -55,21 +55,24 @@ class Output:
             return self.raw(found)
         self.console.print(listed(fields))
 
-    def many(self, found: Iterable[Object], columns: Mapping[str, str], empty: str) -> None:
-        """Objects: a line each, or a table of some fields (by heading)."""
+    def many(self, found: Iterable[Object], columns: Mapping[str, str]) -> bool:
+        """Objects: a line each, or a table of some fields (by heading).  False: there are none."""
         if self.as_json:
+            some = False
             for each in found:
                 self.raw(each)
-            return
+                some = True
+            return some
         rows = list(found)
         if not rows:
-            return self.say(empty)
+            return False
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in columns:
             table.add_column(heading, overflow="fold", justify=_side(heading))
         for row in rows:
             table.add_row(*(cell(_at(row, path), heading) for heading, path in columns.items()))
         self.console.print(table)
+        return True
 
     def say(self, sentence: str) -> None:
         """For people only."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import httpx
 import typer
 
-from proxy.commands.failure import USAGE, CommandError
-from proxy.gateway.tenancy import ANONYMOUS, SINGLE, digest_of
+from proxy.commands.failure import NOT_ALLOWED, USAGE, CommandError
+from proxy.gateway.tenancy import ANONYMOUS, SINGLE
 from proxy.integrations.api import DEFAULT_URL, MemoryApi
 from proxy.late import late
 from proxy.settings import Settings, SettingsError, load, without_credentials
@@ -39,6 +39,8 @@ class Reach:
     store: str | None = None
     tenant: str | None = None
     config: Path | None = None
+    of_all: bool = False
+    """About no tenant, but all of them: for administrators."""
 
     @contextmanager
     def api(self, environ: Mapping[str, str] = os.environ) -> Iterator[MemoryApi]:
@@ -54,23 +56,33 @@ class Reach:
 
     def _at_proxy(self, environ: Mapping[str, str]) -> MemoryApi:
         url = _address(self.url or environ.get(URL) or DEFAULT_URL)
-        tenant = self.tenant or environ.get(TENANT)
+        tenant = None if self.of_all else self.tenant or environ.get(TENANT)
         admin_key, key = _key(ADMIN_KEY, environ), _key(KEY, environ)
-        if tenant and not admin_key:
-            raise CommandError(f"--tenant needs the administrator's key in {ADMIN_KEY}.", USAGE)
-        return MemoryApi(url, admin_key if tenant or not key else key, tenant, None)
+        if (tenant or self.of_all) and not admin_key:
+            what = "This" if self.of_all else "--tenant"
+            raise CommandError(f"{what} needs the administrator's key in {ADMIN_KEY}.", USAGE)
+        if key and not tenant and not self.of_all:
+            return MemoryApi(url, key, None, None)
+        api = MemoryApi(url, admin_key, tenant, None)
+        if admin_key and not tenant:
+            _expect_administrator(api)
+        return api
 
     @contextmanager
     def _on_store(self, environ: Mapping[str, str]) -> Iterator[MemoryApi]:
         settings = self._settings(environ)
         known = local.tenants_in(settings)
-        named = self.tenant or environ.get(TENANT)
-        tenant = named or _own(settings, environ) or _only(known)
-        if named:
-            doubt(settings, named)
+        tenant, key = None, None
+        if not self.of_all:
+            tenant = self.tenant or environ.get(TENANT)
+            key = None if tenant else _own_key(settings, environ)
+        if tenant:
+            doubt(settings, tenant)
+        elif not key and not self.of_all:
+            tenant = _only(settings, known)
         with (
             local.serving(settings) as served,
-            _closing(MemoryApi(served.url, served.key, tenant, None)) as api,
+            _closing(MemoryApi(served.url, key or served.key, tenant, None)) as api,
         ):
             yield api
 
@@ -122,16 +134,27 @@ def _key(name: str, environ: Mapping[str, str]) -> str | None:
     return key
 
 
-def _own(settings: Settings, environ: Mapping[str, str]) -> str | None:
-    """The tenant of the key in the environment, or the only one that there can be."""
+def _expect_administrator(api: MemoryApi) -> None:
+    """Raises CommandError where the key is some other one: it would be a tenant that has nothing.
+
+    What names a tenant is refused by the proxy itself.
+    """
+    if not api.ask("GET", "/whoami")["admin"]:
+        sentence = f"The key in {ADMIN_KEY} is not the administrator's of this proxy."
+        raise CommandError(sentence, NOT_ALLOWED)
+
+
+def _own_key(settings: Settings, environ: Mapping[str, str]) -> str | None:
+    """The key in the environment, where its memory is on the store under its own name."""
     key = _key(KEY, environ)
+    return key if settings.tenancy.mode == "key" else None
+
+
+def _only(settings: Settings, known: Sequence[str]) -> str:
+    """The tenant that is meant where none is named."""
     if settings.tenancy.mode == "single":
         return SINGLE
-    return digest_of(key.encode()) if key and settings.tenancy.mode == "key" else None
-
-
-def _only(tenants: Sequence[str]) -> str:
-    """The tenant that is meant where none is named."""
+    tenants = sorted({*known, *(client.name for client in settings.clients)})
     if len(tenants) < 2:
         return next(iter(tenants), ANONYMOUS)
     names = "\n".join(f"  {name}" for name in tenants)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from proxy.commands.command import Desk, Yes, command
+from proxy.commands.command import Desk, Limit, Yes, command
 from proxy.commands.conversation import bubble, drawn
 from proxy.commands.failure import USAGE, CommandError
 from proxy.commands.files import STANDARD
@@ -43,11 +43,11 @@ def list_(
     desk: Desk,
     user: User = None,
     query: Annotated[str | None, typer.Option(help="In the id, title or user.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+    limit: Limit = None,
 ) -> None:
-    """The newest sessions first."""
-    found = desk.pages("/sessions", limit, user=user, query=query, preview="true")
-    desk.out.many(found, COLUMNS, "There are no sessions.")
+    """The newest sessions first: 50, or all with --json."""
+    asked = {"user": user, "query": query, "preview": "true"}
+    desk.listing("/sessions", COLUMNS, "There are no sessions", limit, 50, **asked)
 
 
 @command(sessions, "show")

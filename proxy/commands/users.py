@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from proxy.commands.command import Desk, Yes, command
+from proxy.commands.command import Desk, Limit, Yes, command
 from proxy.commands.files import STANDARD
 from proxy.commands.output import ago
 from proxy.commands.sessions import erase
@@ -22,11 +22,9 @@ COLUMNS = {"id": "id", "sessions": "sessions", "active": "last_active_at"}
 
 
 @command(users, "list")
-def list_(
-    desk: Desk, limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 100
-) -> None:
-    """Who has been active, the newest first."""
-    desk.out.many(desk.pages("/users", limit), COLUMNS, "There are no people with a user id.")
+def list_(desk: Desk, limit: Limit = None) -> None:
+    """Who has been active, the newest first: 100, or all with --json."""
+    desk.listing("/users", COLUMNS, "There are no people with a user id", limit, 100)
 
 
 @command(users, "show")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from proxy.cli import app
-from tests.commands.conftest import ADMIN, Program
+from proxy.gateway.tenancy import digest_of
+from tests.commands.conftest import ADMIN, KEY, Program
 from tests.support.program import clients_in
 
 RUNNER = CliRunner()
@@ -56,8 +58,75 @@ def test_a_tenant_needs_the_administrators_key(program: Program) -> None:
     assert RUNNER.invoke(app, arguments).exit_code == 2
     allowed = RUNNER.invoke(app, arguments, env={"MEMORY_PROXY_ADMIN_KEY": ADMIN})
     assert allowed.exit_code == 0, allowed.output
-    refused = RUNNER.invoke(app, arguments, env={"MEMORY_PROXY_ADMIN_KEY": "wrong"})
-    assert refused.exit_code in (3, 4) or refused.output == "There are no sessions.\n"
+
+
+COMMANDS = [
+    ["sessions", "list"],
+    ["sessions", "export"],
+    ["users", "list"],
+    ["users", "erase", "alice", "--yes"],
+    ["stats"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids="-".join)
+@pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
+def test_a_wrong_administrators_key_ends_with_4_and_does_nothing(
+    named: bool, command: list[str], program: Program, talked: str
+) -> None:
+    whose = ["--tenant", digest_of(KEY.encode())] if named else []
+    arguments = [*command, *whose, "--url", program.url]
+    result = RUNNER.invoke(app, arguments, env={"MEMORY_PROXY_ADMIN_KEY": f"{ADMIN}x"})
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "administrator" in result.stderr
+    assert program.api("GET", f"/sessions/{talked}").status_code == 200
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids="-".join)
+@pytest.mark.parametrize("at", ["proxy", "store"])
+def test_a_tenant_of_nobody_ends_with_3(command: list[str], at: str, program: Program) -> None:
+    where = ["--url", program.url] if at == "proxy" else ["--store", program.store]
+    arguments = [*command, "--tenant", "nobody", *where]
+    result = RUNNER.invoke(app, arguments, env={"MEMORY_PROXY_ADMIN_KEY": ADMIN})
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "There is no tenant 'nobody': nothing is kept of it. memory-proxy tenants list" in (
+        result.stderr
+    )
+
+
+@pytest.mark.parametrize("at", ["proxy", "store"])
+def test_a_backup_is_put_back_into_a_tenant_that_is_new(
+    at: str, program: Program, talked: str, tmp_path: Path
+) -> None:
+    where = ["--url", program.url] if at == "proxy" else ["--store", program.store]
+    admin = {"MEMORY_PROXY_ADMIN_KEY": ADMIN}
+    old, new, file = digest_of(KEY.encode()), f"new-at-{at}", str(tmp_path / "all.ndjson")
+    for arguments in (
+        ["sessions", "export", "--tenant", old, "-o", file],
+        ["sessions", "import", file, "--tenant", new],
+        ["sessions", "show", talked, "--tenant", new],
+        ["sessions", "delete", talked, "--yes", "--tenant", new],
+    ):
+        result = RUNNER.invoke(app, [*arguments, *where], env=admin)
+        assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("at", ["proxy", "store"])
+def test_tenants_are_listed_for_the_administrator(at: str, program: Program, talked: str) -> None:
+    where = ["--url", program.url] if at == "proxy" else ["--store", program.store]
+    admin = {"MEMORY_PROXY_ADMIN_KEY": ADMIN, "MEMORY_PROXY_KEY": KEY}
+    listed = RUNNER.invoke(app, ["tenants", "list", "--json", *where], env=admin)
+    assert listed.exit_code == 0, listed.stderr
+    assert digest_of(KEY.encode()) in [json.loads(row)["id"] for row in listed.stdout.splitlines()]
+    shown = RUNNER.invoke(app, ["tenants", "list", *where], env={**admin, "COLUMNS": "200"})
+    assert digest_of(KEY.encode()) in shown.stdout.split()
+
+
+@pytest.mark.parametrize(("key", "status"), [("", 2), ("wrong", 4)])
+def test_tenants_are_the_administrators_to_list(key: str, status: int, program: Program) -> None:
+    environ = {"MEMORY_PROXY_KEY": KEY, "MEMORY_PROXY_ADMIN_KEY": key}
+    result = RUNNER.invoke(app, ["tenants", "list", "--url", program.url], env=environ)
+    assert (result.exit_code, result.stdout) == (status, "")
 
 
 @pytest.mark.parametrize("key", ["sk-hush\n", "sk-hush\r\nX-Admin: 1", "sk hush", "sk-hüsh"])
@@ -104,7 +173,7 @@ def test_a_tenant_that_no_client_has_is_doubted(
     config = clients_in(tmp_path)
     arguments = ["sessions", "list", "--store", program.store, "--config", str(config)]
     result = RUNNER.invoke(app, [*arguments, "--tenant", tenant])
-    assert result.exit_code == 0, result.stderr
+    assert result.exit_code == (3 if doubted else 0), result.stderr
     assert ('no client is called "alise"' in result.stderr) is doubted
 
 

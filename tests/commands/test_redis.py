@@ -32,4 +32,6 @@ def test_a_conversation_is_imported_shown_and_erased(tmp_path: Path) -> None:
         assert imported.startswith("1 sessions with 1 messages")
         assert "Where is the library?" in run("sessions", "show", session)
         assert "1 messages" in run("sessions", "delete", session, "--yes")
-        assert run("sessions", "list") == "There are no sessions.\n"
+        at = ["--store", server.url, "--tenant", tenant]
+        gone = RUNNER.invoke(app, ["sessions", "list", *at], env=environ)
+        assert (gone.exit_code, f"There is no tenant '{tenant}'" in gone.stderr) == (3, True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 
-from tests.commands.conftest import Program, Run
+from proxy.gateway.tenancy import digest_of
+from tests.commands.conftest import KEY, Program, Run
+from tests.support.waiting import PATIENCE
 
 
 def test_list_shows_a_line_for_each_session(run: Run, talked: str) -> None:
@@ -29,8 +32,41 @@ def test_list_as_json_is_an_object_of_the_api_a_line(
 
 
 def test_nothing_found_is_said_to_people_and_empty_for_programs(run: Run) -> None:
-    assert run("sessions", "list", "--user", "nobody").output == "There are no sessions.\n"
+    told = f"There are no sessions for this key (tenant {digest_of(KEY.encode())[:8]}…).\n"
+    assert run("sessions", "list", "--user", "nobody").output == told
     assert run("sessions", "list", "--user", "nobody", "--json").output == ""
+
+
+def test_lists_say_for_whom_there_is_nothing(run: Run) -> None:
+    key = f"for this key (tenant {digest_of(b'typo')[:8]}…).\n"
+    lists = [["sessions", "list"], ["users", "list"], ["memories", "list", "ann"]]
+    for command in lists:
+        found = run(*command, MEMORY_PROXY_KEY="typo")
+        assert (found.exit_code, found.output.endswith(key)) == (0, True), found.output
+
+
+def test_a_list_that_goes_on_says_so(run: Run, program: Program) -> None:
+    whose = {"MEMORY_PROXY_KEY": "sk-many"}
+    headers = {"authorization": "Bearer sk-many"}
+    with httpx.Client(headers=headers, timeout=PATIENCE) as client:
+        for n in range(55):
+            body = {"user": f"u{n}", "messages": [{"role": "user", "content": "a"}]}
+            url = f"{program.url}/memory/v1/sessions/s{n}/messages"
+            assert client.post(url, json=body).status_code == 200
+    for command, usual in (("sessions", 50), ("users", 100)):
+        found = run(command, "list", **whose)
+        assert len(found.stdout.splitlines()) == min(usual, 55) + 1
+        assert ("there are more" in found.stderr) is (usual < 55)
+        two = run(command, "list", "--limit", "2", **whose)
+        assert len(two.stdout.splitlines()) == 3
+        assert two.stderr == "These are 2; there are more: --limit N shows N of them.\n"
+        for limit in ("55", "56"):
+            assert run(command, "list", "--limit", limit, **whose).stderr == ""
+        # Programs get all of it, or are told beside the output that they did not.
+        all_of_it = run(command, "list", "--json", **whose)
+        assert (len(all_of_it.stdout.splitlines()), all_of_it.stderr) == (55, "")
+        some = run(command, "list", "--json", "--limit", "3", **whose)
+        assert len(some.stdout.splitlines()) == 3 and "there are more" in some.stderr
 
 
 def test_show_draws_the_conversation(run: Run, talked: str) -> None:

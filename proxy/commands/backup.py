@@ -1,0 +1,89 @@
+"""``memory-proxy backup``: a copy of the whole database while a proxy serves."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+from proxy.commands.failure import USAGE, CommandError
+from proxy.commands.local import look_for
+from proxy.settings import Settings
+from proxy.stores.address import read_address
+from proxy.stores.sqlite_schema import Unusable, version
+
+PAGES = 2048
+"""Copied at once: 8 MiB between two looks at whether somebody has interrupted."""
+
+PATIENCE = 60.0
+
+
+def back_up(settings: Settings, target: Path, on_pages: Callable[[int, int], None]) -> int:
+    """Copy the store's file to ``target``, which takes its name once it is whole; its bytes.
+
+    All of it is as it was at one moment: what is written meanwhile is not in it, and nobody waits.
+    ``on_pages`` is told the pages copied and their number.  Raises CommandError, OSError.
+    """
+    source = _source(settings)
+    _refuse(source, target)
+    target = Path(os.path.realpath(target))
+    try:
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise CommandError(f"Cannot write in {target.parent}: {error.strerror}", USAGE) from error
+    os.close(descriptor)
+    try:
+        _copy(source, Path(name), on_pages)
+        size = os.path.getsize(name)
+        os.replace(name, target)
+    except sqlite3.Error as error:
+        raise CommandError(f"The database cannot be copied: {error}") from error
+    finally:
+        for end in ("", "-wal", "-shm", "-journal"):
+            with suppress(FileNotFoundError):
+                os.unlink(name + end)
+    return size
+
+
+def _source(settings: Settings) -> Path:
+    address = read_address(settings.store.url)
+    if address.kind != "sqlite":
+        sentence = f"{address.name} is no file: a Redis is saved by its own means (RDB, AOF)."
+        raise CommandError(sentence, USAGE)
+    look_for(settings)
+    return address.path
+
+
+def _refuse(source: Path, target: Path) -> None:
+    """Raises CommandError where the copy would take the place of what is in use, or of no file."""
+    there = Path(os.path.realpath(target))
+    ours = Path(os.path.realpath(source))
+    if there in (ours, *(ours.with_name(ours.name + end) for end in ("-wal", "-shm"))):
+        raise CommandError(f"{target} is the database itself: name another file.", USAGE)
+    if there.exists() and not there.is_file():
+        raise CommandError(f"Cannot write {target}: it is no file.", USAGE)
+
+
+def _copy(source: Path, target: Path, on_pages: Callable[[int, int], None]) -> None:
+    address = f"{source.absolute().as_uri()}?mode=rw"
+    with (
+        closing(sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)) as live,
+        closing(sqlite3.connect(target, isolation_level=None)) as copy,
+    ):
+        _look_at(live)
+        # Read in one transaction, the copy does not begin anew whenever somebody writes.
+        live.execute("BEGIN")
+        live.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        live.backup(copy, pages=PAGES, progress=lambda _, left, all: on_pages(all - left, all))
+        live.execute("COMMIT")
+
+
+def _look_at(live: sqlite3.Connection) -> None:
+    """A file of an older release can be copied; one that is none of ours is a mistake."""
+    try:
+        version(live)
+    except Unusable as error:
+        raise CommandError(f"The store does not work: {error}") from error

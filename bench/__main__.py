@@ -16,6 +16,7 @@ import uvloop
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from bench import capacity
 from bench.attack import soak
 from bench.attack import suite as attack
 from bench.attack.attacks import attacks
@@ -34,6 +35,7 @@ from bench.writing.table import report as writing_report
 
 RESULTS = {
     "proxy": Path(__file__).with_name("RESULTS.md"),
+    "capacity": Path(__file__).with_name("RESULTS-capacity.md"),
     "recall": Path(__file__).with_name("RESULTS-recall.md"),
     "writing": Path(__file__).with_name("RESULTS-writing.md"),
     "attacks": Path(__file__).with_name("RESULTS-attacks.md"),
@@ -46,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     made = {
         "proxy": _proxy,
+        "capacity": _capacity,
         "recall": _recall,
         "writing": _writing,
         "attacks": _attacks,
@@ -60,6 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _proxy(options: argparse.Namespace) -> str:
     plan = QUICK if options.quick else Plan()
     return report(run(replace(plan, redis=not options.no_redis)))
+
+
+def _capacity(options: argparse.Namespace) -> str:
+    plan = capacity.QUICK if options.quick else capacity.Plan()
+    return capacity.report(run_capacity(replace(plan, redis=not options.no_redis)))
 
 
 def _recall(options: argparse.Namespace) -> str:
@@ -110,6 +118,18 @@ def run(plan: Plan) -> list[Result]:
         return uvloop.run(measure(plan, folder, step))
 
 
+def run_capacity(plan: capacity.Plan) -> capacity.Capacity:
+    """The same for how much one worker carries."""
+    _allow_open_files()
+    with _folder() as folder, _progress() as progress:
+        task = progress.add_task("starting", total=len(plan.stores) * len(plan.people) + 1)
+
+        def step(name: str) -> None:
+            progress.update(task, advance=1, description=name)
+
+        return uvloop.run(capacity.measure(plan, folder, step))
+
+
 def run_recall(plan: cost.Plan) -> list[Costs]:
     """The same for what recall costs."""
     with _folder() as folder, _progress() as progress:
@@ -134,7 +154,7 @@ def _folder() -> Iterator[Path]:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     what = parser.add_argument("what", nargs="?", choices=tuple(RESULTS), default="proxy")
-    what.help = "what a request, recall, a model that writes cost; what attacks do to neighbours"
+    what.help = "what a request costs (default), how much a worker carries, and so on"
     parser.add_argument("--quick", action="store_true", help="fewer rows and rounds, a minute")
     parser.add_argument("--write", action="store_true", help="keep the tables in a file too")
     parser.add_argument("--no-redis", action="store_true", help="SQLite alone")

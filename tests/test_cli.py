@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import sqlite3
 import time
@@ -47,6 +48,23 @@ def taken() -> Iterator[int]:
 def test_the_version_is_said() -> None:
     result = RUNNER.invoke(app, ["--version"])
     assert (result.exit_code, result.output) == (0, f"memory-proxy {__version__}\n")
+
+
+def test_the_version_is_a_command_as_well() -> None:
+    assert RUNNER.invoke(app, ["version"]).output == f"memory-proxy {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["-h"], ["serve", "-h"], ["sessions", "list", "-h"]])
+def test_help_has_a_short_name_everywhere(arguments: list[str]) -> None:
+    result = RUNNER.invoke(app, arguments)
+    assert result.exit_code == 0
+    assert "Usage:" in result.output
+
+
+def test_help_begins_with_what_runs_the_proxy() -> None:
+    output = RUNNER.invoke(app, ["--help"], env={"COLUMNS": "100"}).output
+    listed = re.findall(r"^│ (\w+) {2,}", output, re.MULTILINE)
+    assert listed[:3] == ["serve", "check", "demo"]
 
 
 @pytest.mark.parametrize("command", ["serve", "check"])

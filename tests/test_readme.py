@@ -6,6 +6,7 @@ Its code blocks, tables of settings and links are checked with those of docs/ in
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +55,9 @@ def test_the_window_is_a_budget_of_tokens_and_the_upstream_is_openai() -> None:
     assert settings.upstream.url in read("README.md")
     assert settings.store.url == "sqlite:///data/memory.db"
     assert f"http://{settings.server.host}:{settings.server.port}" in read("README.md")
+
+
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs").rglob("*.svg")), ids=lambda p: p.name)
+def test_a_picture_fetches_nothing_from_elsewhere(picture: Path) -> None:
+    text = picture.read_text(encoding="utf-8")
+    assert not re.search(r"@import|url\(\s*[\"']?(?!#)|href=[\"'](?!#)|\bsrc=", text)

@@ -67,7 +67,8 @@ class MemorySearch:
             self._scored, said, await self._learned(owner, wanted), wanted
         )
         found.sort(key=_worse)
-        return [each for each in found if fits(each, wanted.filter)][: wanted.limit]
+        fitting = (each for each in found if _number(each, "score") > 0)
+        return [each for each in fitting if fits(each, wanted.filter)][: wanted.limit]
 
     async def _said(self, owner: Owner, wanted: Wanted) -> list[Object]:
         if CURRENT not in wanted.states or set(wanted.kinds) <= {KIND, "episode"}:

@@ -82,6 +82,10 @@ def raw_messages(body: bytes) -> list[bytes]:
             id="a system message of its own",
         ),
         pytest.param(talk("hello", "hi", "then", "so"), talk("hello", "hi", "else"), id="an edit"),
+        pytest.param(talk("hello", "hi"), [{"content": "more"}], id="nobody's words"),
+        pytest.param(talk("hello", "hi"), [{"role": 7, "content": {}}], id="a role that is none"),
+        pytest.param(talk("hello", "hi"), [{}, *talk("more")], id="an empty object"),
+        pytest.param(talk("hello", "hi"), [], id="no message"),
     ],
 )
 async def test_a_preview_is_what_is_sent(

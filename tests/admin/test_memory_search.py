@@ -58,7 +58,7 @@ async def test_scores_of_all_kinds_are_one_measure_and_descend(
     found = await search(client, "peanuts in short sentences", limit=50)
     scores = [each["score"] for each in found]
     assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= 1.000001 for score in scores)
+    assert all(0 < score <= 1.000001 for score in scores)
     for each in found:
         assert abs(sum(each["parts"].values()) - each["score"]) < 1e-9
 
@@ -97,3 +97,10 @@ async def test_to_release_a_fact_is_not_to_edit_it(site: Site, client: httpx.Asy
     assert (released.json()["state"], released.json()["edited"]) == ("current", False)
     corrected = await client.patch(f"{USER}/{DOUBTED.id}", json={"text": "The user loves Paris."})
     assert corrected.json()["edited"] is True
+
+
+async def test_what_has_nothing_to_do_with_the_question_is_not_found(
+    site: Site, client: httpx.AsyncClient
+) -> None:
+    await known(site, client)
+    assert await search(client, "zeppelin") == []

@@ -25,7 +25,7 @@ DOCUMENT = "urn:document"
 OF_THE_FRAMEWORK = {"method_not_allowed", "invalid_request", "not_found"}
 """Codes of answers that belong to no operation."""
 
-FOREIGN = ("ChatMessage", "NewMessage", "PatchOperation")
+FOREIGN = ("ChatMessage", "SentMessage", "PatchOperation")
 """Objects of somebody else's making: these have other fields."""
 
 Json = dict[str, Any]

@@ -111,7 +111,7 @@ async function draw(box, drawing) {
       padding: [10, 8, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { show: drawing.kind === "lines" } },
       scales: {
-        x: { time: true, range: (_, first, last) => [first - margin, last + margin] },
+        x: { time: true, range: () => [at - margin, (drawing.times.at(-1) ?? at) + margin] },
         y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] },
       },
       axes: [

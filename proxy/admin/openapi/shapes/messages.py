@@ -8,7 +8,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from proxy.admin.openapi.shapes.fields import (
     SOMETHING,
-    ChatMessage,
     Count,
     Json,
     Listing,
@@ -46,10 +45,10 @@ Role = Annotated[
 ]
 
 
-class NewMessage(Struct, kw_only=True):
-    """A message of a request."""
+class SentMessage(Struct, kw_only=True):
+    """A message of a chat's request: what must be in it is the upstream's to judge."""
 
-    role: Role
+    role: Annotated[Any, Meta(examples=["user"])] = UNSET
     content: Annotated[
         Any,
         Meta(description="Text, or a list of parts.", examples=["What is worth seeing in Lisbon?"]),
@@ -218,7 +217,7 @@ class ExchangeList(Listing, kw_only=True):
 class ContextRequest(Struct, kw_only=True):
     """The request of a chat, as far as it matters for what memory would do."""
 
-    messages: Annotated[list[NewMessage], Meta(min_length=1)]
+    messages: list[SentMessage]
     model: str | None = None
     profile: Annotated[
         str | None, Meta(description="A profile of the configuration; by default [memory].")
@@ -262,7 +261,7 @@ class Context(Struct, kw_only=True):
     """A preview: exactly the messages that would be sent."""
 
     object: Literal["context"]
-    messages: list[ChatMessage]
+    messages: list[SentMessage]
     tokens: Count
     injected: Injected
     evicted: Evicted

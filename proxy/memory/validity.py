@@ -7,6 +7,7 @@ client sent is its own affair and stays; stored messages are left out until the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
@@ -55,22 +56,26 @@ def _block(block: Sequence[S]) -> list[S]:
         return [x for x in block if not x.stored]
     if not head.calls:
         return [head, *(x for x in results if not x.stored)]
-    answered = {x.answers for x in results}
-    whole = answered.issuperset(head.calls)
+    answered = Counter(x.answers for x in results)
+    whole = answered >= Counter(head.calls)
     by_client = any(not x.stored and x.answers in head.calls for x in results)
     if head.stored and not whole and not by_client:
         return [x for x in results if not x.stored]
-    return [head, *_once(results, set(head.calls))]
+    return [head, *_once(results, Counter(head.calls))]
 
 
-def _once(results: Sequence[S], calls: set[str]) -> list[S]:
-    """Each call answered once; where the client sends a result that is stored, the client's."""
-    sent = {x.answers for x in results if not x.stored}
+def _once(results: Sequence[S], calls: Counter[str]) -> list[S]:
+    """Each call answered once; where the client sends a result that is stored, the client's.
+
+    Counted, for some servers give all calls of an answer the same id, an empty one.
+    """
+    open_calls: Counter[str | None] = Counter(calls)
+    open_calls.subtract(x.answers for x in results if not x.stored)
     kept: list[S] = []
     for result in results:
-        if result.stored and (result.answers not in calls or result.answers in sent):
-            continue
         if result.stored:
-            sent.add(result.answers)
+            if open_calls[result.answers] <= 0:
+                continue
+            open_calls[result.answers] -= 1
         kept.append(result)
     return kept

@@ -1,4 +1,4 @@
-# Eleven verbs: run, test, lint, format, bench, recall, demo, docs, picture, vendor, clean.
+# Twelve verbs: run, test, clients, lint, format, bench, recall, demo, docs, picture, vendor, clean.
 #
 #   make run ARGS="--upstream http://127.0.0.1:11434/v1"
 #   make test PYTEST_ARGS="tests/wire -k gate"
@@ -18,15 +18,16 @@ DOCS := $(VENV)/.installed-docs
 CODE := proxy tests docs $(wildcard bench)
 
 export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/cache/pip
+export UV_CACHE_DIR := $(CURDIR)/$(VENV)/cache/uv
 export npm_config_cache := $(CURDIR)/$(VENV)/cache/npm
 export XDG_CACHE_HOME := $(CURDIR)/$(VENV)/cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench recall demo docs picture vendor clean
+.PHONY: help run test clients lint format bench recall demo docs picture vendor clean
 
 help:
-	@echo "make run | test | lint | format | bench | recall | demo | docs | picture | vendor | clean"
+	@echo "make run | test | clients | lint | format | bench | recall | demo | docs | picture | vendor | clean"
 
 run: $(RUNTIME)
 	@exec $(PY) -m proxy serve $(ARGS)
@@ -37,6 +38,11 @@ demo: $(RUNTIME)
 test: lint
 	@mkdir -p $(VENV)/tmp
 	TMPDIR="$(CURDIR)/$(VENV)/tmp" $(PY) -m pytest $(PYTEST_ARGS)
+
+# Other people's client libraries, in environments of 2 GB; part of `make test` where CI is set.
+clients: $(DEV)
+	@mkdir -p $(VENV)/tmp
+	TMPDIR="$(CURDIR)/$(VENV)/tmp" $(PY) -m pytest tests/clients -m clients $(PYTEST_ARGS)
 
 lint: $(DEV)
 	$(PY) -m ruff check $(CODE)
@@ -70,7 +76,7 @@ vendor: $(DEV)
 
 # Not data/: that is somebody's memory.
 clean:
-	rm -rf $(VENV) build dist .schemathesis .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/node/node_modules
+	rm -rf $(VENV) build dist .schemathesis .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/node/node_modules tests/clients/node/node_modules
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A .venv whose Python is gone or was cut off while it was made is made anew.

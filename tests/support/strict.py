@@ -7,6 +7,7 @@ prompt that the real service would refuse.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -27,10 +28,14 @@ class Refused(Exception):
         self.param = param
 
 
-def validate(body: object, *, one_system: bool = False) -> None:
+def validate(
+    body: object, *, one_system: bool = False, alternating: bool = False, any_ids: bool = False
+) -> None:
     """Raise Refused unless a strict upstream takes this chat request.
 
     ``one_system``: at most one system message, and first, as many local chat templates want it.
+    ``alternating``: never two messages of the user in a row, nor two answers, as they also want.
+    ``any_ids``: calls and results belong together by their order alone, as where ids are empty.
     """
     if not isinstance(body, dict):
         raise Refused("We could not parse the JSON body of your request.", "body")
@@ -41,9 +46,11 @@ def validate(body: object, *, one_system: bool = False) -> None:
         raise Refused("Invalid 'messages': expected a non-empty array.", "messages")
     for index, message in enumerate(messages):
         _message(message, f"messages.[{index}]")
-    _calls(messages)
+    _calls(_numbered(messages) if any_ids else messages)
     if one_system:
         _one_system(messages)
+    if alternating:
+        _alternating(messages)
 
 
 def _message(message: object, place: str) -> None:
@@ -124,6 +131,22 @@ def _calls(messages: list[dict[str, Any]]) -> None:
     _none(waiting, "messages")
 
 
+def _numbered(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with ids by place: the calls of each answer, and the results after it."""
+    found: list[dict[str, Any]] = []
+    calls = results = 0
+    for message in messages:
+        if message["role"] == "tool":
+            found.append({**message, "tool_call_id": str(results)})
+            results += 1
+            continue
+        made = message.get("tool_calls") or []
+        ids = [{**call, "id": str(calls + at)} for at, call in enumerate(made)]
+        found.append({**message, "tool_calls": ids})
+        calls += len(made)
+    return found
+
+
 def _none(waiting: set[str], place: str) -> None:
     if waiting:
         raise Refused(
@@ -137,3 +160,12 @@ def _one_system(messages: list[dict[str, Any]]) -> None:
     for index, message in enumerate(messages):
         if index and message["role"] in ("system", "developer"):
             raise Refused("System message must be at the beginning.", f"messages.[{index}].role")
+
+
+def _alternating(messages: list[dict[str, Any]]) -> None:
+    for index, (before, message) in enumerate(pairwise(messages), 1):
+        if before["role"] == message["role"] and message["role"] in ("user", "assistant"):
+            raise Refused(
+                "Conversation roles must alternate user/assistant/user/assistant/...",
+                f"messages.[{index}].role",
+            )

@@ -59,7 +59,8 @@ Answer = Script | Callable[[Request], Script]
 class ScriptedUpstream:
     """An async context manager.
 
-    ``strict`` refuses what OpenAI would; ``one_system`` what many local chat templates would.
+    ``strict`` refuses what OpenAI would; ``one_system`` and ``alternating`` what many local chat
+    templates would; ``any_ids`` does not compare the ids of calls and results.
     """
 
     def __init__(
@@ -67,11 +68,17 @@ class ScriptedUpstream:
         *,
         strict: bool = True,
         one_system: bool = False,
+        alternating: bool = False,
+        any_ids: bool = False,
         port: int = 0,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self.strict = strict
-        self.one_system = one_system
+        self.rules = {
+            "one_system": one_system,
+            "alternating": alternating,
+            "any_ids": any_ids,
+        }
         self.requests: list[Request] = []
         self.open_connections = 0
         self.total_connections = 0
@@ -208,7 +215,7 @@ class ScriptedUpstream:
     def _script(self, request: Request) -> Script:
         if request.method == "POST" and request.path.endswith("/chat/completions") and self.strict:
             try:
-                validate(request.json, one_system=self.one_system)
+                validate(request.json, **self.rules)
             except Refused as refused:
                 request.refused = f"{refused} ({refused.param})"
                 return error_answer(400, str(refused), param=refused.param)

@@ -1,0 +1,278 @@
+"""Other people's client libraries, unchanged, through the real proxy: what they are promised.
+
+The upstream refuses prompts that OpenAI would refuse, and answers from the prompt alone; none is
+refused in any of these tests.  A conversation is written in letters: u for a message of the user,
+c2 for an answer with two calls, t for a result, a for an answer in words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.answers import Script, chat_stream, error_answer, sse
+from tests.support.applications import Application, Applications, Client
+from tests.support.catalogue import (
+    FEEBLE_IDS,
+    NEVER_STREAMS,
+    ONLY_STREAMS,
+    TELLS_CALLS_AS_TEXT,
+    WANTS_IDS,
+    of,
+)
+from tests.support.history import ALL, history
+from tests.support.running import Running
+from tests.support.upstream import ScriptedUpstream
+from tests.support.weatherman import SNOW, Ids, Weatherman, text_of
+
+pytestmark = [pytest.mark.e2e, pytest.mark.clients, pytest.mark.timeout(600)]
+
+SESSION = "talk"
+KAI = "Hi, my name is Kai."
+WHO = "What is my name?"
+WEATHER = "What is the weather in Oslo, Rome and Bergen?"
+LOOP = "u c2 t t c1 t a"
+STREAMED = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+
+
+def each(clients: list[Client]) -> pytest.MarkDecorator:
+    """Parametrised so that all tests of a client are in one process."""
+    params = [
+        pytest.param(client, id=client.name, marks=pytest.mark.xdist_group(group(client)))
+        for client in clients
+    ]
+    return pytest.mark.parametrize("client", params)
+
+
+def group(client: Client) -> str:
+    """npm does not like to install twice at once."""
+    return "clients-node" if client.environment == "node" else f"client-{client.name}"
+
+
+@pytest.fixture
+def application(client: Client, applications: Applications) -> Application:
+    return applications(client)
+
+
+# What is compared
+
+
+def said(message: dict[str, Any]) -> tuple[Any, ...]:
+    """What a message says, whatever fields a client leaves out."""
+    calls = [
+        (call["id"], call["function"]["name"], json.loads(call["function"]["arguments"]))
+        for call in message.get("tool_calls") or ()
+    ]
+    return message["role"], text_of(message), calls, message.get("tool_call_id")
+
+
+def spoken(messages: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """The conversation, without what the system says."""
+    return [said(each) for each in messages if each["role"] not in ("system", "developer")]
+
+
+def letters(messages: list[tuple[Any, ...]]) -> str:
+    return " ".join(
+        f"c{len(calls)}" if calls else {"user": "u", "assistant": "a", "tool": "t"}[role]
+        for role, _, calls, _ in messages
+    )
+
+
+class Talk:
+    """One session, as the upstream saw it last and as it is stored."""
+
+    def __init__(self, up: ScriptedUpstream, proxy: Running) -> None:
+        self._up, self._url = up, proxy.settings.store.url
+
+    @property
+    def sent(self) -> list[tuple[Any, ...]]:
+        return spoken(self._up.requests[-1].messages)
+
+    async def log(self) -> list[tuple[Any, ...]]:
+        return spoken(await history(self._url, SESSION))
+
+    async def everything(self) -> list[tuple[Any, ...]]:
+        """With what was superseded."""
+        return spoken(await history(self._url, SESSION, ALL))
+
+
+@pytest.fixture
+def talk(up: ScriptedUpstream, proxy: Running) -> Talk:
+    return Talk(up, proxy)
+
+
+# Memory
+
+
+@each(of("say"))
+async def test_a_new_instance_knows_what_was_said_to_another(
+    application: Application, proxy: Running, talk: Talk
+) -> None:
+    await application.do("say", proxy.url, SESSION, text=KAI)
+    answer = await application.do("say", proxy.url, SESSION, text=WHO)
+    assert "Your name is Kai." in answer
+    assert letters(talk.sent) == "u a u"
+    log = await talk.log()
+    assert letters(log) == "u a u a"
+    assert log[:-1] == talk.sent
+
+
+@each(of("tools"))
+@STREAMED
+async def test_a_tool_loop_is_recorded_once_and_sent_once(
+    client: Client, application: Application, proxy: Running, talk: Talk, streamed: bool
+) -> None:
+    answer = await application.do("tools", proxy.url, SESSION, text=WEATHER, streamed=streamed)
+    assert SNOW in answer
+    log = await talk.log()
+    assert [text for role, text, *_ in log if role == "user" and WEATHER in text] == [log[0][1]]
+    if client.name not in TELLS_CALLS_AS_TEXT:
+        assert letters(log) == LOOP
+        assert await talk.everything() == log
+    assert log[:-1] == talk.sent
+    if "say" in client.does:
+        await application.do("say", proxy.url, SESSION, text=WHO)
+        assert talk.sent[: len(log) - 1] == log[:-1]
+
+
+@each(of("tools"))
+@pytest.mark.parametrize("ids", ["vllm", "mistral", "empty"])
+async def test_a_tool_loop_is_exact_whatever_the_upstreams_ids_look_like(
+    client: Client,
+    application: Application,
+    proxy: Running,
+    up: ScriptedUpstream,
+    talk: Talk,
+    ids: Ids,
+) -> None:
+    if ids == "empty" and client.name in WANTS_IDS:
+        return
+    up.always(Weatherman(ids))
+    up.rules["any_ids"] = ids == "empty"
+    for streamed in (False, True):
+        await application.do("tools", proxy.url, SESSION, text=WEATHER, streamed=streamed)
+    log = await talk.log()
+    if client.name not in TELLS_CALLS_AS_TEXT:
+        assert letters(log) == f"{LOOP} {LOOP}"
+        assert await talk.everything() == log or ids in FEEBLE_IDS[client.name]
+    assert [role for role, text, *_ in log if WEATHER in text] == ["user", "user"]
+    assert log[:-1] == talk.sent
+
+
+TURNS = [KAI, WEATHER, WHO, f"Once more: {WEATHER}", "Thanks."]
+
+
+@each(of("converse"))
+@STREAMED
+async def test_a_history_that_the_client_keeps_is_recorded_once_and_sent_once(
+    client: Client, application: Application, proxy: Running, talk: Talk, streamed: bool
+) -> None:
+    if client.name in (NEVER_STREAMS if streamed else ONLY_STREAMS):
+        return
+    answers = await application.do("converse", proxy.url, SESSION, texts=TURNS, streamed=streamed)
+    assert "Your name is Kai." in answers[2]
+    loop = LOOP if "tools" in client.does else "u a"
+    log = await talk.log()
+    assert letters(log) == f"u a {loop} u a {loop} u a"
+    assert await talk.everything() == log
+    assert log[:-1] == talk.sent
+
+
+@each(of("results_alone"))
+async def test_results_are_sent_without_what_they_answer(
+    application: Application, proxy: Running, talk: Talk
+) -> None:
+    assert await application.do("results_alone", proxy.url, SESSION, text=WEATHER) == SNOW
+    log = await talk.log()
+    assert letters(log) == LOOP
+    assert log[:-1] == talk.sent
+
+
+# Streams
+
+
+@each(of("stream"))
+async def test_the_pieces_of_a_stream_come_one_by_one(
+    application: Application, proxy: Running, up: ScriptedUpstream
+) -> None:
+    held = asyncio.Event()
+    pieces = chat_stream(["first ", "second ", "last"])
+    up.reply(sse([*pieces[:2], held, *pieces[2:]]))
+    told = ""
+    async for answer in application.told("stream", proxy.url, SESSION, text=KAI):
+        assert answer.raised is None, application.errors()
+        told += answer.piece or ""
+        if told.strip() == "first":
+            held.set()
+    assert told == "first second last"
+
+
+@each(of("headers"))
+async def test_an_application_can_read_what_memory_did(
+    application: Application, proxy: Running
+) -> None:
+    await application.do("say", proxy.url, SESSION, text=KAI)
+    seen = await application.do("headers", proxy.url, SESSION, text=WHO)
+    assert seen["x-memory-status"] == "applied"
+    assert seen["x-memory-messages"] == "2"
+    assert seen["x-memory-session-id"] == SESSION
+
+
+# Errors
+
+
+def refusal(status: int) -> Script:
+    """An error that no SDK asks again about."""
+    answer = error_answer(status, "not now", "its_code")
+    return Script(
+        status=status,
+        headers=(*answer.headers, ("retry-after", "7"), ("x-should-retry", "false")),
+        pieces=answer.pieces,
+    )
+
+
+@each(of("say"))
+@pytest.mark.parametrize("status", [429, 401])
+async def test_an_error_is_the_one_that_the_upstream_gives(
+    application: Application, proxy: Running, up: ScriptedUpstream, talk: Talk, status: int
+) -> None:
+    up.always(refusal(status))
+    direct = await application.try_to("say", up.origin, SESSION, text=KAI)
+    proxied = await application.try_to("say", proxy.url, SESSION, text=KAI)
+    assert proxied == direct
+    assert len(up.requests) % 2 == 0
+    assert await talk.everything() == []
+
+
+RETRIES_BY_ITSELF = [client for client in of("say") if client.name not in ("litellm", "dspy")]
+
+
+@each(RETRIES_BY_ITSELF)
+async def test_a_retry_of_the_clients_own_is_one_turn(
+    application: Application, proxy: Running, up: ScriptedUpstream, talk: Talk
+) -> None:
+    busy = error_answer(429, "not now")
+    soon = Script(status=429, headers=(*busy.headers, ("retry-after-ms", "1")), pieces=busy.pieces)
+    up.reply(soon)
+    await application.do("say", proxy.url, SESSION, text=KAI)
+    assert len(up.requests) == 2
+    assert letters(await talk.log()) == "u a"
+
+
+# Structure
+
+
+@each(of("extract"))
+async def test_what_follows_an_extraction_by_call_suits_templates_that_alternate(
+    application: Application, proxy: Running, up: ScriptedUpstream, talk: Talk
+) -> None:
+    up.rules["alternating"] = True
+    person = await application.do("extract", proxy.url, SESSION, text=KAI)
+    assert person == {"name": "Kai"}
+    again = await application.do("extract", proxy.url, SESSION, text="And who was that?")
+    assert again == {"name": "Kai"}
+    log = await talk.log()
+    assert letters(log) == "u c1 u c1"

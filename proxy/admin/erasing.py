@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -20,6 +18,7 @@ from proxy.admin.receipt import Receipt
 from proxy.errors import memory_unavailable, session_not_found
 from proxy.learning.forgetting import Busy
 from proxy.logs import audit, hashed
+from proxy.memory.clock import steady
 from proxy.memory.erasure import MARKED_SECONDS
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
@@ -33,7 +32,7 @@ class Erasing:
 
     def __init__(self, parts: AdminParts, access: Access, people: People) -> None:
         self._store, self._access, self._people = parts.store, access, people
-        self._eraser = Eraser(parts.store, parts.spool, parts.learned, time.time)
+        self._eraser = Eraser(parts.store, parts.spool, parts.learned, steady)
 
     async def session(self, request: Request) -> Response:
         """Remove a session with all that it owns, for good."""

@@ -26,6 +26,7 @@ from proxy.gateway.room import Room
 from proxy.gateway.situation import Situation, ask_of, intent_of, rules_of
 from proxy.gateway.tool_use import ToolUse
 from proxy.learning.known import Known
+from proxy.memory.clock import steady
 from proxy.memory.compose import compose
 from proxy.memory.model import Injection, Snapshot
 from proxy.memory.recorder import Prepared, Recorder
@@ -66,7 +67,7 @@ class ChatExchange:
     ) -> None:
         self._request, self._body, self._situation, self._means = request, body, situation, means
         self._counter = means.counter(request.model)
-        self.began = time.time()
+        self.began = steady()
         self._intent = intent_of(situation, self.began)
         self._rules = rules_of(request, situation, self._counter.count_text)
         # Evicted turns that no summary covers yet may take the place of all that comes after them.

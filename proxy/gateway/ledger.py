@@ -5,6 +5,7 @@ Made when the request is on its way, and as small as can be: streams last long, 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from proxy.chat.reply import Reply
 from proxy.gateway.aside import Aside
 from proxy.gateway.scribe import TOO_LARGE
 from proxy.gateway.tool_runs import ToolLog
+from proxy.memory.clock import steady
 from proxy.memory.deferred import Deferred
 from proxy.memory.model import Amendment, Commit, Exchange, Injection, SessionKey
 from proxy.memory.recorder import Fate, Recorder
@@ -25,6 +27,8 @@ from proxy.memory.transcript import Count, Occasion, Outline, Said, amend, trans
 from proxy.memory.window import Window
 from proxy.memory.work import Due
 from proxy.telemetry import Telemetry
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,8 @@ class Ledger:
             self._telemetry.lost()
         else:
             self._telemetry.outcome(fate)
+        if fate == "erased":
+            logger.warning("an exchange is not recorded: it began before an erasure")
         if reply is not None:
             self._count_cache(reply)
 
@@ -146,7 +152,7 @@ class Ledger:
             id=heading.id,
             profile=heading.profile,
             started_at=heading.began,
-            created_at=time.time(),
+            created_at=steady(),
             model=_encodable((reply.model if reply else None) or heading.model),
             asked=_encodable(heading.model),
             incomplete=incomplete,

@@ -50,7 +50,7 @@ class Preview:
     async def __call__(
         self, key: SessionKey, body: bytes, profile: str, user: str | None
     ) -> Previewed | None:
-        """Preview a request's body; None if it has no list of messages.
+        """Preview a request's body; None if it has no list of messages, or too many of them.
 
         ``profile``: "" is the default one.  Raises ProxyError 400 ``unknown_profile``, and 503
         ``memory_unavailable`` where a chat would go on without memory.

@@ -229,12 +229,9 @@ class Recorder:
         """Find out whom a failure concerns: this session, or all because the store is away."""
         if not await self._probe.answers(key, began):
             return self._pause_all(failure)
-        logger.warning(
-            "the memory of session %s is not available: %s",
-            hashed(key),
-            failure,
-            exc_info=failure.__cause__,
-        )
+        cause = None if isinstance(failure, StoreTimeout) else failure.__cause__
+        told = "the memory of session %s is not available: %s"
+        logger.warning(told, hashed(key), failure, exc_info=cause)
         self._troubles.failed(key, failure)
         self._on_trouble()
         return failure

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -116,13 +117,15 @@ async def test_a_session_that_cannot_be_replayed_in_time_holds_up_no_other(
     assert await bench.store.recorded(2) == ["y1", "x1"]
 
 
-def _timely(load):  # type: ignore[no-untyped-def]
+def _timely(
+    load: Callable[[FaultyStore, SessionKey, Ask], Awaitable[Snapshot]],
+) -> Callable[[FaultyStore, SessionKey, Ask], Awaitable[Snapshot]]:
     """As a store does: it gives up by itself."""
 
     async def timely(self: FaultyStore, key: SessionKey, ask: Ask) -> Snapshot:
         if key in self.slow:
             raise StoreTimeout("too long")
-        return await load(self, key, ask)  # type: ignore[no-any-return]
+        return await load(self, key, ask)
 
     return timely
 

@@ -98,7 +98,7 @@ async def test_reading_that_nobody_waits_for_any_more_is_broken_off(path: Path) 
         await store._list(lambda c: c.execute(ENDLESS).fetchone())
     patient = store.patient(PATIENCE)
     store._timeout = PATIENCE
-    assert await store.sessions("tenant", None, None, 10)
+    assert (await store.sessions("tenant", None, None, 10)).items == ()
     await patient.close()
     await store.close()
 

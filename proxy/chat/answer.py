@@ -27,7 +27,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
     ``body`` is the JSON that a later request carries back, ``wire`` the JSON of everything that
     came (reasoning, annotations, log probabilities, partial calls), None where that is no more.
-    ``complete``: its finish was seen.  The rest is as in ChatMessage.
+    ``complete``: its finish was seen.  ``told`` is what a later request carries where nobody has
+    answered its calls, None where these are left out then.  The rest is as in ChatMessage.
     """
 
     index: int
@@ -40,6 +41,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     finish_reason: str | None
     complete: bool
     shape: str = ""
+    told: bytes | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

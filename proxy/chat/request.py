@@ -14,6 +14,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import without_marks
+from proxy.chat.calltext import forces_calls
 from proxy.chat.extent import has_more_text, has_over
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, ChatMessage, read_message
 
@@ -71,6 +72,12 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     def last_user(self) -> ChatMessage | None:
         """The last user message."""
         return next((m for m in reversed(self.messages) if m.role == "user"), None)
+
+    @property
+    def forces_calls(self) -> bool:
+        """Must the model call a tool?  Then nobody may be there to answer: see ``calltext``."""
+        legacy = _field(self.fields, "function_call")
+        return forces_calls(_field(self.fields, "tool_choice"), legacy)
 
     @property
     def last_user_text(self) -> str:

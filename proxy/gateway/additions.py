@@ -21,6 +21,7 @@ from proxy.chat.blocks import (
     with_block_behind,
 )
 from proxy.chat.cachemarks import without_marks
+from proxy.chat.calltext import sent_again
 from proxy.chat.request import ChatRequest
 from proxy.gateway.account import Account, Noted
 from proxy.gateway.reminder import NOTHING, Reminder, last_user
@@ -75,8 +76,7 @@ class Additions:
         """
         sources = [*self._learned, *self.reminder.sources()]
         recalled = msgspec.Raw(msgspec.json.encode(sources)) if sources else NOTHING_RECALLED
-        cards = [x[1] for x in self.prompt.pieces if not isinstance(x, int)]
-        stored = [card for card in cards if card.id in bodies]
+        stored = [card for card in self.prompt.cards if card.id in bodies]
         before = len(stored) - self._behind_question(request, bodies)
         resent = self.prompt.resent if placed else ()
         shown = self._shown(before, resent).limited(stored, most)
@@ -113,13 +113,9 @@ class Additions:
         return 0
 
     def messages(self, request: ChatRequest, bodies: Mapping[str, bytes]) -> list[bytes]:
-        """The JSON of what stands behind the system messages, without blocks.
-
-        Older releases have stored cache marks; those of a request are its client's.
-        """
-        return render(
-            self.prompt, [message.raw for message in request.messages], bodies, without_marks
-        )
+        """The JSON of what stands behind the system messages, without blocks."""
+        own = [message.raw for message in request.messages]
+        return render(self.prompt, own, bodies, sent_again)
 
     def body(self, request: ChatRequest, bodies: Mapping[str, bytes], placement: str) -> bytes:
         """The request with all of it.  ``bodies``: the JSON of stored messages by id."""

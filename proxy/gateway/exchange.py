@@ -304,6 +304,7 @@ class ChatExchange:
             began=self.began,
             model=self._request.model,
             choices=self._request.n,
+            forced=self._request.forces_calls,
             user=situation.identity.user or snapshot.owner,
             system=leading if system != snapshot.system else (),
             idempotency_key=situation.identity.idempotency_key,

@@ -14,6 +14,8 @@ from functools import partial
 import msgspec
 
 from proxy.chat import jsontext
+from proxy.chat.answer import Choice
+from proxy.chat.calltext import in_words
 from proxy.chat.reply import Reply
 from proxy.gateway.aside import Aside
 from proxy.gateway.scribe import TOO_LARGE
@@ -33,7 +35,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What is recorded of an exchange beside the messages.  ``system`` is empty if it is known."""
+    """What is recorded of an exchange beside the messages.  ``system`` is empty if it is known.
+
+    ``forced``: the model had to call a tool, so that its calls may be the answer.
+    """
 
     id: str
     profile: str
@@ -46,6 +51,7 @@ class Heading:
     ttl: int
     injection: Injection
     due: tuple[Due, ...] = ()
+    forced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,7 @@ class Ledger:
 
     async def _record(self, reply: Reply | None, occasion: Occasion) -> Fate:
         self._told_usage = occasion.exchange.usage is not None
-        answers = reply.choices if reply else ()
+        answers = self._choices(reply) if reply else ()
         outlined = self._outlined
         if isinstance(outlined, Unplanned):
             unplanned = (outlined.said, answers, occasion, outlined.intent, outlined.window)
@@ -122,11 +128,19 @@ class Ledger:
         self._count_cache(reply)
         amendment = None
         if self._commit is not None:
-            amendment = amend(self._commit, reply.choices, reply.usage, self._count)
+            amendment = amend(self._commit, self._choices(reply), reply.usage, self._count)
         elif reply.usage is not None and not self._told_usage:
             amendment = Amendment(exchange=self._heading.id, usage=reply.usage)
         if amendment is not None:
             await self._recorder.amend(self._key, amendment)
+
+    def _choices(self, reply: Reply) -> tuple[Choice, ...]:
+        if not self._heading.forced:
+            return reply.choices
+        return tuple(
+            msgspec.structs.replace(choice, told=in_words(choice.body)) if choice.calls else choice
+            for choice in reply.choices
+        )
 
     async def _occasion(self, reply: Reply | None, incomplete: bool) -> Occasion:
         heading = self._heading

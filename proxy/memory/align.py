@@ -16,7 +16,8 @@ Four kinds of match:
 
 Each run holds at least one EQUAL or SIMILAR assistant message and begins with a user message, at
 M's start or after a message that equals nothing in H.  A REPLACED answer may lie inside a run, and
-is what a run rests on only where nothing else can be aligned.
+is what a run rests on only where nothing else can be aligned.  What follows a call told otherwise
+and equals nothing in H, a result in another form, does not part neighbours.
 
 Of all alignments the one is taken that ends latest in H, then has most matches, then fewest runs,
 then ends earliest in M.  The search runs over the pairs of equal digests, row by row of M; each
@@ -125,7 +126,8 @@ def of_a_call(message: Side) -> bool:
 
 
 def _neighbours(a: Match, b: Match, h: Sequence[Side]) -> bool:
-    return b.i == a.i + 1 and all(of_a_call(h[j]) for j in range(a.j + 1, b.j))
+    near = b.i == a.i + 1 or a.kind in (Kind.REPLACED, Kind.RETOLD)
+    return near and all(of_a_call(h[j]) for j in range(a.j + 1, b.j))
 
 
 def _resent(m: Sequence[Side], h: Sequence[Side]) -> tuple[Match, ...]:
@@ -171,22 +173,18 @@ class Log:
         end = self._behind_gap[j]
         return [k for k in places[first : first + MAX_SAME_CALLS] if k < end]
 
-    def told_otherwise(self, j: int, message: Side) -> int | None:
-        """What ``message``, an answer after j, is another form of, where nothing else says so.
+    def told_otherwise(self, j: int, message: Side) -> list[int]:
+        """What ``message``, an answer after j, may be another form of, the likelier first.
 
-        A plain answer is one of the next plain answer, else of the call that stands there; a call
-        is one of whatever answer stands there.
+        A plain answer is one of the next plain answer, or of the call that stands there; a call is
+        one of whatever answer stands there.
         """
-        if not message.calls:
-            k = self.answer_behind(j)
-            return self.call_behind(j) if k is None else k
         k = j + 1
-        return k if k < len(self.h) and self.h[k].role == "assistant" else None
-
-    def call_behind(self, j: int) -> int | None:
-        """The call that stands directly after j."""
-        k = j + 1
-        return k if k < len(self.h) and self.h[k].calls else None
+        next_to = k < len(self.h) and self.h[k].role == "assistant"
+        answer = None if message.calls else self.answer_behind(j)
+        if answer is None or answer == k:
+            return [k] if next_to else []
+        return [answer, k] if next_to else [answer]
 
 
 def _ends(in_gap: Sequence[bool]) -> list[int]:
@@ -228,12 +226,14 @@ class _Search:
         self._finished = _Finished()
         self._known_before = False
         """Does the message before the row's equal something in H?"""
+        self._carried: list[Cell] = []
+        """Calls told otherwise, with nothing but unknown messages between them and the row."""
 
     def best(self) -> tuple[Match, ...]:
         top: Cell | None = None
         row: Row = {}
         for i in range(len(self._m)):
-            row = self._row(i, [row[key] for key in sorted(row)])
+            row = self._row(i, self._before(row))
             for cell in row.values():
                 if not cell.founded or (cell.kind is Kind.REPLACED and not self._lenient):
                     continue
@@ -241,6 +241,12 @@ class _Search:
                     top = cell
                 self._finished.add(cell)
         return _path(top)
+
+    def _before(self, row: Row) -> list[Cell]:
+        """The cells that the next row can go on from, by their place in H."""
+        if not self._carried:
+            return [row[key] for key in sorted(row)]
+        return sorted((*row.values(), *self._carried), key=lambda cell: (cell.j, cell.founded))
 
     def _row(self, i: int, before: list[Cell]) -> Row:
         row: Row = {}
@@ -254,7 +260,14 @@ class _Search:
         if mine.role == "assistant" and before:
             self._after(row, i, before, set(near))
         self._known_before = bool(places)
+        self._carried = [] if places else [x for x in before if self._of_a_call(x)]
         return row
+
+    def _of_a_call(self, cell: Cell) -> bool:
+        """Is it a call told otherwise, or an answer told as a call?"""
+        if cell.kind is not Kind.REPLACED:
+            return False
+        return bool(self._m[cell.i].calls or self._log.h[cell.j].calls)
 
     def _places(self, i: int) -> tuple[Kind, Sequence[int]]:
         """Where M's message stands in H; where it does not, what is the same but for ids."""
@@ -321,10 +334,10 @@ class _Search:
                     alike[k] = self._similar(i, k)
                 if alike[k]:
                     _put(row, Cell(i, k, Kind.SIMILAR, True, cell.score + _MATCH, cell))
-            told = self._log.told_otherwise(cell.j, mine)
-            if told is not None and told not in equal and not alike.get(told, False):
-                founded = cell.founded or self._lenient
-                _put(row, Cell(i, told, Kind.REPLACED, founded, cell.score, cell))
+            for told in self._log.told_otherwise(cell.j, mine):
+                if told not in equal and not alike.get(told, False):
+                    founded = cell.founded or self._lenient
+                    _put(row, Cell(i, told, Kind.REPLACED, founded, cell.score, cell))
 
     def _same_calls(self, j: int, mine: Side) -> list[int]:
         if mine.calls:

@@ -8,8 +8,11 @@ summary covers is not shown; what the window has evicted is, until a summary cov
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from typing import Literal
+
+import msgspec
 
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot
 from proxy.memory.reconcile import Plan
@@ -79,6 +82,14 @@ class Prompt:
     summary_tokens: int
     left: Size = ANYTHING
     resent: tuple[Entry, ...] = ()
+    told: frozenset[str] = frozenset()
+    """Ids of the stored calls that are sent as the text that they are."""
+
+    @property
+    def cards(self) -> list[Card]:
+        """The stored messages, with their tokens as they are sent."""
+        cards = (piece[1] for piece in self.pieces if not isinstance(piece, int))
+        return [_as_sent(card, self.told) for card in cards]
 
     @property
     def empty(self) -> bool:
@@ -97,6 +108,18 @@ class _Sent:
     calls: tuple[str, ...]
     answers: str | None
     stored: bool
+    words: bool = False
+    """It is sent as the text that its calls are."""
+
+    @property
+    def in_words(self) -> _Sent | None:
+        if isinstance(self.piece, int) or not self.piece.card.told:
+            return None
+        return replace(self, calls=(), words=True)
+
+
+def _as_sent(card: Card, told: AbstractSet[str]) -> Card:
+    return msgspec.structs.replace(card, tokens=card.told) if card.id in told else card
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +151,12 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[Incoming], rules: Rules)
     beside = system_tokens + summary_tokens
     uncapped, shown = _shown(snapshot, plan, rules, start, beside)
     sight = _Sight(shown, plan.running, cover)
-    pieces = _pieces(plan, m, sight, inject=rules.inject)
+    pieces, told = _pieces(plan, m, sight, inject=rules.inject)
     injected = _count(piece for piece in pieces if not isinstance(piece, int))
+    if told:
+        spared = (x for x in pieces if not isinstance(x, int) and x.card.id in told)
+        more = sum(entry.card.told - entry.card.tokens for entry in spared)
+        injected = Size(injected.messages, injected.tokens + more)
     evicted = _evicted(snapshot, plan, sight)
     return Prompt(
         pieces=pieces,
@@ -145,6 +172,7 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[Incoming], rules: Rules)
         summary_tokens=summary_tokens,
         left=_left(plan, start, cover, window) if rules.summarised else ANYTHING,
         resent=plan.resent,
+        told=told,
     )
 
 
@@ -201,18 +229,18 @@ def render(
     prompt: Prompt,
     m: Sequence[bytes],
     bodies: Mapping[str, bytes],
-    tidy: Callable[[bytes], bytes],
+    again: Callable[[bytes, bool], bytes],
 ) -> list[bytes]:
     """The JSON of the messages of a prompt, without system messages; what has no body is not.
 
-    ``tidy`` takes from a stored message what is not to be sent again.
+    ``again`` makes of a stored message what is sent, in words where that is demanded.
     """
     messages: list[bytes] = []
     for piece in prompt.pieces:
         if isinstance(piece, int):
             messages.append(m[piece])
         elif (body := bodies.get(piece[1].id)) is not None:
-            messages.append(tidy(body))
+            messages.append(again(body, piece[1].id in prompt.told))
     return messages
 
 
@@ -228,8 +256,9 @@ def _start(snapshot: Snapshot, plan: Plan, window: Window) -> tuple[Position, bo
 
 def _pieces(
     plan: Plan, m: Sequence[Incoming], sight: _Sight, *, inject: bool
-) -> tuple[Entry | int, ...]:
-    """What is sent, in order; one look at each entry, for this is done for every request."""
+) -> tuple[tuple[Entry | int, ...], frozenset[str]]:
+    """What is sent, in order, and what of it in words; one look at each entry, for this is done for
+    every request."""
     tools = False
     pieces: list[Entry | int] = []
     for piece in plan.order:
@@ -242,8 +271,11 @@ def _pieces(
         pieces.append(piece)
         tools = tools or bool(said.calls) or said.answers is not None
     if not tools:
-        return tuple(pieces)  # every order of such messages is valid
-    return tuple(x.piece for x in valid([_sent(piece, m) for piece in pieces]))
+        return tuple(pieces), frozenset()  # every order of such messages is valid
+    sent = valid([_sent(piece, m) for piece in pieces])
+    told = (x.piece for x in sent if x.words)
+    ids = frozenset(x.card.id for x in told if not isinstance(x, int))
+    return tuple(x.piece for x in sent), ids
 
 
 def _sent(piece: Entry | int, m: Sequence[Incoming]) -> _Sent:

@@ -52,6 +52,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     blank: bool
     complete: bool
     shape: str = ""
+    told: bytes | None = None
 
     @classmethod
     def of(cls, answer: Answer) -> Choice:
@@ -64,6 +65,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
             blank=answer.blank,
             complete=answer.complete,
             shape=answer.shape,
+            told=answer.told,
         )
 
 

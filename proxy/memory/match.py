@@ -91,11 +91,8 @@ def _with_edited_answers(
         i = match.i + 1
         if m[i].role != "assistant":
             continue
-        j = log.told_otherwise(match.j, m[i])
-        if j is not None and j >= end:
-            j = log.call_behind(match.j)
-        if j is not None and j < end:
-            added.append(Match(i, j, Kind.REPLACED))
+        free = [j for j in log.told_otherwise(match.j, m[i]) if j < end]
+        added += [Match(i, j, Kind.REPLACED) for j in free[:1]]
     return tuple(sorted((*matches, *added)))
 
 

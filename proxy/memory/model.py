@@ -58,7 +58,9 @@ class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     ``evidence`` marks an answer that came from an upstream through us or from an import, or that
     took such an answer's place.  ``blank`` messages are history and never sent.
     ``choice`` is the index among the choices of a reply.  ``shape`` is the digest without the ids
-    of calls, "" where there are none and for what older releases recorded.
+    of calls, "" where there are none and for what older releases recorded.  ``told`` is above 0 for
+    calls that were asked for as the answer: their tokens as the text that they are sent as where
+    nobody has answered them.
     """
 
     id: str
@@ -74,6 +76,7 @@ class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     choice: int = 0
     created_at: float = 0.0
     shape: str = ""
+    told: int = 0
 
     @property
     def exchange(self) -> str:

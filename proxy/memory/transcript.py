@@ -54,6 +54,8 @@ class Answer(Protocol):
     def blank(self) -> bool: ...
     @property
     def complete(self) -> bool: ...
+    @property
+    def told(self) -> bytes | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +211,7 @@ def _answered(answer: Answer, turn: str, index: int, exchange: Exchange, count: 
         choice=answer.index,
         created_at=exchange.created_at,
         shape=answer.shape,
+        told=0 if answer.told is None else count(answer.told),
     )
     state: State = "active" if answer.index == 0 else "superseded"
     return Draft(card=card, turn=turn, body=answer.body, wire=answer.wire, state=state)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 
 class Sent(Protocol):
-    """A message on its way upstream; ``stored`` ones may be left out."""
+    """A message on its way upstream; ``stored`` ones may be left out.
+
+    ``in_words`` are calls that were asked for as an answer, as text; None for all else.
+    """
 
     @property
     def role(self) -> str: ...
@@ -23,6 +26,8 @@ class Sent(Protocol):
     def answers(self) -> str | None: ...
     @property
     def stored(self) -> bool: ...
+    @property
+    def in_words(self) -> Self | None: ...
 
 
 S = TypeVar("S", bound=Sent)
@@ -31,7 +36,8 @@ S = TypeVar("S", bound=Sent)
 def valid(messages: Sequence[S]) -> list[S]:
     """The messages without stored calls that lack a result and stored results that lack a call.
 
-    A stored call that the client itself answers, though only in part, is kept: the client knows.
+    A stored call that is an answer by itself, and has no result at all, is told in words.  One that
+    the client itself answers, though only in part, is kept: the client knows.
     """
     kept: list[S] = []
     at = 0
@@ -56,26 +62,26 @@ def _block(block: Sequence[S]) -> list[S]:
         return [x for x in block if not x.stored]
     if not head.calls:
         return [head, *(x for x in results if not x.stored)]
-    answered = Counter(x.answers for x in results)
-    whole = answered >= Counter(head.calls)
-    by_client = any(not x.stored and x.answers in head.calls for x in results)
-    if head.stored and not whole and not by_client:
-        return [x for x in results if not x.stored]
-    return [head, *_once(results, Counter(head.calls))]
+    answered = {x.answers for x in results}.intersection(head.calls)
+    by_client = any(not x.stored and x.answers in answered for x in results)
+    if head.stored and len(answered) < len(set(head.calls)) and not by_client:
+        words = None if answered else head.in_words
+        return [*([words] if words else []), *(x for x in results if not x.stored)]
+    return [head, *_once(results, head.calls)]
 
 
-def _once(results: Sequence[S], calls: Counter[str]) -> list[S]:
+def _once(results: Sequence[S], calls: Sequence[str]) -> list[S]:
     """Each call answered once; where the client sends a result that is stored, the client's.
 
-    Counted, for some servers give all calls of an answer the same id, an empty one.
+    Calls may share an id: some upstreams give them none.
     """
-    open_calls: Counter[str | None] = Counter(calls)
-    open_calls.subtract(x.answers for x in results if not x.stored)
+    left = Counter(calls)
+    left.subtract(x.answers for x in results if not x.stored and x.answers is not None)
     kept: list[S] = []
     for result in results:
+        if result.stored and left[result.answers or ""] <= 0:
+            continue
         if result.stored:
-            if open_calls[result.answers] <= 0:
-                continue
-            open_calls[result.answers] -= 1
+            left[result.answers or ""] -= 1
         kept.append(result)
     return kept

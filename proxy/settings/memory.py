@@ -22,6 +22,15 @@ from proxy.settings.written import (
 SectionT = TypeVar("SectionT", bound=Section)
 
 
+SIDE_REQUESTS = (
+    "^### Task:",  # Open WebUI: titles, tags, follow-ups
+    r"^Your task: Create a 2-4 word title for this conversation\.",  # gptme
+    r"^Generate concise conversation titles\.$",  # gptme, as its system message
+    r"^<role>\nContext Extraction Assistant\n</role>",  # LangChain's SummarizationMiddleware
+)
+"""The helper requests of programs that send them under the conversation's own id."""
+
+
 def _pattern(text: str) -> str:
     try:
         re.compile(text)
@@ -94,7 +103,7 @@ class ProfileSettings(Section):
     start_on_user: bool = True
     remember_system: bool = True
     client_history: Literal["auto", "full", "delta"] = "auto"
-    side_requests: tuple[Annotated[str, AfterValidator(_pattern)], ...] = ("^### Task:",)
+    side_requests: tuple[Annotated[str, AfterValidator(_pattern)], ...] = SIDE_REQUESTS
     on_disconnect: Literal["cancel", "drain"] = "cancel"
     block_placement: Literal["merge", "separate"] = "merge"
     max_inline_media_bytes: int = Field(default=65536, ge=0)

@@ -113,7 +113,8 @@ def _bound(snapshot: Snapshot, settings: SummarySettings) -> int:
     """The first turn that must not be covered."""
     if not snapshot.log:
         return 0
-    unanswered = {entry.position.turn for entry in open_calls(snapshot.log).values()}
+    waiting = open_calls(snapshot.log).values()
+    unanswered = {entry.position.turn for entry in waiting if not entry.card.told}
     if settings.mode == "summary":
         return _unfinished(snapshot.log, unanswered)
     newest, start = snapshot.end.turn, (snapshot.start or BEGINNING).turn

@@ -20,7 +20,7 @@ PLACES: dict[str, Any] = {
     "image-part": lambda m: {"role": "user", "content": [IMAGE | m]},
     "inside-an-image": lambda m: {
         "role": "user",
-        "content": [{"type": "image_url", "image_url": IMAGE["image_url"] | m}],  # type: ignore[operator]
+        "content": [{"type": "image_url", "image_url": IMAGE["image_url"] | m}],
     },
     "call": lambda m: {"role": "assistant", "content": None, "tool_calls": [CALL | m]},
     "custom-call": lambda m: {

@@ -87,6 +87,13 @@ def test_a_summary_of_everything_leaves_nothing_to_the_window() -> None:
         (("what is ### Task:?", ""), False),
         (("", ""), False),
         (("### task:", ""), False),
+        (("Your task: Create a 2-4 word title for this conversation.\n\nRules:", ""), True),
+        (("Generate a descriptive name", "Generate concise conversation titles."), True),
+        (("<role>\nContext Extraction Assistant\n</role>\n\n<primary_objective>", ""), True),
+        (("Your task: Create a title for this song.", ""), False),
+        (("Here: Your task: Create a 2-4 word title for this conversation.", ""), False),
+        (("", "Generate concise conversation titles. Then sing."), False),
+        (("what is <role>\nContext Extraction Assistant\n</role>?", ""), False),
     ],
 )
 def test_side_requests_are_told_by_the_beginning_of_a_text(

@@ -95,6 +95,31 @@ ROWS = {
     "recorded-tool-results-again-are-a-retry": Row(
         "u1 a1(c1) t1:c1 a2", "t1:c1", "a2'", "u1 a1 t1", "u1 a1 t1 a2'", "t1 a2"
     ),
+    "a-call-told-otherwise": Row(
+        "u1 a1(c1)", "u1 a1(c9) t1:c9", "a2", "u1 a1 t1", "u1 a1 t1 a2", "a1"
+    ),
+    "a-call-told-otherwise-behind-other-turns": Row(
+        "u0 a0 u1 a1(c1)", "u0 a0 u1 a1(c9) t1:c9", "a2", "u0 a0 u1 a1 t1", "u0 a0 u1 a1 t1 a2",
+        "a1",
+    ),
+    "several-calls-told-otherwise": Row(
+        "u1 a1(c1,c2)", "u1 a1(c8,c9) t1:c8 t2:c9", "a2", "u1 a1 t1 t2", "u1 a1 t1 t2 a2", "a1"
+    ),
+    "a-call-told-as-text": Row("u1 a1(c1)", "u1 q1 u9", "a2", "u1 q1 u9", "u1 q1 u9 a2", "a1"),
+    "a-call-told-as-text-and-its-turn-over": Row(
+        "u1 a1(c1) u2 a2", "u1 q1 u9 u2 a2 u3", "a3", "u1 q1 u9 u2 a2 u3", "u1 q1 u9 u2 a2 u3 a3",
+        "a1",
+    ),
+    "a-loop-told-as-text-whose-answer-is-known": Row(
+        "u1 a1(c1) t1:c1 a2", "u1 q1 u9 a2 u3", "a3", "u1 q1 u9 a2 u3", "u1 a1 t1 a2 u3 a3"
+    ),
+    "an-answer-told-as-a-call": Row(
+        "u1 a1", "u1 q1(c9) t1:c9 u2", "a2", "u1 q1 t1 u2", "u1 q1 t1 u2 a2", "a1"
+    ),
+    "an-answer-of-an-earlier-turn-told-as-a-call": Row(
+        "u1 a1 u2 a2", "u1 q1(c9) t1:c9 u2 a2 u3", "a3", "u1 q1 t1 u2 a2 u3",
+        "u1 q1 t1 u2 a2 u3 a3", "a1",
+    ),
     "two-user-messages-are-two-turns": Row("u1 a1", "u2 u3", "a3", "u1 a1 u2 u3", "u1 a1 u2 u3 a3"),
     "a-rewind-drops-turns": Row(
         "u1 a1 u2 a2 u3 a3", "u4", "a4", "u1 a1 u4", "u1 a1 u4 a4", "u2 a2 u3 a3",

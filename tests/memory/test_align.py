@@ -45,7 +45,7 @@ class Every:
     def begins(self, i: int) -> bool:
         if self.m[i].role == "user" or i == 0:
             return True
-        return not any(self.kind(i - 1, j) for j in range(len(self.h)))
+        return self.unknown(i - 1)
 
     def after(self, last: Match, i: int) -> Iterator[Match]:
         if i != last.i + 1 or self.m[i].role != "assistant" or last.kind is Kind.REPLACED:
@@ -56,9 +56,17 @@ class Every:
         other = [k for k in places if k is not None and not self.kind(i, k)]
         alike = [k for k in other if similar(i, k, self.m, self.h)]
         yield from (Match(i, k, Kind.SIMILAR) for k in alike)
-        told = log.told_otherwise(last.j, mine)
-        if told is not None and told not in alike and not self.kind(i, told):
-            yield Match(i, told, Kind.REPLACED)
+        for told in log.told_otherwise(last.j, mine):
+            if told not in alike and not self.kind(i, told):
+                yield Match(i, told, Kind.REPLACED)
+
+    def unknown(self, i: int) -> bool:
+        return not any(self.kind(i, j) for j in range(len(self.h)))
+
+    def near(self, last: Match, i: int) -> bool:
+        """Are these neighbours in M?"""
+        told = last.kind is Kind.REPLACED and (self.m[last.i].calls or self.h[last.j].calls)
+        return i == last.i + 1 or bool(told) and all(map(self.unknown, range(last.i + 1, i)))
 
     def may_end(self, path: Path, founded: bool) -> bool:
         return founded and (self.lenient or path[-1].kind is not Kind.REPLACED)
@@ -79,7 +87,7 @@ class Every:
         if kind is None:
             return
         match = Match(i, j, kind)
-        if path and i == path[-1].i + 1 and all(map(of_a_call, self.h[path[-1].j + 1 : j])):
+        if path and self.near(path[-1], i) and all(map(of_a_call, self.h[path[-1].j + 1 : j])):
             yield from self.paths((*path, match), founded or answer)
         if self.begins(i) and (not path or self.may_end(path, founded)):
             yield from self.paths((*path, match), answer)

@@ -54,6 +54,7 @@ class Sent:
     """A stored message on its way upstream."""
 
     stored = True
+    in_words = None
 
     def __init__(self, of: Card) -> None:
         self.role, self.calls, self.answers = of.role, of.calls, of.answers

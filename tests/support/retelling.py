@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.chat.answer import make_choice
-from proxy.chat.cachemarks import without_marks
+from proxy.chat.calltext import sent_again
 from proxy.chat.message import ChatMessage, read_message
 from proxy.gateway.rerender import rerender
 from proxy.memory.compose import Rules, compose, render
@@ -59,7 +59,7 @@ class Session:
         m, bodies = read(sent), self.snapshot.bodies
         plan = reconcile(self.snapshot, m, intent, rerender(bodies))
         prompt = compose(self.snapshot, plan, m, Rules(window=self.window))
-        pieces = render(prompt, [x.raw for x in m], bodies, without_marks)
+        pieces = render(prompt, [x.raw for x in m], bodies, sent_again)
         got: list[Json] = [json.loads(piece) for piece in pieces]
         if self.strict:
             validate({"model": "m", "messages": got})

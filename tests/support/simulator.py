@@ -31,6 +31,7 @@ class Spoken:
     complete: bool = True
     index: int = 0
     wire: bytes | None = None
+    told: bytes | None = None
     blank: bool = False
 
     @property

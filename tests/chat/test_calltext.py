@@ -1,0 +1,64 @@
+"""Calls that a request forced are an answer: what they are as text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from proxy.chat.calltext import forces_calls, in_words
+from proxy.chat.request import parse
+
+CALL = {"id": "k", "type": "function", "function": {"name": "Person", "arguments": '{"a":1}'}}
+FUNCTION = {"type": "function", "function": {"name": "Person"}}
+
+
+@pytest.mark.parametrize(
+    ("choice", "forced"),
+    [
+        (None, False),
+        ("auto", False),
+        ("none", False),
+        ("required", True),
+        ("any", True),
+        (FUNCTION, True),
+        ({"type": "custom", "custom": {"name": "f"}}, True),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": []}}, True),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}, False),
+        ({"type": "allowed_tools"}, False),
+        ({}, False),
+        ([], False),
+        (7, False),
+    ],
+)
+def test_a_request_forces_a_call_where_it_says_so(choice: object, forced: bool) -> None:
+    assert forces_calls(choice) is forced
+    request = parse(json.dumps({"messages": [], "tool_choice": choice}).encode())
+    assert request is not None
+    assert request.forces_calls is forced
+
+
+@pytest.mark.parametrize(("said", "forced"), [("auto", False), ("none", False), ({}, True)])
+def test_a_legacy_function_is_forced_by_its_name(said: object, forced: bool) -> None:
+    assert forces_calls(None, said) is forced
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"tool_calls": [CALL]}, '{"a":1}'),
+        ({"content": "Here:", "tool_calls": [CALL, CALL]}, 'Here:\n{"a":1}\n{"a":1}'),
+        ({"function_call": {"name": "f", "arguments": "{}"}}, "{}"),
+        ({"tool_calls": [{"id": "k", "type": "custom", "custom": {"input": "print(1)"}}]},
+         "print(1)"),
+        ({"tool_calls": [{"id": "k"}, 7, {"function": 7}]}, ""),
+    ],
+)  # fmt: skip
+def test_calls_in_words_are_their_arguments(message: dict[str, object], text: str) -> None:
+    raw = json.dumps({"role": "assistant", "content": None, **message}).encode()
+    assert json.loads(in_words(raw)) == {"role": "assistant", "content": text}
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"no JSON", b'{"a":' * 50_000])
+def test_what_is_no_message_stays_as_it_is(raw: bytes) -> None:
+    assert in_words(raw) == raw

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -109,15 +109,12 @@ def align(m: Sequence[Side], h: Sequence[Side], similar: Similar) -> tuple[Match
     return strict or _Search(m, log, similar, lenient=True).best()
 
 
-def runs(matches: Sequence[Match], h: Sequence[Side]) -> list[list[Match]]:
-    """The matches, parted into runs."""
-    parts: list[list[Match]] = []
-    for match in matches:
-        if parts and _neighbours(parts[-1][-1], match, h):
-            parts[-1].append(match)
-        else:
-            parts.append([match])
-    return parts
+def last_run(matches: Sequence[Match], h: Sequence[Side]) -> Iterator[Match]:
+    """The matches of the last run, the last first."""
+    for n in range(len(matches) - 1, -1, -1):
+        yield matches[n]
+        if n and not _neighbours(matches[n - 1], matches[n], h):
+            return
 
 
 def of_a_call(message: Side) -> bool:
@@ -244,6 +241,8 @@ class _Search:
 
     def _before(self, row: Row) -> list[Cell]:
         """The cells that the next row can go on from, by their place in H."""
+        if len(row) + len(self._carried) <= 1:
+            return [*row.values(), *self._carried]
         if not self._carried:
             return [row[key] for key in sorted(row)]
         return sorted((*row.values(), *self._carried), key=lambda cell: (cell.j, cell.founded))
@@ -255,11 +254,11 @@ class _Search:
         near = self._near(i, places)
         if near:
             self._extend(row, i, kind, near, before)
-            if mine.role == "user" or i == 0 or not self._known_before:
+            if self._may_begin(i, kind):
                 self._begin(row, i, kind, near)
         if mine.role == "assistant" and before:
             self._after(row, i, before, set(near))
-        self._known_before = bool(places)
+        self._known_before = kind is Kind.EQUAL
         self._carried = [] if places else [x for x in before if self._of_a_call(x)]
         return row
 
@@ -276,6 +275,12 @@ class _Search:
             return Kind.EQUAL, places
         shape = self._m[i].shape if self._log.by_shape else ""
         return Kind.SIMILAR, self._log.by_shape.get(shape, ()) if shape else ()
+
+    def _may_begin(self, i: int, kind: Kind) -> bool:
+        """The same call may be made again: under other ids it begins a run only where M does."""
+        if i == 0 or kind is Kind.SIMILAR:
+            return i == 0
+        return self._m[i].role == "user" or not self._known_before
 
     def _near(self, i: int, places: Sequence[int]) -> Sequence[int]:
         """Of many places the latest, and those on the likeliest diagonals; ascending."""

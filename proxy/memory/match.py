@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proxy.memory.align import Kind, Log, Match, Side, align, runs
+from proxy.memory.align import Kind, Log, Match, Side, align, last_run
 from proxy.memory.model import Card, Entry, Snapshot
 from proxy.memory.request import Incoming, Rerendered, visible
 
@@ -39,8 +39,10 @@ def match_messages(
     found = _with_edited_answers(align(seen, cards, similar), seen, cards)
     if not found:
         return Alignment()
-    evidence = any(cards[x.j].evidence for x in runs(found, cards)[-1])
-    matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in found]
+    evidence = any(cards[x.j].evidence for x in last_run(found, cards))
+    matches = list(found)
+    if len(seen) < len(m) or len(cards) < len(log):
+        matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in found]
     return Alignment(tuple(_in_client_form(_retold(matches, log), log, m)), evidence)
 
 
@@ -101,12 +103,12 @@ def _retold(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
 
     What takes its place would have to stand before them, and history is only appended to.
     """
-    kept: list[Match] = []
-    for n, match in enumerate(matches):
-        after = matches[n + 1] if n + 1 < len(matches) else None
-        goes_on = after is not None and log[after.j].position.turn == log[match.j].position.turn
-        retold = match.kind is Kind.REPLACED and goes_on
-        kept.append(match._replace(kind=Kind.RETOLD) if retold else match)
+    kept = list(matches)
+    for n, (match, after) in enumerate(zip(matches, matches[1:], strict=False)):
+        if match.kind is not Kind.REPLACED:
+            continue
+        if log[after.j].position.turn == log[match.j].position.turn:
+            kept[n] = match._replace(kind=Kind.RETOLD)
     return kept
 
 

@@ -189,12 +189,14 @@ class _Layout:
         """Answers that the client edited, or chose among several, replace the stored ones."""
         activated: list[Entry] = []
         for match in self.matches:
-            card = self.log[match.j].card
-            chosen = alternate(snapshot, card, self.m[match.i].digest)
-            if match.kind is Kind.SIMILAR and chosen is not None:
-                activated.append(chosen)
-            elif match.kind is not Kind.REPLACED:
+            if match.kind not in (Kind.SIMILAR, Kind.REPLACED):
                 continue
+            card = self.log[match.j].card
+            if match.kind is Kind.SIMILAR:
+                chosen = alternate(snapshot, card, self.m[match.i].digest)
+                if chosen is None:
+                    continue
+                activated.append(chosen)
             self.superseded.add(card.id)
             self.superseded.update(entry.card.id for entry in self.untold.get(match.i, ()))
         return activated
@@ -243,7 +245,8 @@ class _Layout:
         hidden = {e.card.id for entries in self.untold.values() for e in entries}
         i = j = 0
         for match in self.matches:
-            order += _without(self._kept(self.log[j : match.j]), hidden)
+            if match.j > j:
+                order += _without(self._kept(self.log[j : match.j]), hidden)
             order += range(i, match.i + 1)
             i, j = match.i + 1, match.j + 1
         turn = running.position.turn if running else None

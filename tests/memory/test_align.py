@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.memory.align import Kind, Log, Match, align, of_a_call, runs
+from proxy.memory.align import Kind, Log, Match, align, last_run, of_a_call
 from proxy.memory.compose import Rules
 from proxy.memory.model import Card, Entry, Exchange, Position, Snapshot
 from proxy.memory.planner import Planner, sees_enough
@@ -42,10 +42,12 @@ class Every:
         unknown = mine.digest not in self.digests
         return Kind.SIMILAR if unknown and mine.shape and mine.shape == theirs.shape else None
 
-    def begins(self, i: int) -> bool:
-        if self.m[i].role == "user" or i == 0:
+    def begins(self, i: int, kind: Kind) -> bool:
+        if i == 0 or kind is Kind.SIMILAR:
+            return i == 0
+        if self.m[i].role == "user":
             return True
-        return self.unknown(i - 1)
+        return all(self.kind(i - 1, j) is not Kind.EQUAL for j in range(len(self.h)))
 
     def after(self, last: Match, i: int) -> Iterator[Match]:
         if i != last.i + 1 or self.m[i].role != "assistant" or last.kind is Kind.REPLACED:
@@ -89,13 +91,21 @@ class Every:
         match = Match(i, j, kind)
         if path and self.near(path[-1], i) and all(map(of_a_call, self.h[path[-1].j + 1 : j])):
             yield from self.paths((*path, match), founded or answer)
-        if self.begins(i) and (not path or self.may_end(path, founded)):
+        if self.begins(i, kind) and (not path or self.may_end(path, founded)):
             yield from self.paths((*path, match), answer)
+
+
+def runs(path: Path, h: Sequence[Talk]) -> int:
+    count, left = 0, path
+    while left:
+        left = left[: -len(list(last_run(left, h)))]
+        count += 1
+    return count
 
 
 def rank(path: Path, h: Sequence[Talk]) -> Rank:
     real = sum(x.kind is not Kind.REPLACED for x in path)
-    return (path[-1].j, real, -len(runs(path, h)), -path[-1].i)
+    return (path[-1].j, real, -runs(path, h), -path[-1].i)
 
 
 def best(m: Sequence[Talk], h: Sequence[Talk]) -> tuple[Rank | None, set[Path]]:

@@ -112,3 +112,16 @@ def test_a_call_told_as_text_leaves_no_call_that_waits() -> None:
     told = as_text([user("u1"), CALLED, RESULT], random.Random(0))
     assert session.say(told, ANSWER) == told
     assert session.log == [*told, ANSWER]
+
+
+def test_the_same_call_made_again_is_another_call() -> None:
+    """What memory has not seen, a turn that was lost, is not taken for one that looks like it."""
+    session = Session()
+    result = {"role": "tool", "tool_call_id": "k", "content": "t3"}
+    for text, answer in (("u0", ANSWER), ("u1", CALLED)):
+        session.say([user(text)], answer)
+    session.say([result], {"role": "assistant", "content": "a4"})
+    lost = [user("u5"), OTHER, RESULT, {"role": "assistant", "content": "a6"}, user("u7")]
+    sent = [user("u0"), ANSWER, *lost]
+    assert session.say(sent, ANSWER) == sent
+    assert session.log == [*sent, ANSWER]

@@ -86,6 +86,8 @@ class MessageLine(Line, frozen=True, kw_only=True, tag="message"):
     blank: bool = False
     choice: Number = 0
     created_at: Time = 0.0
+    shape: str = ""
+    told: Number = 0
     body: msgspec.Raw
     wire: msgspec.Raw = NULL
 

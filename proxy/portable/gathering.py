@@ -152,6 +152,8 @@ def _line(line: format.MessageLine) -> Line:
         blank=line.blank,
         choice=line.choice,
         created_at=line.created_at,
+        shape=line.shape,
+        told=line.told,
     )
     return Line(
         Position(line.turn, line.seq),

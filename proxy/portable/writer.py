@@ -101,6 +101,8 @@ def _message(line: Line) -> format.MessageLine:
         blank=card.blank,
         choice=card.choice,
         created_at=card.created_at,
+        shape=card.shape,
+        told=card.told,
         body=put(line.body),
         wire=put(line.wire),
     )

@@ -48,7 +48,15 @@ def archived(bodies: tuple[bytes, ...] = (b'{"role":"user"}', b"{}")) -> Archive
     lines = tuple(
         Line(
             Position(1, seq),
-            Card(id=f"e1.{seq - 1}", role="user", tokens=5, digest="d", created_at=2.5),
+            Card(
+                id=f"e1.{seq - 1}",
+                role="user",
+                tokens=5,
+                digest="d",
+                created_at=2.5,
+                shape="s",
+                told=3,
+            ),
             "superseded" if seq == 2 else "active",
             body,
             body if seq == 2 else None,

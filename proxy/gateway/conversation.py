@@ -18,6 +18,7 @@ from proxy.gateway.exchange import ChatExchange, Means
 from proxy.gateway.ledger import Ledger
 from proxy.gateway.passage import Outgoing, Passage, answer_headers
 from proxy.gateway.profile import SideRequests
+from proxy.gateway.refusals import Refusals
 from proxy.gateway.scribe import MAX_PLAIN, TOO_LARGE, PlainScribe, Scribe, StreamScribe
 from proxy.gateway.situation import Situation
 from proxy.gateway.tool_rounds import Rounds, followed
@@ -52,6 +53,7 @@ class Conversations:
         self._settings, self._passage, self._means = settings, passage, means
         self._on_answered = on_answered
         self._tools = tools
+        self._refusals = Refusals()
         self._sides = {
             name: SideRequests(profile.side_requests)
             for name, profile in [("", settings.memory), *settings.profiles.items()]
@@ -92,7 +94,9 @@ class Conversations:
         if self._tools is not None:
             count = self._means.counter(request.model).count_text
             offered = partial(tool_use, request, situation, exchange.account, count, exchange.began)
-            exchange.tools = await self._means.aside.run(exchange.size, offered)
+            exchange.tools = use = await self._means.aside.run(exchange.size, offered)
+            if use is not None and use.kind in self._refusals:
+                exchange.leave_tools()
         return exchange
 
     def _situation(self, call: Call) -> Situation:
@@ -123,6 +127,8 @@ class Conversations:
             body = await self._means.aside.run(exchange.size, partial(_body, exchange))
             rewritten = exchange.adds or exchange.tools is not None
             reply = await self._send(call, body, rewritten=rewritten)
+            if exchange.refused is not None and reply.status < 400:
+                self._refusals.add(exchange.refused)
             if not self._may_be_for_memory(exchange, reply):
                 return await self._followed(call, exchange, body, reply)
             reply = PeekedReply(reply)
@@ -159,10 +165,11 @@ class Conversations:
         long = self._settings.upstream.retry_too_long and too_long(reply.status, error)
         if long and exchange.lessen():
             return True
-        if exchange.tools is None or not (long or refuses_tools(reply.status, error)):
+        refused = refuses_tools(reply.status, error)
+        if exchange.tools is None or not (long or refused):
             return False
-        exchange.tools = None
-        exchange.account.reason = "tools_refused"
+        exchange.refused = exchange.tools.kind if refused else None
+        exchange.leave_tools()
         return True
 
     def _may_be_for_memory(self, exchange: ChatExchange, reply: Reply) -> bool:

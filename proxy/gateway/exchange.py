@@ -21,6 +21,7 @@ from proxy.gateway.due import due_of
 from proxy.gateway.informing import Informed, Informing
 from proxy.gateway.ledger import Heading, Ledger, Unplanned
 from proxy.gateway.profile import known_tokens, recall_tokens
+from proxy.gateway.refusals import Kind
 from proxy.gateway.reminder import Reminding, last_user, text_at, wanted_for
 from proxy.gateway.room import Room
 from proxy.gateway.situation import Situation, ask_of, intent_of, rules_of
@@ -83,6 +84,8 @@ class ChatExchange:
         self._id = new_exchange_id()
         self.account = Account(situation.key.session)
         self.tools: ToolUse | None = None
+        self.refused: Kind | None = None
+        """Of a request whose tools the upstream has refused."""
 
     async def prepare(self) -> None:
         """Load and compose.
@@ -227,6 +230,11 @@ class ChatExchange:
         """Do not record this exchange."""
         self._records = False
         self.account.reason, self.account.exchange = reason, None
+
+    def leave_tools(self) -> None:
+        """The upstream takes no tools for this model, or not beside what else is sent."""
+        self.tools = None
+        self.account.reason = "tools_refused"
 
     @property
     def drains(self) -> bool:

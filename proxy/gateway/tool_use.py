@@ -9,6 +9,7 @@ from proxy.chat import jsontext
 from proxy.chat.request import ChatRequest
 from proxy.chat.tool_offer import SAVE, SEARCH, may_offer, name_taken, with_tools
 from proxy.gateway.account import Account
+from proxy.gateway.refusals import Kind
 from proxy.gateway.situation import Situation
 from proxy.gateway.tool_runs import ToolLog, Whose
 
@@ -17,7 +18,8 @@ from proxy.gateway.tool_runs import ToolLog, Whose
 class ToolUse:
     """The functions ``names`` for at most ``rounds`` rounds.
 
-    ``own`` is the JSON of the client's own tools.  ``log`` is what comes of it.
+    ``own`` is the JSON of the client's own tools.  ``kind`` is by what an upstream may refuse them.
+    ``log`` is what comes of it.
     """
 
     names: tuple[str, ...]
@@ -25,6 +27,7 @@ class ToolUse:
     own: bytes | None
     whose: Whose
     log: ToolLog = field(default_factory=ToolLog)
+    kind: Kind = Kind()
 
     def put_into(self, body: bytes) -> bytes:
         """A request's body with the functions in it."""
@@ -47,7 +50,8 @@ def tool_use(
         return None
     whose = Whose(situation.key, user, account.exchange, situation.profile, count, began)
     own = request.fields.get("tools")
-    return ToolUse(names, situation.profile.tools.max_rounds, own, whose)
+    kind = Kind(request.model, request.fields.get("reasoning_effort", b""), own is not None)
+    return ToolUse(names, situation.profile.tools.max_rounds, own, whose, kind=kind)
 
 
 def names_for(situation: Situation, account: Account) -> tuple[str, ...]:

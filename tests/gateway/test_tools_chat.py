@@ -183,11 +183,41 @@ async def test_a_client_that_has_such_a_tool_keeps_its_own(one: Rig, name: str) 
 async def test_an_upstream_that_takes_no_tools_is_asked_without(one: Rig) -> None:
     mine = talk(one)
     one.up.reply(error_answer(400, "gemma does not support tools"), END)
-    response = await mine.ask(messages("u1"))
+    response = await mine.ask(messages("u1"), model="gemma")
     assert response.json()["choices"][0]["message"]["content"] == "Done."
     assert [names(request.json) for request in one.up.requests] == [[SAVE, SEARCH], []]
     assert response.headers["x-memory-reason"] == "tools_refused"
     assert await said(mine) == [("user", "u1"), ("assistant", "Done.")]
+
+
+async def test_a_model_that_takes_no_tools_is_offered_none_the_next_time(one: Rig) -> None:
+    refusal = error_answer(400, "phi does not support tools")
+    one.up.reply(refusal, END)
+    await talk(one).ask(messages("u1"), model="phi")
+    response = await talk(one).ask(messages("u1"), END, model="phi")
+    assert [names(request.json) for request in one.up.requests] == [[SAVE, SEARCH], [], []]
+    assert response.headers["x-memory-reason"] == "tools_refused"
+    await talk(one).ask(messages("u1"), END, model="phi-next")
+    assert names(one.up.requests[-1].json) == [SAVE, SEARCH]
+
+
+async def test_tools_refused_beside_reasoning_are_offered_without(one: Rig) -> None:
+    refusal = error_answer(400, "Function tools with reasoning_effort are not supported")
+    one.up.reply(refusal, END)
+    await talk(one).ask(messages("u1"), model="deep", reasoning_effort="high")
+    await talk(one).ask(messages("u1"), END, model="deep", reasoning_effort="high")
+    assert names(one.up.requests[-1].json) == []
+    await talk(one).ask(messages("u1"), END, model="deep")
+    assert names(one.up.requests[-1].json) == [SAVE, SEARCH]
+
+
+async def test_a_refusal_that_holds_without_tools_as_well_teaches_nothing(one: Rig) -> None:
+    refusal = error_answer(400, "tools are not supported, says who sent this")
+    one.up.reply(refusal, refusal)
+    response = await talk(one).ask(messages("u1"), model="slandered")
+    assert response.status_code == 400
+    await talk(one).ask(messages("u1"), END, model="slandered")
+    assert names(one.up.requests[-1].json) == [SAVE, SEARCH]
 
 
 async def test_another_error_passes_and_is_asked_for_once(one: Rig) -> None:

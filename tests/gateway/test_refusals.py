@@ -1,0 +1,42 @@
+"""What is known of refused tools is bounded in number, size and time."""
+
+from __future__ import annotations
+
+from proxy.gateway.refusals import LONGEST, MOST, SECONDS, Kind, Refusals
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_refusal_is_known_for_a_while() -> None:
+    clock = Clock()
+    refusals = Refusals(clock)
+    refusals.add(Kind("m"))
+    assert Kind("m") in refusals
+    assert Kind("other") not in refusals
+    assert Kind("m", b'"high"') not in refusals
+    assert Kind("m", own=True) not in refusals
+    clock.now += SECONDS
+    assert Kind("m") not in refusals
+    assert len(refusals) == 0
+
+
+def test_the_oldest_is_forgotten_where_there_are_too_many() -> None:
+    refusals = Refusals(Clock())
+    for number in range(10 * MOST):
+        refusals.add(Kind("always"))
+        refusals.add(Kind(f"m{number}"))
+    assert len(refusals) == MOST
+    assert Kind("always") in refusals
+    assert Kind("m0") not in refusals
+
+
+def test_a_name_without_measure_is_not_kept() -> None:
+    refusals = Refusals(Clock())
+    refusals.add(Kind("m" * (LONGEST + 1)))
+    refusals.add(Kind("m", b"1" * LONGEST))
+    assert len(refusals) == 0

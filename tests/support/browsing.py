@@ -84,12 +84,13 @@ def program() -> str:
 
 
 @asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
+async def chromium(*flags: str) -> AsyncIterator[Browser]:
+    """The browser, for as long as the block runs; ``flags`` beside those of all."""
     path = program()
     expect.set_options(timeout=PATIENCE * 1000)
     playing: Playwright
     async with async_playwright() as playing:
-        browser = await playing.chromium.launch(executable_path=path, args=list(FLAGS))
+        browser = await playing.chromium.launch(executable_path=path, args=[*FLAGS, *flags])
         yield browser
         await browser.close()
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from proxy.admin.adopting import Adopting
 from proxy.admin.parts import AdminParts
@@ -23,8 +27,26 @@ from proxy.portable.piece import Conversation, Items, Piece, Session
 from proxy.recall.history import owner_of
 from proxy.recall.index import Owner
 
+T = TypeVar("T")
+
+KNOWN = 10_000
+"""Sessions and people of one import that are known at a time: a file may have any number."""
+
+THREADS = 2
+"""Imports that are read at the same time."""
+
 ATTEMPTS = 4
 """Tries to put a session back: a large one can outlast a store's timeout."""
+
+
+class Reading:
+    """Threads of the imports' own: nobody else waits while large files are read."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, "import")
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
 @dataclass(slots=True)
@@ -46,7 +68,10 @@ class Importer:
     Broken.
     """
 
-    def __init__(self, parts: AdminParts, tenant: str, terms: Terms, *, strict: bool) -> None:
+    def __init__(
+        self, parts: AdminParts, tenant: str, terms: Terms, reading: Reading, *, strict: bool
+    ) -> None:
+        self._reading = reading
         self._parts, self._store, self._tenant = parts, parts.store, tenant
         self._terms, self._strict = terms, strict
         self._adopting = Adopting(
@@ -54,7 +79,7 @@ class Importer:
         )
         self._conversations = 0
         self._brought: dict[SessionKey, str | None] = {}
-        """The sessions that were put, and whose they are."""
+        """The sessions that were put and ask for work, and whose they are."""
         self._people: set[str] = set()
         """Those for whom the mark of an erasure was lifted."""
         self._announced: set[str] = set()
@@ -81,8 +106,10 @@ class Importer:
         self._conversations += 1
         if self._terms.session and self._conversations > 1:
             raise Broken("has more than one conversation, and ?session= names only one")
-        session = await asyncio.to_thread(session_of, conversation, self._terms)
-        check_session(session.archived)
+        try:
+            session = await self._reading.run(partial(_session_of, conversation, self._terms))
+        except ValueError as error:
+            raise Broken(f"has {error}") from None
         await self._put(session)
 
     async def _put(self, session: Session) -> None:
@@ -97,10 +124,18 @@ class Importer:
             await self._lift(head.user)
         await self._dismiss(owner_of(key, head.user), session.dismissed)
         self._parts.on_recorded(key)
-        self._brought[key] = head.user
+        await self._bring(key, head.user)
         self.counts.sessions += 1
         self.counts.messages += len(archived.lines)
         self.counts.exchanges += len(archived.exchanges)
+
+    async def _bring(self, key: SessionKey, user: str | None) -> None:
+        """Note what to ask for; of very many sessions before all is there."""
+        if not self._parts.due_after_import(user, time.time()):
+            return
+        self._brought[key] = user
+        if len(self._brought) >= KNOWN:
+            await self.end()
 
     def _is_there(self, session: str) -> None:
         if self._strict:
@@ -109,12 +144,16 @@ class Importer:
 
     async def _restore(self, key: SessionKey, archived: Archived) -> bool:
         """With patience.  A store that was only slow has it already, and says that it is there."""
+        late = False
         for _ in range(ATTEMPTS - 1):
             with suppress(StoreTimeout):
-                return await self._store.restore(key, archived)
+                put = await self._store.restore(key, archived)
+                # An attempt that was late may have gone on until this one had its turn.
+                return put or (late and await self._is_done(key, archived))
+            late = True
             if await self._is_done(key, archived):
                 return True
-        return await self._store.restore(key, archived)
+        return await self._store.restore(key, archived) or await self._is_done(key, archived)
 
     async def _is_done(self, key: SessionKey, archived: Archived) -> bool:
         found, wanted = await self._store.session(key), archived.session
@@ -139,13 +178,13 @@ class Importer:
 
     async def _lift(self, user: str) -> None:
         if user not in self._people:
-            self._people.add(user)
+            _note(user, self._people)
             await self._store.unmark(Subject(self._tenant, user))
 
     async def _announce(self, user: str) -> None:
         """First: were we ended in between, recall would never look at so old a session."""
         if user not in self._announced:
-            self._announced.add(user)
+            _note(user, self._announced)
             await self._parts.remembrance.look_again(Owner(self._tenant, user=user))
 
     async def _dismiss(self, owner: Owner, wishes: tuple[str, ...]) -> None:
@@ -155,3 +194,17 @@ class Importer:
         new = [wish for wish in wishes if wish not in there]
         if new:
             await self._parts.remembrance.dismiss(owner, *new)
+
+
+def _session_of(conversation: Conversation, terms: Terms) -> Session:
+    """Raises ValueError for one that cannot be put back."""
+    session = session_of(conversation, terms)
+    check_session(session.archived)
+    return session
+
+
+def _note(user: str, known: set[str]) -> None:
+    """Whom it is forgotten of, it is done for once more: that changes nothing."""
+    if len(known) >= KNOWN:
+        known.clear()
+    known.add(user)

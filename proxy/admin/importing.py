@@ -7,6 +7,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import cast, get_args
 
 from starlette.requests import Request
@@ -16,7 +18,7 @@ from proxy.admin import asking
 from proxy.admin.access import Access
 from proxy.admin.asking import invalid
 from proxy.admin.audit import who
-from proxy.admin.importer import Counts, Importer
+from proxy.admin.importer import Counts, Importer, Reading
 from proxy.admin.objects import Object, reply
 from proxy.admin.parts import AdminParts
 from proxy.errors import ProxyError, invalid_import, invalid_session_id, request_timeout
@@ -27,11 +29,13 @@ from proxy.portable.conversing import Terms
 from proxy.portable.detect import ENOUGH, Format
 from proxy.portable.opening import BYTE_ORDER_MARK, Limits, opened
 from proxy.portable.piece import Piece
-from proxy.portable.source import Source
 from proxy.portable.warnings import Warnings
 
 CONFLICTS = ("skip", "error")
 FORMATS: tuple[str, ...] = get_args(Format)
+
+AT_ONCE = 100
+"""Pieces that are held at once: a few, and more only where they are small."""
 
 LINE = 2
 """A line may be so many times as long as a request's body: a message can stand in it twice, as it
@@ -57,11 +61,13 @@ class Importing:
         server = parts.settings.server
         self._limits = Limits(LINE * server.max_body_bytes, server.max_import_bytes)
         self._patience = server.body_timeout
+        self._reading = Reading()
 
     async def take(self, request: Request) -> Response:
         """Put in what the body has; what is there already stays as it is."""
         tenant, wanted = self._access.tenant(request), wanted_in(request)
-        importer = Importer(self._parts, tenant, self._terms(wanted), strict=wanted.strict)
+        terms = self._terms(wanted)
+        importer = Importer(self._parts, tenant, terms, self._reading, strict=wanted.strict)
         chunks = _chunks(request, self._patience)
         warnings = Warnings()
         try:
@@ -98,11 +104,20 @@ class Importing:
         format, source = opened(beginning, wanted.format, self._limits, warnings)
         if format == "memory-proxy" and (wanted.session or wanted.user):
             raise invalid("An export says itself whose it is: leave out session and user.")
-        await _take(source, beginning, importer)
+        await self._each(partial(source.feed, beginning), importer)
         async for chunk in chunks:
-            await _take(source, chunk, importer)
-        await _each(source.finish, importer)
+            await self._each(partial(source.feed, chunk), importer)
+        await self._each(source.finish, importer)
         return format
+
+    async def _each(self, read: Callable[[], Iterator[Piece]], importer: Importer) -> None:
+        """Put in what is complete, a few pieces at a time; also what is before something wrong."""
+        found = _Pieces(read)
+        while pieces := await self._reading.run(found.next):
+            for piece in pieces:
+                await importer.take(piece)
+        if found.broken is not None:
+            raise found.broken
 
     async def _drain(self, chunks: AsyncIterator[bytes]) -> None:
         """Let the rest come, so that the client reads the answer instead of failing to write."""
@@ -162,27 +177,27 @@ async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
     return bytes(begun)
 
 
-async def _take(source: Source, data: bytes, importer: Importer) -> None:
-    await _each(lambda: source.feed(data), importer)
+class _Pieces:
+    """What some of a file completes.  ``broken`` is what is wrong behind the last piece."""
 
+    def __init__(self, read: Callable[[], Iterator[Piece]]) -> None:
+        self._read = read
+        self._pieces: Iterator[Piece] | None = None
+        self.broken: Broken | None = None
 
-async def _each(read: Callable[[], Iterator[Piece]], importer: Importer) -> None:
-    """What is complete before something is wrong is put all the same."""
-    pieces, broken = await asyncio.to_thread(_collected, read)
-    for piece in pieces:
-        await importer.take(piece)
-    if broken is not None:
-        raise broken
-
-
-def _collected(read: Callable[[], Iterator[Piece]]) -> tuple[list[Piece], Broken | None]:
-    pieces: list[Piece] = []
-    try:
-        for piece in read():
-            pieces.append(piece)
-    except Broken as broken:
-        return pieces, broken
-    return pieces, None
+    def next(self) -> list[Piece]:
+        """The next few pieces; none at the end."""
+        if self.broken is not None:
+            return []
+        found: list[Piece] = []
+        try:
+            if self._pieces is None:
+                self._pieces = self._read()
+            for piece in islice(self._pieces, AT_ONCE):
+                found.append(piece)
+        except Broken as broken:
+            self.broken = broken
+        return found
 
 
 def _told(error: Broken | ProxyError, sessions: int) -> ProxyError:

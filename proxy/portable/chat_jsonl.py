@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proxy.portable.bounds import check_extent
 from proxy.portable.broken import Broken
 from proxy.portable.lines import Splitter
 from proxy.portable.piece import Piece
@@ -28,6 +29,7 @@ class ChatLines:
     def _conversation(self, raw: bytes) -> Iterator[Piece]:
         number = self._lines.number
         try:
+            check_extent(raw)
             found = conversation_of(messages_in(raw), self._warnings, number)
         except ValueError as error:
             raise Broken(f"has {error}", number) from None

@@ -20,6 +20,7 @@ from proxy.memory.archive import Archived, Details, Line, Placed
 from proxy.memory.archive import Session as Head
 from proxy.memory.model import Card, Exchange, Injection, Position, State, message_id
 from proxy.memory.transcript import Count, Said
+from proxy.portable.bounds import check_count
 from proxy.portable.check import is_id
 from proxy.portable.piece import Conversation, Session
 from proxy.portable.piece import Said as Spoken
@@ -46,6 +47,7 @@ class Terms:
 
 def session_of(conversation: Conversation, terms: Terms) -> Session:
     """The conversation as a session."""
+    check_count(len(conversation.said))
     own = conversation.id if conversation.id and is_id(conversation.id) else None
     id = terms.session or own or _made_id(conversation, terms.user)
     began = conversation.created_at

@@ -6,16 +6,18 @@ A message is ``{"type", "data": {"content", ...}}``.  Calls of tools are in ``da
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from proxy.chat import jsontext
+from proxy.portable.bounds import check_extent
 from proxy.portable.broken import Broken
+from proxy.portable.gathered import Gathered
 from proxy.portable.langchain_content import content_of
+from proxy.portable.listed import Listed
 from proxy.portable.piece import Piece
 from proxy.portable.reading import Fields, fields_in, list_in, text_in
 from proxy.portable.talk import conversation_of
 from proxy.portable.warnings import Warnings
-from proxy.portable.whole import Whole
 
 ROLES = {
     "human": "user",
@@ -26,35 +28,52 @@ ROLES = {
 }
 
 
-class LangChain(Whole):
-    """See :class:`proxy.portable.source.Source`."""
+class LangChain:
+    """See :class:`proxy.portable.source.Source`; ``most`` bounds a conversation, in bytes."""
 
     def __init__(self, most: int, warnings: Warnings) -> None:
-        super().__init__(most)
+        self._items, self._one = Listed(most), Gathered(most)
         self._warnings = warnings
+        self._several = False
 
-    def finish(self) -> Iterator[Piece]:
+    def feed(self, data: bytes) -> Iterator[Piece]:
         try:
-            for messages in _lists(self.data):
-                written = [_message(fields, index) for index, fields in enumerate(messages)]
-                found = conversation_of(written, self._warnings)
-                if found is not None:
-                    yield found
+            for item in self._items.feed(data):
+                yield from self._take(item)
         except ValueError as error:
             raise Broken(f"has {error}") from None
 
+    def finish(self) -> Iterator[Piece]:
+        try:
+            self._items.finish()
+            if not self._several:
+                yield from self._conversation(self._one.messages)
+        except ValueError as error:
+            raise Broken(f"has {error}") from None
 
-def _lists(raw: bytes) -> Iterator[Sequence[object]]:
+    def _take(self, item: bytes) -> Iterator[Piece]:
+        value = _value(item)
+        if self._items.number == 1:
+            self._several = isinstance(value, list)
+        if not self._items.listed or self._several != isinstance(value, list):
+            raise ValueError("no list of messages")
+        if isinstance(value, list):
+            yield from self._conversation([_message(each, n) for n, each in enumerate(value)])
+        else:
+            self._one.add(_message(value, self._items.number - 1))
+
+    def _conversation(self, messages: list[bytes]) -> Iterator[Piece]:
+        found = conversation_of(messages, self._warnings)
+        if found is not None:
+            yield found
+
+
+def _value(item: bytes) -> object:
+    check_extent(item)
     try:
-        found = jsontext.decode(raw)
+        return jsontext.decode(item)
     except jsontext.UNREADABLE:
-        found = None
-    if not isinstance(found, list):
-        raise ValueError("no list of messages")
-    if found and all(isinstance(item, list) for item in found):
-        yield from found
-    else:
-        yield found
+        raise ValueError("no list of messages") from None
 
 
 def _message(value: object, index: int) -> bytes:

@@ -45,7 +45,7 @@ def _source(found: Found, limits: Limits, warnings: Warnings) -> Source:
         case "chat_jsonl":
             return ChatLines(limits.line, warnings)
         case "chatgpt":
-            return ChatGPT("item" if found.listed else "", limits.held, warnings)
+            return ChatGPT(limits.held, warnings)
         case "langchain":
             return LangChain(limits.held, warnings)
         case "openai":

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from proxy.chat.extent import has_over
 from proxy.portable import format
+from proxy.portable.bounds import MOST_VALUES
 from proxy.portable.broken import Broken
 from proxy.portable.gathering import Gathered, ItemsOf
 from proxy.portable.lines import Splitter
@@ -65,6 +67,8 @@ class Export:
 
     def _decoded(self, raw: bytes) -> format.Line | None:
         """The line; None for one of a kind that is not known."""
+        if has_over(MOST_VALUES, raw):
+            raise self._broken(f"has over {MOST_VALUES} values")
         try:
             fields = _FIELDS.decode(raw)
             kind = _TEXT.decode(fields.get("kind", b"null"))

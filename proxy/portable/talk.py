@@ -7,6 +7,7 @@ from itertools import takewhile
 
 from proxy.chat import jsontext
 from proxy.chat.message import read_message
+from proxy.portable.bounds import check_count, check_extent
 from proxy.portable.piece import Conversation, Said
 from proxy.portable.warnings import Warnings
 
@@ -22,6 +23,7 @@ def conversation_of(
     Its leading system messages are its instructions; later ones are left out.  Raises ValueError
     for what is no message.
     """
+    check_count(len(messages))
     roles = [role_of(raw, index) for index, raw in enumerate(messages)]
     leading = len(list(takewhile(lambda role: role in SYSTEM, roles)))
     said = [
@@ -42,6 +44,7 @@ def conversation_of(
 
 def role_of(raw: bytes, index: int) -> str:
     """Raises ValueError."""
+    check_extent(raw)
     message = read_message(raw)
     if message is None or message.role not in ROLES:
         raise ValueError(f"messages[{index}], whose role is none of: {', '.join(ROLES)}")
@@ -71,10 +74,15 @@ def conversations_in(raw: bytes) -> Iterator[list[bytes]]:
     if items and items[0][:1] == b"[":
         for item in items:
             yield from conversations_in(item)
-    elif items and "messages" in _fields(items[0]):
+    elif items and is_conversation(items[0]):
         yield from map(messages_in, items)
     else:
         yield items
+
+
+def is_conversation(item: bytes) -> bool:
+    """An item of a list: is it a conversation, and not a message?"""
+    return item[:1] == b"[" or "messages" in _fields(item)
 
 
 def _fields(raw: bytes) -> dict[str, bytes]:

@@ -9,7 +9,6 @@ it is such a text.
 from __future__ import annotations
 
 import re
-from collections import deque
 
 import ijson
 import msgspec
@@ -18,6 +17,9 @@ Kind = type[dict[str, object]] | type[list[object]]
 
 NULL = msgspec.Raw(b"null")
 """No value at all."""
+
+PIECE = 64 * 1024
+"""Bytes that are read by one call."""
 
 DEEPEST = 100
 """Brackets that open in a value up to which all readers are trusted with its nesting."""
@@ -72,7 +74,12 @@ def _check(text: bytes) -> None:
 
     It makes numbers, and fails where one is too large: their first digits tell as much.
     """
+    events = ijson.sendable_list()
+    parser = ijson.basic_parse_coro(events)
     try:
-        deque(ijson.basic_parse(_LONG_NUMBER.sub(rb"\1", text)), 0)
+        for at in range(0, len(text), PIECE):
+            parser.send(_LONG_NUMBER.sub(rb"\1", text[at : at + PIECE]))
+            events.clear()
+        parser.close()
     except ijson.JSONError:
         raise ValueError("a text that is not JSON") from None

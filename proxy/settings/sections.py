@@ -96,7 +96,7 @@ class ServerSettings(Section):
     port: int = Field(default=8080, ge=0, le=65535)
     workers: int = Field(default=1, ge=1, le=1024)
     max_body_bytes: int = Field(default=32 * MIB, ge=1)
-    max_import_bytes: int = Field(default=256 * MIB, ge=1)
+    max_import_bytes: int = Field(default=64 * MIB, ge=1)
     max_header_bytes: int = Field(default=64 * 1024, ge=1024)
     body_timeout: Seconds = 30.0
     max_concurrent_requests: int = Field(default=0, ge=0)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 
 from proxy.memory.archive import Archived, Line, Message, Page, Placed, Revision, Session
 from proxy.memory.model import (
@@ -15,6 +18,7 @@ from proxy.memory.model import (
     Snapshot,
     State,
 )
+from proxy.memory.store import StoreError
 from proxy.memory.summary import Summary
 from proxy.memory.work import Due, Work
 from proxy.stores import (
@@ -27,6 +31,7 @@ from proxy.stores import (
     sqlite_work,
     sqlite_write,
 )
+from proxy.stores.restoring import restored
 from proxy.stores.sqlite_items import SQLiteItems
 from proxy.stores.sqlite_marks import SQLiteErasures
 from proxy.stores.sqlite_recall import SQLiteIndex
@@ -159,8 +164,21 @@ class SQLiteStore(SQLiteIndex, SQLiteItems, SQLiteMeter, SQLiteErasures):
         return await run(lambda c: sqlite_revise.revise(c, key, revision, now))
 
     async def restore(self, key: SessionKey, archived: Archived) -> bool:
-        now = self._clock()
-        return await self._write(lambda c: sqlite_restore.restore(c, key, archived, now))
+        now, steps = self._clock(), sqlite_restore.steps(archived)
+        if steps <= 1:
+            return await self._write(lambda c: sqlite_restore.restore(c, key, archived, now))
+        name = await self._write(lambda c: sqlite_restore.stage(c, key, archived, now))
+        if name is None:
+            return False
+        known = await asyncio.to_thread(restored, archived)
+        try:
+            for step in range(steps):
+                await self._write(partial(sqlite_restore.bring, (name, archived, known), step))
+            return await self._write(lambda c: sqlite_restore.settle(c, name, key, archived, now))
+        except BaseException:  # also where nobody waits any more: what is left goes with time
+            with suppress(StoreError):
+                await self._write(lambda c: sqlite_restore.discard(c, name))
+            raise
 
     async def delete(self, key: SessionKey) -> bool:
         now = self._clock()

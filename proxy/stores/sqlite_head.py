@@ -10,6 +10,9 @@ from proxy.memory.model import SessionKey
 from proxy.stores.places import FIRST_SEQ
 from proxy.stores.sqlite_erase import remove
 
+STAGED = "\0brought"
+"""No tenant: what is being put back stands under this name until it is complete."""
+
 _HEAD = """
 SELECT id, owner, next, messages, tokens, last, ttl, expires_at, last_active_at, changes
 FROM sessions WHERE tenant = ? AND session = ?

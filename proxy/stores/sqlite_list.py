@@ -12,6 +12,7 @@ from proxy.memory.archive import Details, Line, Message, Page, Placed, Session
 from proxy.memory.model import BEGINNING, Exchange, Position, SessionKey, State, message_id
 from proxy.stores import codec
 from proxy.stores.places import locate, read_cursor, sessions_cursor
+from proxy.stores.sqlite_head import STAGED
 from proxy.stores.sqlite_read import HAS_MESSAGES, LIVE, SUMMARY
 
 _SESSION = f"""
@@ -69,7 +70,7 @@ def tenants(connection: sqlite3.Connection, now: float) -> list[str]:
     rows = connection.execute(
         f"SELECT DISTINCT s.tenant FROM sessions s WHERE {LIVE} ORDER BY s.tenant", {"now": now}
     )
-    return [tenant for (tenant,) in rows]
+    return [tenant for (tenant,) in rows if tenant != STAGED]
 
 
 def sessions(

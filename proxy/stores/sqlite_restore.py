@@ -1,35 +1,132 @@
-"""Putting a session back into the SQLite file, inside BEGIN IMMEDIATE."""
+"""Putting a session back into the SQLite file, inside BEGIN IMMEDIATE.
+
+A large one is brought in steps, so that others commit in between: under a name that nobody reads,
+with a time to live, in case it never becomes a session.
+"""
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 
-from proxy.memory.archive import Archived
+from proxy.memory.archive import Archived, Line, Placed
 from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError
 from proxy.memory.summary import MOST_VERSIONS
 from proxy.stores import codec
 from proxy.stores.restoring import Restored, restored
-from proxy.stores.sqlite_head import Head, find_head, new_head, save_details, save_head
+from proxy.stores.sqlite_erase import remove
+from proxy.stores.sqlite_head import (
+    STAGED,
+    Head,
+    find_head,
+    new_head,
+    save_details,
+    save_head,
+)
 from proxy.stores.sqlite_messages import insert_exchange, insert_messages
+
+AT_ONCE = 1000
+"""Messages, and exchanges, that are written in one step."""
+
+Brought = tuple[str, Archived, Restored]
+"""A session that is being brought: its hidden name, itself, and what is known of it."""
+
+LIVES = 600.0
+"""Seconds until what was brought is removed if it has not become a session."""
+
+
+def steps(archived: Archived) -> int:
+    """How many steps a session takes."""
+    return -(-max(len(archived.lines), len(archived.exchanges)) // AT_ONCE)
+
+
+def stage(
+    connection: sqlite3.Connection, key: SessionKey, archived: Archived, now: float
+) -> str | None:
+    """Begin to bring a session: its hidden name; None if there is one under this key already."""
+    if find_head(connection, key, now) is not None:
+        return None
+    name = secrets.token_hex(16)
+    head = new_head(connection, SessionKey(STAGED, name), archived.session.created_at, 0)
+    head.expires_at = now + LIVES
+    save_head(connection, head)
+    return name
+
+
+def bring(brought: Brought, step: int, connection: sqlite3.Connection) -> None:
+    """Write a step of what a session has.  Raises StoreError if what came before has expired."""
+    name, archived, known = brought
+    part = slice(step * AT_ONCE, (step + 1) * AT_ONCE)
+    lines, exchanges = archived.lines[part], archived.exchanges[part]
+    _insert(connection, _staged(connection, name), lines, exchanges, known.choices)
+
+
+def settle(
+    connection: sqlite3.Connection, name: str, key: SessionKey, archived: Archived, now: float
+) -> bool:
+    """Make what was brought a session.  False: meanwhile there is another, and it is removed."""
+    session = _staged(connection, name)
+    if find_head(connection, key, now) is not None:
+        remove(connection, session)
+        return False
+    connection.execute("UPDATE sessions SET tenant = ?, session = ? WHERE id = ?", (*key, session))
+    head = find_head(connection, key, now)
+    assert head is not None  # it has just got this name, and lives
+    head.ttl = archived.session.details.ttl
+    _complete(connection, head, archived, now)
+    return True
+
+
+def discard(connection: sqlite3.Connection, name: str) -> None:
+    """Remove what was brought, if anything is left of it."""
+    with suppress(StoreError):
+        remove(connection, _staged(connection, name))
+
+
+def _staged(connection: sqlite3.Connection, name: str) -> int:
+    row = connection.execute(
+        "SELECT id FROM sessions WHERE tenant = ? AND session = ?", (STAGED, name)
+    ).fetchone()
+    if row is None:
+        raise StoreError("what was brought of a session has expired")
+    return int(row[0])
 
 
 def restore(
     connection: sqlite3.Connection, key: SessionKey, archived: Archived, now: float
 ) -> bool:
+    """All of it in one step."""
     if find_head(connection, key, now) is not None:
         return False
-    known = restored(archived)
     session = archived.session
     head = new_head(connection, key, session.created_at, session.details.ttl)
-    _fill(head, archived, known, now)
-    save_head(connection, head)
-    save_details(connection, head.id, session.details)
-    for placed in archived.exchanges:
-        choices = placed.exchange.id in known.choices
-        insert_exchange(connection, head.id, placed.first, placed.exchange, choices=choices)
-    insert_messages(connection, head.id, archived.lines)
-    _keep(connection, head, archived)
+    choices = restored(archived).choices
+    _insert(connection, head.id, archived.lines, archived.exchanges, choices)
+    _complete(connection, head, archived, now)
     return True
+
+
+def _insert(
+    connection: sqlite3.Connection,
+    session: int,
+    lines: Sequence[Line],
+    exchanges: Sequence[Placed],
+    choices: Collection[str],
+) -> None:
+    for placed in exchanges:
+        known = placed.exchange.id in choices
+        insert_exchange(connection, session, placed.first, placed.exchange, choices=known)
+    insert_messages(connection, session, lines)
+
+
+def _complete(connection: sqlite3.Connection, head: Head, archived: Archived, now: float) -> None:
+    _fill(head, archived, restored(archived), now)
+    save_head(connection, head)
+    save_details(connection, head.id, archived.session.details)
+    _keep(connection, head, archived)
 
 
 def _fill(head: Head, archived: Archived, known: Restored, now: float) -> None:

@@ -409,7 +409,7 @@ class TestWithSmallLimits:
         line = dumped({"messages": talk("x" * 3000, "Hi")})
         assert "longer than 2000 bytes" in (await refused(client, line))["message"]
         whole = dumped(talk("x" * 30_000, "Hi"))
-        assert "larger than 20000 bytes" in (await refused(client, whole))["message"]
+        assert "more than 20000 bytes of item 1" in (await refused(client, whole))["message"]
 
     async def test_a_body_that_stops_coming_is_given_up(self, client: httpx.AsyncClient) -> None:
         async def body() -> AsyncIterator[bytes]:

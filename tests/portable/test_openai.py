@@ -109,7 +109,7 @@ def test_a_wrong_line_is_told_by_its_number(line: bytes, what: str) -> None:
 
 
 def test_a_list_that_is_too_large_is_refused() -> None:
-    with pytest.raises(Broken, match="is larger than 100000 bytes"):
+    with pytest.raises(Broken, match="more than 100000 bytes of item 1"):
         read(dumped([{"role": "user", "content": "x" * 100_000}]), piece=5000)
 
 

@@ -1,0 +1,72 @@
+"""A file takes no more memory for being larger: held is one conversation at a time."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+
+from proxy.portable import bounds
+from proxy.portable.broken import Broken
+from proxy.portable.detect import Format
+from proxy.portable.opening import Limits, opened
+from proxy.portable.warnings import Warnings
+
+TALK = [{"role": "user", "content": f"message {n}"} for n in range(50)]
+SAID = [{"type": "human", "data": {"content": f"message {n}"}} for n in range(50)]
+NODES = {
+    f"n{n}": {
+        "parent": f"n{n - 1}",
+        "message": {
+            "author": {"role": "user"},
+            "content": {"content_type": "text", "parts": [f"message {n}"]},
+        },
+    }
+    for n in range(50)
+}
+LISTS: dict[Format, object] = {
+    "openai": TALK,
+    "langchain": SAID,
+    "chatgpt": {"mapping": NODES, "current_node": "n49"},
+}
+
+
+def file_of(conversation: object, count: int) -> Iterator[bytes]:
+    text = json.dumps(conversation).encode()
+    yield b"["
+    for n in range(count):
+        yield (b"," if n else b"") + text
+    yield b"]"
+
+
+def peak(format: Format, count: int) -> int:
+    """Bytes that reading so many conversations takes at its worst."""
+    _, source = opened(b"[", format, Limits(10**6, 10**6), Warnings())
+    found = 0
+    tracemalloc.start()
+    try:
+        for data in file_of(LISTS[format], count):
+            found += sum(1 for _ in source.feed(data))
+        found += sum(1 for _ in source.finish())
+        assert found == count
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("format", LISTS)
+def test_four_times_the_conversations_take_no_more_memory(format: Format) -> None:
+    peak(format, 5)  # what is loaded once
+    assert peak(format, 200) < 1.5 * peak(format, 50)
+
+
+def test_a_conversation_without_end_is_refused_where_it_is_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bounds, "MOST_MESSAGES", 100)
+    _, source = opened(b"[", "openai", Limits(10**6, 10**6), Warnings())
+    with pytest.raises(Broken, match="a conversation of over 100 messages"):
+        for data in file_of(TALK[0], 101):
+            list(source.feed(data))

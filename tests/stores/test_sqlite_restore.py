@@ -1,0 +1,124 @@
+"""A large session is put back into SQLite in steps, and is there whole or not at all."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from proxy.memory.archive import Archived
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError
+from proxy.stores import sqlite_erase, sqlite_list, sqlite_restore
+from proxy.stores.sqlite import SQLiteStore
+from tests.support.archives import take_out
+from tests.support.clock import Clock
+from tests.support.commits import chat
+from tests.support.waiting import PATIENCE
+
+KEY = SessionKey("tenant", "session")
+TABLES = ("sessions", "messages", "exchanges", "windows", "summaries")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+async def store(
+    path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[SQLiteStore]:
+    monkeypatch.setattr(sqlite_restore, "AT_ONCE", 2)
+    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
+    await store.open()
+    yield store
+    await store.close()
+
+
+async def taken_out(store: SQLiteStore) -> Archived:
+    """A session of ten messages, that is not there any more."""
+    for n in range(5):
+        await store.commit(KEY, chat(f"x{n}", 1000.0 + n, user="kai", ttl=3600))
+    archived = await take_out(store, KEY)
+    await store.delete(KEY)
+    return archived
+
+
+def rows(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as db:
+        return sum(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES)
+
+
+class Steps:
+    """Does something in the thread of the store before a step."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.taken = 0
+        self.tenants: list[str] = []
+        self.fails_at = self.expires_at = -1
+        self._bring = sqlite_restore.bring
+        patch.setattr(sqlite_restore, "bring", self)
+
+    def __call__(
+        self, brought: sqlite_restore.Brought, step: int, connection: sqlite3.Connection
+    ) -> None:
+        self.taken += 1
+        self.tenants += sqlite_list.tenants(connection, 0.0)
+        if step == self.fails_at:
+            raise sqlite3.OperationalError("disk I/O error")
+        if step == self.expires_at:
+            sqlite_erase.purge(connection, 1e12)
+        self._bring(brought, step, connection)
+
+
+async def test_others_write_between_the_steps_and_nobody_sees_what_is_not_complete(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archived, steps = await taken_out(store), Steps(monkeypatch)
+    assert await store.restore(KEY, archived)
+    assert await take_out(store, KEY) == archived
+    assert (steps.taken, steps.tenants) == (5, [])
+    assert not await store.restore(KEY, archived)
+
+
+async def test_one_that_cannot_be_completed_leaves_nothing(
+    store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archived, steps = await taken_out(store), Steps(monkeypatch)
+    steps.fails_at = 3
+    with pytest.raises(StoreError):
+        await store.restore(KEY, archived)
+    assert (steps.taken, rows(path)) == (4, 0)
+
+
+async def test_one_that_expires_meanwhile_leaves_nothing(
+    store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archived, steps = await taken_out(store), Steps(monkeypatch)
+    steps.expires_at = 2
+    with pytest.raises(StoreError, match="expired"):
+        await store.restore(KEY, archived)
+    assert rows(path) == 0
+
+
+async def test_a_session_that_begins_meanwhile_stays(
+    store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archived = await taken_out(store)
+    settle = sqlite_restore.settle
+
+    def late(connection: sqlite3.Connection, name: str, *rest: object) -> bool:
+        connection.execute(
+            "INSERT INTO sessions (tenant, session, system_tokens, next, messages, tokens, ttl,"
+            " created_at, last_active_at) VALUES (?, ?, 0, 1, 0, 0, 0, 1, 1)",
+            KEY,
+        )
+        return settle(connection, name, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sqlite_restore, "settle", late)
+    assert not await store.restore(KEY, archived)
+    assert rows(path) == 1

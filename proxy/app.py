@@ -159,7 +159,7 @@ def admin_parts(
         due_after_import=partial(due_after_import, ground.settings.memory),
         read_message=read_message,
         counter=lambda model: counter(model).count,
-        counter_name=lambda: counter(None).name,
+        counters=ground.tokenizers.in_use,
         count_text=ground.count_text,
         fields=jsontext.fields,
         items=jsontext.items,

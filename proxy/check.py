@@ -276,7 +276,7 @@ def _elsewhere(headers: RawHeaders) -> str:
 
 async def _nothing_there(client: Upstream, settings: Settings, where: str) -> Finding:
     """Some servers have no list of models; most that have none lack the end of their URL."""
-    if not urlsplit(settings.upstream.url).path.rstrip("/").endswith("/v1"):
+    if not urlsplit(settings.upstream.url).path.rstrip("/"):
         status, _ = await _models(client, settings, b"/v1/models")
         if status in _REFUSED or status < 300:
             text = f"{where} has no /models (404), {where}/v1 has: let upstream.url end in /v1"

@@ -94,7 +94,7 @@ class Health:
             "store": store,
             "spool": spool,
             "configuration": {"ok": True},  # a process with a wrong one does not start
-            "tokens": {"ok": True, "counter": self._parts.counter_name()},
+            "tokens": _tokens(self._parts.counters()),
         }
         return reply(body, 200 if ready else 503)
 
@@ -172,6 +172,11 @@ def _look_into(spool: Spool) -> Depth | str:
         return str(full)
     except SpoolError:
         return f"the spool {FAILED}"
+
+
+def _tokens(counters: Mapping[str, str]) -> Part:
+    """``counter`` is that of most models; an encoding that another's table counts is estimated."""
+    return {"ok": True, "counter": counters["others"], "encodings": counters}
 
 
 def _broken(problem: str, **more: object) -> Part:

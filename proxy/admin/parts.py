@@ -6,7 +6,7 @@ the protocols here.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -102,7 +102,8 @@ class AdminParts:
     ``on_recorded`` is to be told of each session that was written to, ``on_edited`` of messages
     that have other words now, by seq.  ``due_after_import`` gives
     the work that an import asks for, by the session's user and the time (Unix seconds).
-    ``counter`` gives the token count for a model, ``counter_name`` says which tables it uses;
+    ``counter`` gives the token count for a model, ``counters`` says which tables it uses,
+    by the models' encodings;
     ``count_text`` gives the tokens of a text.
     ``fields`` and ``items`` split a JSON object and list into pieces, bytes untouched, and raise
     ValueError or RecursionError for anything else; so does ``decode``, which gives a JSON text's
@@ -123,7 +124,7 @@ class AdminParts:
     due_after_import: Callable[[str | None, float], tuple[Due, ...]]
     read_message: ReadMessage
     counter: Callable[[str | None], Count]
-    counter_name: Callable[[], str]
+    counters: Callable[[], Mapping[str, str]]
     count_text: Callable[[str], int]
     fields: Callable[[bytes], dict[str, bytes]]
     items: Callable[[bytes], list[bytes]]

@@ -140,6 +140,13 @@ class Tokenizers:
         """Load all counters now; their names.  Takes up to a second."""
         return tuple({self._counter(_O200K).name: 0, self._counter("").name: 0})
 
+    def in_use(self) -> dict[str, str]:
+        """The name of the counter by the encoding that a model has.
+
+        Where the two differ the table is not at hand, and counts are estimates.
+        """
+        return {_O200K: self._counter(_O200K).name, "others": self._counter("").name}
+
     def counter_for(self, model: str | None) -> TokenCounter:
         """The model's own counter where its table is at hand, else cl100k, else bytes.
 

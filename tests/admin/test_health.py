@@ -17,7 +17,7 @@ from proxy.memory.store import StoreError, StoreTimeout
 from proxy.settings import Settings
 from proxy.stores.backend import Backend
 from tests.support.commits import chat
-from tests.support.memory_api import SESSIONS, Site, open_site
+from tests.support.memory_api import SESSIONS, TOKENIZERS, Site, open_site
 from tests.support.waiting import PATIENCE
 
 
@@ -35,7 +35,11 @@ async def test_readiness_says_how_each_part_is(client: httpx.AsyncClient, store:
         "store": {"ok": True, "name": store.name},
         "spool": {"ok": True, "waiting": 0, "quarantined": 0},
         "configuration": {"ok": True},
-        "tokens": {"ok": True, "counter": "cl100k_base (offline)"},
+        "tokens": {
+            "ok": True,
+            "counter": "cl100k_base (offline)",
+            "encodings": TOKENIZERS.in_use(),
+        },
     }
 
 

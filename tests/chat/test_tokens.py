@@ -177,6 +177,13 @@ def test_warming_up_loads_all_and_each_once(cache: Path) -> None:
     assert repr(tokenizers.counter_for("gpt-4o")) == "TokenCounter('o200k_base')"
 
 
+def test_it_is_said_which_table_counts_for_which_encoding(cache: Path) -> None:
+    offline = "cl100k_base (offline)"
+    assert Tokenizers().in_use() == {"o200k_base": "o200k_base", "others": offline}
+    cache.unlink()
+    assert Tokenizers().in_use() == {"o200k_base": offline, "others": offline}
+
+
 @pytest.mark.parametrize("error", [FileNotFoundError, ValueError])
 def test_without_any_table_a_third_of_the_bytes_is_counted(
     error: type[Exception], monkeypatch: pytest.MonkeyPatch

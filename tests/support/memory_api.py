@@ -135,7 +135,7 @@ async def open_site(
         on_edited=follower.edited,
         read_message=read_message,
         counter=lambda model: counter(model).count,
-        counter_name=lambda: counter(None).name,
+        counters=TOKENIZERS.in_use,
         count_text=lambda text: counter(None).count_text(text),
         troubled=lambda: recorder.troubled,
         losing=lambda: recorder.losing,

@@ -182,6 +182,8 @@ async def _look_at(store: Store) -> None:
         await store.ping()
     except StoreError as failure:
         logger.warning("the store cannot be used, chats go on without memory: %s", failure)
+    except Exception:  # the boundary to a back end: the proxy starts whatever it answers
+        logger.exception("the store failed in an unknown way")
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:

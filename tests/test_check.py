@@ -242,7 +242,10 @@ async def test_why_no_tls_comes_about_is_said(served: str, client: str, tmp_path
     async with ScriptedUpstream(ssl_context=context) as up:
         port = urlsplit(up.url).port
         host = "0.0.0.0" if served == "for another name" else "127.0.0.1"
-        chosen = {"upstream__client": client, "upstream__url": f"https://{host}:{port}/v1"}
+        chosen: dict[str, object] = {
+            "upstream__client": client,
+            "upstream__url": f"https://{host}:{port}/v1",
+        }
         if served == "for another name":
             chosen["upstream__ca_file"] = str(CA_FILE)
         elif served == "without TLS":

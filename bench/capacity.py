@@ -46,7 +46,10 @@ QUICK = Plan(people=(16,), seconds=8.0, streams=100)
 
 @dataclass(slots=True)
 class Load:
-    """What so many people at once got, and what it took.  Sizes are bytes, times seconds."""
+    """What so many people at once got, and what it took.  Sizes are bytes, times seconds.
+
+    ``recorded`` counts exchanges, those of warming up included; ``disk`` is what all of them take.
+    """
 
     name: str
     people: int
@@ -55,6 +58,7 @@ class Load:
     without_memory: int = 0
     cpu: float = 0.0
     resident: int = 0
+    recorded: int = 0
     disk: int = 0
 
 
@@ -74,8 +78,12 @@ async def measure(plan: Plan, folder: Path, step: Callable[[str], None]) -> Capa
                 step(f"{people} people, {kind}")
                 place = folder / f"{kind}-{people}"
                 place.mkdir()
-                with store(kind, place) as url, proxy(place, answering.url, url) as served:
-                    loads.append(await _load(Load(kind, people), plan.seconds, served, place))
+                load = Load(kind, people)
+                with store(kind, place) as url:
+                    with proxy(place, answering.url, url) as served:
+                        await _load(load, plan.seconds, served)
+                    load.disk = _size(place)  # once its log is written back
+                loads.append(load)
         step(f"{plan.streams} streams")
         place = folder / "streams"
         place.mkdir()
@@ -84,15 +92,15 @@ async def measure(plan: Plan, folder: Path, step: Callable[[str], None]) -> Capa
     return Capacity(loads, descriptors)
 
 
-async def _load(load: Load, seconds: float, served: Process, place: Path) -> Load:
-    await _talk("warm", Load("", 0), time.monotonic() + 1, served.port)
-    disk, cpu, began = _size(place), served.cpu(), time.monotonic()
+async def _load(load: Load, seconds: float, served: Process) -> None:
+    warm = Load("", 0)
+    await _talk("warm", warm, time.monotonic() + 1, served.port)
+    cpu, began = served.cpu(), time.monotonic()
     async with asyncio.TaskGroup() as talking:
         for number in range(load.people):
             talking.create_task(_talk(f"p{number}", load, began + seconds, served.port))
     load.seconds, load.cpu = time.monotonic() - began, served.cpu() - cpu
-    load.resident, load.disk = served.rss(), _size(place) - disk
-    return load
+    load.resident, load.recorded = served.rss(), len(warm.took) + len(load.took)
 
 
 async def _talk(name: str, load: Load, until: float, port: int) -> None:
@@ -179,6 +187,6 @@ def _row(load: Load) -> str:
         f"{load.without_memory / count:.1%}",
         f"{load.cpu / count * 1000:.1f}",
         f"{load.resident / 1e6:.0f}",
-        f"{load.disk / count / 1000:.1f}",
+        f"{load.disk / load.recorded / 1000:.1f}",
     )
     return f"| {' | '.join(cells)} |\n"

@@ -1,6 +1,8 @@
 """Thousands of requests made up from the document, right ones and wrong ones, on a real socket.
 
-``SCHEMATHESIS_EXAMPLES`` asks for more of each operation, ``SCHEMATHESIS_SEED`` for others.
+What does not hang on chance and the ways from link to link are gone through with the first seed;
+nine more make up other requests.  ``SCHEMATHESIS_EXAMPLES`` asks for more of each operation,
+``SCHEMATHESIS_SEED`` for ten other seeds.
 """
 
 from __future__ import annotations
@@ -29,8 +31,13 @@ EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "6"))
 STEPS = 10
 """So many times as many ways from link to link."""
 
-SEED = os.environ.get("SCHEMATHESIS_SEED", "1")
-SECONDS = 180.0 + 6.0 * EXAMPLES
+FIRST = int(os.environ.get("SCHEMATHESIS_SEED", "1"))
+FURTHER = range(FIRST + 1, FIRST + 10)
+EVERY = "examples,coverage,fuzzing,stateful"
+
+SECONDS = 300.0 + 10.0 * EXAMPLES
+"""Many times what one seed takes on a machine that has nothing else to do."""
+
 KEY = "the-key-of-ada"
 
 OFTEN = 0.5
@@ -92,13 +99,27 @@ def configured(folder: Path, known: Mapping[str, str]) -> Path:
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS + 30)
 async def test_every_answer_is_as_the_document_says(asked: Asked, tmp_path: Path) -> None:
-    status, told = await report(asked.proxy, configured(tmp_path, asked.known))
+    await no_issue(asked, tmp_path, FIRST, EVERY)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(SECONDS + 30)
+@pytest.mark.parametrize("seed", FURTHER)
+async def test_so_is_every_answer_to_other_requests(
+    asked: Asked, tmp_path: Path, seed: int
+) -> None:
+    await no_issue(asked, tmp_path, seed, "fuzzing")
+
+
+async def no_issue(asked: Asked, folder: Path, seed: int, phases: str) -> None:
+    configuration = configured(folder, asked.known)
+    status, told = await report(asked.proxy, configuration, "--seed", str(seed), "--phases", phases)
     assert status == 0, told
     others = len(OPERATIONS) - 1  # it leaves out the one that answers the document
     assert f"Tested: {others}\n" in told, told
 
 
-async def report(proxy: Rig, configuration: Path) -> tuple[int | None, str]:
+async def report(proxy: Rig, configuration: Path, *options: str) -> tuple[int | None, str]:
     """The status with which schemathesis ends, 0 if all is well, and what it tells."""
     process = await asyncio.create_subprocess_exec(
         str(Path(sys.executable).with_name("schemathesis")),
@@ -106,7 +127,7 @@ async def report(proxy: Rig, configuration: Path) -> tuple[int | None, str]:
         str(configuration),
         "run",
         f"{proxy.proxy.url}{ROOT}/openapi.json",
-        *("--seed", SEED, "--warnings", "off", "--no-color"),
+        *(*options, "--warnings", "off", "--no-color"),
         cwd=configuration.parent,
         env=surroundings(API_KEY=KEY, PYTHONWARNINGS="ignore"),
         stdout=asyncio.subprocess.PIPE,

@@ -30,3 +30,8 @@ test("letters of patterns are letters, and all of the text is there", () => {
   assert.equal(hitsOf("one two", "two one").map(({ text }) => text).join(""), "one two");
   assert.deepEqual(hitsOf("one", ""), [{ text: "one", hit: false }]);
 });
+
+test("a question of a megabyte marks what its beginning asks for", () => {
+  assert.equal(marked("No peanut.", `peanuts ${"x".repeat(1_000_000)}`), "No [peanut].");
+  assert.equal(marked("用户".repeat(3), "用户".repeat(100_000)), "[用户][用户][用户]");
+});

@@ -384,7 +384,7 @@ async def test_a_summary_is_shown_by_its_version_in_place_of_what_it_covers(ever
 # What the client itself brought once more
 
 
-async def resends(talk: Talk, said: list[Json], **headers: str) -> Json:
+async def resends(talk: Talk, said: list[Json], **headers: Any) -> Json:
     """Ask with all of this; the answer is added to it, and what memory did is told."""
     response = await talk.ask(said, **headers)
     said.append(response.json()["choices"][0]["message"])

@@ -4,8 +4,9 @@
 
 /** Words of so few letters are marked only where there are no longer ones. */
 const SHORT = 3;
-/** Words that are looked for. */
+/** Words that are looked for, and characters. */
 const MOST = 24;
+const LONGEST = 400;
 
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u;
 
@@ -19,7 +20,7 @@ export function hitsOf(text, query) {
 
 /** @param {string} query */
 function patterns(query) {
-  const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? [])].slice(0, MOST);
+  const words = [...new Set(query.slice(0, LONGEST).toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? [])].slice(0, MOST);
   const long = words.filter((word) => UNSPACED.test(word) || word.length > SHORT);
   return (long.length > 0 ? long : words).flatMap((word) => (UNSPACED.test(word) ? pairs(word) : [beginning(word)]));
 }

@@ -4,7 +4,7 @@ measure."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from proxy.admin.asking import invalid
 from proxy.admin.facts import KIND, Fields, said_object
 from proxy.admin.imports import UNREADABLE
 from proxy.admin.item_asking import filter_in
-from proxy.admin.memories import STATES, WISHES, Listing, Memories
+from proxy.admin.memories import STATES, WISHES, Listing, Memories, shelf_of
 from proxy.admin.objects import Object
 from proxy.learning.likeness import Words, terms_in
 from proxy.memory.item_filter import fits
@@ -62,10 +62,9 @@ class MemorySearch:
 
     async def find(self, owner: Owner, wanted: Wanted) -> list[Object]:
         """What has to do with the question, best first, whatever it is."""
-        said = await self._said(owner, wanted)
-        found = await asyncio.to_thread(
-            self._scored, said, await self._learned(owner, wanted), wanted
-        )
+        said, learned = await self._said(owner, wanted), await self._learned(owner, wanted)
+        known = await self._known(owner) if learned else {}
+        found = await asyncio.to_thread(self._scored, said, learned, known, wanted)
         found.sort(key=_worse)
         fitting = (each for each in found if _number(each, "score") > 0)
         return [each for each in fitting if fits(each, wanted.filter)][: wanted.limit]
@@ -80,13 +79,22 @@ class MemorySearch:
         kinds = set(wanted.kinds) & {KIND, "episode"}
         return await self.memories.all(owner, Listing(kinds, wanted.states)) if kinds else []
 
+    async def _known(self, owner: Owner) -> Mapping[str, bytes]:
+        """The terms of facts in force, by their ids: these are kept."""
+        card = (await self.memories.book.load(shelf_of(owner))).card
+        return {id: terms for (id, _), terms in card.terms_by_line().items()}
+
     def _scored(
-        self, said: Sequence[Object], learned: Sequence[Object], wanted: Wanted
+        self,
+        said: Sequence[Object],
+        learned: Sequence[Object],
+        known: Mapping[str, bytes],
+        wanted: Wanted,
     ) -> list[Object]:
         """With scores from 0 to 1 that can be compared; nothing learned without a word of it."""
         now = self.memories.book.clock()
         every = [*said, *learned]
-        words = Words.of(terms_in(str(each["text"]), _number(each, "created_at")) for each in every)
+        words = Words.of(known.get(str(each["id"])) or _terms(each) for each in every)
         shares = words.likeness(read(wanted.query, (), now)).tolist()
         best = max((_number(each, "score") for each in said), default=0.0) or 1.0
         scored = [
@@ -105,6 +113,10 @@ class MemorySearch:
 
 def _with_score(each: Object, **parts: float) -> Object:
     return {**each, "score": sum(parts.values()), "parts": parts}
+
+
+def _terms(each: Object) -> bytes:
+    return terms_in(str(each["text"]), _number(each, "created_at"))
 
 
 def _number(each: Object, name: str) -> float:

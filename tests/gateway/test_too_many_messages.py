@@ -35,7 +35,7 @@ async def test_more_messages_than_the_bound_are_passed_on_without_memory(
     assert kept.headers["x-memory-status"] == "empty"
     assert passed.status_code == 200
     assert passed.headers["x-memory-status"] == "off"
-    assert passed.headers["x-memory-reason"] == "too_many_messages"
+    assert passed.headers["x-memory-reason"] == "too_many_parts"
     assert up.requests[-1].messages == said
     assert len(history.json()["data"]) == 4
     assert preview.status_code == 400

@@ -40,7 +40,6 @@ export default {
   "reason.encoded_body": "the body was encoded",
   "reason.import": "imported",
   "reason.invalid_body": "the body could not be read",
-  "reason.too_many_messages": "more messages than memory takes",
   "reason.side_request": "a side request of the client",
   "reason.spooled": "waited in the spool",
   "reason.stale_retry": "a late retry",

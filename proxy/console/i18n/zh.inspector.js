@@ -40,7 +40,6 @@ export default {
   "reason.encoded_body": "请求体经过编码",
   "reason.import": "导入",
   "reason.invalid_body": "无法读取请求体",
-  "reason.too_many_messages": "消息数量超出记忆上限",
   "reason.side_request": "客户端的附带请求",
   "reason.spooled": "曾在暂存区等待",
   "reason.stale_retry": "过期的重试",

@@ -84,7 +84,7 @@ class Desk:
             return self.out.say(f"{none} for {self.whose()}.")
         if found.more:
             sentence = f"These are {found.count}; there are more: --limit N shows N of them."
-            self.out.aside.print(Text(sentence))
+            self.out.aside.print(Text(sentence), soft_wrap=True)
 
     def whose(self) -> str:
         """For whom is asked, in words."""

@@ -77,7 +77,7 @@ class Output:
     def say(self, sentence: str) -> None:
         """For people only."""
         if not self.as_json:
-            self.console.print(Text(sentence))
+            self.console.print(Text(sentence), soft_wrap=True)
 
     def raw(self, found: object) -> None:
         file = standard_output()

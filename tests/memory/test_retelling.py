@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy.memory.window import Window
 from tests.support.retelling import (
     TELLINGS,
     Client,
+    Json,
     Session,
     as_text,
     call,
@@ -25,7 +27,7 @@ RESULT = {"role": "tool", "tool_call_id": "other", "content": "t3"}
 ANSWER = {"role": "assistant", "content": "a9"}
 
 
-def user(text: str) -> dict[str, object]:
+def user(text: str) -> Json:
     return {"role": "user", "content": text}
 
 
@@ -39,6 +41,17 @@ def test_each_thing_is_sent_once_and_kept_once_over_many_turns(telling: str, ret
             client.turn(rng.choice([0, 1, 2, 3]))
         assert not client.wrong, (seed, client.wrong[0])
         validate({"model": "m", "messages": client.session.log})
+
+
+@pytest.mark.parametrize("telling", TELLINGS)
+def test_in_a_window_too_nothing_comes_twice_or_out_of_order(telling: str) -> None:
+    for seed in SEEDS:
+        rng = random.Random(seed)
+        window = Window(max_messages=rng.randint(1, 8), evict_to=0.7)
+        client = Client(TELLINGS[telling], rng, Session(window=window))
+        for _ in range(3):
+            client.turn(rng.choice([0, 1, 2])).new_only()
+        assert not client.wrong, (seed, client.wrong[0])
 
 
 @pytest.mark.parametrize("telling", ["other ids", "new ids each time", "calls as text"])
@@ -121,7 +134,13 @@ def test_the_same_call_made_again_is_another_call() -> None:
     for text, answer in (("u0", ANSWER), ("u1", CALLED)):
         session.say([user(text)], answer)
     session.say([result], {"role": "assistant", "content": "a4"})
-    lost = [user("u5"), OTHER, RESULT, {"role": "assistant", "content": "a6"}, user("u7")]
-    sent = [user("u0"), ANSWER, *lost]
+    lost: list[Json] = [
+        user("u5"),
+        OTHER,
+        RESULT,
+        {"role": "assistant", "content": "a6"},
+        user("u7"),
+    ]
+    sent: list[Json] = [user("u0"), ANSWER, *lost]
     assert session.say(sent, ANSWER) == sent
     assert session.log == [*sent, ANSWER]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from sqlite3 import Connection
 
 from proxy.memory.archive import Archived, Line, Message, Page, Placed, Revision, Session
 from proxy.memory.model import (
@@ -18,7 +19,7 @@ from proxy.memory.model import (
     Snapshot,
     State,
 )
-from proxy.memory.store import StoreError
+from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory.summary import Summary
 from proxy.memory.work import Due, Work
 from proxy.stores import (
@@ -36,6 +37,9 @@ from proxy.stores.sqlite_items import SQLiteItems
 from proxy.stores.sqlite_marks import SQLiteErasures
 from proxy.stores.sqlite_recall import SQLiteIndex
 from proxy.stores.sqlite_usage import SQLiteMeter
+
+PATIENCE = 3
+"""Times that a step of a restore is tried again."""
 
 
 class SQLiteStore(SQLiteIndex, SQLiteItems, SQLiteMeter, SQLiteErasures):
@@ -173,12 +177,19 @@ class SQLiteStore(SQLiteIndex, SQLiteItems, SQLiteMeter, SQLiteErasures):
         known = await asyncio.to_thread(restored, archived)
         try:
             for step in range(steps):
-                await self._write(partial(sqlite_restore.bring, (name, archived, known), step))
+                await self._patiently(partial(sqlite_restore.bring, (name, archived, known), step))
             return await self._write(lambda c: sqlite_restore.settle(c, name, key, archived, now))
         except BaseException:  # also where nobody waits any more: what is left goes with time
             with suppress(StoreError):
                 await self._write(lambda c: sqlite_restore.discard(c, name))
             raise
+
+    async def _patiently(self, work: Callable[[Connection], None]) -> None:
+        """Write what may be written twice; one that is late is tried again."""
+        for _ in range(PATIENCE):
+            with suppress(StoreTimeout):
+                return await self._write(work)
+        await self._write(work)
 
     async def delete(self, key: SessionKey) -> bool:
         now = self._clock()

@@ -31,6 +31,8 @@ from proxy.stores.sqlite_messages import insert_exchange, insert_messages
 AT_ONCE = 1000
 """Messages, and exchanges, that are written in one step."""
 
+_IS_THERE = "SELECT 1 FROM messages WHERE session = ? AND seq = ?"
+
 Brought = tuple[str, Archived, Restored]
 """A session that is being brought: its hidden name, itself, and what is known of it."""
 
@@ -57,11 +59,17 @@ def stage(
 
 
 def bring(brought: Brought, step: int, connection: sqlite3.Connection) -> None:
-    """Write a step of what a session has.  Raises StoreError if what came before has expired."""
+    """Write a step of what a session has; a second time it changes nothing.
+
+    Raises StoreError if what came before has expired.
+    """
     name, archived, known = brought
     part = slice(step * AT_ONCE, (step + 1) * AT_ONCE)
     lines, exchanges = archived.lines[part], archived.exchanges[part]
-    _insert(connection, _staged(connection, name), lines, exchanges, known.choices)
+    session = _staged(connection, name)
+    first = lines[0].position.seq if lines else 0
+    if not connection.execute(_IS_THERE, (session, first)).fetchone():
+        _insert(connection, session, lines, exchanges, known.choices)
 
 
 def settle(

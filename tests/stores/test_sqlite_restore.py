@@ -11,7 +11,7 @@ import pytest
 
 from proxy.memory.archive import Archived
 from proxy.memory.model import SessionKey
-from proxy.memory.store import StoreError
+from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores import sqlite_erase, sqlite_list, sqlite_restore
 from proxy.stores.sqlite import SQLiteStore
 from tests.support.archives import take_out
@@ -59,7 +59,7 @@ class Steps:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.taken = 0
         self.tenants: list[str] = []
-        self.fails_at = self.expires_at = -1
+        self.fails_at = self.expires_at = self.late_at = -1
         self._bring = sqlite_restore.bring
         patch.setattr(sqlite_restore, "bring", self)
 
@@ -73,6 +73,10 @@ class Steps:
         if step == self.expires_at:
             sqlite_erase.purge(connection, 1e12)
         self._bring(brought, step, connection)
+        self._bring(brought, step, connection)  # as after one that was late
+        if step == self.late_at:
+            self.late_at = -1
+            raise StoreTimeout
 
 
 async def test_others_write_between_the_steps_and_nobody_sees_what_is_not_complete(
@@ -83,6 +87,15 @@ async def test_others_write_between_the_steps_and_nobody_sees_what_is_not_comple
     assert await take_out(store, KEY) == archived
     assert (steps.taken, steps.tenants) == (5, [])
     assert not await store.restore(KEY, archived)
+
+
+async def test_a_step_that_is_late_is_tried_again_and_written_once(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archived, steps = await taken_out(store), Steps(monkeypatch)
+    steps.late_at = 2
+    assert await store.restore(KEY, archived)
+    assert (steps.taken, await take_out(store, KEY)) == (6, archived)
 
 
 async def test_one_that_cannot_be_completed_leaves_nothing(

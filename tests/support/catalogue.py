@@ -35,9 +35,8 @@ CLIENTS = (
     client("dspy", "older", "say", "converse"),
     client("google-adk", "older", *ALL),
     client("shell-gpt", "older", "say", "converse"),
-    client("crewai", "crewai", "say", "converse"),
-    client("semantic-kernel", "further", *ALL),
-    client("gptme", "further", "say"),
+    client("crewai", "heavy", "say", "converse"),
+    client("semantic-kernel", "heavy", *ALL),
     client("openai-node", "node", *ALL, "headers"),
     client("ai-sdk", "node", *ALL, "extract"),
     client("ai-sdk-compatible", "node", *ALL, "extract"),
@@ -53,12 +52,16 @@ TELLS_CALLS_AS_TEXT = frozenset({"smolagents"})
 FEEBLE_IDS = {
     "agno": ("vllm", "mistral", "empty"),
     "pydantic-ai": ("empty",),
+    "openai-node": ("empty",),
     "ai-sdk": ("empty",),
     "ai-sdk-compatible": ("empty",),
 }
 """Ids of an upstream in whose place a client sends others."""
 
-WANTS_IDS = frozenset({"openai-agents", "openai-agents-node", "semantic-kernel"})
+WAITS_WHEN_BUSY = frozenset({"crewai"})
+"""They heed a retry-after by themselves, whatever else the upstream says, for tens of seconds."""
+
+WANTS_IDS = frozenset({"openai-agents", "openai-agents-node", "semantic-kernel", "langchain-node"})
 """They can do nothing with a call that has an empty id."""
 
 

@@ -16,6 +16,7 @@ class Said:
     calls: tuple[str, ...] = ()
     answers: str | None = None
     stored: bool = True
+    in_words: Said | None = None
 
 
 def call(*ids: str, stored: bool = True) -> Said:

@@ -40,12 +40,12 @@ class _Choice(msgspec.Struct, kw_only=True):
     finish_reason: str | None = None
 
 
-class _Streamed(_Choice, rename={"said": "delta"}):
-    pass
+class _Streamed(_Choice, kw_only=True):
+    said: _Message = msgspec.field(name="delta")
 
 
-class _Plain(_Choice, rename={"said": "message"}):
-    pass
+class _Plain(_Choice, kw_only=True):
+    said: _Message = msgspec.field(name="message")
 
 
 class _Answer(msgspec.Struct, kw_only=True):

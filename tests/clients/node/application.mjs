@@ -24,7 +24,9 @@ console.log = console.info = console.warn = console.error;
 /** An exception and those that led to it, but for where it was. */
 function causes(error, place) {
   const found = [];
-  for (let each = error; each; each = each.cause ?? each.lastError) {
+  const seen = new Set();
+  for (let each = error; each && !seen.has(each); each = each.cause ?? each.lastError) {
+    seen.add(each);
     const headers = new Headers(each.headers ?? each.responseHeaders ?? {});
     found.push({
       kind: each.constructor.name,

@@ -118,8 +118,10 @@ async def _told_later(pieces: AsyncIterator[Any], tell: Callable[[dict[str, Any]
 
 
 def _causes(error: BaseException | None, place: Place) -> Iterator[dict[str, Any]]:
-    """An exception and those that led to it, but for where it was."""
-    while error is not None:
+    """An exception and those that led to it, but for where it was; some lead to themselves."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         headers = getattr(getattr(error, "response", None), "headers", None) or {}
         yield {
             "kind": f"{type(error).__module__}.{type(error).__qualname__}",

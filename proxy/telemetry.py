@@ -165,6 +165,13 @@ class Telemetry:
             multiprocess_mode="livemostrecent",
         )
         self.store_up: Callable[[float], None] = up.set
+        tasks = Gauge(
+            "memory_tasks",
+            "Tasks of the event loop in the process that was asked.",
+            registry=self._registry,
+            multiprocess_mode="livemostrecent",
+        )
+        self.tasks: Callable[[float], None] = tasks.set
 
     def answered(self, route: Route, status: int, memory: str) -> None:
         """``memory`` is the answer's X-Memory-Status, "none" for requests without a session."""

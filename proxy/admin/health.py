@@ -105,6 +105,7 @@ class Health:
         )
         telemetry = self._parts.telemetry
         telemetry.store_up(problem is None)
+        telemetry.tasks(len(asyncio.all_tasks()))
         if depth is not None:
             telemetry.spool_depth(depth.waiting)
         text = await asyncio.to_thread(telemetry.render)

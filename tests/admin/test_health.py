@@ -156,6 +156,19 @@ async def test_a_spool_that_hangs_takes_one_thread_however_often_one_asks(
     assert errors == {"the spool did not answer in time"}
 
 
+async def test_metrics_say_how_many_tasks_the_loop_has(client: httpx.AsyncClient) -> None:
+    async def tasks() -> float:
+        text = (await client.get("/metrics")).text
+        return next(float(x.split()[1]) for x in text.splitlines() if x.startswith("memory_tasks "))
+
+    before = await tasks()
+    more = [asyncio.create_task(asyncio.Event().wait()) for _ in range(50)]
+    assert await tasks() >= before + 40
+    for task in more:
+        task.cancel()
+
+
+
 async def test_metrics_are_prometheus_text_with_the_spools_depth(
     client: httpx.AsyncClient, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,9 @@ RETRY = 2.0
 KNOWN = 10_000
 """Owners that a process remembers to have caught up with."""
 
+WAITING = 50_000
+"""Pieces of work that wait at most; what is left out is found when its owner is next heard of."""
+
 AGAIN = 600.0
 """Seconds after which an owner is caught up with again, for what other hosts have missed."""
 
@@ -111,6 +114,8 @@ class Follower:
 
     def _add(self, work: Work) -> None:
         self._waiting[work] = None
+        if len(self._waiting) > WAITING:
+            self._waiting.popitem(last=False)
         self._awake.set()
 
     async def _run(self) -> None:

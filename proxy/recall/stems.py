@@ -12,6 +12,9 @@ import Stemmer
 from proxy.recall.language import STOP_WORDS
 from proxy.recall.packing import term_of
 
+REMEMBERED = 8192
+"""Words whose terms a process remembers: those that people use, a megabyte for each kind."""
+
 _BEGINNING = 5
 _STEMMED = frozenset(Stemmer.algorithms())
 _NO_WORDS: frozenset[str] = frozenset()
@@ -35,7 +38,7 @@ def stem(word: str, language: str) -> str:
     return _stemmer(language).stemWord(word) if language in _STEMMED else word
 
 
-@lru_cache(maxsize=32_768)
+@lru_cache(maxsize=REMEMBERED)
 def term(word: str, language: str) -> bytes | None:
     """The term of a folded word with spaces around it, None if it says nothing."""
     if is_stop_word(word, language):
@@ -43,7 +46,7 @@ def term(word: str, language: str) -> bytes | None:
     return term_of(stem(word, language))
 
 
-@lru_cache(maxsize=32_768)
+@lru_cache(maxsize=REMEMBERED)
 def beginning(word: str) -> bytes | None:
     """The term of how a long word begins: what derived and compound words have in common.
 
@@ -57,7 +60,7 @@ def is_stop_word(word: str, language: str) -> bool:
     return word in STOP_WORDS.get(language, _NO_WORDS) or (len(word) == 1 and word.isalpha())
 
 
-@lru_cache(maxsize=32_768)
+@lru_cache(maxsize=REMEMBERED)
 def gram_term(gram: str) -> bytes | None:
     """The term of a character or a pair of characters, None if both are only grammar."""
     if all(character in UNSPACED_STOPS for character in gram):

@@ -246,3 +246,16 @@ async def test_a_follower_that_was_never_opened_can_be_closed(bench: Bench) -> N
     bench.follower.recorded(KEY)
     await bench.follower.close(PATIENCE)
     assert bench.indexer.done == []
+
+
+def test_what_waits_is_bounded_the_oldest_is_left_out(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "WAITING", 3)
+    for number in range(5):
+        bench.follower.recorded(SessionKey("tenant", str(number)))
+    assert [key.session for key in bench.follower._waiting if isinstance(key, SessionKey)] == [
+        "2",
+        "3",
+        "4",
+    ]

@@ -103,9 +103,8 @@ async def open_site(
     settings: Settings, store: Backend, folder: Path, *, with_spool: bool = True
 ) -> AsyncIterator[Site]:
     """A site over an open store.  Without its spool the recorder is not opened either."""
-    telemetry, tenancy = Telemetry(), _tenancy(settings)
+    telemetry, tenancy, counter = Telemetry(), _tenancy(settings), TOKENIZERS.counter_for
     spool = Spool(folder / "spool.db", store.name, settings.spool.max_bytes)
-    counter = TOKENIZERS.counter_for
     indexer = Indexer(store, store, text_of, time.time)
     follower = Follower(indexer, time.monotonic, telemetry.indexed, delay=0)
     recaller = Recaller(store, store, follower, text_of, time.time)
@@ -119,9 +118,7 @@ async def open_site(
         follower.recorded,
     )
     upstream = open_upstream("aiohttp", UpstreamOptions(url=settings.upstream.url))
-    passage = Passage(upstream, tenancy, telemetry)
-    reminding = Reminding(recaller, telemetry)
-    means = Means(recorder, reminding, _uninformed(store), counter, telemetry)
+    means = Means(recorder, Reminding(recaller, telemetry), _uninformed(store), counter, telemetry)
     parts = AdminParts(
         settings=settings,
         telemetry=telemetry,
@@ -147,6 +144,7 @@ async def open_site(
         learned=Learned.under(settings, store, text_of, counter(None).count_text, time.time),
         facts=FactBook(store, counter(None).count_text, time.time),
     )
+    passage = Passage(upstream, tenancy, telemetry)
     chats = Conversations(settings, passage, means)
     gateway = Gateway(settings, tenancy, passage, chats, telemetry)
     await upstream.open()

@@ -45,6 +45,10 @@ class WatchedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)
 
+    def patient(self, seconds: float) -> WatchedStore:
+        """Tests wait long in any case, and watch everything that is written."""
+        return self
+
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
         await self._wait()
         outcome = await self.real.commit(key, commit)

@@ -52,6 +52,7 @@ TELLS_CALLS_AS_TEXT = frozenset({"smolagents"})
 FEEBLE_IDS = {
     "agno": ("vllm", "mistral", "empty"),
     "pydantic-ai": ("empty",),
+    "google-adk": ("empty",),
     "openai-node": ("empty",),
     "ai-sdk": ("empty",),
     "ai-sdk-compatible": ("empty",),

@@ -44,7 +44,8 @@ local function older_turns(begin)
   local turns, known = {}, {}
   if not last then return turns end
   local _, size = exchange_of(last)
-  for index = 0, (size or 0) - 1 do
+  -- Of an exchange of thousands the end is enough: they are no late answers.
+  for index = math.max(0, (size or 0) - PIECE), (size or 0) - 1 do
     local tokens, turn, seq = message_at(last, index)
     turn = tonumber(turn)
     if turn and turn < begin and not known[turn]

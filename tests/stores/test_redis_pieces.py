@@ -79,7 +79,8 @@ async def test_all_of_a_log_is_read_whatever_its_length(store: RedisStore, size:
     snapshot = await store.load(KEY, WHOLE)
     assert [e.card.id for e in snapshot.log] == [f"x.{n}" for n in range(size)]
     assert [e.position.seq for e in snapshot.log] == list(range(1, size + 1))
-    assert (snapshot.messages, snapshot.lost, len(snapshot.bodies)) == (size, 0, size)
+    assert (snapshot.messages, snapshot.lost) == (size, 0)
+    assert len(snapshot.bodies) == min(size, PIECE)
 
 
 async def test_what_is_appended_meanwhile_is_left_out(store: RedisStore) -> None:

@@ -20,6 +20,7 @@ from bench import capacity
 from bench.attack import soak
 from bench.attack import suite as attack
 from bench.attack.attacks import attacks
+from bench.attack.table import lines
 from bench.attack.table import report as attack_report
 from bench.cost import plan as cost
 from bench.cost.suite import Costs
@@ -92,7 +93,11 @@ def _attacks(options: argparse.Namespace) -> str:
         def step(name: str) -> None:
             progress.update(task, advance=1, description=name)
 
-        return attack_report(attack.run(chosen, stores, folder, step))
+        results = []
+        for result in attack.run(chosen, stores, folder, step):
+            results.append(result)
+            progress.console.print(*lines(result), sep="\n", soft_wrap=True)
+        return attack_report(results)
 
 
 def _soak(options: argparse.Namespace) -> str:

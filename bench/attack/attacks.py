@@ -94,6 +94,21 @@ def _resent(turns: int) -> Callable[[], Run]:
     return build
 
 
+def _grown(messages: int) -> Callable[[], Run]:
+    """A session that grew, chat by chat, and then a client that shows an answer, four times."""
+
+    def build() -> Run:
+        most = 19_000
+        chats = [
+            messages_body(user(f"m{n}") for n in range(start, min(start + most, messages)))
+            for start in range(0, messages, most)
+        ]
+        shown = messages_body([user("m1"), assistant("an answer"), user("and now?")])
+        return _chats(*chats, *[shown] * 4)
+
+    return build
+
+
 def _same_words(messages: int) -> Callable[[], Run]:
     """The same two words, thousands of times, resent."""
 
@@ -161,6 +176,11 @@ def _lines() -> bytes:
     return b'"' + rb"a\n" * (10 * MEGABYTE) + b'"'
 
 
+def _image() -> bytes:
+    data = b"data:image/png;base64," + b"iVBORw0KGgo" * (30 * MEGABYTE // 11)
+    return b'[{"type":"image_url","image_url":{"url":"' + data + b'"}}]'
+
+
 def _many_messages() -> Run:
     message = b'{"role":"user","content":"x"},'
     return _chats(b'{"model":"mock","messages":[' + message * 1_000_000 + message[:-1] + b"]}")
@@ -177,6 +197,13 @@ def _import() -> Run:
     """One conversation of two million short messages, 67 MB."""
     message = b'{"role":"user","content":"hello"},'
     body = b"[" + message * 2_000_000 + message[:-1] + b"]"
+    return lambda attacker: _post(attacker, "/memory/v1/import?session=attack", body)
+
+
+def _long_conversation() -> Run:
+    """One conversation of 49,000 messages."""
+    message = b'{"role":"user","content":"hello"},'
+    body = b"[" + message * 49_000 + message[:-1] + b"]"
     return lambda attacker: _post(attacker, "/memory/v1/import?session=attack", body)
 
 
@@ -231,8 +258,9 @@ def attacks() -> tuple[Attack, ...]:
         Attack("trailers, 300 MB", _trailers),
         Attack("one trailer, 170 MB", _endless_trailer),
         Attack("250,000 messages, then one", _then_next(250_000), 30, restarts=True),
+        Attack("a session grown to 200,000", _grown(200_000), 20, restarts=True),
         Attack("10,000 messages resent", _resent(5_000)),
-        Attack("20,000 messages resent", _resent(10_000), 10),
+        Attack("18,000 messages resent", _resent(9_000), 10),
         Attack("50,000 messages resent", _resent(25_000), 10),
         Attack("10,000 times the same word", _same_words(10_000)),
         Attack("2,500 calls resent", _loop(2_500, equal=False)),
@@ -249,7 +277,9 @@ def attacks() -> tuple[Attack, ...]:
         Attack("1 M messages", _many_messages),
         Attack("400,000 calls", _many_calls),
         Attack("import of 2 M messages", _import, 10),
+        Attack("import of 49,000 messages", _long_conversation, 5),
         Attack("import of 20,000 sessions", _many_sessions, 5),
+        Attack("an image of 30 MB", _body_of(_image)),
         Attack("gzip bomb of 2 GB", _answered("bomb")),
         Attack("gzip name of 400 MB", _answered("name")),
         Attack("event of 13.5 MB", _answered("event")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,16 +32,14 @@ class Result:
 
 def run(
     attacks: Sequence[Attack], stores: Sequence[str], folder: Path, step: Callable[[str], None]
-) -> list[Result]:
+) -> Iterator[Result]:
     """Every attack on every kind of store."""
-    results = []
     for kind in stores:
         for number, attack in enumerate(attacks):
             step(f"{attack.name}, {kind}")
             place = folder / f"{kind}-{number}"
             place.mkdir()
-            results.append(_one(attack, kind, place))
-    return results
+            yield _one(attack, kind, place)
 
 
 def _one(attack: Attack, kind: str, folder: Path) -> Result:

@@ -16,10 +16,10 @@ HEAD = (
 
 
 def report(results: Sequence[Result]) -> str:
-    return "\n".join([HEAD, *(line for result in results for line in _lines(result))])
+    return "\n".join([HEAD, *(line for result in results for line in lines(result))])
 
 
-def _lines(result: Result) -> Iterator[str]:
+def lines(result: Result) -> Iterator[str]:
     counts = Counter(result.statuses)
     answered = ", ".join(f"{n} x {what}" if n > 1 else what for what, n in counts.items())
     yield _line(result, result.name, answered, f"{result.seconds:.1f}", result.seen)

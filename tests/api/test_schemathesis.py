@@ -1,8 +1,8 @@
 """Thousands of requests made up from the document, right ones and wrong ones, on a real socket.
 
 What does not hang on chance and the ways from link to link are gone through with the first seed;
-nine more make up other requests.  ``SCHEMATHESIS_EXAMPLES`` asks for more of each operation,
-``SCHEMATHESIS_SEED`` for ten other seeds.
+others make up other requests.  ``SCHEMATHESIS_EXAMPLES`` asks for more of each operation,
+``SCHEMATHESIS_SEEDS`` for more seeds and ``SCHEMATHESIS_SEED`` for those from another one on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ STEPS = 10
 """So many times as many ways from link to link."""
 
 FIRST = int(os.environ.get("SCHEMATHESIS_SEED", "1"))
-FURTHER = range(FIRST + 1, FIRST + 10)
+SEEDS = int(os.environ.get("SCHEMATHESIS_SEEDS", "3"))
+FURTHER = range(FIRST + 1, FIRST + SEEDS)
 EVERY = "examples,coverage,fuzzing,stateful"
 
 SECONDS = 300.0 + 10.0 * EXAMPLES

@@ -103,6 +103,7 @@ class Access:
         async def handle(request: Request) -> Response:
             chosen = self.chosen(request) if self.is_admin(request) else None
             if chosen is not None and not await self._known.knows(chosen):
+                request.scope[CALLER] = Seen(chosen, "admin")
                 raise tenant_not_found(chosen)
             return await handler(request)
 

@@ -99,5 +99,7 @@ def route(raw_path: bytes) -> Route | None:
 
 
 def misses_v1(raw_path: bytes) -> bool:
-    """A client whose base_url lacks /v1."""
-    return raw_path.endswith((b"/chat/completions", b"/models")) and route(raw_path) is None
+    """A client whose base_url lacks /v1; ids of the memory API may end in any way."""
+    if raw_path.startswith(b"/memory/") or route(raw_path) is not None:
+        return False
+    return raw_path.endswith((b"/chat/completions", b"/models"))

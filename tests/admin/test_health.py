@@ -168,7 +168,6 @@ async def test_metrics_say_how_many_tasks_the_loop_has(client: httpx.AsyncClient
         task.cancel()
 
 
-
 async def test_metrics_are_prometheus_text_with_the_spools_depth(
     client: httpx.AsyncClient, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,7 +84,7 @@ async def test_search_is_limited_and_of_the_kinds_asked_for(
     site: Site, client: httpx.AsyncClient
 ) -> None:
     boats = [f"My boat Marlin has {thing}." for thing in ("oars", "soup", "bells", "cats")]
-    await told(site, client, *boats, "Always answer in French.")
+    await told(site, client, *boats, "Always answer in French about my boat.")
     everything = await search(client, "my boat Marlin")
     assert {one["kind"] for one in everything} == {"passage", "instruction"}
     assert len(await search(client, "my boat Marlin", limit=2)) == 2

@@ -98,6 +98,7 @@ def test_only_chat_completions_have_memory(path: bytes, chat: bool) -> None:
         (b"/api/chat/completions", True),
         (b"/v1/chat/completions", False),
         (b"/memory/v1/sessions", False),
+        (b"/memory/v1/sessions/s/messages/models", False),
         (b"/", False),
     ],
 )

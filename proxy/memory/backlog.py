@@ -102,10 +102,12 @@ class Backlog:
         return await loop.run_in_executor(self._threads, partial(work, *arguments))
 
     async def close(self) -> None:
-        """Leave the rest for the next start."""
+        """Leave the rest for the next start; the spool is closed."""
         if self._beside is not None:
             self._beside.cancel()
             await asyncio.gather(self._beside, return_exceptions=True)
+        await self.aside(self._spool.close)
+        await asyncio.to_thread(self._threads.shutdown)
 
     async def put(
         self, key: SessionKey, exchange: str, kind: Kind, what: msgspec.Struct

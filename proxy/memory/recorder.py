@@ -150,7 +150,6 @@ class Recorder:
             task.cancel()  # it goes to the spool instead
         await self._written()
         await self._backlog.close()
-        await asyncio.to_thread(self._spool.close)
 
     async def _written(self) -> None:
         """Wait for all writes; cancelling this cancels none of them."""

@@ -62,9 +62,10 @@ def _block(block: Sequence[S]) -> list[S]:
         return [x for x in block if not x.stored]
     if not head.calls:
         return [head, *(x for x in results if not x.stored)]
-    answered = {x.answers for x in results}.intersection(head.calls)
+    wanted = Counter(head.calls)
+    answered = Counter(x.answers for x in results if x.answers in wanted)
     by_client = any(not x.stored and x.answers in answered for x in results)
-    if head.stored and len(answered) < len(set(head.calls)) and not by_client:
+    if head.stored and not by_client and not answered >= wanted:
         words = None if answered else head.in_words
         return [*([words] if words else []), *(x for x in results if not x.stored)]
     return [head, *_once(results, head.calls)]

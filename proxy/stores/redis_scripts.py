@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any
@@ -22,6 +23,7 @@ class Script:
     digest: str
 
 
+@cache
 def read_script(name: str, *preludes: str) -> Script:
     """The script ``name``.lua, with other files in front of it."""
     folder = files("proxy.stores")

@@ -46,7 +46,7 @@ def test_an_example_prints_what_it_is_said_to(
 
 def test_the_extras_exist() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    extras = re.findall(r"memory-proxy\[(\w+)\]", TEXT)
+    extras = re.findall(r"pip install '\.\[(\w+)\]'", TEXT)
     assert extras == ["langgraph", "langchain"]
     assert all(f"\n{extra} = [\n" in project for extra in extras)
 

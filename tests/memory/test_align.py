@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from proxy.memory.align import Kind, Log, Match, align, last_run, of_a_call
 from proxy.memory.compose import Rules
-from proxy.memory.model import Card, Entry, Exchange, Position, Snapshot
+from proxy.memory.model import Card, Entry, Exchange, Position, SessionKey, Snapshot
 from proxy.memory.planner import Planner, sees_enough
 from proxy.memory.request import Intent, Rerendered
 from proxy.memory.transcript import outline
@@ -233,12 +236,19 @@ def planned(snapshot: Snapshot, m: Sequence[Talk], window: Window) -> None:
         return rerendered
 
     sees_enough(snapshot, m, Intent())
-    planner = Planner(Nothing(), comparing)  # type: ignore[arg-type]
-    plan = planner.plan(("t", "s"), snapshot, m, Intent(), Rules(window=window))  # type: ignore[arg-type]
-    try:
-        plan.send(None)
-    except StopIteration as end:
-        outline(end.value.plan, end.value.prompt, m)
+    planner = Planner(Nothing(), comparing, AtOnce())  # type: ignore[arg-type]
+    key = SessionKey("t", "s")
+    found = asyncio.run(planner.plan(key, snapshot, m, Intent(), Rules(window=window)))
+    outline(found.plan, found.prompt, m)
+
+
+class AtOnce(Executor):
+    """Does the work in the thread that wants it, where steps are counted."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(fn(*args, **kwargs))
+        return done
 
 
 @pytest.mark.parametrize("way", WAYS)

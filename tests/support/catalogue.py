@@ -62,8 +62,13 @@ FEEBLE_IDS = {
 WAITS_WHEN_BUSY = frozenset({"crewai"})
 """They heed a retry-after by themselves, whatever else the upstream says, for tens of seconds."""
 
-WANTS_IDS = frozenset({"openai-agents", "openai-agents-node", "semantic-kernel", "langchain-node"})
-"""They can do nothing with a call that has an empty id."""
+NEVER_RETRIES = frozenset({"litellm", "dspy", "langchain-node"})
+"""Or not where only the response's own header says how soon."""
+
+WANTS_IDS = frozenset(
+    {"openai-agents", "openai-agents-node", "semantic-kernel", "langchain-node", "litellm"}
+)
+"""They can do nothing with a call that has an empty id, or not in a stream."""
 
 
 def of(*does: str) -> list[Client]:

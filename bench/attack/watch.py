@@ -43,6 +43,8 @@ class Watch:
         self._over = asyncio.Event()
 
     async def __aenter__(self) -> Watch:
+        await self._ready()
+        self.seen.rss = self._proxy.rss()
         watchers = (self._chat(), self._pulse(), self._memory())
         self._tasks = [asyncio.create_task(watcher) for watcher in watchers]
         return self
@@ -50,6 +52,12 @@ class Watch:
     async def __aexit__(self, *_: object) -> None:
         self._over.set()
         await asyncio.gather(*self._tasks)
+
+    async def _ready(self) -> None:
+        """Until the proxy has started: what it listens on is open before."""
+        await _healthz(self._proxy.port)
+        await self._one("victim-0", 0)
+        self.seen = Seen()
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -96,11 +104,7 @@ class Watch:
         while not self._over.is_set():
             began = time.perf_counter()
             try:
-                connection = await connect(self._proxy.port)
-                try:
-                    await connection.ask(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-                finally:
-                    connection.close()
+                await _healthz(self._proxy.port)
             except (OSError, TimeoutError):
                 self.seen.failed += 1
             self.seen.stall = max(self.seen.stall, time.perf_counter() - began)
@@ -114,3 +118,11 @@ class Watch:
                 if now > MEMORY_LIMIT:
                     psutil.Process(self._proxy.pid).kill()
             await self._pause(0.05)
+
+
+async def _healthz(port: int) -> None:
+    connection = await connect(port)
+    try:
+        await connection.ask(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+    finally:
+        connection.close()

@@ -432,6 +432,7 @@ class Comparison(RuleBasedStateMachine):
         assert self.wait(self.store.load(key, ask)) == self.wait(self.oracle.load(key, ask))
 
 
+@pytest.mark.timeout(900)  # a thousand steps, each awaited on a server
 @pytest.mark.parametrize("url", ["sqlite", "redis", "redis-cluster"], indirect=True)
 def test_a_back_end_does_what_the_store_in_memory_does(url: str) -> None:
     class Machine(Comparison):

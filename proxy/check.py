@@ -146,11 +146,8 @@ async def _misread(address: Address, url: str) -> str | None:
 
 
 async def _speaks_redis(host: str, port: int) -> bool:
-    with suppress(OSError):
-        async with asyncio.timeout(PROBING):
-            answer = await _asked(host, port, b"PING\r\n")
-            return answer.startswith((b"+PONG", b"-NOAUTH", b"-ERR", b"-DENIED", b"-NOPERM"))
-    return False
+    answer = await _asked(host, port, b"PING\r\n")
+    return answer.startswith((b"+PONG", b"-NOAUTH", b"-ERR", b"-DENIED", b"-NOPERM"))
 
 
 async def _speaks_tls(host: str, port: int) -> bool:
@@ -165,13 +162,17 @@ async def _speaks_tls(host: str, port: int) -> bool:
 
 
 async def _asked(host: str, port: int, question: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection(host, port)
-    try:
-        writer.write(question)
-        await writer.drain()
-        return await reader.read(4096)
-    finally:
-        writer.transport.abort()
+    """The beginning of an answer, nothing if there is none in time."""
+    with suppress(OSError):
+        async with asyncio.timeout(PROBING):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(question)
+                await writer.drain()
+                return await reader.read(4096)
+            finally:
+                writer.transport.abort()
+    return b""
 
 
 # The upstream
@@ -227,10 +228,7 @@ async def _misspoken(error: Exception, settings: Settings) -> str | None:
 
 
 async def _speaks_http(host: str, port: int) -> bool:
-    with suppress(OSError):
-        async with asyncio.timeout(PROBING):
-            return (await _asked(host, port, b"GET / HTTP/1.0\r\n\r\n")).startswith(b"HTTP/")
-    return False
+    return (await _asked(host, port, b"GET / HTTP/1.0\r\n\r\n")).startswith(b"HTTP/")
 
 
 async def _judged(client: Upstream, settings: Settings, where: str) -> Finding:
@@ -310,10 +308,9 @@ async def listening(settings: Settings) -> Finding:
 
 async def _serves(host: str, port: int) -> bool:
     question = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
-    with suppress(OSError, ValueError):
-        async with asyncio.timeout(PROBING):
-            answer = await _asked(host, port, question)
-            return bool(json.loads(answer.partition(b"\r\n\r\n")[2]) == {"status": "ok"})
+    answer = await _asked(host, port, question)
+    with suppress(ValueError):
+        return bool(json.loads(answer.partition(b"\r\n\r\n")[2]) == {"status": "ok"})
     return False
 
 

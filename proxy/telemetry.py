@@ -142,36 +142,19 @@ class Telemetry:
         )
 
     def _make_gauges(self) -> None:
-        streams = Gauge(
-            "memory_open_streams",
-            "Answers being relayed now.",
-            registry=self._registry,
-            multiprocess_mode="livesum",
-        )
+        streams = self._gauge("memory_open_streams", "Answers being relayed now.", "livesum")
         self.stream_opened: Callable[[], None] = streams.inc
         self.stream_closed: Callable[[], None] = streams.dec
         # The workers of a host share one spool: its depth is what the last one saw, not a sum.
-        depth = Gauge(
-            "memory_spool_depth",
-            "Exchanges waiting in the spool for the store.",
-            registry=self._registry,
-            multiprocess_mode="livemostrecent",
-        )
-        self.spool_depth: Callable[[float], None] = depth.set
-        up = Gauge(
-            "memory_store_up",
-            "Whether the store answered when this was asked for: 1 or 0.",
-            registry=self._registry,
-            multiprocess_mode="livemostrecent",
-        )
-        self.store_up: Callable[[float], None] = up.set
-        tasks = Gauge(
-            "memory_tasks",
-            "Tasks of the event loop in the process that was asked.",
-            registry=self._registry,
-            multiprocess_mode="livemostrecent",
-        )
-        self.tasks: Callable[[float], None] = tasks.set
+        self.spool_depth: Callable[[float], None] = self._gauge(
+            "memory_spool_depth", "Exchanges waiting in the spool for the store."
+        ).set
+        self.store_up: Callable[[float], None] = self._gauge(
+            "memory_store_up", "Whether the store answered when this was asked for: 1 or 0."
+        ).set
+        self.tasks: Callable[[float], None] = self._gauge(
+            "memory_tasks", "Tasks of the event loop in the process that was asked."
+        ).set
 
     def answered(self, route: Route, status: int, memory: str) -> None:
         """``memory`` is the answer's X-Memory-Status, "none" for requests without a session."""
@@ -250,6 +233,12 @@ class Telemetry:
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(name, text, labels, registry=self._registry)
+
+    def _gauge(
+        self, name: str, text: str, over: Literal["livesum", "livemostrecent"] = "livemostrecent"
+    ) -> Gauge:
+        """``over``: how the workers' numbers become one."""
+        return Gauge(name, text, registry=self._registry, multiprocess_mode=over)
 
     def _histogram(
         self, name: str, text: str, buckets: tuple[float, ...]

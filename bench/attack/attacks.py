@@ -40,7 +40,7 @@ def _trailers() -> Run:
         for _ in range(300):
             yield fields
 
-    return lambda attacker: _raw(attacker, pieces(), 15)
+    return lambda attacker: attacker.raw(pieces(), 15)
 
 
 def _endless_trailer() -> Run:
@@ -51,11 +51,7 @@ def _endless_trailer() -> Run:
         for _ in range(170):
             yield b"v" * MEGABYTE
 
-    return lambda attacker: _raw(attacker, pieces(), 15)
-
-
-def _raw(attacker: Attacker, pieces: Iterator[bytes], seconds: float) -> None:
-    attacker.raw(pieces, seconds)
+    return lambda attacker: attacker.raw(pieces(), 15)
 
 
 def _chats(*bodies: bytes, **headers: str) -> Run:
@@ -197,25 +193,21 @@ def _import() -> Run:
     """One conversation of two million short messages, 67 MB."""
     message = b'{"role":"user","content":"hello"},'
     body = b"[" + message * 2_000_000 + message[:-1] + b"]"
-    return lambda attacker: _post(attacker, "/memory/v1/import?session=attack", body)
+    return lambda attacker: attacker.ask("POST", "/memory/v1/import?session=attack", body)
 
 
 def _long_conversation() -> Run:
     """One conversation of 49,000 messages."""
     message = b'{"role":"user","content":"hello"},'
     body = b"[" + message * 49_000 + message[:-1] + b"]"
-    return lambda attacker: _post(attacker, "/memory/v1/import?session=attack", body)
+    return lambda attacker: attacker.ask("POST", "/memory/v1/import?session=attack", body)
 
 
 def _many_sessions() -> Run:
     """An import of twenty thousand conversations."""
     talk = json.dumps({"messages": [user("I live in Lisbon."), assistant("Noted.")]}).encode()
     body = (talk + b"\n") * 20_000
-    return lambda attacker: _post(attacker, "/memory/v1/import", body)
-
-
-def _post(attacker: Attacker, path: str, body: bytes) -> None:
-    attacker.ask("POST", path, body)
+    return lambda attacker: attacker.ask("POST", "/memory/v1/import", body)
 
 
 def _answered(kind: str, times: int = 1) -> Callable[[], Run]:

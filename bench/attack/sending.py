@@ -29,6 +29,22 @@ def assistant(text: str) -> Json:
     return {"role": "assistant", "content": text}
 
 
+def head(key: str, method: str, path: str, length: int, more: bytes = b"") -> bytes:
+    """Of a request with a body of so many bytes; ``more`` are further lines."""
+    return (
+        b"%b %b HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer %b\r\n"
+        b"content-type: application/json\r\ncontent-length: %d\r\n%b\r\n"
+        % (method.encode(), path.encode(), key.encode(), length, more)
+    )
+
+
+def chat(key: str, session: str, messages: Iterable[Json], more: bytes = b"") -> bytes:
+    """A chat request."""
+    body = messages_body(messages)
+    more += b"x-session-id: %b\r\n" % session.encode()
+    return head(key, "POST", "/v1/chat/completions", len(body), more) + body
+
+
 class Attacker:
     """Asks the proxy at ``port`` as one tenant; ``statuses`` is what it was answered."""
 
@@ -42,28 +58,25 @@ class Attacker:
 
     def ask(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
-    ) -> bytes:
-        """One request on a connection of its own; an answer's first megabyte."""
+    ) -> None:
+        """One request on a connection of its own."""
         sent = {"authorization": f"Bearer {ATTACKER}", "content-type": "application/json"}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LONGEST)
         try:
             connection.request(method, path, body, {**sent, **(headers or {})})
             answer = connection.getresponse()
-            start = answer.read(1 << 20)
             while answer.read(1 << 20):
                 pass
             status = answer.headers.get("x-memory-status", "")
             reason = answer.headers.get("x-memory-reason", "")
             self.statuses.append(" ".join(filter(None, [str(answer.status), status, reason])))
-            return start
         except (OSError, http.client.HTTPException) as error:
             self.statuses.append(type(error).__name__)
-            return b""
         finally:
             connection.close()
 
-    def raw(self, pieces: Iterable[bytes], seconds: float) -> int:
-        """Send these on one connection until it is closed on us or the time is over; the bytes."""
+    def raw(self, pieces: Iterable[bytes], seconds: float) -> None:
+        """Send these on one connection until it is closed on us or the time is over."""
         until, sent = time.monotonic() + seconds, 0
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5) as line:
             line.settimeout(10)
@@ -73,4 +86,3 @@ class Attacker:
                 if time.monotonic() > until:
                     break
         self.statuses.append(f"{sent / 1e6:.0f} MB")
-        return sent

@@ -20,10 +20,11 @@ from pathlib import Path
 import psutil
 
 from bench import processes
-from bench.attack.sending import Json, assistant, user
+from bench.attack.sending import Json, assistant, chat, head, user
 from bench.upstream import ANSWER
-from bench.wire import Answer, connect
+from bench.wire import Answer, asked
 
+KEY = "sk-soak"
 SAMPLE_EVERY = 5.0
 TURNS = 20
 """Of a session; then a new one begins."""
@@ -138,22 +139,16 @@ class Soak:
     def _request(
         self, session: str, messages: list[Json], person: str | None, more: bytes
     ) -> bytes:
-        body = json.dumps({"model": "mock", "messages": messages}).encode()
-        more += b"x-session-id: %b\r\n" % session.encode()
         more += b"x-user-id: %b\r\n" % person.encode() if person else b""
-        return _head("POST", "/v1/chat/completions", len(body), more) + body
+        return chat(KEY, session, messages, more)
 
     async def _ask(self, method: str, path: str, body: bytes = b"") -> None:
-        await self._exchanged(_head(method, path, len(body)) + body)
+        await self._exchanged(head(KEY, method, path, len(body)) + body)
 
     async def _exchanged(self, request: bytes) -> Answer:
         answer = Answer()
         with suppress(OSError, TimeoutError):
-            connection = await connect(self._proxy.port)
-            try:
-                answer = await connection.ask(request)
-            finally:
-                connection.close()
+            answer = await asked(self._proxy.port, request)
         self._requests += 1
         status = answer.headers.get(b"x-memory-status", b"").decode()
         name = f"{answer.status} {status}".strip()
@@ -181,14 +176,6 @@ class Soak:
         writer.close()
         found = re.search(rb"^memory_tasks (\d+)", text, re.MULTILINE)
         return int(found[1]) if found else 0
-
-
-def _head(method: str, path: str, length: int, more: bytes = b"") -> bytes:
-    return (
-        b"%b %b HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer sk-soak\r\n"
-        b"content-type: application/json\r\ncontent-length: %d\r\n%b\r\n"
-        % (method.encode(), path.encode(), length, more)
-    )
 
 
 def run(kind: str, folder: Path, seconds: float, step: Callable[[float], None]) -> Soak:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import psutil
 
+from bench.attack.sending import chat, head, user
 from bench.processes import Process
-from bench.wire import connect
+from bench.wire import asked
 
 PULSE = 0.02
 """Seconds between two looks at /healthz."""
 
 CHAT_EVERY = 0.2
+VICTIM = "sk-victim"
+HEALTHZ = head("", "GET", "/healthz", 0)
 MEMORY_LIMIT = 3_000_000_000
 """Bytes at which a process that is being measured is killed."""
 
@@ -55,7 +57,7 @@ class Watch:
 
     async def _ready(self) -> None:
         """Until the proxy has started: what it listens on is open before."""
-        await _healthz(self._proxy.port)
+        await asked(self._proxy.port, HEALTHZ)
         await self._one("victim-0", 0)
         self.seen = Seen()
 
@@ -77,18 +79,8 @@ class Watch:
             await self._pause(CHAT_EVERY)
 
     async def _one(self, session: str, number: int) -> None:
-        message = {"role": "user", "content": f"What is said about plan {number}?"}
-        body = json.dumps({"model": "mock", "messages": [message]}).encode()
-        connection = await connect(self._proxy.port)
-        try:
-            answer = await connection.ask(
-                b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\n"
-                b"authorization: Bearer sk-victim\r\ncontent-type: application/json\r\n"
-                b"x-session-id: %b\r\ncontent-length: %d\r\n\r\n%b"
-                % (session.encode(), len(body), body)
-            )
-        finally:
-            connection.close()
+        said = user(f"What is said about plan {number}?")
+        answer = await asked(self._proxy.port, chat(VICTIM, session, [said]))
         self._count(answer.status, answer.headers)
 
     def _count(self, status: int, headers: dict[bytes, bytes]) -> None:
@@ -104,7 +96,7 @@ class Watch:
         while not self._over.is_set():
             began = time.perf_counter()
             try:
-                await _healthz(self._proxy.port)
+                await asked(self._proxy.port, HEALTHZ)
             except (OSError, TimeoutError):
                 self.seen.failed += 1
             self.seen.stall = max(self.seen.stall, time.perf_counter() - began)
@@ -118,11 +110,3 @@ class Watch:
                 if now > MEMORY_LIMIT:
                     psutil.Process(self._proxy.pid).kill()
             await self._pause(0.05)
-
-
-async def _healthz(port: int) -> None:
-    connection = await connect(port)
-    try:
-        await connection.ask(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-    finally:
-        connection.close()

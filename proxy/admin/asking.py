@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from starlette.requests import Request
 
-from proxy.chat.extent import has_over
+from proxy.chat.extent import MAX_VALUES, has_over
 from proxy.errors import (
     ProxyError,
     invalid_session_id,
@@ -28,8 +28,6 @@ from proxy.memory.model import State
 from proxy.settings import ServerSettings
 
 MAX_LIMIT = 1000
-MAX_VALUES = 250_000
-"""Values of a body (see ``has_over``), each of which takes some hundred bytes once it is read."""
 DEFAULT_LIMIT = 100
 STATES: tuple[State, ...] = ("active", "superseded")
 

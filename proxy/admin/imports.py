@@ -17,6 +17,7 @@ from proxy.admin import asking
 from proxy.admin.asking import invalid
 from proxy.admin.message_check import check_message
 from proxy.admin.parts import AdminParts
+from proxy.chat.extent import MAX_MESSAGES
 from proxy.memory.model import Commit, Draft, Exchange, Injection, Snapshot, message_id
 from proxy.memory.transcript import Count, Said
 from proxy.memory.work import Due
@@ -24,9 +25,6 @@ from proxy.portable.conversing import card_of
 
 SYSTEM_ROLES = ("system", "developer")
 ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
-
-MAX_MESSAGES = 20_000
-"""Messages that are appended at once: it is one commit."""
 
 NO_TIME = 1e11
 """Seconds; a number from here on, thousands of years ahead, is milliseconds by mistake."""

@@ -2,13 +2,23 @@
 
 A list takes two bytes of text and some hundred of memory, and a call that makes millions of them
 stops everything else in the process.  So they are counted before they are made, piece by piece.
-Text that is not JSON gets some answer.  Knows nothing of chat.
+Text that is not JSON gets some answer.  Knows of chat only how much of it may come at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+
+MAX_MESSAGES = 20_000
+"""Messages that come at once: many more than any model's context has room for."""
+
+MAX_VALUES = 250_000
+"""Values of a body (see ``has_over``): a dozen for each of so many messages.  Each takes some
+hundred bytes once it is read."""
+
+MAX_CHOICES = 128
+"""The most choices that OpenAI lets a request ask for."""
 
 PIECE = 64 * 1024
 """Bytes that are looked at by one call: other threads go on in between."""

@@ -12,8 +12,9 @@ from proxy.chat import jsontext
 from proxy.chat.answer import Choice, Reply, cache_use, make_choice
 from proxy.chat.draft import Draft
 from proxy.chat.events import DONE, Mark, is_error, mark, suspect
+from proxy.chat.extent import MAX_CHOICES
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
-from proxy.chat.slim import MAX_CHOICES, MAX_VALUES, is_heavy, slimmed, values
+from proxy.chat.slim import MAX_VALUES, is_heavy, slimmed, values
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 MAX_REPLY_VALUES = 500_000

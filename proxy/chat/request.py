@@ -15,18 +15,10 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.calltext import forces_calls
-from proxy.chat.extent import has_more_text, has_over
+from proxy.chat.extent import MAX_CHOICES, MAX_MESSAGES, MAX_VALUES, has_more_text, has_over
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, ChatMessage, read_message
 
 SYSTEM_ROLES = ("system", "developer")
-MAX_CHOICES = 128
-"""The most choices that OpenAI lets a request ask for."""
-
-MAX_MESSAGES = 20_000
-"""Messages of a request: many more than any model's context has room for."""
-
-MAX_VALUES = 250_000
-"""Values in a request (see ``has_over``): a dozen for each of so many messages."""
 
 MAX_TEXT = 8 * 1024 * 1024
 """Bytes of a request beside its media: some two million tokens.  Upstreams refuse more, and what

@@ -12,11 +12,10 @@ from typing import Literal
 import msgspec
 
 from proxy.chat import jsontext
+from proxy.chat.extent import MAX_CHOICES
 
 MAX_VALUES = 100_000
 """Values that are read at once; some 0.2 seconds on a busy machine."""
-
-MAX_CHOICES = 128
 
 _ABSENT = msgspec.Raw(b"null")
 

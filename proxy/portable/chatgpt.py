@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proxy.chat import jsontext
-from proxy.portable.bounds import check_extent
 from proxy.portable.broken import Broken
 from proxy.portable.chatgpt_tree import conversation_of
 from proxy.portable.listed import Listed
 from proxy.portable.piece import Piece
+from proxy.portable.reading import value_of
 from proxy.portable.warnings import Warnings
+
+UNREADABLE = "what is no JSON, too large a number, or nested too deeply"
 
 
 class ChatGPT:
@@ -35,7 +36,7 @@ class ChatGPT:
         return iter(())
 
     def _conversation(self, item: bytes) -> Iterator[Piece]:
-        value = _value(item)
+        value = value_of(item, UNREADABLE)
         self._count += 1
         found = conversation_of(value) if isinstance(value, dict) else None
         if found is None:
@@ -46,11 +47,3 @@ class ChatGPT:
     def _broken(self, error: ValueError) -> Broken:
         """By the conversation before."""
         return Broken(f"has {error}, behind conversation {self._count}")
-
-
-def _value(item: bytes) -> object:
-    check_extent(item)
-    try:
-        return jsontext.decode(item)
-    except jsontext.UNREADABLE:
-        raise ValueError("what is no JSON, too large a number, or nested too deeply") from None

@@ -9,15 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proxy.chat import jsontext
-from proxy.portable.bounds import check_extent
-from proxy.portable.broken import Broken
-from proxy.portable.gathered import Gathered
 from proxy.portable.langchain_content import content_of
-from proxy.portable.listed import Listed
+from proxy.portable.message_lists import MessageLists
 from proxy.portable.piece import Piece
-from proxy.portable.reading import Fields, fields_in, list_in, text_in
-from proxy.portable.talk import conversation_of
-from proxy.portable.warnings import Warnings
+from proxy.portable.reading import Fields, fields_in, list_in, text_in, value_of
 
 ROLES = {
     "human": "user",
@@ -28,31 +23,11 @@ ROLES = {
 }
 
 
-class LangChain:
-    """See :class:`proxy.portable.source.Source`; ``most`` bounds a conversation, in bytes."""
-
-    def __init__(self, most: int, warnings: Warnings) -> None:
-        self._items, self._one = Listed(most), Gathered(most)
-        self._warnings = warnings
-        self._several = False
-
-    def feed(self, data: bytes) -> Iterator[Piece]:
-        try:
-            for item in self._items.feed(data):
-                yield from self._take(item)
-        except ValueError as error:
-            raise Broken(f"has {error}") from None
-
-    def finish(self) -> Iterator[Piece]:
-        try:
-            self._items.finish()
-            if not self._several:
-                yield from self._conversation(self._one.messages)
-        except ValueError as error:
-            raise Broken(f"has {error}") from None
+class LangChain(MessageLists):
+    """See :class:`proxy.portable.message_lists.MessageLists`."""
 
     def _take(self, item: bytes) -> Iterator[Piece]:
-        value = _value(item)
+        value = value_of(item, "no list of messages")
         if self._items.number == 1:
             self._several = isinstance(value, list)
         if not self._items.listed or self._several != isinstance(value, list):
@@ -61,19 +36,6 @@ class LangChain:
             yield from self._conversation([_message(each, n) for n, each in enumerate(value)])
         else:
             self._one.add(_message(value, self._items.number - 1))
-
-    def _conversation(self, messages: list[bytes]) -> Iterator[Piece]:
-        found = conversation_of(messages, self._warnings)
-        if found is not None:
-            yield found
-
-
-def _value(item: bytes) -> object:
-    check_extent(item)
-    try:
-        return jsontext.decode(item)
-    except jsontext.UNREADABLE:
-        raise ValueError("no list of messages") from None
 
 
 def _message(value: object, index: int) -> bytes:

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from proxy.chat import jsontext
+from proxy.portable.bounds import check_extent
+
 Fields = dict[str, object]
 
 FARTHEST = 1e11
 """Unix seconds; what is later is no time."""
+
+
+def value_of(item: bytes, unreadable: str) -> object:
+    """The value of a JSON text.  Raises ValueError: with ``unreadable`` where it is none."""
+    check_extent(item)
+    try:
+        return jsontext.decode(item)
+    except jsontext.UNREADABLE:
+        raise ValueError(unreadable) from None
 
 
 def text_in(fields: Fields, name: str) -> str:

@@ -174,11 +174,11 @@ class SQLiteStore(SQLiteIndex, SQLiteItems, SQLiteMeter, SQLiteErasures):
         name = await self._write(lambda c: sqlite_restore.stage(c, key, archived, now))
         if name is None:
             return False
-        known = await asyncio.to_thread(restored, archived)
+        brought = (name, archived, await asyncio.to_thread(restored, archived))
         try:
             for step in range(steps):
-                await self._patiently(partial(sqlite_restore.bring, (name, archived, known), step))
-            return await self._write(lambda c: sqlite_restore.settle(c, name, key, archived, now))
+                await self._patiently(partial(sqlite_restore.bring, brought, step))
+            return await self._write(partial(sqlite_restore.settle, brought, key, now))
         except BaseException:  # also where nobody waits any more: what is left goes with time
             with suppress(StoreError):
                 await self._write(lambda c: sqlite_restore.discard(c, name))

@@ -72,10 +72,9 @@ def bring(brought: Brought, step: int, connection: sqlite3.Connection) -> None:
         _insert(connection, session, lines, exchanges, known.choices)
 
 
-def settle(
-    connection: sqlite3.Connection, name: str, key: SessionKey, archived: Archived, now: float
-) -> bool:
+def settle(brought: Brought, key: SessionKey, now: float, connection: sqlite3.Connection) -> bool:
     """Make what was brought a session.  False: meanwhile there is another, and it is removed."""
+    name, archived, known = brought
     session = _staged(connection, name)
     if find_head(connection, key, now) is not None:
         remove(connection, session)
@@ -84,7 +83,7 @@ def settle(
     head = find_head(connection, key, now)
     assert head is not None  # it has just got this name, and lives
     head.ttl = archived.session.details.ttl
-    _complete(connection, head, archived, now)
+    _complete(connection, head, archived, known, now)
     return True
 
 
@@ -111,9 +110,9 @@ def restore(
         return False
     session = archived.session
     head = new_head(connection, key, session.created_at, session.details.ttl)
-    choices = restored(archived).choices
-    _insert(connection, head.id, archived.lines, archived.exchanges, choices)
-    _complete(connection, head, archived, now)
+    known = restored(archived)
+    _insert(connection, head.id, archived.lines, archived.exchanges, known.choices)
+    _complete(connection, head, archived, known, now)
     return True
 
 
@@ -130,8 +129,10 @@ def _insert(
     insert_messages(connection, session, lines)
 
 
-def _complete(connection: sqlite3.Connection, head: Head, archived: Archived, now: float) -> None:
-    _fill(head, archived, restored(archived), now)
+def _complete(
+    connection: sqlite3.Connection, head: Head, archived: Archived, known: Restored, now: float
+) -> None:
+    _fill(head, archived, known, now)
     save_head(connection, head)
     save_details(connection, head.id, archived.session.details)
     _keep(connection, head, archived)

@@ -9,8 +9,9 @@ import pytest
 
 from proxy.chat import jsontext, slim
 from proxy.chat.events import mark
+from proxy.chat.extent import MAX_CHOICES
 from proxy.chat.reply import MAX_REPLY_VALUES, ReplyBuilder, read_reply
-from proxy.chat.slim import MAX_CHOICES, MAX_VALUES, is_heavy, is_light, slimmed
+from proxy.chat.slim import MAX_VALUES, is_heavy, is_light, slimmed
 from proxy.chat.tool_chunk import Chunk
 
 MANY: list[object] = [[] for _ in range(MAX_VALUES)]

@@ -124,13 +124,18 @@ async def test_a_session_that_begins_meanwhile_stays(
     archived = await taken_out(store)
     settle = sqlite_restore.settle
 
-    def late(connection: sqlite3.Connection, name: str, *rest: object) -> bool:
+    def late(
+        brought: sqlite_restore.Brought,
+        key: SessionKey,
+        now: float,
+        connection: sqlite3.Connection,
+    ) -> bool:
         connection.execute(
             "INSERT INTO sessions (tenant, session, system_tokens, next, messages, tokens, ttl,"
             " created_at, last_active_at) VALUES (?, ?, 0, 1, 0, 0, 0, 1, 1)",
             KEY,
         )
-        return settle(connection, name, *rest)  # type: ignore[arg-type]
+        return settle(brought, key, now, connection)
 
     monkeypatch.setattr(sqlite_restore, "settle", late)
     assert not await store.restore(KEY, archived)

@@ -17,7 +17,7 @@ ARG TOKEN_TABLES=required
 ENV TIKTOKEN_CACHE_DIR=/opt/memory-proxy/share/tiktoken
 RUN mkdir -p "$TIKTOKEN_CACHE_DIR" \
  && { python -c "import tiktoken; tiktoken.get_encoding('o200k_base')" \
- && python -c "from proxy.chat.tokens import Tokenizers; assert len(Tokenizers().warm()) == 2" \
+ && python -c "from proxy.chat.models.tokens import Tokenizers; assert len(Tokenizers().warm()) == 2" \
  || [ "$TOKEN_TABLES" = optional ]; }
 
 FROM ${PYTHON_IMAGE}

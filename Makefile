@@ -1,4 +1,4 @@
-# Twelve verbs: run, test, clients, lint, format, bench, recall, demo, docs, picture, vendor, clean.
+# Thirteen verbs: run, test, test-all, clients, lint, format, bench, recall, demo, docs, picture, vendor, clean.
 #
 #   make run ARGS="--upstream http://127.0.0.1:11434/v1"
 #   make test PYTEST_ARGS="tests/wire -k gate"
@@ -8,7 +8,10 @@
 
 PYTHON ?= python3
 ARGS ?=
-PYTEST_ARGS ?= -n 3 --dist loadgroup
+WORKERS ?= -n 3 --dist loadgroup
+# Long programmes wait more than they work: for a browser, a kill, a server that comes back.
+LONG_WORKERS ?= -n 4 --dist loadgroup
+PYTEST_ARGS ?= $(WORKERS) -m "not slow"
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -24,10 +27,10 @@ export XDG_CACHE_HOME := $(CURDIR)/$(VENV)/cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test clients lint format bench recall demo docs picture vendor clean
+.PHONY: help run test test-all clients lint format bench recall demo docs picture vendor clean
 
 help:
-	@echo "make run | test | clients | lint | format | bench | recall | demo | docs | picture | vendor | clean"
+	@echo "make run | test | test-all | clients | lint | format | bench | recall | demo | docs | picture | vendor | clean"
 
 run: $(RUNTIME)
 	@exec $(PY) -m proxy serve $(ARGS)
@@ -35,14 +38,20 @@ run: $(RUNTIME)
 demo: $(RUNTIME)
 	@exec $(PY) -m proxy demo $(ARGS)
 
-test: lint
-	@mkdir -p $(VENV)/tmp
-	TMPDIR="$(CURDIR)/$(VENV)/tmp" $(PY) -m pytest $(PYTEST_ARGS)
+# Temporary files lie in memory where the system has a folder for that: tests write a lot.
+PYTEST = TMPDIR="$$(mktemp -d "$$([ -w /dev/shm ] && echo /dev/shm || echo "$(CURDIR)/$(VENV)")/memory-proxy-XXXXXX")" && export TMPDIR && \
+	trap 'rm -rf "$$TMPDIR"' EXIT && $(PY) -m pytest
 
-# Other people's client libraries, in environments of 2 GB; part of `make test` where CI is set.
+test: lint
+	@$(PYTEST) $(PYTEST_ARGS)
+
+# The long programmes too: browser, kill loops, real models, made-up requests, benchmarks.
+test-all: test
+	@$(PYTEST) $(LONG_WORKERS) -m slow
+
+# Other people's client libraries, in environments of 2 GB; part of `make test-all` where CI is set.
 clients: $(DEV)
-	@mkdir -p $(VENV)/tmp
-	TMPDIR="$(CURDIR)/$(VENV)/tmp" $(PY) -m pytest tests/clients -m clients $(PYTEST_ARGS)
+	@$(PYTEST) tests/clients -m clients $(WORKERS)
 
 lint: $(DEV)
 	$(PY) -m ruff check $(CODE)
@@ -72,7 +81,7 @@ picture: $(RUNTIME)
 
 # The libraries of the console, from npm.
 vendor: $(DEV)
-	@exec $(PY) -m tests.support.vendored
+	@exec $(PY) -m tests.support.browser.vendored
 
 # Not data/: that is somebody's memory.
 clean:

@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterator
 
 from proxy.chat.message import read_stored
-from proxy.chat.tokens import TokenCounter, Tokenizers
+from proxy.chat.models.tokens import TokenCounter, Tokenizers
 from proxy.memory.model import Card, Commit, Draft, Exchange, SessionKey, message_id
 from proxy.memory.store import Store
-from proxy.stores.opening import open_store
+from proxy.stores.open import open_store
 
 TENANT = "single"
 AT_ONCE = 500

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from proxy import demo
-from proxy.demo.scenes import SCENES
+from proxy.demo.screen import SCENES
 
 PICTURE = Path(__file__).with_name("demo.svg")
 SCENES_SHOWN = 3

@@ -11,7 +11,8 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from proxy.admin.openapi.document import Offer, document
+from proxy.memory_api.openapi.document import Offer, document
+from proxy.memory_api.operations import OPERATIONS
 
 PAGE = "api-reference"
 MARK = "<!-- operations -->"
@@ -128,7 +129,7 @@ def _row(*cells: str) -> str:
 
 def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
     if docname == PAGE:
-        source[0] = source[0].replace(MARK, written(document(Offer())))
+        source[0] = source[0].replace(MARK, written(document(Offer(), OPERATIONS)))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -1,56 +1,30 @@
-"""The composition root: which parts there are, and how they hang together.
+"""The ASGI applications: the proxy, and the memory API without the chat.
 
-Everything else receives its collaborators.  The relay's requests go to the gateway directly; the
-few other routes are Starlette's.
+The relay's requests go to the gateway directly; the few other routes are Starlette's.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import partial
+from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
 
-from proxy.admin.parts import AdminParts
-from proxy.admin.routes import admin_routes
-from proxy.assembly import (
-    Ground,
-    Recalling,
-    ground_of,
-    recalling_of,
-    recorder_of,
-    spool_of,
-    tenancy_of,
-)
-from proxy.chat import jsontext
-from proxy.chat.message import read_message
+from proxy.assembly.parts import parts_of
+from proxy.assembly.resources import Resources, open_resources
 from proxy.cors import Application, Cors
 from proxy.errors import ProxyError, missing_v1, not_found
-from proxy.gateway.call import Scope
-from proxy.gateway.conversation import Conversations
-from proxy.gateway.due import due_after_import
-from proxy.gateway.exchange import Means
 from proxy.gateway.gateway import Gateway
-from proxy.gateway.informing import Informing
-from proxy.gateway.passage import Passage
-from proxy.gateway.preview import Preview
-from proxy.gateway.reminder import Reminding
+from proxy.gateway.request import Scope
 from proxy.gateway.routes import misses_v1, route
-from proxy.gateway.tenancy import Tenancy
-from proxy.gateway.toolbox import Toolbox
-from proxy.memory.recorder import Recorder, unattended
-from proxy.memory.spool import Spool
+from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import Store, StoreError
-from proxy.recall.remembrance import Remembrance
 from proxy.settings import Settings
 from proxy.telemetry import Telemetry
 from proxy.wire.body import Receive
 from proxy.wire.relay import Delivery, Send
-from proxy.writing import ENDING, Learning, learning_of, writing_of
 
 logger = logging.getLogger(__name__)
 
@@ -90,87 +64,46 @@ class MemoryProxy:
 
         The recorder is closed before the store: what is still being written has to get there.
         """
-        async with ground_of(self._settings, self._telemetry) as ground:
-            await _look_at(ground.store)
-            await self._assemble(app, ground)
+        async with open_resources(self._settings, self._telemetry) as resources:
+            await _look_at(resources.store)
+            await self._assemble(app, resources)
             yield
             gateway, self._gateway = self._gateway, None
             if gateway is not None:
                 await gateway.drain(self._settings.store.commit_limit + CLEANING_UP)
 
-    async def _assemble(self, app: Starlette, ground: Ground) -> None:
-        settings, opened = ground.settings, ground.opened
-        await asyncio.to_thread(ground.tokenizers.warm)  # half a second no request should wait for
-        recalling = await recalling_of(ground)
-        learning = learning_of(ground)
-        writing = await writing_of(ground, learning)
-        spool = spool_of(ground)
-        on_due = writing.due if writing else unattended
-        recorder = recorder_of(ground, spool, settings.store.timeout, recalling, on_due)
-        await recorder.open()
-        opened.push_async_callback(recorder.close, settings.server.shutdown_timeout)
-        if writing is not None:
-            writing.runner.open()
-            opened.push_async_callback(writing.runner.close, ENDING)
-        tenancy = tenancy_of(settings)
-        passage = Passage(ground.upstream, tenancy, ground.telemetry)
-        means = means_of(ground, recorder, recalling, learning)
-        toolbox = Toolbox(learning.facts, recalling.recaller, time.time)
-        on_answered = writing.heard if writing else None
-        conversations = Conversations(settings, passage, means, toolbox, on_answered)
-        preview = Preview(settings, means)
-        parts = admin_parts(ground, spool, recorder, tenancy, preview, recalling, learning)
-        app.router.routes += admin_routes(parts)
-        self._gateway = Gateway(settings, tenancy, passage, conversations, ground.telemetry)
+    async def _assemble(self, app: Starlette, resources: Resources) -> None:
+        await asyncio.to_thread(resources.tokenizers.warm)  # half a second no request waits for
+        parts = await parts_of(resources, writes=True)
+        await parts.open(self._settings.server.shutdown_timeout)
+        app.router.routes += parts.routes()
+        self._gateway = parts.gateway()
 
 
-def means_of(ground: Ground, recorder: Recorder, recalling: Recalling, learning: Learning) -> Means:
-    """What an exchange is made with."""
-    return Means(
-        recorder=recorder,
-        reminding=Reminding(recalling.recaller, ground.telemetry),
-        informing=Informing(learning.knowledge),
-        counter=ground.tokenizers.counter_for,
-        telemetry=ground.telemetry,
-    )
+class MemoryApi:
+    """The memory API without the chat, for a command that works on a store, beside a proxy or not.
 
+    ``patience`` is how long one look at the store may take, in seconds.  What waits in the spool is
+    seen and not carried out: that is the proxy's.
+    """
 
-def admin_parts(
-    ground: Ground,
-    spool: Spool,
-    recorder: Recorder,
-    tenancy: Tenancy,
-    preview: Preview,
-    recalling: Recalling,
-    learning: Learning,
-) -> AdminParts:
-    """What the memory API is made of."""
-    counter = ground.tokenizers.counter_for
-    return AdminParts(
-        settings=ground.settings,
-        telemetry=ground.telemetry,
-        store=ground.store,
-        spool=spool,
-        tenants=tenancy,
-        preview=preview,
-        remembrance=Remembrance(recalling.recaller, recalling.indexer),
-        on_recorded=recalling.follower.recorded,
-        on_edited=recalling.follower.edited,
-        due_after_import=partial(due_after_import, ground.settings.memory),
-        read_message=read_message,
-        counter=lambda model: counter(model).count,
-        counters=ground.tokenizers.in_use,
-        count_text=ground.count_text,
-        fields=jsontext.fields,
-        items=jsontext.items,
-        decode=jsontext.shallow,
-        shelves=ground.store,
-        meter=ground.store,
-        learned=learning.learned,
-        facts=learning.facts,
-        troubled=lambda: recorder.troubled,
-        losing=lambda: recorder.losing,
-    )
+    def __init__(self, settings: Settings, patience: float) -> None:
+        self._settings, self._patience = settings, patience
+        self._routes = Starlette(lifespan=self._lifespan)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._routes(scope, receive, send)
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        opened = open_resources(self._settings, Telemetry(), self._patience, as_is=True)
+        async with opened as resources:
+            parts = await parts_of(resources, load_timeout=self._patience)
+            with suppress(SpoolError):  # then nothing waits that we could see
+                await asyncio.to_thread(parts.spool.open)
+            resources.opened.push_async_callback(asyncio.to_thread, parts.spool.close)
+            app.router.routes += parts.routes()
+            yield
 
 
 async def _look_at(store: Store) -> None:

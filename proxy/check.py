@@ -17,24 +17,19 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from proxy.assembly import store_of, upstream_of
-from proxy.gateway.profile import reserved_tokens
+from proxy.assembly.origin import upstream_options
+from proxy.assembly.resources import store_of, upstream_of
+from proxy.gateway.context import reserved_tokens
 from proxy.memory.store import Store, StoreError
-from proxy.origin import upstream_options
+from proxy.preflight import trouble
 from proxy.reasons import why
 from proxy.server import ServerError, listen
-from proxy.settings import ProfileSettings, Settings, WriterSettings, without_credentials
+from proxy.settings import ProfileSettings, Settings, without_credentials
 from proxy.stores.address import Address, read_address
-from proxy.stores.sqlite_schema import SCHEMA, schema_of
-from proxy.trial import trouble
+from proxy.stores.sqlite.schema import SCHEMA, schema_of
+from proxy.wire.failures import UpstreamBroken, UpstreamError, UpstreamTimeout
 from proxy.wire.origin import egress_proxy
-from proxy.wire.upstream import (
-    RawHeaders,
-    Upstream,
-    UpstreamBroken,
-    UpstreamError,
-    UpstreamTimeout,
-)
+from proxy.wire.upstream import RawHeaders, Upstream
 
 PATIENCE = 10.0
 """Seconds for which an upstream may be silent: its own limit is that of a model that thinks."""
@@ -359,8 +354,7 @@ def _written(name: str, profile: ProfileSettings) -> Iterator[tuple[str, str]]:
     summary = profile.summary
     if summary.enabled and summary.mode == "summary_buffer" and profile.window == "all":
         yield f"{name}.summary.enabled", 'with window = "all" nothing is evicted: none is written'
-    for part in ("summary", "facts", "profile", "episodes", "instructions"):
-        chosen: WriterSettings = getattr(profile, part)
+    for part, chosen in profile.writers.items():
         if chosen.enabled and chosen.url and chosen.api_key is None:
             yield f"{name}.{part}.api_key", "is not set: its url is asked without a key"
         if chosen.enabled and chosen.url and _in_the_clear(chosen.url):

@@ -2,7 +2,7 @@
 
 Knows flags, exit statuses and how things look in a terminal; all else is asked of others.
 Exit statuses: 0 all is well, 1 it did not work, 2 the command line or configuration is wrong; those
-of the commands that look after memory are in :mod:`proxy.commands.failure`.
+of the commands that look after memory are in :mod:`proxy.commands.command`.
 """
 
 from __future__ import annotations
@@ -27,29 +27,28 @@ from proxy.commands.command import AsJson, command, ending
 from proxy.commands.context import context
 from proxy.commands.failure import NOT_FOUND, USAGE, CommandError
 from proxy.commands.memories import memories
-from proxy.commands.progress import counting
 from proxy.commands.reach import doubt
 from proxy.commands.sessions import sessions
-from proxy.commands.stats import stats
-from proxy.commands.tenants import tenants
+from proxy.commands.stats import stats, tenants
+from proxy.commands.transfer import counting
 from proxy.commands.users import users
 from proxy.factory import Factory
-from proxy.late import late
+from proxy.lazy import late
 from proxy.memory.store import StoreError
 from proxy.settings import Settings, SettingsError, effective, load, without_credentials
 
 if TYPE_CHECKING:
-    from proxy import check, demo, preflight, server, upkeep
+    from proxy import check, demo, maintenance, preflight, server
     from proxy.commands import backup, local
 else:
-    check, demo, preflight, server, upkeep, backup, local = (
+    check, demo, maintenance, preflight, server, backup, local = (
         late(f"proxy.{name}")
         for name in (
             "check",
             "demo",
+            "maintenance",
             "preflight",
             "server",
-            "upkeep",
             "commands.backup",
             "commands.local",
         )
@@ -192,7 +191,7 @@ def move_command(
     settings = _settings(config, {"store.url": store})
     doubt(settings, new)
     with _store_there(settings):
-        moved = asyncio.run(upkeep.move(settings, old, new))
+        moved = asyncio.run(maintenance.move(settings, old, new))
     if not moved.known:
         _fail(f"{old} has no memory in this store", status=NOT_FOUND)
     typer.echo(f"{_counted(moved.sessions, 'session')} moved")
@@ -242,7 +241,7 @@ def reindex_command(
         def tell(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
 
-        messages = asyncio.run(upkeep.reindex(settings, tenant, user, tell))
+        messages = asyncio.run(maintenance.reindex(settings, tenant, user, tell))
     typer.echo(f"{_counted(messages, 'message')} indexed")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from proxy.errors import RawHeaders
-from proxy.gateway.call import Scope
+from proxy.gateway.request import Scope
 from proxy.wire.body import Message, Receive
 from proxy.wire.headers import get
 from proxy.wire.relay import Delivery, Send

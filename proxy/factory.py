@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.late import late
+from proxy.lazy import late
 from proxy.settings import Settings
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import json
 import logging
 import time
 import traceback
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any, Literal
 
 Format = Literal["human", "json"]
@@ -50,10 +51,16 @@ class Access:
     user: str | None = None
 
 
+_NAMES = tuple(field.name for field in fields(Access))
+
+
 def access(line: Access) -> None:
+    """There is one for each request: what no line of ours says is not looked for."""
     if ACCESS.isEnabledFor(logging.INFO):
-        fields = {name: value for name, value in asdict(line).items() if value is not None}
-        ACCESS.info("request", extra={"fields": fields})
+        record = logging.LogRecord(ACCESS.name, logging.INFO, "", 0, "request", None, None)
+        said = ((name, getattr(line, name)) for name in _NAMES)
+        record.__dict__["fields"] = {name: value for name, value in said if value is not None}
+        ACCESS.handle(record)
 
 
 def audit(event: str, **fields: object) -> None:
@@ -114,19 +121,19 @@ class HumanFormatter(logging.Formatter):
     """``2026-01-31 12:00:00.123+0100 INFO    proxy.access request status=200 ms=3.1``"""
 
     def format(self, record: logging.LogRecord) -> str:
-        then = time.localtime(record.created)
-        moment, zone = time.strftime("%Y-%m-%d %H:%M:%S", then), time.strftime("%z", then)
+        moment, zone = _clock(int(record.created))
         head = f"{moment}.{int(record.msecs):03d}{zone} {record.levelname:<7} {_name(record)}"
-        fields = (f"{name}={_short(value)}" for name, value in _fields(record).items())
+        fields = [f"{name}={_short(value)}" for name, value in _fields(record).items()]
         line = " ".join((head, _message(record), *fields))
-        return "\n".join((line, *_trace(record)))
+        return "\n".join((line, *_trace(record))) if record.exc_info else line
 
 
 class FoldedFormatter(HumanFormatter):
     """The same in one line, the trace of a failure as well."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return " | ".join(map(str.strip, super().format(record).splitlines()))
+        lines = super().format(record).splitlines()
+        return " | ".join(map(str.strip, lines)) if len(lines) > 1 else lines[0].strip()
 
 
 class JsonFormatter(logging.Formatter):
@@ -144,6 +151,13 @@ class JsonFormatter(logging.Formatter):
         if trace:
             line["trace"] = trace
         return json.dumps(line, default=str)
+
+
+@lru_cache(maxsize=8)
+def _clock(second: int) -> tuple[str, str]:
+    """A second for people, and their zone.  Lines of the same one need it made once."""
+    then = time.localtime(second)
+    return time.strftime("%Y-%m-%d %H:%M:%S", then), time.strftime("%z", then)
 
 
 def _name(record: logging.LogRecord) -> str:

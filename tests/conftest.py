@@ -6,10 +6,35 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
-from tests.support.places import Places
+from tests.support.store.places import Places
+
+HERE = Path(__file__).parent
+
+LONG = ("api", "bench", "browser", "clients", "e2e")
+"""Folders of programmes that take minutes: a browser, real models, made-up requests, benchmarks."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What the marks leave out is not read: each process would take ten seconds for it."""
+    if collection_path.suffix != ".py" or not collection_path.is_relative_to(HERE):
+        return None
+    long = collection_path.relative_to(HERE).parts[0] in LONG
+    wanted = config.getoption("-m")
+    if wanted == "not slow":
+        return long or None
+    if wanted == "slow" and not long:
+        return "mark.slow" not in collection_path.read_text(encoding="utf-8") or None
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.relative_to(HERE).parts[0] in LONG:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish() -> None:

@@ -17,12 +17,12 @@ import pytest
 import pytest_asyncio
 
 from proxy.factory import Factory
-from tests.support import raw
-from tests.support.answers import chat_stream, sse
+from tests.support.processes.running import settings_for
 from tests.support.rig import CHAT, KEY, Rig, rig
-from tests.support.running import settings_for
+from tests.support.talk.words import answer, messages
+from tests.support.upstream import raw
+from tests.support.upstream.answers import chat_stream, sse
 from tests.support.waiting import PATIENCE
-from tests.support.words import answer, messages
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,15 +15,14 @@ import pytest
 from proxy import check
 from proxy.check import Finding
 from proxy.memory.model import SessionKey
-from proxy.memory.spool import Spool
+from proxy.memory.recording.spool import Spool
 from proxy.settings import ProfileSettings, RecallSettings, Settings, load
-from proxy.stores.sqlite_migrations import MIGRATIONS
-from proxy.stores.sqlite_schema import SCHEMA, connect, migrate, schema_of
-from tests.support.certificate import CA_FILE, server_context
-from tests.support.program import ran
-from tests.support.running import running, settings_for
-from tests.support.servers import standalone
-from tests.support.upstream import SILENT, ScriptedUpstream, json_answer
+from proxy.stores.sqlite.schema import MIGRATIONS, SCHEMA, connect, migrate, schema_of
+from tests.support.processes.certificate import CA_FILE, server_context
+from tests.support.processes.program import ran
+from tests.support.processes.redis import standalone
+from tests.support.processes.running import running, settings_for
+from tests.support.upstream.scripted import SILENT, ScriptedUpstream, json_answer
 from tests.support.waiting import PATIENCE
 
 
@@ -138,7 +137,7 @@ async def test_no_tls_where_there_is_some_is_said(tmp_path: Path) -> None:
 # The upstream
 
 
-@pytest.mark.parametrize("client", ["aiohttp", "httpx"])
+@pytest.mark.parametrize("client", ["direct", "aiohttp", "httpx"])
 async def test_an_upstream_that_answers_is_ok(client: str, tmp_path: Path) -> None:
     async with ScriptedUpstream() as up:
         found = await check.upstream(
@@ -198,7 +197,7 @@ async def test_the_query_of_an_upstream_is_not_told(tmp_path: Path) -> None:
     assert "hush" not in well.text + away.text
 
 
-CLIENTS = pytest.mark.parametrize("client", ["aiohttp", "httpx"])
+CLIENTS = pytest.mark.parametrize("client", ["direct", "aiohttp", "httpx"])
 
 
 @CLIENTS
@@ -305,7 +304,7 @@ def test_a_full_disk_is_a_problem_of_the_spool(there: bool, tmp_path: Path) -> N
     script = f"""
         import resource, signal
         from pathlib import Path
-        from proxy.trial import trouble
+        from proxy.preflight import trouble
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))
         print(trouble(Path({str(path)!r})))

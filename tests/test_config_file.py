@@ -44,7 +44,7 @@ def test_every_default_stands_in_the_file_and_every_value_of_the_file_is_a_defau
         for name, value in defaults(Settings())
         if value is not None and name not in ("clients", "profiles")
     }
-    assert written(tomllib.loads(text())) == expected
+    assert written(tomllib.loads(text())) == expected, "config/proxy.toml"
 
 
 def test_every_setting_without_a_default_stands_there_commented_out() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.support import raw
-from tests.support.answers import json_answer
 from tests.support.rig import CHAT, KEY, Rig, rig
-from tests.support.words import answer, messages
+from tests.support.talk.words import answer, messages
+from tests.support.upstream import raw
+from tests.support.upstream.answers import json_answer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

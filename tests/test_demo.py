@@ -14,9 +14,8 @@ from rich.console import Console
 from docs.record import PICTURE, record
 from proxy import demo
 from proxy.demo.model import Json, answer, events, said
-from proxy.demo.scenes import SCENES
-from proxy.demo.screen import MARK, from_memory
-from tests.support.program import running
+from proxy.demo.screen import MARK, SCENES, from_memory
+from tests.support.processes.program import running
 from tests.support.waiting import PATIENCE
 
 U1: Json = {"role": "user", "content": "one"}

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from proxy.logs import Access, Format, HumanFormatter, JsonFormatter, Unsurprising, hashed
-from tests.support.program import ran
+from tests.support.processes.program import ran
 
 LINE = Access(
     request="r1",

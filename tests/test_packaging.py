@@ -15,7 +15,7 @@ import pytest
 
 from proxy import __version__
 from proxy.settings import load
-from tests.support.program import line, running
+from tests.support.processes.program import line, running
 from tests.support.tables import O200K_FILE, o200k_table
 from tests.support.waiting import PATIENCE
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proxy.preflight import startable, unreadable, unwritable
-from tests.support.running import settings_for
+from tests.support.processes.running import settings_for
 
 UPSTREAM = "http://127.0.0.1:1/v1"
 

@@ -12,7 +12,7 @@ import pytest
 
 from proxy.settings import Settings, effective
 from tests.support.pages import read, table
-from tests.support.program import ROOT
+from tests.support.processes.program import ROOT
 
 LONGEST = 130
 """Lines; what is longer belongs into docs/."""

@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 
 from proxy.chat.message import text_of
 from proxy.cli import app
+from proxy.maintenance import reindex
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
-from proxy.recall.indexer import Indexer
+from proxy.recall.indexing.indexer import Indexer
 from proxy.settings import Settings, load
-from proxy.upkeep import reindex
-from tests.support.commits import chat
-from tests.support.inside import store_at
+from tests.support.store.commits import chat
+from tests.support.store.inside import store_at
 
 TENANT = "acme"
 

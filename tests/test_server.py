@@ -15,10 +15,10 @@ import pytest
 
 from proxy.server import Heads, ServerError, address_of, listen
 from proxy.settings import ServerSettings
-from tests.support.program import line, ran, running
+from tests.support.processes.program import line, ran, running
 from tests.support.waiting import PATIENCE
 
-HELLO = "tests.support.hello"
+HELLO = "tests.support.processes.hello"
 WORKERS = pytest.mark.parametrize(
     "workers", [pytest.param(1, id="one-worker"), pytest.param(2, id="two-workers")]
 )

@@ -10,15 +10,15 @@ import httpx
 import pytest
 
 from proxy.background.completion import Assignment
-from proxy.chat.tokens import Tokenizers
-from tests.support.answers import Script, chat_completion, json_answer
-from tests.support.connection import Request
-from tests.support.inside import store_at
-from tests.support.learning import Extractor, states
-from tests.support.recalling import blocks_in
-from tests.support.running import running, settings_for
-from tests.support.scribing import markers, nothing_waits
-from tests.support.upstream import ScriptedUpstream
+from proxy.chat.models.tokens import Tokenizers
+from tests.support.learning.harness import ScriptedModel, states
+from tests.support.processes.running import running, settings_for
+from tests.support.store.inside import store_at
+from tests.support.talk.recalling import blocks_in
+from tests.support.upstream.answers import Script, chat_completion, json_answer
+from tests.support.upstream.connection import Request
+from tests.support.upstream.scribing import markers, nothing_waits
+from tests.support.upstream.scripted import ScriptedUpstream
 
 Message = dict[str, Any]
 
@@ -31,7 +31,7 @@ WORDS = ["the", "trip", "went", "by", "train", "over", "mountains", "and", "each
 SUMMARY = {"enabled": True, "model": "summarizer", "max_tokens": BLOCK}
 FACTS = {"enabled": True, "model": "learner", "max_tokens": BLOCK, "after_turns": 1}
 FACTS_BLOCK = r'<memory version="1" kind="facts">.*?</memory>\s*'
-LIKES = Extractor([states(r"I like (\w+)", "The user likes {}.")])
+LIKES = ScriptedModel([states(r"I like (\w+)", "The user likes {}.")])
 
 
 def text(turn: int, words: int) -> str:

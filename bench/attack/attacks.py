@@ -94,7 +94,7 @@ def _grown(messages: int) -> Callable[[], Run]:
     """A session that grew, chat by chat, and then a client that shows an answer, four times."""
 
     def build() -> Run:
-        most = 19_000
+        most = 11_900
         chats = [
             messages_body(user(f"m{n}") for n in range(start, min(start + most, messages)))
             for start in range(0, messages, most)
@@ -252,7 +252,7 @@ def attacks() -> tuple[Attack, ...]:
         Attack("250,000 messages, then one", _then_next(250_000), 30, restarts=True),
         Attack("a session grown to 200,000", _grown(200_000), 20, restarts=True),
         Attack("10,000 messages resent", _resent(5_000)),
-        Attack("18,000 messages resent", _resent(9_000), 10),
+        Attack("12,000 messages resent", _resent(5_900), 10),
         Attack("50,000 messages resent", _resent(25_000), 10),
         Attack("10,000 times the same word", _same_words(10_000)),
         Attack("2,500 calls resent", _loop(2_500, equal=False)),

@@ -12,8 +12,8 @@ import itertools
 import json
 import re
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,10 @@ from bench.wire import Answer, asked
 
 KEY = "sk-soak"
 SAMPLE_EVERY = 5.0
+PAUSE = 0.1
+"""Seconds between two requests of a client: what is done behind an answer must keep up, or what is
+measured is the length of its queue."""
+
 TURNS = 20
 """Of a session; then a new one begins."""
 
@@ -104,13 +108,11 @@ class Soak:
                 request = self._request(
                     f"leave-{n}-{session}", [user("tell me")], None, b"x-bench-answer: stream\r\n"
                 )
-                reader, writer = await asyncio.open_connection("127.0.0.1", self._proxy.port)
-                writer.write(request)
-                await reader.read(200 + session % 1500)
-                writer.close()
-                await writer.wait_closed()
+                async with self._connected() as (reader, writer):
+                    writer.write(request)
+                    await reader.read(200 + session % 1500)
             self._requests += 1
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(PAUSE)
 
     async def _failing(self) -> None:
         for session in itertools.count():
@@ -153,7 +155,19 @@ class Soak:
         status = answer.headers.get(b"x-memory-status", b"").decode()
         name = f"{answer.status} {status}".strip()
         self.statuses[name] = self.statuses.get(name, 0) + 1
+        await asyncio.sleep(PAUSE)
         return answer
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        """A connection that is closed on leaving, also in the middle of an answer."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._proxy.port)
+        try:
+            yield reader, writer
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
 
     # Watching
 
@@ -170,10 +184,9 @@ class Soak:
 
     async def _tasks(self) -> int:
         """The tasks of the event loop, as /metrics tells them."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._proxy.port)
-        writer.write(b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
-        text = await reader.read()
-        writer.close()
+        async with self._connected() as (reader, writer):
+            writer.write(b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
+            text = await reader.read()
         found = re.search(rb"^memory_tasks (\d+)", text, re.MULTILINE)
         return int(found[1]) if found else 0
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from bench.cost.fill import TENANT, Seeded, commit, indexer_of
 from bench.cost.text import Talk
 from proxy.chat.message import text_of
-from proxy.chat.tokens import Tokenizers
+from proxy.chat.models.tokens import Tokenizers
 from proxy.memory.model import SessionKey
-from proxy.recall.follower import Follower
+from proxy.recall.indexing.index_updater import IndexUpdater
+from proxy.recall.query.query import RecallQuery
 from proxy.recall.recaller import Recaller
-from proxy.recall.wanted import Wanted
 from proxy.settings import RecallSettings
-from proxy.stores.backend import Backend
+from proxy.stores.open import Backend
 
 WARM_UP = 20
 BUDGET = RecallSettings().max_tokens
@@ -26,8 +26,8 @@ class Asker:
 
     def __init__(self, store: Backend, users: Sequence[Seeded], talk: Talk) -> None:
         # Never opened: nothing is indexed meanwhile.
-        follower = Follower(indexer_of(store), time.monotonic, lambda _: None)
-        self._recaller = Recaller(store, store, follower, text_of, time.time)
+        index_updater = IndexUpdater(indexer_of(store), time.monotonic, lambda _: None)
+        self._recaller = Recaller(store, store, index_updater, text_of, time.time)
         self._users, self._talk, self._drawn = users, talk, random.Random(7)
         self._count = Tokenizers().counter_for(None).count_text
         self._found = 0
@@ -35,7 +35,7 @@ class Asker:
 
     async def ask(self) -> None:
         user = self._drawn.choice(self._users)
-        wanted = Wanted(
+        wanted = RecallQuery(
             key=SessionKey(TENANT, "asking"),
             user=user.user,
             session_owner=None,

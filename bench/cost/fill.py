@@ -11,12 +11,10 @@ from bench.cost.plan import SESSION
 from bench.cost.text import Talk
 from proxy.chat.message import read_stored, text_of
 from proxy.memory.model import Card, Commit, Draft, Exchange, SessionKey, State, message_id
-from proxy.recall.addition import Addition
-from proxy.recall.history import owner_of
-from proxy.recall.index import Batch
-from proxy.recall.indexer import Indexer
-from proxy.recall.state import read_state
-from proxy.stores.backend import Backend
+from proxy.recall.index import IndexBatch, owner_of
+from proxy.recall.indexing.indexer import Indexer
+from proxy.recall.indexing.state import Addition, read_state
+from proxy.stores.open import Backend
 
 TENANT = "single"
 DAY = 86_400.0
@@ -87,7 +85,7 @@ _EPOCH = 1_700_000_000.0
 """When what all users share was said: batches are the same only with the same times."""
 
 
-async def _first(store: Backend, user: str, said: Sequence[str]) -> Batch:
+async def _first(store: Backend, user: str, said: Sequence[str]) -> IndexBatch:
     """The first user of a history, and the batch that indexes it."""
     key = await commit(store, f"{user}-0", user, said, _EPOCH)
     owner = owner_of(key, user)

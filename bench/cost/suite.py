@@ -18,8 +18,7 @@ from bench.cost.fill import Step
 from bench.cost.plan import Plan
 from bench.cost.space import used
 from bench.cost.text import Talk
-from proxy.stores.backend import Backend
-from proxy.stores.opening import open_store
+from proxy.stores.open import Backend, open_store
 
 SECONDS = 60.0
 """Longer than a store may take for anything here."""

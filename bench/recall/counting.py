@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from importlib import import_module
 
-from proxy.chat.tokens import Tokenizers
+from proxy.chat.models.tokens import Tokenizers
 
 MODEL = "gpt-4o"
 

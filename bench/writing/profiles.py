@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from proxy.gateway.profile import reserved_tokens
+from proxy.gateway.context import reserved_tokens
 from proxy.settings import ProfileSettings
 from proxy.settings.memory import inherit
-from proxy.writing import PARTS
 
 # The budget of a day ends no measurement.
 BACKGROUND = "[background]\ntokens_per_day = 0\n"
@@ -23,7 +22,9 @@ api_key = "bench"
 {more}
 """
 
-ALL: Mapping[str, str] = {name: "" for name in PARTS} | {"episodes": "by_model = true"}
+ALL: Mapping[str, str] = {name: "" for name in ProfileSettings().writers} | {
+    "episodes": "by_model = true"
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from bench.writing.memory import memory_of
 from bench.writing.plan import Plan
 from bench.writing.profiles import ALL, configured, roomy
 from bench.writing.words import Speaker
-from proxy.stores.backend import Backend
+from proxy.stores.open import Backend
 
 ON, OFF = "everything", "nothing"
 CALLS = "memory_background_calls_total"

@@ -27,7 +27,7 @@ from bench.writing.memory import Memory, Used, memory_of
 from bench.writing.profiles import ALL, Profile, configured
 from bench.writing.upstream import Tally
 from bench.writing.words import Speaker
-from proxy.stores.backend import Backend
+from proxy.stores.open import Backend
 
 PATIENCE = 120.0
 """Seconds that the queue may take to empty: twice as long as a session must be quiet."""

@@ -15,7 +15,7 @@ from bench.writing.plan import Plan
 from bench.writing.rate import Rate
 from bench.writing.spent import Spent
 from bench.writing.suite import Results
-from proxy.writing import PARTS
+from proxy.settings import ProfileSettings
 
 AIM = 0.3
 """Milliseconds that a request may take longer at most."""
@@ -47,7 +47,7 @@ def _of_all(
 
 def _added() -> Iterator[tuple[str, Cell, str | None]]:
     yield from _of_requests("", lambda r: r.bare)
-    for feature in PARTS:
+    for feature in ProfileSettings().writers:
         yield f"{feature} alone adds, p50", partial(_alone, feature), ""
     yield from _of_requests("with recall, ", lambda r: r.recalling)
 

@@ -20,8 +20,8 @@ import uvloop
 from bench.upstream import Mock, Signal, plain, serve
 from bench.writing.player import WRITERS, written
 from bench.writing.words import RECALLS, Speaker, tellings_in
-from proxy.chat.tokens import Tokenizers
-from proxy.chat.tool_offer import SAVE, SEARCH
+from proxy.chat.models.tokens import Tokenizers
+from proxy.chat.tools.offer import SAVE, SEARCH
 
 ANSWERS = 64
 """Different answers; the same question has the same."""

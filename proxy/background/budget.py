@@ -1,4 +1,4 @@
-"""What background requests have cost, and how much they may cost in a day."""
+"""What background requests have cost, by a price list, and how much they may cost in a day."""
 
 from __future__ import annotations
 
@@ -7,11 +7,36 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from proxy.background.completion import Spent
+from genai_prices import Usage
+from genai_prices.types import ModelInfo
+
+from proxy.background.completion import BudgetSpent
+from proxy.chat.models.limits import known
 from proxy.memory import usage
 from proxy.memory.store import StoreError
-from proxy.memory.usage import Account, Meter
+from proxy.memory.usage import Meter, UsageKey
+
+
+def micro_usd(model: str, input_tokens: int, output_tokens: int, now: float) -> int:
+    """The list price of a request at ``now`` (Unix seconds), in millionths of a US dollar.
+
+    0 for models that are not known, or whose price is not.
+    """
+    moment = datetime.fromtimestamp(now, UTC)
+    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    prices = (_price(entry, usage, moment) for entry in known(model))
+    return next(filter(None, prices), 0)
+
+
+def _price(entry: ModelInfo, usage: Usage, moment: datetime) -> int:
+    try:
+        price = entry.get_prices(moment).calc_price(usage)["total_price"]
+    except (ValueError, IndexError):  # an entry without a price for tokens
+        return 0
+    return round(price * 1_000_000)
+
 
 logger = logging.getLogger(__name__)
 
@@ -43,18 +68,19 @@ class Budget:
     def __init__(self, meter: Meter, tokens_per_day: int, clock: Callable[[], float]) -> None:
         self._meter, self._most, self._clock = meter, tokens_per_day, clock
         self._today: OrderedDict[str, _Today] = OrderedDict()
-        self._owed: dict[tuple[str, Account], usage.Spent] = {}
+        self._owed: dict[tuple[str, UsageKey], usage.Spent] = {}
 
     def __repr__(self) -> str:
         return f"<Budget of {self._most} tokens a day>"
 
     async def check(self, tenant: str) -> None:
-        """Raises Spent where nothing is left for today, StoreError where that cannot be known."""
+        """Raises BudgetSpent where nothing is left for today, StoreError where that is not
+        known."""
         if not self._most:
             return
         now = self._clock()
         if await self._tokens(tenant, now) >= self._most:
-            raise Spent((now // DAY + 1) * DAY)
+            raise BudgetSpent((now // DAY + 1) * DAY)
 
     async def _tokens(self, tenant: str, now: float) -> int:
         today, day = self._today.get(tenant), day_of(now)
@@ -79,12 +105,12 @@ class Budget:
     def note(self, tenant: str, feature: str, spent: usage.Spent) -> None:
         """A request has cost this; ``settle`` writes it down."""
         day = day_of(self._clock())
-        self._owe(tenant, Account(day, feature), spent)
+        self._owe(tenant, UsageKey(day, feature), spent)
         today = self._today.get(tenant)
         if today is not None and today.day == day:
             today.tokens += spent.tokens
 
-    def _owe(self, tenant: str, account: Account, spent: usage.Spent) -> None:
+    def _owe(self, tenant: str, account: UsageKey, spent: usage.Spent) -> None:
         key = tenant, account
         self._owed[key] = self._owed.get(key, usage.Spent()) + spent
 

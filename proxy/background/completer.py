@@ -1,4 +1,9 @@
-"""Asking an OpenAI-compatible API in the background."""
+"""Asking an OpenAI-compatible API in the background, with the key that a tenant's requests are
+made with.
+
+Keys are never stored: in tenancy modes ``key`` and ``single`` a tenant's own is known from its
+latest request, in this process only, and nothing is asked on its behalf before that.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from proxy.background.answer import (
+from proxy.background.budget import Budget, micro_usd
+from proxy.background.completion import (
+    Assignment,
+    Completed,
+    Failed,
+    NoCredential,
+    Refused,
     SchemaRefused,
     Written,
     failure,
@@ -16,21 +27,52 @@ from proxy.background.answer import (
     request_body,
     wants_schema,
 )
-from proxy.background.budget import Budget
-from proxy.background.completion import Assignment, Completed, Failed, NoCredential, Refused
-from proxy.background.credentials import Credentials
-from proxy.background.prices import micro_usd
 from proxy.errors import RawHeaders
 from proxy.memory.usage import Spent
 from proxy.telemetry import Telemetry
 from proxy.wire.api import bearer, json_headers, retry_after
-from proxy.wire.upstream import (
-    Reply,
-    Upstream,
-    UpstreamError,
-    UpstreamSaturated,
-    UpstreamUnreachable,
+from proxy.wire.failures import UpstreamError, UpstreamSaturated, UpstreamUnreachable
+from proxy.wire.upstream import Reply, Upstream
+
+MOST = 10_000
+"""Tenants whose keys a process remembers; of more, those not heard of for longest go."""
+
+KEPT = frozenset(
+    {b"authorization", b"api-key", b"x-api-key", b"openai-organization", b"openai-project"}
 )
+"""Headers that say who pays; names are lower case, as ASGI has them."""
+
+
+class Credentials:
+    """The headers that the upstream knows a tenant by.
+
+    The tenant ``anonymous`` is the one whose requests carry no key.  ``upstream_key`` is sent for
+    everybody where there is one (mode ``clients``); then no tenant's own is kept.
+    """
+
+    def __init__(self, anonymous: str, upstream_key: str | None = None) -> None:
+        self._anonymous = anonymous
+        self._for_all = bearer(upstream_key) or None
+        self._latest: OrderedDict[str, RawHeaders] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<Credentials of {len(self._latest)} tenants>"
+
+    def note(self, tenant: str, headers: RawHeaders) -> None:
+        """Remember what this request of the tenant was made with; no key at all counts too."""
+        if self._for_all is not None or tenant == self._anonymous:
+            return
+        self._latest[tenant] = [field for field in headers if field[0] in KEPT]
+        self._latest.move_to_end(tenant)
+        if len(self._latest) > MOST:
+            self._latest.popitem(last=False)
+
+    def of(self, tenant: str) -> RawHeaders | None:
+        """What to send for a tenant; None where that is not known."""
+        if self._for_all is not None:
+            return self._for_all
+        return [] if tenant == self._anonymous else self._latest.get(tenant)
+
 
 LIMIT = 4 * 1024 * 1024
 """Bytes of an answer: a thousand times what is asked for."""

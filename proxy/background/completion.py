@@ -1,13 +1,19 @@
-"""The contract of asking a model in the background: what is asked, what comes of it.
+"""The contract of asking a model in the background: what is asked, in OpenAI's format, and what
+comes of it.
 
 Design: such a request has no memory itself, is bounded and counted, and never holds up a chat.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+
+from proxy.chat import jsontext
+from proxy.chat.models.limits import too_long
+from proxy.wire.api import refuses
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ class NoCredential(CompletionError):
     """The tenant's credential is not known in this process: not before its next request."""
 
 
-class Spent(CompletionError):
+class BudgetSpent(CompletionError):
     """The tenant has no tokens left for today; ``until`` (Unix seconds) there are new ones."""
 
     def __init__(self, until: float) -> None:
@@ -89,5 +95,100 @@ class Completer(Protocol):
         ...
 
     async def complete(self, assignment: Assignment) -> Completed:
-        """Ask once.  Raises Refused, Failed, NoCredential, Spent, StoreError."""
+        """Ask once.  Raises Refused, Failed, NoCredential, BudgetSpent, StoreError."""
         ...
+
+
+FORMAT = "response_format"
+
+_LONGEST_NAME = 200
+_REASONING = re.compile(r"\s*<think>.*?(</think>\s*|\Z)", re.DOTALL)
+"""What local models put before their answer, for want of a field of its own."""
+
+
+class SchemaRefused(Refused):
+    """Refused, and perhaps only because of the schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An answer.  Tokens are None where it does not say; ``model`` is "" then.
+
+    ``cut``: its ``finish_reason`` is "length".
+    """
+
+    text: str
+    model: str = ""
+    cut: bool = False
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+def wants_schema(assignment: Assignment) -> bool:
+    """Is a format to be asked for that the operator has not chosen otherwise?"""
+    return assignment.schema is not None and FORMAT not in assignment.parameters
+
+
+def request_body(assignment: Assignment, model: str, *, with_schema: bool) -> bytes:
+    """The least that can be asked: some models refuse what others need."""
+    body: dict[str, object] = {
+        "model": model,
+        "messages": [{"role": "user", "content": assignment.text}],
+        **assignment.parameters,
+    }
+    if with_schema:
+        form = {"name": assignment.feature, "schema": assignment.schema, "strict": True}
+        body[FORMAT] = {"type": "json_schema", "json_schema": form}
+    return jsontext.encode(body)
+
+
+DENIED = frozenset({401, 402, 403, 404})
+"""Statuses that any request would get until somebody changes something."""
+
+
+def failure(status: int, said: bytes, wait: float | None, *, with_schema: bool) -> Refused | Failed:
+    """What an answer that is no good one comes to; ``wait`` are the seconds it asks for."""
+    if with_schema and status in (400, 422) and not too_long(status, said):
+        return SchemaRefused(f"refused with status {status}")
+    if status in DENIED:
+        return Denied(f"refused with status {status}")
+    if refuses(status):
+        return Refused(f"refused with status {status}")
+    return Failed(f"answered with status {status}", wait)
+
+
+def read_answer(body: bytes) -> Written:
+    """The first choice of a ``chat.completion``.  Raises Failed where there is none."""
+    try:
+        answer = jsontext.decode(body)
+    except jsontext.UNREADABLE as error:
+        raise Failed("the answer is not JSON") from error
+    fields = answer if isinstance(answer, dict) else {}
+    match fields.get("choices"):
+        case [{"message": dict(message), **choice}, *_]:
+            text = jsontext.well_formed(_text(message.get("content")))
+        case _:
+            raise Failed("the answer is not a completion")
+    model, used = fields.get("model"), fields.get("usage")
+    return Written(
+        text=text[reasoning.end() :] if (reasoning := _REASONING.match(text)) else text,
+        model=model if isinstance(model, str) and len(model) <= _LONGEST_NAME else "",
+        cut=choice.get("finish_reason") == "length",
+        input_tokens=_tokens(used, "prompt_tokens"),
+        output_tokens=_tokens(used, "completion_tokens"),
+    )
+
+
+def _text(content: object) -> str:
+    """Content as text; a refusal, or nothing, is none."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = (part.get("text") for part in parts if isinstance(part, Mapping))
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _tokens(used: object, name: str) -> int | None:
+    """What the usage says; some servers say 0 for want of counting."""
+    count = used.get(name) if isinstance(used, dict) else None
+    return count if isinstance(count, int) and count > 0 else None

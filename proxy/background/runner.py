@@ -1,4 +1,4 @@
-"""Runs what the queue holds, in every process that serves chats.
+"""Runs what the queue holds, in every process that serves chats: one job for each kind of work.
 
 The queue is shared: whoever claims a piece of work runs it, so that a session has one runner for
 each kind of work at a time, whatever the number of processes.
@@ -10,15 +10,129 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
 
-from proxy.background.completion import CompletionError
-from proxy.background.ending import NOT_HERE, Backoff, Ending, Outcome, ending_of
-from proxy.background.job import Job
-from proxy.background.lease import LEASE, LeaseLost, held
+from proxy.background.completion import BudgetSpent, CompletionError, Failed, NoCredential, Refused
+from proxy.memory.model import Kind, Work
 from proxy.memory.store import Queue, StoreError
-from proxy.memory.work import Kind, Work
+
+
+class Job(Protocol):
+    """Knows what there is to do for a session; a piece of work only says where to look."""
+
+    def ready(self, work: Work) -> bool:
+        """Can this process do it: is the credential there that it needs?"""
+        ...
+
+    async def run(self, work: Work) -> float | None:
+        """Do all there is to do now.
+
+        The time (Unix seconds) to look again, None: not before it is asked for again.  What has
+        been done stays done whatever is raised: Refused (never tried again), Failed, NoCredential,
+        Spent, StoreError (all put off).
+        """
+        ...
+
+
+Outcome = Literal["finished", "refused", "failed", "put_off", "lost"]
+"""``put_off`` is nobody's failure; ``lost``: the lease was, and the work is somebody else's."""
+
+NOT_HERE = 60.0
+"""Seconds until work is looked at again whose credential no process has."""
+
+DOUBLINGS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long to wait after failures: ``first`` seconds, twice as long each time, to ``most``."""
+
+    first: float
+    most: float
+
+    def seconds(self, attempts: int, chance: float) -> float:
+        """After ``attempts`` earlier failures; ``chance`` (0 to 1) takes off up to a quarter."""
+        longest = min(self.first * 2.0 ** min(attempts, DOUBLINGS), self.most)
+        return longest * (1 - chance / 4)
+
+
+class Ending(NamedTuple):
+    """``due`` in Unix seconds is when to look again; None: not before it is asked for."""
+
+    outcome: Outcome
+    due: float | None = None
+
+
+def ending_of(error: BaseException, now: float, wait: float) -> Ending:
+    """What an exception of a job means; ``wait`` are the seconds to wait after a failure."""
+    match error:
+        case Refused():
+            return Ending("refused")
+        case BudgetSpent(until=until):
+            return Ending("put_off", until)
+        case NoCredential():
+            return Ending("put_off", now + NOT_HERE)
+        case Failed(retry_after=least) if least is not None:
+            return Ending("failed", now + max(wait, least))
+        case _:
+            return Ending("failed", now + wait)
+
+
+LEASE = 60.0
+"""Seconds after which the work of a killed process is another's."""
+
+RENEWAL = 20.0
+"""Seconds between renewals."""
+
+RETRY = 5.0
+"""Seconds to the next try where the store did not renew, and how long before its end a lease is
+given up: nobody must begin while the job still runs."""
+
+
+class LeaseLost(Exception):
+    """The work is somebody else's now."""
+
+
+@asynccontextmanager
+async def held(queue: Queue, work: Work, clock: Callable[[], float]) -> AsyncIterator[None]:
+    """Renew a claim that was just made until ``LEASE``; what runs inside is cancelled without it.
+
+    Raises LeaseLost.
+    """
+    try:
+        async with asyncio.timeout(None) as patience:
+            renewing = _renew(queue, work, clock, patience)
+            keeper = asyncio.create_task(renewing, name="background lease")
+            try:
+                yield
+            finally:
+                keeper.cancel()
+                await asyncio.wait({keeper})
+    except TimeoutError:
+        if patience.expired():
+            raise LeaseLost from None
+        raise
+
+
+async def _renew(
+    queue: Queue, work: Work, clock: Callable[[], float], patience: asyncio.Timeout
+) -> None:
+    """Renew for as long as that is possible, then end the patience with the job."""
+    until, pause = clock() + LEASE, RENEWAL
+    while clock() + RETRY < until:
+        await asyncio.sleep(pause)
+        now = clock()
+        try:
+            if not await queue.extend(work, now + LEASE):
+                break
+            until, pause = now + LEASE, RENEWAL
+        except StoreError:
+            pause = RETRY
+    patience.reschedule(0)
+
 
 logger = logging.getLogger(__name__)
 

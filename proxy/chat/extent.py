@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-MAX_MESSAGES = 20_000
+MAX_MESSAGES = 12_000
 """Messages that come at once: many more than any model's context has room for."""
 
 MAX_VALUES = 250_000

@@ -6,14 +6,15 @@ here raises: a message that makes no sense is the upstream's to refuse.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.blocks import may_have_blocks, without_blocks
 from proxy.chat.cachemarks import without_marks
-from proxy.chat.canonical import Content, digest, read_calls, read_content
-from proxy.chat.likeness import is_prefix, similar
-from proxy.chat.media import without_large_media
+from proxy.chat.canonical import Content, digest, is_prefix, read_calls, read_content, similar
+from proxy.chat.media.parts import without_large_media
 
 MAX_INLINE_MEDIA_BYTES = 65_536
 
@@ -100,6 +101,23 @@ def read_stored(raw: bytes) -> ChatMessage:
     return read_message(raw, limit) or _opaque(raw, "", limit)
 
 
+Piece = ChatMessage | bytes
+"""A message of a conversation as it is sent: one of the request's, or the JSON of a stored one."""
+
+
+def last_user(pieces: Sequence[Piece]) -> int | None:
+    """Where the last user message is."""
+    for at in range(len(pieces) - 1, -1, -1):
+        piece = pieces[at]
+        if isinstance(piece, ChatMessage):
+            found = piece.role == "user"
+        else:
+            found = b'"user"' in piece and read_stored(piece).role == "user"
+        if found:
+            return at
+    return None
+
+
 def text_of(raw: bytes) -> str:
     """The text of a message."""
     try:
@@ -173,4 +191,13 @@ def _id(value: object) -> str:
     return jsontext.well_formed(value) if isinstance(value, str) else ""
 
 
-__all__ = ["ChatMessage", "is_prefix", "read_message", "read_stored", "similar", "text_of"]
+__all__ = [
+    "ChatMessage",
+    "Piece",
+    "is_prefix",
+    "last_user",
+    "read_message",
+    "read_stored",
+    "similar",
+    "text_of",
+]

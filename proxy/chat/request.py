@@ -14,9 +14,9 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import without_marks
-from proxy.chat.calltext import forces_calls
 from proxy.chat.extent import MAX_CHOICES, MAX_MESSAGES, MAX_VALUES, has_more_text, has_over
-from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, ChatMessage, read_message
+from proxy.chat.message import ChatMessage, read_message
+from proxy.chat.tools.calltext import forces_calls
 
 SYSTEM_ROLES = ("system", "developer")
 
@@ -85,12 +85,6 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
         return jsontext.join_fields({**self.fields, "messages": messages})
 
 
-def parse(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES) -> ChatRequest | None:
-    """A request from its body; None if this is no JSON object with a list of message objects."""
-    found = read(body, max_inline_media_bytes)
-    return found if isinstance(found, ChatRequest) else None
-
-
 def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
     """A request from its body, or why there is none.
 
@@ -116,6 +110,8 @@ def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
         if message is None:
             return "invalid_body"
         messages.append(message)
+    if sum(len(message.text) for message in messages) > MAX_TEXT:  # a word can look like media
+        return "too_much_text"
     return _request(fields, messages)
 
 

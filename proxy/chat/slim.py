@@ -33,37 +33,37 @@ class _Message(msgspec.Struct):
     tool_calls: msgspec.Raw = _ABSENT
 
 
-class _Choice(msgspec.Struct, kw_only=True):
+class _SlimChoice(msgspec.Struct, kw_only=True):
     said: _Message
     index: int | None = None
     finish_reason: str | None = None
 
 
-class _Streamed(_Choice, kw_only=True):
+class _Streamed(_SlimChoice, kw_only=True):
     said: _Message = msgspec.field(name="delta")
 
 
-class _Plain(_Choice, kw_only=True):
+class _Plain(_SlimChoice, kw_only=True):
     said: _Message = msgspec.field(name="message")
 
 
-class _Answer(msgspec.Struct, kw_only=True):
-    choices: Sequence[_Choice]
+class _SlimAnswer(msgspec.Struct, kw_only=True):
+    choices: Sequence[_SlimChoice]
     model: str | None = None
     usage: msgspec.Raw = _ABSENT
 
 
-class _Event(_Answer):
+class _Event(_SlimAnswer):
     choices: list[_Streamed]
 
 
-class _Whole(_Answer):
+class _Whole(_SlimAnswer):
     choices: list[_Plain]
 
 
 Place = Literal["delta", "message"]
 
-_DECODERS: dict[Place, Callable[[bytes], _Answer]] = {
+_DECODERS: dict[Place, Callable[[bytes], _SlimAnswer]] = {
     "delta": msgspec.json.Decoder(_Event).decode,
     "message": msgspec.json.Decoder(_Whole).decode,
 }

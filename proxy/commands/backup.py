@@ -13,7 +13,7 @@ from proxy.commands.failure import USAGE, CommandError
 from proxy.commands.local import look_for
 from proxy.settings import Settings
 from proxy.stores.address import read_address
-from proxy.stores.sqlite_schema import Unusable, version
+from proxy.stores.sqlite.schema import Unusable, version
 
 PAGES = 2048
 """Copied at once: 8 MiB between two looks at whether somebody has interrupted."""

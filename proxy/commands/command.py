@@ -13,17 +13,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.text import Text
 
 from proxy.commands.failure import INTERRUPTED, USAGE, CommandError, told
-from proxy.commands.output import Object, Output, abandon
-from proxy.commands.plain import plain
+from proxy.commands.output import Object, Output, abandon, plain
 from proxy.commands.reach import KEY, Reach
-from proxy.gateway.tenancy import ANONYMOUS
-from proxy.integrations.api import MemoryApi, MemoryProxyError
+from proxy.integrations.terms import MemoryProxyError
+from proxy.tenancy import ANONYMOUS
+
+if TYPE_CHECKING:
+    from proxy.integrations.api import MemoryApi
 
 PAGE = 200
 

@@ -9,10 +9,8 @@ import typer
 from rich.text import Text
 
 from proxy.commands.command import Desk
-from proxy.commands.conversation import STYLES, cut
-from proxy.commands.output import Object, text_of
-from proxy.commands.plain import line, plain
-from proxy.integrations.api import segment
+from proxy.commands.output import STYLES, Object, cut, line, plain, text_of
+from proxy.integrations.terms import segment
 
 
 def context(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from proxy.integrations.api import UNREACHABLE, MemoryProxyError
+from proxy.integrations.terms import UNREACHABLE, MemoryProxyError
 
 FAILED, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, INTERRUPTED = 1, 2, 3, 4, 5, 130
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import uvicorn
 from pydantic import SecretStr
 
-from proxy.administration import Administration
-from proxy.assembly import store_of
+from proxy.app import MemoryApi
+from proxy.assembly.resources import store_of
 from proxy.commands.failure import NOT_FOUND, CommandError
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
@@ -57,7 +57,7 @@ def serving(settings: Settings) -> Iterator[Local]:
     """The memory API on the store of the settings.  Raises CommandError."""
     key = secrets.token_urlsafe(32)
     server = settings.server.model_copy(update={"admin_key": SecretStr(key)})
-    application = Administration(settings.model_copy(update={"server": server}), PATIENCE)
+    application = MemoryApi(settings.model_copy(update={"server": server}), PATIENCE)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(
             application,

@@ -10,7 +10,7 @@ import typer
 from proxy.commands.command import Desk, Limit, Yes, command
 from proxy.commands.failure import USAGE, CommandError
 from proxy.commands.output import Object, listed
-from proxy.integrations.api import segment
+from proxy.integrations.terms import segment
 
 memories = typer.Typer(help="What is known of a person.", no_args_is_help=True)
 

@@ -1,4 +1,9 @@
-"""What a command prints: tables for people, or with ``--json`` the API's own objects."""
+"""What a command prints: tables and conversations for people, or with ``--json`` the API's own
+objects.
+
+Stored text is whatever somebody once said: escape sequences, controls and marks that turn the
+direction of writing around are shown on a terminal, not obeyed (Unicode TR36, section 3.6).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,7 +23,6 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy.commands.failure import CommandError
-from proxy.commands.plain import line, plain
 
 Object = Mapping[str, Any]
 
@@ -157,3 +162,96 @@ def text_of(message: Object) -> str:
     parts: Sequence[Any] = content if isinstance(content, list) else ()
     said = [part.get("text") or f"[{part.get('type')}]" for part in parts if isinstance(part, dict)]
     return "\n".join(map(str, said))
+
+
+_KEPT = frozenset("\n\t")
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+_JOINERS = frozenset("\u200c\u200d")
+"""Needed to write some languages, and families of emoji."""
+
+
+def plain(text: str) -> str:
+    """The text with every character that a terminal would act on replaced by its name."""
+    return "".join(_shown(character) for character in text)
+
+
+def line(text: str) -> str:
+    """The same in one line."""
+    return plain(" ".join(text.split()))
+
+
+def _shown(character: str) -> str:
+    if character in _KEPT or character in _JOINERS:
+        return character
+    if unicodedata.category(character) not in _HIDDEN:
+        return character
+    code = ord(character)
+    return chr(0x2400 + code) if code < 0x20 else f"\\u{{{code:x}}}"
+
+
+STYLES = {"user": "bold green", "assistant": "bold blue", "tool": "magenta", "system": "yellow"}
+LONGEST = 4000
+"""Characters of a message that are shown; --json has all."""
+
+
+def drawn(session: Object, messages: list[Object]) -> Iterator[Text]:
+    """The messages by seq, with lines where the summary ends and where the window starts."""
+    marks = _marks(session)
+    system = session.get("system")
+    if system:
+        yield from _said("system", system, "")
+    for message in messages:
+        for seq in [seq for seq in sorted(marks) if seq <= message["seq"]]:
+            yield Text(f"── {marks.pop(seq)} ──", style="yellow")
+        yield from bubble(message)
+    for left in marks.values():
+        yield Text(f"── {left} ──", style="yellow")
+
+
+def _marks(session: Object) -> dict[int, str]:
+    marks: dict[int, str] = {}
+    if session["window_start"]:
+        marks[session["window_start"]] = "the window starts here"
+    summary = session.get("summary")
+    if summary:
+        edited = ", edited" if summary["edited"] else ""
+        until = summary["covers_until"] + 1
+        covered = f"up to here the summary stands for it (version {summary['version']}{edited})"
+        marks[until] = "; ".join(filter(None, (covered, marks.get(until))))
+    return marks
+
+
+def bubble(message: Object) -> Iterator[Text]:
+    """One message: its head, and its words and calls below."""
+    said: dict[str, Any] = message["message"]
+    notes = [clock(message["created_at"])]
+    notes += ["superseded"] if message["state"] == "superseded" else []
+    notes += ["incomplete"] if message["incomplete"] else []
+    style = "dim strike" if message["state"] == "superseded" else ""
+    yield from _said(str(said.get("role")), said, f"{message['seq']}  {', '.join(notes)}", style)
+
+
+def _said(role: str, said: Object, note: str, style: str = "") -> Iterator[Text]:
+    yield Text.assemble((plain(role), STYLES.get(role, "bold")), (f"  {note}", "dim"))
+    for block in _blocks(said):
+        yield Text("  " + "\n  ".join(cut(block).split("\n")), style=style)
+
+
+def _blocks(said: Object) -> Iterator[str]:
+    text = text_of(said)
+    if text:
+        yield plain(text)
+    if said.get("refusal"):
+        yield plain(f"(refused) {said['refusal']}")
+    for call in said.get("tool_calls") or ():
+        called = call.get("function") or call
+        yield plain(f"→ {called.get('name')}({_arguments(called.get('arguments'))})")
+
+
+def _arguments(raw: object) -> str:
+    return raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False)
+
+
+def cut(text: str, longest: int = LONGEST) -> str:
+    left = len(text) - longest
+    return text if left <= 0 else f"{text[:longest]}… ({left} more characters)"

@@ -10,20 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import httpx
 import typer
 
 from proxy.commands.failure import NOT_ALLOWED, USAGE, CommandError
-from proxy.gateway.tenancy import ANONYMOUS, SINGLE
-from proxy.integrations.api import DEFAULT_URL, MemoryApi
-from proxy.late import late
+from proxy.integrations.terms import DEFAULT_URL
+from proxy.lazy import late
 from proxy.settings import Settings, SettingsError, load, without_credentials
+from proxy.tenancy import ANONYMOUS, SINGLE
 
 if TYPE_CHECKING:
     from proxy import preflight
     from proxy.commands import local
+    from proxy.integrations import api as memory_api
+    from proxy.integrations.api import MemoryApi
 else:
     preflight, local = late("proxy.preflight"), late("proxy.commands.local")
+    memory_api = late("proxy.integrations.api")
 
 URL, KEY, TENANT = "MEMORY_PROXY_URL", "MEMORY_PROXY_KEY", "MEMORY_PROXY_TENANT"
 ADMIN_KEY = "MEMORY_PROXY_ADMIN_KEY"
@@ -62,8 +64,8 @@ class Reach:
             what = "This" if self.of_all else "--tenant"
             raise CommandError(f"{what} needs the administrator's key in {ADMIN_KEY}.", USAGE)
         if key and not tenant and not self.of_all:
-            return MemoryApi(url, key, None, None)
-        api = MemoryApi(url, admin_key, tenant, None)
+            return memory_api.MemoryApi(url, key, None, None)
+        api = memory_api.MemoryApi(url, admin_key, tenant, None)
         if admin_key and not tenant:
             _expect_administrator(api)
         return api
@@ -82,7 +84,7 @@ class Reach:
             tenant = _only(settings, known)
         with (
             local.serving(settings) as served,
-            _closing(MemoryApi(served.url, key or served.key, tenant, None)) as api,
+            _closing(memory_api.MemoryApi(served.url, key or served.key, tenant, None)) as api,
         ):
             yield api
 
@@ -115,11 +117,7 @@ def doubt(settings: Settings, tenant: str) -> None:
 
 def _address(url: str) -> str:
     """Raises CommandError for what cannot be that of a proxy."""
-    try:
-        parts = httpx.URL(url)
-    except httpx.InvalidURL:
-        parts = httpx.URL()
-    if parts.scheme not in ("http", "https") or not parts.host:
+    if not memory_api.is_address(url):
         sentence = f"{without_credentials(url)} is not the URL of a proxy; write it like"
         raise CommandError(f"{sentence} {DEFAULT_URL}", USAGE)
     return url

@@ -12,13 +12,10 @@ import typer
 from rich.text import Text
 
 from proxy.commands.command import Desk, Limit, Yes, command
-from proxy.commands.conversation import bubble, drawn
 from proxy.commands.failure import USAGE, CommandError
-from proxy.commands.files import STANDARD
-from proxy.commands.output import Object
-from proxy.commands.progress import working
-from proxy.commands.transfer import bring_in, export
-from proxy.integrations.api import segment
+from proxy.commands.output import Object, bubble, drawn
+from proxy.commands.transfer import STANDARD, bring_in, export, working
+from proxy.integrations.terms import segment
 
 sessions = typer.Typer(help="Conversations.", no_args_is_help=True)
 

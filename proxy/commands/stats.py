@@ -1,4 +1,6 @@
-"""``memory-proxy stats``: how much is said, and what memory adds to it."""
+"""``memory-proxy stats``: how much is said, and what memory adds to it; ``memory-proxy tenants``:
+whose memory there is.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from proxy.commands.command import Desk
+from proxy.commands.command import Desk, command
 from proxy.commands.output import clock
 
 
@@ -43,3 +45,13 @@ def _numbers(row: dict[str, Any]) -> list[str]:
 
 def _ms(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
+
+
+tenants = typer.Typer(help="Whose memory it is.", no_args_is_help=True)
+
+
+@command(tenants, "list", of_all=True)
+def list_(desk: Desk) -> None:
+    """All that have sessions or are named clients, for administrators."""
+    if not desk.out.many(desk.api.ask("GET", "/tenants")["data"], {"id": "id"}):
+        desk.out.say("There are no tenants.")

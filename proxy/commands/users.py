@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from proxy.commands.command import Desk, Limit, Yes, command
-from proxy.commands.files import STANDARD
 from proxy.commands.output import ago
 from proxy.commands.sessions import erase
-from proxy.commands.transfer import export
-from proxy.integrations.api import segment
+from proxy.commands.transfer import STANDARD, export
+from proxy.integrations.terms import segment
 
 users = typer.Typer(help="People.", no_args_is_help=True)
 

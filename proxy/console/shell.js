@@ -14,7 +14,7 @@ import { Stats } from "./stats/index.js";
 import { Conversation } from "./talk/index.js";
 import { Person } from "./users/person.js";
 import { Users } from "./users/index.js";
-import { html, useEffect, useErrorBoundary, useRef, useState } from "./vendor/preact.js";
+import { html, useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "./vendor/preact.js";
 
 /** @typedef {import("./app.js").Look} Look */
 
@@ -106,9 +106,7 @@ const above = (route) =>
 
 /** Another screen: the focus goes there, so that it is read out. @param {{current: HTMLElement | null}} main @param {import("./links.js").Route} route */
 function useFocusOnArrival(main, route) {
-  const first = useRef(true);
-  useEffect(() => {
-    if (first.current) first.current = false;
+  useLayoutEffect(() => {
     if (!main.current?.contains(document.activeElement)) main.current?.focus({ preventScroll: true });
   }, [route.screen, route.id]);
 }

@@ -1,4 +1,5 @@
-"""A pretended language model: it knows what it was sent and nothing else.  Pure.
+"""A pretended language model, which knows what it was sent and nothing else, as a small ASGI
+application.
 
 It answers from the messages of the request alone, like a real one: whether it can tell somebody's
 name depends on whether the name stands in there.
@@ -10,6 +11,12 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 Json = dict[str, Any]
 
@@ -106,3 +113,24 @@ def _envelope(kind: str, said: Json, reason: str | None) -> Json:
 
 def _event(value: Json) -> bytes:
     return b"data: " + json.dumps(value).encode() + b"\n\n"
+
+
+class PretendedUpstream:
+    """Answers chat completions; ``received`` holds the messages of each request of the app."""
+
+    def __init__(self) -> None:
+        self.received: list[list[Json]] = []
+        route = Route("/v1/chat/completions", self._chat, methods=["POST"])
+        self._routes = Starlette(routes=[route])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._routes(scope, receive, send)
+
+    async def _chat(self, request: Request) -> Response:
+        body = json.loads(await request.body())
+        if not writes(body["messages"]):
+            self.received.append(body["messages"])
+        said = answer(body["messages"], body.get("tools", ()))
+        if body.get("stream"):
+            return StreamingResponse(events(said), media_type="text/event-stream")
+        return JSONResponse(completion(said))

@@ -17,17 +17,26 @@ import uvicorn
 from rich.console import Console
 from starlette.types import ASGIApp
 
-from proxy.demo.model import NAME, Json, said
-from proxy.demo.scenes import APART, BRIEF, BRIEF_MESSAGES, SCENES, SUMMED, USER, Scene
-from proxy.demo.screen import Turn, closing, opening, show
-from proxy.demo.upstream import PretendedUpstream
+from proxy.demo.model import NAME, Json, PretendedUpstream, said
+from proxy.demo.screen import (
+    APART,
+    BRIEF,
+    BRIEF_MESSAGES,
+    SCENES,
+    SUMMED,
+    USER,
+    Scene,
+    Turn,
+    closing,
+    opening,
+    show,
+)
 from proxy.factory import Factory
 from proxy.memory.model import SessionKey, State
 from proxy.recall.index import Owner
 from proxy.server import ServerError, address_of, listen
 from proxy.settings import ServerSettings, Settings
-from proxy.stores.backend import Backend
-from proxy.stores.opening import open_store
+from proxy.stores.open import Backend, open_store
 
 TENANT = "single"
 HEADERS = ("x-memory-status", "x-memory-messages", "x-memory-tokens", "x-memory-recalled")

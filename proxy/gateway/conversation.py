@@ -6,26 +6,26 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import NamedTuple
 
-from proxy.chat.limits import too_long
-from proxy.chat.request import ChatRequest, Unread, read
-from proxy.chat.tool_offer import refuses_tools
+from proxy.chat.models.limits import too_long
+from proxy.chat.request import ChatRequest
+from proxy.chat.tools.offer import refuses_tools
 from proxy.errors import RawHeaders, unknown_profile
-from proxy.gateway.account import Account
-from proxy.gateway.call import Call
-from proxy.gateway.exchange import ChatExchange, Means
-from proxy.gateway.ledger import Ledger
-from proxy.gateway.passage import Outgoing, Passage, answer_headers
-from proxy.gateway.profile import SideRequests
-from proxy.gateway.refusals import Refusals
-from proxy.gateway.scribe import MAX_PLAIN, TOO_LARGE, PlainScribe, Scribe, StreamScribe
-from proxy.gateway.situation import Situation
-from proxy.gateway.tool_rounds import Rounds, followed
-from proxy.gateway.tool_runs import MemoryTools
-from proxy.gateway.tool_use import tool_use
+from proxy.formats.format import Format
+from proxy.gateway.context import RequestContext, SideRequests
+from proxy.gateway.exchange import ChatExchange, Services
+from proxy.gateway.outgoing import OutgoingRequest, lessened, prepare, with_tools, without_tools
+from proxy.gateway.passthrough import Outgoing, Passthrough, answer_headers
+from proxy.gateway.recording.exchange_recorder import ExchangeRecorder, recorder_for
+from proxy.gateway.recording.tap import MAX_PLAIN, TOO_LARGE, BodyTap, StreamTap
+from proxy.gateway.report import MemoryReport, Reason
+from proxy.gateway.request import ProxyRequest
+from proxy.gateway.tools.rounds import Rounds, followed
+from proxy.gateway.tools.toolbox import MemoryTools
+from proxy.gateway.tools.use import Refusals
 from proxy.memory.model import SessionKey
-from proxy.settings import ProfileSettings, Settings
+from proxy.settings import Settings
 from proxy.wire import body as bodies
 from proxy.wire.headers import content_length, get
 from proxy.wire.relay import Presence, relay
@@ -34,6 +34,14 @@ from proxy.wire.upstream import Reply
 
 MAX_ERROR = 64 * 1024
 """Bytes of an upstream's error that are read to see whether the context was too long."""
+
+
+class UnreadBody(NamedTuple):
+    """A body in which there is no request that memory could be put into, and why."""
+
+    session: str
+    body: bytes
+    reason: Reason
 
 
 class Conversations:
@@ -45,12 +53,12 @@ class Conversations:
     def __init__(
         self,
         settings: Settings,
-        passage: Passage,
-        means: Means,
+        passthrough: Passthrough,
+        services: Services,
         tools: MemoryTools | None = None,
         on_answered: Callable[[str, RawHeaders], None] | None = None,
     ) -> None:
-        self._settings, self._passage, self._means = settings, passage, means
+        self._settings, self._passthrough, self._services = settings, passthrough, services
         self._on_answered = on_answered
         self._tools = tools
         self._refusals = Refusals()
@@ -59,53 +67,46 @@ class Conversations:
             for name, profile in [("", settings.memory), *settings.profiles.items()]
         }
 
-    async def serve(self, call: Call) -> None:
+    async def serve(self, call: ProxyRequest) -> None:
         """Answer a call.  Raises ProxyError, UpstreamError and ClientGone before the answer."""
-        exchange = await self._prepared(call)
-        if exchange is None:
-            return
+        exchange = await self._read(call)
+        if isinstance(exchange, UnreadBody):
+            call.report = MemoryReport(exchange.session, reason=exchange.reason)
+            return await self._passthrough.forward(call, exchange.body)
+        call.model, call.report = exchange.request.model, exchange.report
+        outgoing = await self._offered(await prepare(exchange, self._services))
         with Presence(call.receive) as presence:
             call.delivery.presence = presence
-            reply = await self._ask(call, exchange)
+            outgoing, reply = await self._ask(call, outgoing)
             if self._on_answered is not None and reply.status < 400:
                 self._on_answered(call.caller.tenant, call.headers)
             try:
-                ledger = self._sent(exchange, reply, presence)
-                del exchange  # and all that was injected: a stream may last for minutes
-                await self._deliver(call, reply, ledger)
+                recorder = self._recorder(call, outgoing, reply, presence)
+                del exchange, outgoing  # and all that was injected: a stream may last for minutes
+                await self._deliver(call, reply, recorder)
             finally:
                 await reply.close()
 
-    async def _prepared(self, call: Call) -> ChatExchange | None:
-        """The exchange, ready to be sent; None for a body without messages: it was passed on."""
-        situation = self._situation(call)
-        server = self._settings.server
+    async def _read(self, call: ProxyRequest) -> ChatExchange | UnreadBody:
+        context, server = self._context(call), self._settings.server
         declared = content_length(call.headers)
         body = await bodies.read(call.receive, server.max_body_bytes, server.body_timeout, declared)
-        request = await self._read(call, body, situation.profile)
+        if get(call.headers, b"content-encoding") not in (None, b"identity"):
+            return UnreadBody(context.key.session, body, "encoded_body")
+        format = _format_of(call)
+        reading = partial(format.read, body, context.profile.max_inline_media_bytes)
+        request = await self._services.aside.run(len(body), reading)
         if not isinstance(request, ChatRequest):
-            call.account = Account(situation.key.session, reason=request)
-            await self._passage.forward(call, body)
-            return None
-        call.model = request.model
-        exchange = ChatExchange(request, body, situation, self._means)
-        call.account = exchange.account
-        await exchange.prepare()
-        if self._tools is not None:
-            count = self._means.counter(request.model).count_text
-            offered = partial(tool_use, request, situation, exchange.account, count, exchange.began)
-            exchange.tools = use = await self._means.aside.run(exchange.size, offered)
-            if use is not None and use.kind in self._refusals:
-                exchange.leave_tools()
-        return exchange
+            return UnreadBody(context.key.session, body, request)
+        return ChatExchange.begun(format, request, body, context, self._services)
 
-    def _situation(self, call: Call) -> Situation:
+    def _context(self, call: ProxyRequest) -> RequestContext:
         identity = call.identity
         profile = self._settings.profile(identity.profile or None)
         if profile is None:
             raise unknown_profile()
         assert identity.session is not None
-        return Situation(
+        return RequestContext(
             key=SessionKey(call.caller.tenant, identity.session),
             identity=identity,
             profile=profile,
@@ -113,38 +114,47 @@ class Conversations:
             closed=self._settings.store.on_failure == "closed",
         )
 
-    async def _read(
-        self, call: Call, body: bytes, profile: ProfileSettings
-    ) -> ChatRequest | Unread | Literal["encoded_body"]:
-        if get(call.headers, b"content-encoding") not in (None, b"identity"):
-            return "encoded_body"
-        reading = partial(read, body, profile.max_inline_media_bytes)
-        return await self._means.aside.run(len(body), reading)
+    async def _offered(self, outgoing: OutgoingRequest) -> OutgoingRequest:
+        """With memory's tools, where there are any that this upstream has not refused."""
+        if self._tools is None:
+            return outgoing
+        size = len(outgoing.exchange.body)
+        offering = await self._services.aside.run(size, partial(with_tools, outgoing))
+        use = offering.tools
+        refused = use is not None and use.kind in self._refusals
+        return without_tools(offering) if refused else offering
 
-    async def _ask(self, call: Call, exchange: ChatExchange) -> Reply:
-        """Ask the upstream; where it refuses what memory added, again with less of it."""
+    async def _ask(
+        self, call: ProxyRequest, outgoing: OutgoingRequest
+    ) -> tuple[OutgoingRequest, Reply]:
+        """Ask the upstream; where it refuses what memory added, again with less of it.
+
+        The request that it took, or refused for another reason, and its reply.
+        """
         while True:
-            body = await self._means.aside.run(exchange.size, partial(_body, exchange))
-            rewritten = exchange.adds or exchange.tools is not None
-            reply = await self._send(call, body, rewritten=rewritten)
-            if exchange.refused is not None and reply.status < 400:
-                self._refusals.add(exchange.refused)
-            if not self._may_be_for_memory(exchange, reply):
-                return await self._followed(call, exchange, body, reply)
+            call.report = outgoing.report
+            body = await self._services.aside.run(len(outgoing.exchange.body), outgoing.body)
+            reply = await self._send(call, body, rewritten=outgoing.rewritten)
+            if outgoing.refused is not None and reply.status < 400:
+                self._refusals.add(outgoing.refused)
+            if not self._may_be_for_memory(outgoing, reply):
+                return outgoing, await self._followed(call, outgoing, body, reply)
             reply = PeekedReply(reply)
-            if not await self._asks_less(exchange, reply):
-                return reply
+            less = await self._less(outgoing, reply)
+            if less is None:
+                return outgoing, reply
             await reply.close()
+            outgoing = less
 
-    async def _send(self, call: Call, body: bytes, *, rewritten: bool) -> Reply:
-        reply = await self._passage.ask(call, Outgoing(body), rewritten=rewritten)
+    async def _send(self, call: ProxyRequest, body: bytes, *, rewritten: bool) -> Reply:
+        reply = await self._passthrough.ask(call, Outgoing(body), rewritten=rewritten)
         return DecodedReply(reply) if DecodedReply.knows(encoding(reply.headers)) else reply
 
     async def _followed(
-        self, call: Call, exchange: ChatExchange, body: bytes, reply: Reply
+        self, call: ProxyRequest, outgoing: OutgoingRequest, body: bytes, reply: Reply
     ) -> Reply:
         """The reply, with the rounds of what the model asks of memory."""
-        if exchange.tools is None or self._tools is None:
+        if outgoing.tools is None or self._tools is None:
             return reply
         # The client's key is for one request to the upstream, and that has been sent.
         kept = [field for field in call.headers if field[0].lower() != b"idempotency-key"]
@@ -153,67 +163,69 @@ class Conversations:
         async def ask(further: bytes) -> Reply:
             return await self._send(again, further, rewritten=True)
 
-        return await followed(reply, Rounds(body, exchange.tools, self._tools, ask))
+        return await followed(reply, Rounds(body, outgoing.tools, self._tools, ask))
 
-    async def _asks_less(self, exchange: ChatExchange, reply: PeekedReply) -> bool:
-        """Is an error for what memory added, and is there something to leave out?"""
+    def _may_be_for_memory(self, outgoing: OutgoingRequest, reply: Reply) -> bool:
+        if reply.status < 400 or (content_length(reply.headers) or 0) > MAX_ERROR:
+            return False
+        if outgoing.tools is not None:
+            return True
+        return self._settings.upstream.retry_too_long and outgoing.adds and reply.status < 500
+
+    async def _less(self, outgoing: OutgoingRequest, reply: PeekedReply) -> OutgoingRequest | None:
+        """The request with less of memory, if an error is for that and there is less."""
         try:
             error = await reply.peek(MAX_ERROR)
         except BaseException:  # the client has left: nobody else would close it
             await reply.close()
             raise
         long = self._settings.upstream.retry_too_long and too_long(reply.status, error)
-        if long and exchange.lessen():
-            return True
+        less = lessened(outgoing, self._services) if long else None
+        if less is not None or outgoing.tools is None:
+            return less
         refused = refuses_tools(reply.status, error)
-        if exchange.tools is None or not (long or refused):
-            return False
-        exchange.refused = exchange.tools.kind if refused else None
-        exchange.leave_tools()
-        return True
+        if not (long or refused):
+            return None
+        return without_tools(outgoing, outgoing.tools.kind if refused else None)
 
-    def _may_be_for_memory(self, exchange: ChatExchange, reply: Reply) -> bool:
-        if reply.status < 400 or (content_length(reply.headers) or 0) > MAX_ERROR:
-            return False
-        if exchange.tools is not None:
-            return True
-        return (
-            self._settings.upstream.retry_too_long
-            and exchange.account.status == "applied"
-            and reply.status < 500
-        )
-
-    def _sent(self, exchange: ChatExchange, reply: Reply, presence: Presence) -> Ledger | None:
+    def _recorder(
+        self, call: ProxyRequest, outgoing: OutgoingRequest, reply: Reply, presence: Presence
+    ) -> ExchangeRecorder | None:
         """What the reply is to be recorded in; None if it is not."""
-        self._means.telemetry.injected(exchange.account.tokens)
         if encoding(reply.headers) != b"identity":
-            exchange.give_up("encoded_body")
+            outgoing = outgoing.unrecorded("encoded_body")
+        call.report = outgoing.report
+        self._services.telemetry.injected(call.report.tokens)
         if not 200 <= reply.status < 300:
             return None
-        presence.patient = exchange.drains
-        return exchange.sent()
+        presence.patient = outgoing.drains
+        return recorder_for(outgoing, self._services) if outgoing.recorded else None
 
-    async def _deliver(self, call: Call, reply: Reply, ledger: Ledger | None) -> None:
+    async def _deliver(
+        self, call: ProxyRequest, reply: Reply, recorder: ExchangeRecorder | None
+    ) -> None:
         length = content_length(reply.headers)
-        if ledger is not None and call.account and (length or 0) > MAX_PLAIN:
-            call.account.reason = TOO_LARGE
-        await call.delivery.start(reply.status, answer_headers(reply, call.account))
-        if ledger is None:
+        if recorder is not None and call.report and (length or 0) > MAX_PLAIN:
+            call.report = replace(call.report, reason=TOO_LARGE)
+        await call.delivery.start(reply.status, answer_headers(reply, call.report))
+        if recorder is None:
             return await relay(reply, call.delivery, length)
-        scribe: Scribe
-        if is_event_stream(reply.headers):
-            scribe = StreamScribe(ledger)
-        else:
-            scribe = PlainScribe(ledger, length)
+        tap = _tap(_format_of(call), reply, recorder)
         try:
-            await scribe.relay(reply, call.delivery)
+            await tap.relay(reply, call.delivery)
         except asyncio.CancelledError:  # the client has left, or the proxy is going down
             if call.delivery.bytes:
-                await scribe.abandon()
+                await tap.abandon()
             raise
 
 
-def _body(exchange: ChatExchange) -> bytes:
-    """What the upstream gets."""
-    body = exchange.upstream_body()
-    return exchange.tools.put_into(body) if exchange.tools is not None else body
+def _format_of(call: ProxyRequest) -> Format:
+    format = call.route.format
+    assert format is not None  # else the call would not be remembered
+    return format
+
+
+def _tap(format: Format, reply: Reply, recorder: ExchangeRecorder) -> StreamTap | BodyTap:
+    if is_event_stream(reply.headers):
+        return StreamTap(recorder, format.read_stream())
+    return BodyTap(recorder, format.read_reply, content_length(reply.headers))

@@ -8,34 +8,47 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import re
-import secrets
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from proxy.errors import ProxyError, RawHeaders, overloaded, server_error, user_required
-from proxy.gateway import signature
-from proxy.gateway.account import Account
-from proxy.gateway.call import Call, Scope
+from proxy.errors import (
+    ProxyError,
+    RawHeaders,
+    overloaded,
+    path_not_allowed,
+    server_error,
+    user_required,
+)
 from proxy.gateway.conversation import Conversations
-from proxy.gateway.identity import Aliases, Identity, Reader
-from proxy.gateway.passage import Passage
+from proxy.gateway.identity import (
+    SIGNATURE,
+    Aliases,
+    Identity,
+    IdentityReader,
+    check_signature,
+)
+from proxy.gateway.passthrough import Passthrough
+from proxy.gateway.report import MemoryReport, Reason
+from proxy.gateway.request import ProxyRequest, Scope
 from proxy.gateway.routes import Route
-from proxy.gateway.tenancy import OPEN_TENANTS, Caller, Client, Tenancy
 from proxy.logs import ACCESS, CLIENT_GONE, Access, access, hashed
 from proxy.settings import Settings
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
+from proxy.tenancy import OPEN_TENANTS, Caller, Client, Tenancy
 from proxy.wire.body import ClientGone, Receive
+from proxy.wire.failures import UpstreamError, answer_for
 from proxy.wire.headers import get
 from proxy.wire.hosts import Trusted
 from proxy.wire.relay import Delivery, Send
-from proxy.wire.upstream import UpstreamError, answer_for
 
 logger = logging.getLogger(__name__)
 
@@ -50,11 +63,11 @@ class Gateway:
         self,
         settings: Settings,
         tenancy: Tenancy,
-        passage: Passage,
+        passthrough: Passthrough,
         conversations: Conversations,
         telemetry: Telemetry,
     ) -> None:
-        self._tenancy, self._passage, self._conversations = tenancy, passage, conversations
+        self._tenancy, self._passthrough, self._conversations = tenancy, passthrough, conversations
         self._telemetry = telemetry
         self._require_user = settings.tenancy.require_user
         self._most = settings.server.max_concurrent_requests
@@ -63,13 +76,15 @@ class Gateway:
         self._idle = asyncio.Event()
         names = settings.server
         self._trusted = Trusted.of(names.cors_origins, settings.tenancy.trusted_hosts)
-        self._reader = Reader(Aliases(_lower(names.session_aliases), _lower(names.user_aliases)))
+        self._reader = IdentityReader(
+            Aliases(_lower(names.session_aliases), _lower(names.user_aliases))
+        )
 
     async def serve(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         clock = time.perf_counter()
         delivery = Delivery(send)
-        call: Call | None = None
+        call: ProxyRequest | None = None
         status, code = CLIENT_GONE, ""
         self._telemetry.stream_opened()
         self._open += 1
@@ -107,20 +122,21 @@ class Gateway:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), seconds)
 
-    def _call(self, route: Route, scope: Scope, receive: Receive, delivery: Delivery) -> Call:
+    def _call(
+        self, route: Route, scope: Scope, receive: Receive, delivery: Delivery
+    ) -> ProxyRequest:
         headers: RawHeaders = scope["headers"]
         caller = self._tenancy.caller(headers, scope["raw_path"] + b"?" + scope["query_string"])
         identity = self._reader.identify(headers, route.session)
         if caller.client is not None:
-            caller.client.may_use(route, identity.profile)
-            _check_ids(caller.client, identity, headers)
+            _check_client(caller.client, route, identity, headers)
         if self._require_user and identity.user is None:
             raise user_required()
         reason = self._without_memory(caller, headers, route, scope["method"])
-        account = Account(identity.session, reason=reason) if identity.session else None
+        report = MemoryReport(identity.session, reason=reason) if identity.session else None
         if reason is not None and identity.remembers:
             identity = replace(identity, mode="off")
-        return Call(
+        return ProxyRequest(
             method=scope["method"],
             route=route,
             query=scope["query_string"],
@@ -129,12 +145,12 @@ class Gateway:
             delivery=delivery,
             caller=caller,
             identity=identity,
-            account=account,
+            report=report,
         )
 
     def _without_memory(
         self, caller: Caller, headers: RawHeaders, route: Route, method: str
-    ) -> str | None:
+    ) -> Reason | None:
         """Why a request is relayed as in mode ``off``, whatever it asks for."""
         if not route.chat or method != "POST":
             return "not_chat"
@@ -143,18 +159,18 @@ class Gateway:
             return "cross_site"
         return None
 
-    async def _serve(self, call: Call) -> None:
+    async def _serve(self, call: ProxyRequest) -> None:
         if self._most:
             with self._place(call.caller.tenant):
                 await self._pass_on(call)
         else:
             await self._pass_on(call)
 
-    async def _pass_on(self, call: Call) -> None:
+    async def _pass_on(self, call: ProxyRequest) -> None:
         if call.remembers:
             await self._conversations.serve(call)
         else:
-            await self._passage.serve(call)
+            await self._passthrough.serve(call)
 
     @contextmanager
     def _place(self, tenant: str) -> Iterator[None]:
@@ -169,8 +185,8 @@ class Gateway:
             if not self._busy[tenant]:
                 del self._busy[tenant]
 
-    def _count(self, call: Call | None, route: Route, status: int) -> None:
-        memory = call.account.status if call and call.account else "none"
+    def _count(self, call: ProxyRequest | None, route: Route, status: int) -> None:
+        memory = call.report.status if call and call.report else "none"
         self._telemetry.answered(_kind(route), status, memory)
 
 
@@ -183,45 +199,53 @@ class Answered(NamedTuple):
     bytes: int
 
 
-def _line(call: Call | None, route: Route, scope: Scope, answered: Answered) -> Access:
-    account = call.account if call else None
+def _line(call: ProxyRequest | None, route: Route, scope: Scope, answered: Answered) -> Access:
+    report = call.report if call else None
     return Access(
-        request=(account and account.exchange) or secrets.token_hex(8),
+        request=(report and report.exchange) or f"{random.getrandbits(64):016x}",
         method=scope["method"],
         route=_kind(route),
         path=f"/v1/{route.api}",
         status=answered.status,
         ms=answered.ms,
-        memory=account.status if account else "none",
+        memory=report.status if report else "none",
         bytes=answered.bytes,
         error=answered.error or None,
         upstream_ms=call.upstream_seconds * 1000 if call and call.upstream_seconds else None,
         model=call.model if call and call.model and _MODEL.fullmatch(call.model) else None,
-        tenant=hashed(call.caller.tenant) if call else None,
-        session=hashed(account.session) if account else None,
+        tenant=_hashed_tenant(call.caller.tenant) if call else None,
+        session=hashed(report.session) if report else None,
     )
+
+
+_hashed_tenant = lru_cache(maxsize=256)(hashed)
+"""There are few tenants, and many lines of each."""
 
 
 def _kind(route: Route) -> Kind:
     return "chat" if route.chat else "relay"
 
 
-def _check_ids(client: Client, identity: Identity, headers: RawHeaders) -> None:
-    """Where a client signs its ids, none is believed that is not signed."""
+def _check_client(client: Client, route: Route, identity: Identity, headers: RawHeaders) -> None:
+    """Raise ProxyError 403 for what is not open to this client, and for ids that it has not signed
+    where it signs them."""
+    if not route.allowed_by(client.allowed_paths):
+        raise path_not_allowed()
+    client.may_use(identity.profile)
     session, user = identity.session or "", identity.user or ""
     if client.signing_secret is not None and (session or user):
-        header = get(headers, signature.HEADER)
-        signature.check(header, client.signing_secret, session, user, time.time())
+        header = get(headers, SIGNATURE)
+        check_signature(header, client.signing_secret, session, user, time.time())
 
 
 def _lower(names: tuple[str, ...]) -> tuple[bytes, ...]:
     return tuple(name.lower().encode() for name in names)
 
 
-async def _refuse(delivery: Delivery, error: ProxyError, call: Call | None) -> int:
+async def _refuse(delivery: Delivery, error: ProxyError, call: ProxyRequest | None) -> int:
     if delivery.status:  # too late to say anything: the answer is left without an end
         return delivery.status
-    extra = call.account.headers() if call and call.account else []
+    extra = call.report.headers() if call and call.report else []
     await delivery.start(error.status, [*error.raw_headers, *extra])
     await delivery.end(error.body)
     return error.status

@@ -10,17 +10,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from proxy.chat.request import parse
+from proxy.chat.request import ChatRequest
 from proxy.errors import unknown_profile
-from proxy.gateway.exchange import ChatExchange, Means
+from proxy.formats.chat_completions import ChatCompletions
+from proxy.gateway.context import RequestContext, SideRequests
+from proxy.gateway.exchange import ChatExchange, Services
 from proxy.gateway.identity import Identity
-from proxy.gateway.profile import SideRequests
-from proxy.gateway.situation import Situation
-from proxy.learning.known import Block
+from proxy.gateway.outgoing import prepare
+from proxy.gateway.prompt.prompt import AssembledPrompt
+from proxy.learning.prompt_cards import Block
 from proxy.memory.model import Injection, SessionKey
-from proxy.memory.transcript import Count
-from proxy.recall.found import Found
+from proxy.memory.recording.commit import Count
+from proxy.recall.results import Found
 from proxy.settings import Settings
+
+FORMAT = ChatCompletions()
+"""What a preview is asked in, and answers in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +33,9 @@ class Previewed:
     """The messages as they would be sent, and how many tokens they are.
 
     ``did`` is what the exchange's record would say, but for the time it took.  ``count`` is how
-    many passages, wishes, facts and examples there are.  ``recalled``: what recall found, standing
-    wishes first.  ``known`` is what is known of the person and of how to answer.
+    many passages, standing instructions, facts and examples there are.  ``recalled``: what recall
+    found, standing instructions first.  ``known`` is what is known of the person and of how to
+    answer.
     """
 
     messages: tuple[bytes, ...]
@@ -44,8 +50,8 @@ class Previewed:
 class Preview:
     """Prepares requests that are never sent; keeps and records nothing."""
 
-    def __init__(self, settings: Settings, means: Means) -> None:
-        self._settings, self._means = settings, means
+    def __init__(self, settings: Settings, services: Services) -> None:
+        self._settings, self._services = settings, services
 
     async def __call__(
         self, key: SessionKey, body: bytes, profile: str, user: str | None
@@ -55,33 +61,33 @@ class Preview:
         ``profile``: "" is the default one.  Raises ProxyError 400 ``unknown_profile``, and 503
         ``memory_unavailable`` where a chat would go on without memory.
         """
-        situation = self._situation(key, profile, user)
-        aside, media = self._means.aside, situation.profile.max_inline_media_bytes
-        request = await aside.run(len(body), partial(parse, body, media))
-        if request is None:
+        context = self._context(key, profile, user)
+        aside, media = self._services.aside, context.profile.max_inline_media_bytes
+        request = await aside.run(len(body), partial(FORMAT.read, body, media))
+        if not isinstance(request, ChatRequest):
             return None
-        exchange = ChatExchange(request, body, situation, self._means)
-        await exchange.prepare()
-        sent = await aside.run(len(body), lambda: parse(exchange.upstream_body(), media))
-        assert sent is not None  # it was made of one that could be read
+        exchange = ChatExchange.begun(FORMAT, request, body, context, self._services)
+        outgoing = await prepare(exchange, self._services)
+        prompt = outgoing.prompt
+        assert isinstance(prompt, AssembledPrompt)  # a preview does not go on without memory
+        sent = await aside.run(len(body), lambda: FORMAT.read(outgoing.body(), media))
+        assert isinstance(sent, ChatRequest)  # it was made of one that could be read
         messages = tuple(message.raw for message in (*sent.leading, *sent.messages))
-        adds = exchange.additions
-        assert adds is not None  # a preview does not go on without memory
         return Previewed(
             messages=messages,
-            tokens=await self._tokens(messages, self._means.counter(request.model).count),
-            did=exchange.injection(),
-            count=exchange.account.recalled,
-            recalled=adds.reminder.recollection.all,
-            known=adds.known.blocks,
-            summary=adds.prompt.summary.text if adds.prompt.summary else None,
+            tokens=await self._tokens(messages, exchange.counter.count),
+            did=outgoing.injection(),
+            count=prompt.recalled,
+            recalled=prompt.recall.recollection.all,
+            known=prompt.known.blocks,
+            summary=prompt.prompt.summary.text if prompt.prompt.summary else None,
         )
 
-    def _situation(self, key: SessionKey, profile: str, user: str | None) -> Situation:
+    def _context(self, key: SessionKey, profile: str, user: str | None) -> RequestContext:
         chosen = self._settings.profile(profile or None)
         if chosen is None:
             raise unknown_profile()
-        return Situation(
+        return RequestContext(
             key=key,
             identity=Identity(session=key.session, user=user, mode="read", profile=profile),
             profile=chosen,
@@ -91,4 +97,4 @@ class Preview:
 
     async def _tokens(self, messages: Sequence[bytes], count: Count) -> int:
         size = sum(map(len, messages))
-        return await self._means.aside.run(size, lambda: sum(map(count, messages)))
+        return await self._services.aside.run(size, lambda: sum(map(count, messages)))

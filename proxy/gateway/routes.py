@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
+
+from proxy.formats.chat_completions import ChatCompletions
+from proxy.formats.format import Format
 
 _PATH = re.compile(
     rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?=/deployments/))(?P<rest>/.*)",
@@ -35,6 +39,10 @@ APIS = frozenset(
 """What paths are known to begin with.  The rest of a path may name somebody."""
 
 
+FORMATS: Mapping[str, Format] = {"chat/completions": ChatCompletions()}
+"""The APIs that have memory, by what their paths are for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """``session`` is the encoded segment of the path, if any; ``target`` the path upstream;
@@ -45,8 +53,13 @@ class Route:
     name: str
 
     @property
+    def format(self) -> Format | None:
+        """What its requests are written in, where memory can be put into them."""
+        return FORMATS.get(self.name)
+
+    @property
     def chat(self) -> bool:
-        return self.name == "chat/completions"
+        return self.name in FORMATS
 
     @property
     def api(self) -> str:

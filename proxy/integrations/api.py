@@ -7,34 +7,15 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
-from urllib.parse import quote
 
 import httpx
 import msgspec
 from pydantic import BaseModel
 
-DEFAULT_URL = "http://127.0.0.1:8080"
+from proxy.integrations.terms import NO_ANSWER_OF_OURS, UNREACHABLE, MemoryProxyError
 
 SECONDS = 30.0
 """How long a request of a client of our own may take at each step."""
-
-UNREACHABLE = "unreachable"
-NO_ANSWER_OF_OURS = "unexpected_answer"
-NO_TENANT = "tenant_not_found"
-"""What the administrator's key is told of a tenant into which nothing has been put yet."""
-
-
-class MemoryProxyError(Exception):
-    """A request that failed.
-
-    ``status`` is that of HTTP, None where no answer came.  ``code`` and ``message`` are what the
-    proxy says (``reserved_namespace``, ``invalid_value``, ...).  Where no answer came, the code is
-    ``unreachable``; where something else than the memory API answered, ``unexpected_answer``.
-    """
-
-    def __init__(self, status: int | None, code: str, message: str) -> None:
-        super().__init__(f"{message} ({code})")
-        self.status, self.code, self.message = status, code, message
 
 
 class _Answer(dict[str, Any]):
@@ -115,9 +96,13 @@ class MemoryApi:
             self._end()
 
 
-def segment(id: str) -> str:
-    """An id as a segment of a path.  A dot as it is could be a step of the path."""
-    return quote(id, safe="").replace(".", "%2E")
+def is_address(url: str) -> bool:
+    """Can it be that of a proxy?"""
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.host)
 
 
 def encoded(value: object) -> bytes:

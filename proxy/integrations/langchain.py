@@ -10,15 +10,9 @@ import httpx
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 
-from proxy.integrations.api import (
-    DEFAULT_URL,
-    NO_TENANT,
-    MemoryApi,
-    MemoryProxyError,
-    encoded,
-    segment,
-)
+from proxy.integrations.api import MemoryApi, encoded
 from proxy.integrations.messages import SYSTEM_ROLES, Wire, from_openai, to_openai
+from proxy.integrations.terms import DEFAULT_URL, NO_TENANT, MemoryProxyError, segment
 
 __all__ = ["MemoryProxyChatMessageHistory", "MemoryProxyError"]
 

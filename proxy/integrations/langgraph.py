@@ -24,13 +24,8 @@ from langgraph.store.base import (
     TTLConfig,
 )
 
-from proxy.integrations.api import (
-    DEFAULT_URL,
-    NO_TENANT,
-    MemoryApi,
-    MemoryProxyError,
-    encoded,
-)
+from proxy.integrations.api import MemoryApi, encoded
+from proxy.integrations.terms import DEFAULT_URL, NO_TENANT, MemoryProxyError
 
 __all__ = ["MemoryProxyError", "MemoryProxyStore"]
 

@@ -1,13 +1,26 @@
-"""Is what a model says it has read really there, and in the user's own words?  Pure."""
+"""What a person has said, where something learned is from, and what must not be learned unasked.
+
+Is what a model says it has read really there, and in the user's own words?  Pure.
+
+Somebody may have put it into what the user pasted, or a model may have written it down as if it
+were true of the user.  Found by pattern; facts are told in the third person, so that an order
+stands out.  Pure.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
-from proxy.learning.lesson import BLANK, Said
-from proxy.recall.words import Word, words
+import msgspec
+
+from proxy.recall.lexicon.loader import any_of, either
+from proxy.recall.own_words import BLANK, Span, blanked
+from proxy.recall.query.words import Word, words
+from proxy.recall.standing.standing import notice
 
 LEAST = 2.0
 """Words of a quote that can be evidence; two characters of scripts without spaces are one."""
@@ -16,6 +29,60 @@ LONGEST = 500
 """Characters of a quote; who copies whole messages has not looked for anything."""
 
 _LEFT_OUT = re.compile(r"\.\.\.|…|\[\.*\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of the user's, or a piece of a long one, ``at`` (Unix seconds).
+
+    ``text`` is what they wrote; ``pasted`` is what of it they quote or have pasted.
+    """
+
+    message: str
+    exchange: str
+    seq: int
+    text: str
+    at: float
+    pasted: tuple[Span, ...] = ()
+
+    @property
+    def own(self) -> str:
+        """The text with all that is pasted blanked; every character keeps its place."""
+        return blanked(self.text, self.pasted)
+
+
+def headed(number: int, said: Said, text: str) -> str:
+    """A message as a model is shown it: a heading with its time (UTC), then this text of it.
+
+    Indented, so that no line of it can pass for a heading.
+    """
+    when = datetime.fromtimestamp(said.at, UTC)
+    indented = text.replace("\n", "\n  ")
+    return f"Message {number}, {when:%A} {when:%Y-%m-%d %H:%M}:\n  {indented}"
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that something was learned from; ``at`` in Unix seconds."""
+
+    session: str
+    message: str
+    exchange: str
+    at: float
+
+    def within(self, session: str, exchange: str | None) -> bool:
+        """Is it of this session, and with ``exchange`` of this one of its exchanges?"""
+        return self.session == session and exchange in (None, self.exchange)
+
+
+def source_fields(source: Source) -> dict[str, object]:
+    """Where something learned is from, as people see it."""
+    return {
+        "session_id": source.session,
+        "message_id": source.message,
+        "exchange_id": source.exchange,
+        "created_at": source.at,
+    }
+
 
 Voice = Literal["own", "pasted"]
 
@@ -65,3 +132,37 @@ def _spaced(word: Word) -> str:
 def _tells(flat: str) -> bool:
     found = words(flat)
     return sum(len(word.text) / 2 if word.unspaced else 1.0 for word in found) >= LEAST
+
+
+_YOU_ARE = any_of(lambda each: each.injection.you_are)
+_ARTICLE = any_of(lambda each: each.injection.articles)
+_MACHINE = any_of(lambda each: each.injection.machines)
+_THAT = any_of(lambda each: each.injection.that)
+_ASSISTANT = any_of(lambda each: each.injection.assistant)
+_MUST = any_of(lambda each: each.injection.must)
+_FROM_NOW_ON = any_of(lambda each: each.injection.from_now_on)
+_ANSWERS = any_of(lambda each: each.injection.answers)
+
+_ORDER = re.compile(
+    either(
+        (
+            # To set aside what holds: the classic of injected text, wherever it stands.
+            any_of(lambda each: each.injection.set_aside),
+            any_of(lambda each: each.injection.system),
+            rf"\b{_YOU_ARE}\s+(?:now\s+)?(?:{_ARTICLE}\s+)?{_MACHINE}",
+            rf"\b{_FROM_NOW_ON}\b.{{0,80}}\b{_ANSWERS}",
+            rf"(?:^|[.;:!?\n,]\s*|\b{_THAT}\s+){_ASSISTANT}\s+(?:to\s+)?{_MUST}\b",
+            any_of(lambda each: each.injection.orders),
+            any_of(lambda each: each.injection.gives_away),
+            r"!\[[^\]]*\]\(\s*https?:",
+        )
+    ),
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def is_instruction(text: str) -> bool:
+    """Whether a text tells the assistant what to do, rather than what is true of the user."""
+    if _ORDER.search(text.replace("’", "'")):
+        return True
+    return any(each.kind in ("instruction", "withdrawal") for each in notice(text))

@@ -15,10 +15,10 @@ from proxy.memory.items import (
     INSTRUCTIONS,
     PEOPLE,
     Change,
+    ItemOwner,
     Items,
     Namespace,
     Place,
-    Shelf,
     item_pages,
 )
 from proxy.memory.model import SessionKey
@@ -69,7 +69,7 @@ async def feedback_on(
     said: dict[str, Feedback] = {}
     for owner in _owners(user) if messages else ():
         places = [feedback_place(owner, session, message) for message in messages]
-        found = await items.items_at(Shelf(tenant, owner), places)
+        found = await items.items_at(ItemOwner(tenant, owner), places)
         for place, item in found.items():
             said[place.key] = msgspec.json.decode(item.value, type=Feedback)
     return said
@@ -102,8 +102,10 @@ async def forget_feedback(items: Items, key: SessionKey, user: str | None) -> in
     return found
 
 
-def _shelves(key: SessionKey, user: str | None) -> list[tuple[Shelf, Namespace]]:
-    return [(Shelf(key.tenant, owner), namespace(owner, key.session)) for owner in _owners(user)]
+def _shelves(key: SessionKey, user: str | None) -> list[tuple[ItemOwner, Namespace]]:
+    return [
+        (ItemOwner(key.tenant, owner), namespace(owner, key.session)) for owner in _owners(user)
+    ]
 
 
 def _owners(user: str | None) -> tuple[str, ...]:

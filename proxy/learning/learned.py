@@ -1,75 +1,144 @@
-"""Profiles, episodes, instructions and feedback: what makes, keeps, shows and forgets them."""
+"""All that is learned: what makes, keeps, shows and forgets each kind, over one store.
+
+What others taught as well stays, without that source.  Nothing is learned of it again: what was
+read stays read, and what was said but not read yet is passed over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from msgspec.structs import replace
+
 from proxy.background.completion import Completer
-from proxy.learning.episode_lines import EpisodeCards
-from proxy.learning.episode_shelf import EpisodeShelf
-from proxy.learning.episode_student import EpisodeStudent
-from proxy.learning.exchanges import Exchanges, History
+from proxy.learning.batch import Exchanges, Extractor, Improver, ReadMark, mark_of, mark_place
+from proxy.learning.collection import Forgotten, KindStore, putting, update
+from proxy.learning.episodes.store import EpisodeStore
+from proxy.learning.facts.store import FactStore
 from proxy.learning.feedback import count_feedback, forget_feedback
-from proxy.learning.feedback_desk import FeedbackDesk, Queue
-from proxy.learning.instructions_forgetting import InstructionsForgetting
-from proxy.learning.instructions_lines import InstructionCards
-from proxy.learning.instructions_pending import PendingFeedback
-from proxy.learning.instructions_reflector import InstructionsReflector
-from proxy.learning.instructions_shelf import InstructionShelf
-from proxy.learning.profile_forgetting import ProfileForgetting
-from proxy.learning.profile_lines import ProfileCards
-from proxy.learning.profile_schema import Schemas
-from proxy.learning.profile_shelf import ProfileShelf
-from proxy.learning.profile_student import ProfileStudent
-from proxy.memory.items import Items, Shelf
-from proxy.memory.model import SessionKey
+from proxy.learning.feedback_service import FeedbackService, Queue
+from proxy.learning.instructions.pending import InstructionsForgetting, PendingFeedback
+from proxy.learning.instructions.store import InstructionStore
+from proxy.learning.kinds import KINDS, Kind, KindResources, Kinds, Watch
+from proxy.learning.kinds import Store as KindsStore
+from proxy.learning.profile.document import Schemas
+from proxy.learning.profile.store import ProfileStore
+from proxy.learning.prompt_cards import PromptCards
+from proxy.memory.archive import Session, StoredMessage
+from proxy.memory.history.reading import NEWEST_TURN
+from proxy.memory.items import Change, ItemOwner, Items
+from proxy.memory.model import Ask, SessionKey, Snapshot
 from proxy.settings import ProfileSettings, Settings
+
+
+class Sessions(Protocol):
+    """Implemented by every store.  All methods raise StoreError."""
+
+    async def session(self, key: SessionKey) -> Session | None: ...
+
+    async def load(self, key: SessionKey, ask: Ask) -> Snapshot: ...
+
+
+class Forgetting:
+    """``features`` are those of all extractors that read sessions."""
+
+    def __init__(
+        self, items: Items, sessions: Sessions, features: Sequence[str], parts: Sequence[KindStore]
+    ) -> None:
+        self._items, self._sessions = items, sessions
+        self._features, self._parts = tuple(features), tuple(parts)
+
+    async def forget(
+        self, shelf: ItemOwner, session: str, exchange: str | None, dry_run: bool
+    ) -> list[Forgotten]:
+        """Raises StoreError, and Busy."""
+        if not dry_run:  # first: who has read and not yet stored what was learned must not store it
+            await self._turn_away(shelf, session, exchange)
+        found: list[Forgotten] = []
+        for part in self._parts:
+            found += await part.forget(shelf, session, exchange, dry_run)
+        return found
+
+    async def _turn_away(self, shelf: ItemOwner, session: str, exchange: str | None) -> None:
+        async def step() -> tuple[None, Sequence[Change]]:
+            return None, await self._marks(shelf, session, exchange)
+
+        await update(self._items, shelf, step)
+
+    async def _marks(self, shelf: ItemOwner, session: str, exchange: str | None) -> list[Change]:
+        """The marks of all features, each put anew: a batch that began before does not fit."""
+        key = SessionKey(shelf.tenant, session)
+        found, newest = (
+            await self._sessions.session(key),
+            await self._sessions.load(key, NEWEST_TURN),
+        )
+        began = found.created_at if found else 0.0
+        last = max((entry.position.seq for entry in newest.log), default=0)
+        places = [mark_place(shelf.user, feature, session) for feature in self._features]
+        held = await self._items.items_at(shelf, places)
+        return [
+            putting(
+                place,
+                _passing_over(mark_of(held.get(place), began), last, exchange),
+                held[place].version if place in held else 0,
+            )
+            for place in places
+        ]
+
+
+def _passing_over(mark: ReadMark, last: int, exchange: str | None) -> ReadMark:
+    """A mark behind which the exchange, or all messages up to seq ``last``, are passed over."""
+    if exchange is not None:
+        return replace(mark, without=(*mark.without, exchange))
+    return replace(mark, seq=max(mark.seq, last), message="", offset=0)
+
 
 Count = Callable[[str], int]
 Clock = Callable[[], float]
 
 
-class Store(Items, History, Queue, Protocol):
+class LearnedStore(KindsStore, Queue, Protocol):
     """What is needed of a store."""
+
+    async def message(self, key: SessionKey, message: str) -> StoredMessage | None: ...
 
 
 class Repeated(NamedTuple):
-    """How much there was that repeats a session's text, or may."""
+    """How much there was that repeats a session's text, or may; memories by kind."""
 
-    episodes: int
+    memories: Mapping[str, int]
     feedback: int
     proposals: int
 
 
 class Learned:
-    """All of it over one store.
-
-    ``schemas`` are those of all profiles, ``text_of`` gives the text of a message's JSON, ``count``
-    the tokens of a text, ``profile_of`` a profile by its name ("" is the default one), ``clock``
-    Unix seconds.
+    """``schemas`` are those of all profiles, ``text_of`` gives the text of a message's JSON,
+    ``count`` the tokens of a text, ``profile_of`` a profile by its name ("" is the default one),
+    ``clock`` Unix seconds.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: LearnedStore,
         schemas: Schemas,
         text_of: Callable[[bytes], str],
         count: Count,
         profile_of: Callable[[str], ProfileSettings | None],
         clock: Clock,
+        kinds: Sequence[Kind] = KINDS,
     ) -> None:
-        self._store, self._count, self._clock = store, count, clock
-        self._exchanges = Exchanges(store, text_of)
+        exchanges = Exchanges(store, text_of)
+        self.kinds = Kinds(kinds)
+        self.over = over = KindResources(store, exchanges, schemas, count, clock)
         self.schemas = schemas
-        self.profiles = ProfileShelf(store, count, clock)
-        self.episodes = EpisodeShelf(store, count, clock)
-        self.instructions = InstructionShelf(store, clock)
-        self.pending = PendingFeedback(store)
+        self.facts, self.profiles = over.made(FactStore), over.made(ProfileStore)
+        self.episodes, self.instructions = over.made(EpisodeStore), over.made(InstructionStore)
+        self.pending = over.made(PendingFeedback)
         self.remarks = InstructionsForgetting(store, self.pending, self.instructions)
-        self.feedback = FeedbackDesk(
+        self.feedback = FeedbackService(
             store,
-            self._exchanges,
+            exchanges,
             self.episodes,
             self.pending,
             self.remarks,
@@ -78,15 +147,20 @@ class Learned:
             count,
             clock,
         )
+        self.prompt_cards = PromptCards(store, kinds, clock)
+        stores = [made for kind in self.kinds.ranked if (made := kind.stores(over))]
+        self.forgetting = Forgetting(store, store, self.kinds.reading, stores)
+        self._store = store
 
     @classmethod
     def under(
         cls,
         settings: Settings,
-        store: Store,
+        store: LearnedStore,
         text_of: Callable[[bytes], str],
         count: Count,
         clock: Clock,
+        kinds: Sequence[Kind] = KINDS,
     ) -> Learned:
         """With the schemas of all profiles.  Raises ValueError for one that is none."""
         return cls(
@@ -96,53 +170,61 @@ class Learned:
             count,
             lambda name: settings.profile(name or None),
             clock,
+            kinds,
         )
 
-    def students(
-        self, completer: Completer, skipped: Callable[[str], None]
-    ) -> tuple[ProfileStudent, EpisodeStudent]:
-        """For a Learner; ``skipped`` is told the feature of what could not be used."""
-        store, count, clock = self._store, self._count, self._clock
-        return (
-            ProfileStudent(store, self.profiles, self.schemas, completer, clock, skipped),
-            EpisodeStudent(store, self.episodes, self._exchanges, completer, count, clock),
-        )
+    def extractors(self, completer: Completer, watch: Watch) -> list[Extractor]:
+        """For a LearningJob."""
+        return [
+            kind.extractor(self.over, kind.model(completer), watch)
+            for kind in self.kinds.ranked
+            if kind.extractor is not None
+        ]
 
-    def reflector(
-        self, completer: Completer, skipped: Callable[[str], None]
-    ) -> InstructionsReflector:
-        """For a Learner."""
-        return InstructionsReflector(
-            self._store,
-            self.instructions,
-            self.pending,
-            self._exchanges,
-            completer,
-            self._count,
-            self._clock,
-            skipped,
-        )
-
-    def cards(self) -> tuple[InstructionCards, ProfileCards, EpisodeCards]:
-        """For a CardFile; facts belong before the last of them."""
-        return InstructionCards(), ProfileCards(), EpisodeCards(self._clock)
-
-    def forgetting(self) -> tuple[ProfileForgetting, EpisodeShelf]:
-        """Parts for Forgetting."""
-        return ProfileForgetting(self._store, self.profiles), self.episodes
+    def improvers(self, completer: Completer, watch: Watch) -> list[Improver]:
+        """For a LearningJob."""
+        return [
+            kind.improver(self.over, kind.model(completer), watch)
+            for kind in self.kinds.ranked
+            if kind.improver is not None
+        ]
 
     async def drop_session(
         self, key: SessionKey, user: str | None, *, dry_run: bool = False
     ) -> Repeated:
-        """Drop what repeats a session's text, for when that is deleted: episodes, comments, and
+        """Drop what repeats a session's text, for when that is deleted: memories, comments, and
         what was proposed because of these.
 
         With ``dry_run`` they are only counted.  Raises StoreError, and Busy.
         """
-        episodes = 0
-        if user:
-            shelf = Shelf(key.tenant, user)
-            episodes = len(await self.episodes.forget(shelf, key.session, None, dry_run))
+        memories: dict[str, int] = {}
+        for kind in self.kinds.personal:
+            store = kind.stores(self.over) if kind.repeats and user else None
+            if store is not None:
+                shelf = ItemOwner(key.tenant, user or "")
+                gone = await store.forget(shelf, key.session, None, dry_run)
+                memories[kind.memory] = len(gone)
         proposals = await self.remarks.session(key, dry_run=dry_run)
         feedback = await (count_feedback if dry_run else forget_feedback)(self._store, key, user)
-        return Repeated(episodes, feedback, proposals)
+        return Repeated(memories, feedback, proposals)
+
+    async def drop_turn(self, key: SessionKey, user: str | None, turn: int) -> None:
+        """Drop what repeats a turn, or may: the episodes whose question or answer is in it, in
+        whichever exchange, and what was proposed because of feedback on its answers.
+
+        Raises StoreError, and Busy.
+        """
+        if user:
+            shelf = ItemOwner(key.tenant, user)
+            for episode in (await self.episodes.held(shelf)).episodes:
+                answers = [x.message for x in episode.sources if x.session == key.session]
+                if await self._within(key, answers, turn):
+                    await self.episodes.drop(shelf, episode.id)
+        messages = await self._within(key, await self.remarks.judged(key), turn)
+        if messages:
+            await self.remarks.proposed(key, messages)
+
+    async def _within(self, key: SessionKey, messages: Iterable[str], turn: int) -> set[str]:
+        """Those of the messages that are there and of this turn."""
+        lines = [await self._store.message(key, message) for message in messages]
+        return {line.card.id for line in lines if line and line.position.turn == turn}

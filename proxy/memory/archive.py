@@ -11,8 +11,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from proxy.memory.model import Card, Exchange, Position, SessionKey, State
-from proxy.memory.summary import Summary
+from proxy.memory.model import Card, Exchange, Position, SessionKey, State, Summary
 
 T = TypeVar("T")
 
@@ -73,7 +72,7 @@ class Message:
     wire: bytes
 
 
-class Line(NamedTuple):
+class StoredMessage(NamedTuple):
     """A message with all that is kept of it.
 
     ``body`` is the JSON that a later request carries, ``wire`` what came where that differs.
@@ -86,7 +85,7 @@ class Line(NamedTuple):
     wire: bytes | None = None
 
 
-class Placed(NamedTuple):
+class PlacedExchange(NamedTuple):
     """An exchange at its place: its first seq, and the ids of its messages."""
 
     first: int
@@ -95,15 +94,15 @@ class Placed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Archived:
+class SessionArchive:
     """One session with all that it owns but its idempotency keys, to be put back as it was.
 
     ``lines`` are ascending by seq, ``exchanges`` by place, ``summaries`` newest first.
     """
 
     session: Session
-    lines: tuple[Line, ...]
-    exchanges: tuple[Placed, ...]
+    lines: tuple[StoredMessage, ...]
+    exchanges: tuple[PlacedExchange, ...]
     summaries: tuple[Summary, ...] = ()
 
 
@@ -156,11 +155,11 @@ class Archive(Protocol):
         """History by seq, ascending, beginning behind seq ``after``; the cursor is the last seq."""
         ...
 
-    async def message(self, key: SessionKey, message: str) -> Line | None:
+    async def message(self, key: SessionKey, message: str) -> StoredMessage | None:
         """One message with all that is kept of it, by its id."""
         ...
 
-    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[Line]:
+    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[StoredMessage]:
         """As ``messages`` of every state, with all that is kept of each."""
         ...
 
@@ -170,7 +169,9 @@ class Archive(Protocol):
         """An exchange and the ids of its messages, or None."""
         ...
 
-    async def exchanges(self, key: SessionKey, before: int | None, limit: int) -> Page[Placed]:
+    async def exchanges(
+        self, key: SessionKey, before: int | None, limit: int
+    ) -> Page[PlacedExchange]:
         """Exchanges that have messages, by place, descending; the cursor is the last ``first``.
 
         ``before`` is a cursor, None for the newest.
@@ -187,7 +188,7 @@ class Archive(Protocol):
         """
         ...
 
-    async def restore(self, key: SessionKey, archived: Archived) -> bool:
+    async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:
         """Put a session back under this key: all of it, or nothing if there is one already: False.
 
         Ids, seqs, turns, states and times are as they were, and so is its user; the counts are

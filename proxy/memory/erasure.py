@@ -1,14 +1,37 @@
-"""Erasing for good: the mark that keeps what is older from coming back.
+"""Erasing for good: the mark that keeps what is older from coming back, and the clock it is set by.
 
 An exchange that was under way when its session or its person was erased, one that waits in the
 spool of a host that was down, a summary or a fact that a model was writing: all of them began
 before the mark and are refused.  The mark holds ids and a time, no text.
+
+A clock that is put back would let what begins behind an erasure look older than it, and be refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
+
+STEP = 1e-6
+"""Seconds by which it goes on while the clock is behind it."""
+
+
+class SteadyClock:
+    """``source`` may jump; this goes on slowly until the source has caught up."""
+
+    def __init__(self, source: Callable[[], float] = time.time) -> None:
+        self._source = source
+        self._last = 0.0
+
+    def __call__(self) -> float:
+        self._last = max(self._source(), self._last + STEP)
+        return self._last
+
+
+steady = SteadyClock()
+"""Of this process."""
+
 
 MARKED_SECONDS = 7 * 24 * 3600
 """How long a mark is kept at least: what waits in a spool for longer is recorded again."""

@@ -1,27 +1,103 @@
-"""Items: JSON values under a namespace and a key, and the contract of where they are kept.
+"""Items: JSON values under a namespace and a key, filters over them, and the contract of their
+store.
 
 The model is that of LangGraph's store: a namespace is a tuple of labels.  What is learned of people
 is made of items too: facts, profiles, episodes, and the marks that say how far was read.  A *shelf*
 holds the items of one person, or those of a tenant that are nobody's in particular; changes to one
 shelf are atomic.
+
+The rules are those of LangGraph's store.  A filter names fields: {"field": wanted}, nested as the
+value is.  What is wanted is a value to be equal to, or operators that must all hold.  A field that
+is missing is null.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from math import isnan
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from proxy.memory.archive import Page
 
+
+def check_filter(wanted: object) -> None:
+    """Raise ValueError, naming it, where an operator is none."""
+    if isinstance(wanted, list):
+        for each in wanted:
+            check_filter(each)
+    if isinstance(wanted, dict):
+        unknown = sorted(wanted.keys() - OPERATORS.keys()) if _has_operators(wanted) else []
+        if unknown:
+            raise ValueError(f"{unknown[0]} is not one of: {', '.join(OPERATORS)}")
+        for each in wanted.values() if not _has_operators(wanted) else ():
+            check_filter(each)
+
+
+def fits(value: object, wanted: object) -> bool:
+    """Whether a value is what is wanted, as ``check_filter`` has let it through."""
+    if isinstance(wanted, dict):
+        if _has_operators(wanted):
+            return all(OPERATORS[name](value, bound) for name, bound in wanted.items())
+        return isinstance(value, dict) and all(
+            fits(value.get(name), each) for name, each in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(value, list)
+            and len(value) == len(wanted)
+            and all(fits(*pair) for pair in zip(value, wanted, strict=True))
+        )
+    return _equal(value, wanted)
+
+
+def _has_operators(wanted: Mapping[str, object]) -> bool:
+    return any(name.startswith("$") for name in wanted)
+
+
+def _equal(value: object, other: object) -> bool:
+    """Python takes true for 1; JSON does not."""
+    return isinstance(value, bool) == isinstance(other, bool) and value == other
+
+
+def _compared(value: object, other: object) -> int | None:
+    """-1, 0, 1: less, equal, greater; None where the two have no order.
+
+    Numbers, and texts that are numbers, by size, other texts as texts.
+    """
+    mine, its = _number(value), _number(other)
+    if mine is not None and its is not None:
+        return (mine > its) - (mine < its)
+    if isinstance(value, str) and isinstance(other, str):
+        return (value > other) - (value < other)
+    return None
+
+
+def _number(value: object) -> float | None:
+    if not isinstance(value, int | float | str) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return None if isnan(number) else number
+
+
+OPERATORS: Mapping[str, Callable[[object, object], bool]] = {
+    "$eq": _equal,
+    "$ne": lambda value, other: not _equal(value, other),
+    "$gt": lambda value, other: _compared(value, other) == 1,
+    "$gte": lambda value, other: _compared(value, other) in (0, 1),
+    "$lt": lambda value, other: _compared(value, other) == -1,
+    "$lte": lambda value, other: _compared(value, other) in (-1, 0),
+}
+
+
 Namespace = tuple[str, ...]
 
 PEOPLE = "users"
 """The first label of what belongs to a person; the second is the person's id."""
-
-RESERVED = frozenset({"facts", "profile", "profiles", "episodes", "learned", "card", "feedback"})
-"""Third labels of people's namespaces that hold what the proxy itself has learned of them."""
 
 INSTRUCTIONS = "instructions"
 """The first label of what the proxy itself has learned about how to answer."""
@@ -30,7 +106,7 @@ REQUESTS = "requests"
 """The label of fingerprints of requests to the memory API that came with an Idempotency-Key."""
 
 
-class Shelf(NamedTuple):
+class ItemOwner(NamedTuple):
     """Whose items: a person's, or with ``user`` "" the tenant's own."""
 
     tenant: str
@@ -44,18 +120,11 @@ class Place(NamedTuple):
     key: str
 
 
-def shelf_of(tenant: str, namespace: Namespace) -> Shelf:
+def shelf_of(tenant: str, namespace: Namespace) -> ItemOwner:
     """Where the items of a namespace lie; one of people must name the person."""
     if namespace[:1] != (PEOPLE,):
-        return Shelf(tenant)
-    return Shelf(tenant, namespace[1])
-
-
-def is_reserved(namespace: Namespace) -> bool:
-    """Whether only the proxy itself writes here."""
-    if namespace[:1] == (PEOPLE,):
-        return bool(RESERVED.intersection(namespace[2:3]))
-    return namespace[:1] in ((INSTRUCTIONS,), (REQUESTS,))
+        return ItemOwner(tenant)
+    return ItemOwner(tenant, namespace[1])
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,12 +163,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class Items(Protocol):
     """Implemented by every store.  All methods raise StoreError."""
 
-    async def items_at(self, shelf: Shelf, places: Collection[Place]) -> dict[Place, Item]:
+    async def items_at(self, shelf: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
         """The items at these places, in one round trip; those that are not there are left out."""
         ...
 
     async def items(
-        self, shelf: Shelf, prefix: Namespace, after: Place | None, limit: int
+        self, shelf: ItemOwner, prefix: Namespace, after: Place | None, limit: int
     ) -> Page[Item]:
         """The items whose namespace begins with ``prefix``, by namespace and key, ascending.
 
@@ -107,7 +176,7 @@ class Items(Protocol):
         """
         ...
 
-    async def namespaces(self, shelf: Shelf, prefix: Namespace) -> Sequence[Namespace]:
+    async def namespaces(self, shelf: ItemOwner, prefix: Namespace) -> Sequence[Namespace]:
         """The namespaces below a prefix that have items, ascending."""
         ...
 
@@ -119,7 +188,7 @@ class Items(Protocol):
         ...
 
     async def change_items(
-        self, shelf: Shelf, changes: Sequence[Change], since: float | None = None
+        self, shelf: ItemOwner, changes: Sequence[Change], since: float | None = None
     ) -> bool:
         """Make all changes, or, if one of them finds another version than it must, none: False.
 
@@ -128,17 +197,17 @@ class Items(Protocol):
         """
         ...
 
-    async def adopt_items(self, shelf: Shelf, items: Sequence[Item]) -> int:
+    async def adopt_items(self, shelf: ItemOwner, items: Sequence[Item]) -> int:
         """Put items where there are none, versions and times as they are; how many were put."""
         ...
 
-    async def drop_items(self, shelf: Shelf, prefix: Namespace) -> int:
+    async def drop_items(self, shelf: ItemOwner, prefix: Namespace) -> int:
         """Delete all items whose namespace begins with ``prefix``; how many there were."""
         ...
 
 
 async def item_pages(
-    items: Items, shelf: Shelf, prefix: Namespace, at_once: int
+    items: Items, shelf: ItemOwner, prefix: Namespace, at_once: int
 ) -> AsyncIterator[Sequence[Item]]:
     """All items whose namespace begins with ``prefix``, so many together.  Raises StoreError."""
     after: Place | None = None
@@ -151,7 +220,7 @@ async def item_pages(
 
 
 async def all_items(
-    items: Items, shelf: Shelf, prefix: Namespace, at_once: int
+    items: Items, shelf: ItemOwner, prefix: Namespace, at_once: int
 ) -> AsyncIterator[Item]:
     """The same, one by one."""
     async for page in item_pages(items, shelf, prefix, at_once):

@@ -5,6 +5,15 @@ session; its *active* part, ordered by (turn, seq), is the log that memory is ma
 
 Message ids are ``{exchange}.{index}``, not sequence numbers: an exchange can be referred to, joined
 and superseded before any store has given it a sequence number (it may still lie in the spool).
+
+A session has one summary at a time, made progressively: the one before and what has been evicted
+since give the next.  Every version is kept, so that a rewind behind what a summary covers falls
+back to the newest version that does not cover it.
+
+The queue is as durable as the store, and one for all processes: whoever claims a piece of work
+holds it until it is finished, put off, or its lease has run out (the process was killed).  A piece
+says where to look and not what to do: what there is to do is seen in the session itself, so that
+doing it twice does no harm and asking once too often costs a look.
 """
 
 from __future__ import annotations
@@ -14,9 +23,6 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import msgspec
-
-from proxy.memory.summary import Summary
-from proxy.memory.work import Due
 
 State = Literal["active", "superseded"]
 Origin = Literal["request", "response", "import"]
@@ -129,8 +135,8 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
 
     ``evicted_reason`` says what kept the newest of the evicted messages out.  ``recalled`` is a
     JSON list of ``Recalled``, ``tools`` one of the calls of memory that the model made, ``shown`` a
-    ``proxy.memory.shown.Shown``.  They are read by those few who ask: every open stream and every
-    load has them.
+    ``proxy.memory.prompt.trace.PromptTrace``.  They are read by those few who ask: every open
+    stream and every load has them.
     """
 
     status: str = "empty"
@@ -278,3 +284,63 @@ class Snapshot:
     @property
     def end(self) -> Position:
         return self.log[-1].position if self.log else BEGINNING
+
+
+MOST_VERSIONS = 100
+"""Versions that are kept; of more, the oldest go."""
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A summary of the active log before ``until`` (turn, seq), as far as ``seen`` (a seq).
+
+    What joins an old turn later, an answer to a call of long ago, has a seq above ``seen`` and is
+    not covered.  ``covers_until`` is the seq of the last message covered, 0 if none.  ``tokens``
+    are those of the text.  ``edited``: by a person.  ``model`` wrote it.  Times are Unix seconds.
+    """
+
+    text: str
+    version: int
+    until: tuple[int, int] = (0, 0)
+    seen: int = 0
+    covers_until: int = 0
+    tokens: int = 0
+    edited: bool = False
+    model: str | None = None
+    created_at: float = 0.0
+
+    def covers(self, position: tuple[int, int]) -> bool:
+        return position < self.until and position[1] <= self.seen
+
+
+Kind = Literal["summary", "learning"]
+
+
+class Due(msgspec.Struct, frozen=True, kw_only=True):
+    """An exchange asks for work on its session: due ``at``, and until it has been asked for
+    ``after`` times only at ``later``, which moves with each time.  ``profile`` says how to do it.
+
+    Times are Unix seconds.
+    """
+
+    kind: Kind
+    profile: str
+    at: float
+    after: int = 1
+    later: float = 0.0
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of work as it lies in the queue: one for each session and kind.
+
+    ``asked``: how often since it was last finished.  ``attempts`` have failed.  ``lease`` is a
+    token of the claim that holds it, "" while nobody does.
+    """
+
+    tenant: str
+    session: str
+    kind: Kind
+    profile: str
+    due: float
+    asked: int = 1
+    attempts: int = 0
+    lease: str = ""

@@ -14,24 +14,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from proxy.memory.compose import Prompt, Rules, compose
-from proxy.memory.log import open_calls
-from proxy.memory.match import wanted_bodies
-from proxy.memory.model import Ask, Position, SessionKey, Snapshot
-from proxy.memory.reconcile import Plan, reconcile
-from proxy.memory.request import Intent, Rerendered
-from proxy.memory.retry import retried_exchange
+from proxy.chat.message import ChatMessage
+from proxy.memory.model import Ask, Position, SessionKey, Snapshot, Summary
+from proxy.memory.prompt.compose import Prompt, Rules, compose
+from proxy.memory.reconciliation.match import Intent, Rerendered, open_calls, wanted_bodies
+from proxy.memory.reconciliation.reconcile import Plan, reconcile, rerender, retried_exchange
 from proxy.memory.store import Memory, Summaries
-from proxy.memory.summary import Summary
-from proxy.memory.transcript import Said
 
 T = TypeVar("T")
 
 LONG = 1000
 """Messages, of log and request together, from which on planning is left to a thread."""
-
-Rerender = Callable[[Mapping[str, bytes]], Rerendered]
-"""Makes the comparison of answers, given the JSON of stored ones by id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +52,9 @@ class Planner:
     """
 
     store: Remembering
-    rerender: Rerender
     threads: Executor | None = None
+    rerender: Callable[[Mapping[str, bytes]], Rerendered] = rerender
+    """Makes the comparison of answers, given the JSON of stored ones by id."""
 
     async def run(self, size: int, work: Callable[[], T]) -> T:
         """The result of ``work`` on so many messages."""
@@ -69,7 +63,12 @@ class Planner:
         return await asyncio.get_running_loop().run_in_executor(self.threads, work)
 
     async def plan(
-        self, key: SessionKey, snapshot: Snapshot, m: Sequence[Said], intent: Intent, rules: Rules
+        self,
+        key: SessionKey,
+        snapshot: Snapshot,
+        m: Sequence[ChatMessage],
+        intent: Intent,
+        rules: Rules,
     ) -> Planned:
         """The plan for a request, given a snapshot that ``sees_enough``."""
         bodies, length = dict(snapshot.bodies), len(snapshot.log) + len(m)
@@ -102,14 +101,14 @@ def _untouched(versions: Sequence[Summary], changed: Sequence[Position]) -> Summ
     return next((v for v in versions if not any(map(v.covers, changed))), None)
 
 
-def asks_for_whole(m: Sequence[Said], intent: Intent) -> bool:
+def asks_for_whole(m: Sequence[ChatMessage], intent: Intent) -> bool:
     """Must the whole log be seen?  Only then can answers be aligned and turns be counted."""
     if intent.history == "full" or intent.rewind:
         return True
     return intent.history == "auto" and any(x.role == "assistant" for x in m)
 
 
-def sees_enough(snapshot: Snapshot, m: Sequence[Said], intent: Intent) -> bool:
+def sees_enough(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) -> bool:
     """Is every call that M answers in sight, and all that M can make a summary tell no more?
 
     Calls of long ago are behind the window.  What takes another exchange's place may leave a

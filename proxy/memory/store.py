@@ -16,12 +16,13 @@ from proxy.memory.model import (
     Amendment,
     Ask,
     Commit,
+    Due,
     Outcome,
     SessionKey,
     Snapshot,
+    Summary,
+    Work,
 )
-from proxy.memory.summary import Summary
-from proxy.memory.work import Due, Work
 
 
 class StoreError(Exception):

@@ -34,7 +34,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Account(NamedTuple):
+class UsageKey(NamedTuple):
     """What for, and when: ``day`` is YYYY-MM-DD (UTC), ``feature`` is "summary", "facts", …"""
 
     day: str
@@ -44,10 +44,10 @@ class Account(NamedTuple):
 class Meter(Protocol):
     """Implemented by every store.  All methods raise StoreError."""
 
-    async def spend(self, tenant: str, account: Account, spent: Spent) -> None:
+    async def spend(self, tenant: str, account: UsageKey, spent: Spent) -> None:
         """Add to what a tenant has spent."""
         ...
 
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[Account, Spent]:
+    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, Spent]:
         """What a tenant has spent on these days, by day and feature."""
         ...

@@ -1,18 +1,82 @@
-"""Whether what a line says can be true.  Pure; raises ValueError with what is wrong.
+"""Whether what a line says can be true, and looking into JSON that others wrote.  Pure; raises
+ValueError.
 
 Stores compute places from ids, so that a wrong one would damage the session that it is put into.
+
+What a file may bring at once is bounded here: far more than people have, and little enough to be
+held.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 
 import msgspec
 
-from proxy.memory.archive import Archived, Line, Placed
+from proxy.chat import jsontext
+from proxy.chat.extent import has_over
+from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
 from proxy.memory.items import PEOPLE, Item
 from proxy.memory.model import Exchange, message_id
+
+Fields = dict[str, object]
+
+FARTHEST = 1e11
+"""Unix seconds; what is later is no time."""
+
+
+def value_of(item: bytes, unreadable: str) -> object:
+    """The value of a JSON text.  Raises ValueError: with ``unreadable`` where it is none."""
+    check_extent(item)
+    try:
+        return jsontext.decode(item)
+    except jsontext.UNREADABLE:
+        raise ValueError(unreadable) from None
+
+
+def text_in(fields: Fields, name: str) -> str:
+    found = fields.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def fields_in(fields: Fields, name: str) -> Fields:
+    found = fields.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def list_in(fields: Fields, name: str) -> list[object]:
+    found = fields.get(name)
+    return found if isinstance(found, list) else []
+
+
+def time_in(fields: Fields, name: str) -> float | None:
+    """Unix seconds."""
+    found = fields.get(name)
+    if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
+        return None
+    return float(found) if 0 < found < FARTHEST else None
+
+
+MOST_MESSAGES = 50_000
+"""Messages of a conversation: it is put into the store in one piece."""
+
+MOST_VALUES = 1_000_000
+"""Values in what is read at once (see ``has_over``): a line, or a conversation."""
+
+
+def check_extent(raw: bytes) -> None:
+    """Raises ValueError for a text that would take too much once it is read."""
+    if has_over(MOST_VALUES, raw):
+        raise ValueError(f"over {MOST_VALUES} values in what is read at once")
+
+
+def check_count(messages: int) -> None:
+    """Raises ValueError for a conversation that is too long."""
+    if messages > MOST_MESSAGES:
+        raise ValueError(f"a conversation of over {MOST_MESSAGES} messages")
+
 
 _ID = re.compile(r"[\x21-\x7e]{1,256}")
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,1024}")
@@ -34,7 +98,7 @@ def check_id(id: str, what: str) -> None:
         raise ValueError(f"{what} that is not 1 to 256 visible ASCII characters")
 
 
-def check_session(archived: Archived) -> None:
+def check_session(archived: SessionArchive) -> None:
     """Every message in its exchange and at its place, nothing twice, nothing behind the end."""
     session = archived.session
     check_id(session.id, "an id")
@@ -51,7 +115,7 @@ def check_session(archived: Archived) -> None:
         raise ValueError("versions of a summary that do not descend")
 
 
-def _check_exchanges(exchanges: Sequence[Placed], end: int) -> None:
+def _check_exchanges(exchanges: Sequence[PlacedExchange], end: int) -> None:
     taken = 0
     for placed in exchanges:
         if placed.first <= taken:
@@ -71,7 +135,7 @@ def _check_record(exchange: Exchange) -> None:
     _RAWS.decode(exchange.memory.tools)
 
 
-def _check_lines(lines: Sequence[Line], exchanges: Sequence[Placed]) -> None:
+def _check_lines(lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange]) -> None:
     """The messages are exactly those that the exchanges name, where they name them."""
     known = {placed.exchange.id: placed for placed in exchanges}
     before = 0
@@ -84,7 +148,7 @@ def _check_lines(lines: Sequence[Line], exchanges: Sequence[Placed]) -> None:
         raise ValueError("messages that are not those of the exchanges")
 
 
-def _stands(line: Line, exchanges: Mapping[str, Placed]) -> bool:
+def _stands(line: StoredMessage, exchanges: Mapping[str, PlacedExchange]) -> bool:
     placed = exchanges.get(line.card.exchange)
     if placed is None:
         return False

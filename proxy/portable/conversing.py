@@ -16,14 +16,11 @@ from msgspec.structs import replace
 
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import ChatMessage, read_message
-from proxy.memory.archive import Archived, Details, Line, Placed
-from proxy.memory.archive import Session as Head
+from proxy.memory.archive import Details, PlacedExchange, Session, SessionArchive, StoredMessage
 from proxy.memory.model import Card, Exchange, Injection, Position, State, message_id
-from proxy.memory.transcript import Count, Said
-from proxy.portable.bounds import check_count
-from proxy.portable.check import is_id
-from proxy.portable.piece import Conversation, Session
-from proxy.portable.piece import Said as Spoken
+from proxy.memory.recording.commit import Count
+from proxy.portable.check import check_count, is_id
+from proxy.portable.source import Conversation, ImportedMessage, ImportedSession
 
 LONGEST_TITLE = 200
 ID_CHARACTERS = 22
@@ -45,7 +42,7 @@ class Terms:
     session: str | None = None
 
 
-def session_of(conversation: Conversation, terms: Terms) -> Session:
+def session_of(conversation: Conversation, terms: Terms) -> ImportedSession:
     """The conversation as a session."""
     check_count(len(conversation.said))
     own = conversation.id if conversation.id and is_id(conversation.id) else None
@@ -56,7 +53,7 @@ def session_of(conversation: Conversation, terms: Terms) -> Session:
     active = [line.card.tokens for line in lines if line.state == "active"]
     kept = [without_marks(message) for message in conversation.system]
     system = b"[" + b",".join(kept) + b"]" if kept else None
-    head = Head(
+    head = Session(
         id=id,
         user=terms.user,
         messages=len(active),
@@ -73,10 +70,10 @@ def session_of(conversation: Conversation, terms: Terms) -> Session:
         end=len(lines),
         last=exchanges[-1].exchange.id if exchanges else None,
     )
-    return Session(Archived(head, tuple(lines), tuple(exchanges)))
+    return ImportedSession(SessionArchive(head, tuple(lines), tuple(exchanges)))
 
 
-def card_of(message: Said, body: bytes, id: str, at: float, count: Count) -> Card:
+def card_of(message: ChatMessage, body: bytes, id: str, at: float, count: Count) -> Card:
     """The card of a message that is imported; ``body`` is what is recorded of it.
 
     An answer counts as an upstream's.
@@ -108,7 +105,7 @@ def _digest(*texts: str) -> str:
     return urlsafe_b64encode(found).decode("ascii")[:ID_CHARACTERS]
 
 
-def _times(said: Sequence[Spoken], began: float) -> list[float]:
+def _times(said: Sequence[ImportedMessage], began: float) -> list[float]:
     """When each was said: what has no time has that of the one before."""
     times: list[float] = []
     for one in said:
@@ -118,11 +115,11 @@ def _times(said: Sequence[Spoken], began: float) -> list[float]:
 
 
 def _recorded(
-    session: str, said: Sequence[Spoken], times: Sequence[float], terms: Terms
-) -> tuple[list[Line], list[Placed]]:
+    session: str, said: Sequence[ImportedMessage], times: Sequence[float], terms: Terms
+) -> tuple[list[StoredMessage], list[PlacedExchange]]:
     read = [_message(one.message, terms.media) for one in said]
-    lines: list[Line] = []
-    exchanges: list[Placed] = []
+    lines: list[StoredMessage] = []
+    exchanges: list[PlacedExchange] = []
     for first, end in _spans(said, read):
         parent = said[first].parent
         exchange = _exchange(session, said[first], first, end - first, times[first])
@@ -132,9 +129,9 @@ def _recorded(
             card = card_of(read[at], body, id, times[at], terms.count)
             turn = at + 1 if _opens(at, said, read) else lines[said[at].parent].position.turn
             state: State = "active" if said[at].active else "superseded"
-            lines.append(Line(Position(turn, at + 1), card, state, body))
+            lines.append(StoredMessage(Position(turn, at + 1), card, state, body))
         follows = lines[parent].card.id if parent >= 0 else ""
-        exchanges.append(Placed(first + 1, replace(exchange, follows=follows), ids))
+        exchanges.append(PlacedExchange(first + 1, replace(exchange, follows=follows), ids))
     return lines, exchanges
 
 
@@ -144,12 +141,14 @@ def _message(raw: bytes, media: int) -> ChatMessage:
     return found
 
 
-def _opens(at: int, said: Sequence[Spoken], read: Sequence[ChatMessage]) -> bool:
+def _opens(at: int, said: Sequence[ImportedMessage], read: Sequence[ChatMessage]) -> bool:
     """Does a turn begin here?"""
     return read[at].role == "user" or said[at].parent < 0
 
 
-def _spans(said: Sequence[Spoken], read: Sequence[ChatMessage]) -> Iterator[tuple[int, int]]:
+def _spans(
+    said: Sequence[ImportedMessage], read: Sequence[ChatMessage]
+) -> Iterator[tuple[int, int]]:
     """Where exchanges begin and end: at each turn, and where another branch goes on."""
     first = 0
     for at in range(1, len(said) + 1):
@@ -158,7 +157,7 @@ def _spans(said: Sequence[Spoken], read: Sequence[ChatMessage]) -> Iterator[tupl
             first = at
 
 
-def _exchange(session: str, begin: Spoken, first: int, size: int, at: float) -> Exchange:
+def _exchange(session: str, begin: ImportedMessage, first: int, size: int, at: float) -> Exchange:
     return Exchange(
         id=f"im_{_digest(session, str(first), begin.message.decode())}",
         profile="",

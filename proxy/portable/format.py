@@ -7,18 +7,26 @@
 
 Fields that have their default are left out.  ``docs/export-import.md`` describes every field.
 Times are Unix seconds.
+
+JSON is kept byte for byte inside a line.  Most is put in as it is; what a line cannot hold so is
+put in as a string that has the JSON text: what has line breaks, or white space around it, or half a
+surrogate pair, or is nested so deeply that readers fail.  All values that are kept so are objects
+and lists, so that a string tells that it is such a text.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
+import ijson
 import msgspec
 
 from proxy.memory.items import Item
-from proxy.memory.model import Exchange, Origin, State
-from proxy.memory.summary import Summary
-from proxy.portable.value import NULL
+from proxy.memory.model import Exchange, Origin, State, Summary
+
+NULL = msgspec.Raw(b"null")
+"""No value at all."""
 
 NAME = "memory-proxy"
 
@@ -33,11 +41,11 @@ Time = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
 Scope = Literal["session", "user", "tenant"]
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
+class ExportLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
     """What all lines are."""
 
 
-class Header(Line, frozen=True, kw_only=True, tag="header"):
+class Header(ExportLine, frozen=True, kw_only=True, tag="header"):
     """The first line."""
 
     format: str
@@ -47,7 +55,7 @@ class Header(Line, frozen=True, kw_only=True, tag="header"):
     exported_at: Time
 
 
-class SessionLine(Line, frozen=True, kw_only=True, tag="session"):
+class SessionLine(ExportLine, frozen=True, kw_only=True, tag="session"):
     """A session begins.  ``metadata`` is an object, ``system`` a list of messages.
 
     ``dismissed`` are the standing wishes not to be pinned, of a session that is nobody's.
@@ -68,7 +76,7 @@ class SessionLine(Line, frozen=True, kw_only=True, tag="session"):
     dismissed: tuple[str, ...] = ()
 
 
-class MessageLine(Line, frozen=True, kw_only=True, tag="message"):
+class MessageLine(ExportLine, frozen=True, kw_only=True, tag="message"):
     """A message of the session.  ``wire`` is there where it differs from ``body``."""
 
     seq: Number
@@ -92,7 +100,7 @@ class MessageLine(Line, frozen=True, kw_only=True, tag="message"):
     wire: msgspec.Raw = NULL
 
 
-class ExchangeLine(Line, frozen=True, kw_only=True, tag="exchange"):
+class ExchangeLine(ExportLine, frozen=True, kw_only=True, tag="exchange"):
     """An exchange of the session; ``usage`` stands beside it and not in it."""
 
     first: Number
@@ -101,13 +109,13 @@ class ExchangeLine(Line, frozen=True, kw_only=True, tag="exchange"):
     usage: msgspec.Raw = NULL
 
 
-class SummaryLine(Line, frozen=True, kw_only=True, tag="summary"):
+class SummaryLine(ExportLine, frozen=True, kw_only=True, tag="summary"):
     """A version of the session's summary, the one in force first."""
 
     summary: Summary
 
 
-class SessionEnd(Line, frozen=True, kw_only=True, tag="session_end"):
+class SessionEnd(ExportLine, frozen=True, kw_only=True, tag="session_end"):
     """The session is complete; how many lines it had of each kind."""
 
     messages: Number
@@ -115,26 +123,26 @@ class SessionEnd(Line, frozen=True, kw_only=True, tag="session_end"):
     summaries: Number
 
 
-class ShelfLine(Line, frozen=True, kw_only=True, tag="shelf"):
+class ShelfLine(ExportLine, frozen=True, kw_only=True, tag="shelf"):
     """Items begin: a person's, or with ``user`` null those of the tenant itself."""
 
     user: str | None = None
     dismissed: tuple[str, ...] = ()
 
 
-class ItemLine(Line, frozen=True, kw_only=True, tag="item"):
+class ItemLine(ExportLine, frozen=True, kw_only=True, tag="item"):
     """An item of the shelf."""
 
     item: Item
 
 
-class ShelfEnd(Line, frozen=True, kw_only=True, tag="shelf_end"):
+class ShelfEnd(ExportLine, frozen=True, kw_only=True, tag="shelf_end"):
     """The shelf is complete; how many items it had."""
 
     items: Number
 
 
-class End(Line, frozen=True, kw_only=True, tag="end"):
+class End(ExportLine, frozen=True, kw_only=True, tag="end"):
     """The last line; how many there were in all."""
 
     sessions: Number
@@ -142,7 +150,7 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
     items: Number
 
 
-LINES: tuple[type[Line], ...] = (
+LINES: tuple[type[ExportLine], ...] = (
     Header,
     SessionLine,
     MessageLine,
@@ -157,5 +165,74 @@ LINES: tuple[type[Line], ...] = (
 """All kinds, in the order in which they come."""
 
 
-def kind_of(line: type[Line]) -> str:
+def kind_of(line: type[ExportLine]) -> str:
     return str(line.__struct_config__.tag)
+
+
+Kind = type[dict[str, object]] | type[list[object]]
+
+PIECE = 64 * 1024
+"""Bytes that are read by one call."""
+
+DEEPEST = 100
+"""Brackets that open in a value up to which all readers are trusted with its nesting."""
+
+_RAW = msgspec.json.Decoder(msgspec.Raw)
+_TEXT = msgspec.json.Decoder(str)
+_LONG_NUMBER = re.compile(rb"(\d{15})\d+")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def put(raw: bytes | None) -> msgspec.Raw:
+    """JSON as a line has it."""
+    if raw is None:
+        return NULL
+    if _fits(raw):
+        return msgspec.Raw(raw)
+    return msgspec.Raw(msgspec.json.encode(raw.decode("utf-8", "replace")))
+
+
+def taken(raw: msgspec.Raw, kind: Kind) -> bytes:
+    """The inverse of ``put``: the same bytes.  Raises ValueError for what is not of this kind."""
+    found = bytes(raw)
+    if found[:1] == b'"':
+        found = _TEXT.decode(found).encode()
+        _check(found)
+    if found.lstrip()[:1] != (b"{" if kind is dict else b"["):
+        raise ValueError(f"a value that is no {kind.__name__}")
+    return found
+
+
+def taken_or_none(raw: msgspec.Raw, kind: Kind) -> bytes | None:
+    """As ``taken``; None for null."""
+    return None if raw == NULL else taken(raw, kind)
+
+
+def _fits(raw: bytes) -> bool:
+    if raw[:1] not in (b"{", b"[") or raw[-1:] not in (b"}", b"]"):
+        return False
+    if b"\n" in raw or b"\r" in raw or raw.count(b"{") + raw.count(b"[") > DEEPEST:
+        return False
+    if not _SURROGATE.search(raw):
+        return True
+    try:
+        _RAW.decode(raw)
+    except ValueError:
+        return False
+    return True
+
+
+def _check(text: bytes) -> None:
+    """Raise ValueError unless it is JSON; a parser that does not recurse reads any nesting.
+
+    It makes numbers, and fails where one is too large: their first digits tell as much.
+    """
+    events = ijson.sendable_list()
+    parser = ijson.basic_parse_coro(events)
+    try:
+        for at in range(0, len(text), PIECE):
+            parser.send(_LONG_NUMBER.sub(rb"\1", text[at : at + PIECE]))
+            events.clear()
+        parser.close()
+    except ijson.JSONError:
+        raise ValueError("a text that is not JSON") from None

@@ -5,19 +5,17 @@ Raises ValueError with what is wrong about a line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
-from proxy.memory.archive import Archived, Details, Line, Placed
-from proxy.memory.archive import Session as Head
-from proxy.memory.items import Item, is_reserved
-from proxy.memory.model import Card, Position
-from proxy.memory.summary import Summary
+from proxy.memory.archive import Details, PlacedExchange, Session, SessionArchive, StoredMessage
+from proxy.memory.items import Item, Namespace
+from proxy.memory.model import Card, Position, Summary
 from proxy.portable import format
 from proxy.portable.check import check_id, check_item, check_session
-from proxy.portable.piece import Items, Session
-from proxy.portable.value import taken, taken_or_none
+from proxy.portable.format import taken, taken_or_none
+from proxy.portable.source import ImportedSession, Items
 
 COST = 1024
 """Bytes that a line takes in memory beside its own."""
@@ -43,11 +41,11 @@ class Gathered:
 
     def __init__(self, begin: format.SessionLine, most: int) -> None:
         self._begin, self._held = begin, _Held(most)
-        self._lines: list[Line] = []
-        self._exchanges: list[Placed] = []
+        self._lines: list[StoredMessage] = []
+        self._exchanges: list[PlacedExchange] = []
         self._summaries: list[Summary] = []
 
-    def add(self, line: format.Line, size: int) -> Session | None:
+    def add(self, line: format.ExportLine, size: int) -> ImportedSession | None:
         """The session, with its last line."""
         self._held.hold(size)
         if isinstance(line, format.MessageLine):
@@ -62,34 +60,43 @@ class Gathered:
             raise ValueError("a kind that does not belong into a session")
         return None
 
-    def _complete(self, end: format.SessionEnd) -> Session:
+    def _complete(self, end: format.SessionEnd) -> ImportedSession:
         counts = [len(self._lines), len(self._exchanges), len(self._summaries)]
         if counts != [end.messages, end.exchanges, end.summaries]:
             raise ValueError("counts that are not those of the session: lines are missing")
-        archived = Archived(
+        archived = SessionArchive(
             session=_head(self._begin, self._lines, self._summaries),
             lines=tuple(self._lines),
             exchanges=tuple(self._exchanges),
             summaries=tuple(self._summaries),
         )
         check_session(archived)
-        return Session(archived, self._begin.dismissed)
+        return ImportedSession(archived, self._begin.dismissed)
+
+
+Together = Callable[[Namespace], bool]
+"""Whether the items of a namespace hang together with others, and come with the last of them."""
+
+
+def one_by_one(namespace: Namespace) -> bool:
+    """Nothing hangs together."""
+    return False
 
 
 class ItemsOf:
-    """A shelf, in parts; ``most`` bounds what must come together, in bytes."""
+    """A shelf, in parts; ``most`` bounds what must come ``together``, in bytes."""
 
-    def __init__(self, begin: format.ShelfLine, most: int) -> None:
+    def __init__(self, begin: format.ShelfLine, most: int, together: Together) -> None:
         self._user, self._dismissed = begin.user or "", begin.dismissed
         if begin.user is not None:
             check_id(begin.user, "a user")
-        self._held = _Held(most)
+        self._held, self._together = _Held(most), together
         self._learned: list[Item] = []
         self._others: list[Item] = []
         self.count = 0
         self.complete = False
 
-    def add(self, line: format.Line, size: int) -> Iterator[Items]:
+    def add(self, line: format.ExportLine, size: int) -> Iterator[Items]:
         if isinstance(line, format.ItemLine):
             yield from self._item(_item(line), size)
         elif isinstance(line, format.ShelfEnd):
@@ -103,7 +110,7 @@ class ItemsOf:
     def _item(self, item: Item, size: int) -> Iterator[Items]:
         check_item(item, self._user)
         self.count += 1
-        if is_reserved(item.namespace):
+        if self._together(item.namespace):
             self._held.hold(size)
             self._learned.append(item)
             return
@@ -113,10 +120,12 @@ class ItemsOf:
             self._others.clear()
 
 
-def _head(begin: format.SessionLine, lines: list[Line], summaries: list[Summary]) -> Head:
+def _head(
+    begin: format.SessionLine, lines: list[StoredMessage], summaries: list[Summary]
+) -> Session:
     active = [line.card.tokens for line in lines if line.state == "active"]
     windows = {name: Position(*at) for name, at in begin.windows.items()}
-    return Head(
+    return Session(
         id=begin.id,
         user=begin.user,
         messages=len(active),
@@ -138,7 +147,7 @@ def _head(begin: format.SessionLine, lines: list[Line], summaries: list[Summary]
     )
 
 
-def _line(line: format.MessageLine) -> Line:
+def _line(line: format.MessageLine) -> StoredMessage:
     card = Card(
         id=line.id,
         role=line.role,
@@ -155,7 +164,7 @@ def _line(line: format.MessageLine) -> Line:
         shape=line.shape,
         told=line.told,
     )
-    return Line(
+    return StoredMessage(
         Position(line.turn, line.seq),
         card,
         line.state,
@@ -164,10 +173,10 @@ def _line(line: format.MessageLine) -> Line:
     )
 
 
-def _placed(line: format.ExchangeLine) -> Placed:
+def _placed(line: format.ExchangeLine) -> PlacedExchange:
     usage = taken_or_none(line.usage, dict)
     exchange = msgspec.structs.replace(line.exchange, usage=usage)
-    return Placed(line.first, exchange, line.messages)
+    return PlacedExchange(line.first, exchange, line.messages)
 
 
 def _item(line: format.ItemLine) -> Item:

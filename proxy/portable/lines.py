@@ -1,45 +1,249 @@
-"""Bytes that come in pieces, cut into lines."""
+"""From the lines of an export back to memory, and from memory to lines.  Pure.
+
+What is read was written by others: ids, places and counts are checked before anything is stored.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proxy.portable.broken import Broken
+import msgspec
+
+from proxy.chat.extent import has_over
+from proxy.memory.archive import PlacedExchange, Session, SessionArchive, StoredMessage
+from proxy.memory.items import Item
+from proxy.portable import format
+from proxy.portable.check import MOST_VALUES
+from proxy.portable.format import put
+from proxy.portable.gathering import Gathered, ItemsOf, Together, one_by_one
+from proxy.portable.source import Broken, ImportedSession, Piece, Splitter, Warnings
+
+UNREADABLE = (ValueError, RecursionError)
+
+_DECODERS = {format.kind_of(line): msgspec.json.Decoder(line) for line in format.LINES}
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TEXT = msgspec.json.Decoder(str)
+_KNOWN = {format.kind_of(line): {"kind", *line.__struct_encode_fields__} for line in format.LINES}
 
 
-class Splitter:
-    """``limit`` bounds a line, in bytes.  ``number`` is that of the line given last, from 1."""
+class Export:
+    """Reads an export as it comes; implements :class:`proxy.portable.source.ImportSource`.
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._rest = bytearray()
-        self.number = 0
+    ``limit`` bounds a line, ``most`` what has to be held at once: a session, or what was learned of
+    a person; both in bytes.  ``together`` says what was learned.
+    """
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """The lines that this completes, without their ends; empty ones are left out.
+    def __init__(
+        self, limit: int, most: int, warnings: Warnings, together: Together = one_by_one
+    ) -> None:
+        self._together = together
+        self._lines, self._most, self._warnings = Splitter(limit), most, warnings
+        self._begun = False
+        self._ended = False
+        self._session: Gathered | None = None
+        self._shelf: ItemsOf | None = None
+        self._counts = [0, 0, 0]
+        """Sessions, shelves, items."""
 
-        Raises Broken for one that is too long.
-        """
-        first, *others = data.split(b"\n")
-        self._rest += first
-        self._bound(len(self._rest))
-        for piece in others:
-            yield from self._complete()
-            self._bound(len(piece))
-            self._rest += piece
+    @property
+    def line(self) -> int:
+        return self._lines.number
 
-    def finish(self) -> Iterator[bytes]:
-        """A last line without an end."""
-        if self._rest:
-            yield from self._complete()
+    def feed(self, data: bytes) -> Iterator[Piece]:
+        for raw in self._lines.feed(data):
+            yield from self._read(raw)
 
-    def _complete(self) -> Iterator[bytes]:
-        line = bytes(self._rest).strip()
-        self._rest.clear()
-        self.number += 1
-        if line:
-            yield line
+    def finish(self) -> Iterator[Piece]:
+        for raw in self._lines.finish():
+            yield from self._read(raw)
+        if not self._ended:
+            raise Broken(f"ends after line {self.line} without its last line: it is cut off")
 
-    def _bound(self, size: int) -> None:
-        if size > self._limit:
-            raise Broken(f"is longer than {self._limit} bytes", self.number + 1)
+    def _read(self, raw: bytes) -> Iterator[Piece]:
+        line = self._decoded(raw)
+        if line is None:
+            return
+        try:
+            yield from self._take(line, len(raw))
+        except ValueError as error:
+            raise self._broken(f"has {error}") from None
+
+    def _decoded(self, raw: bytes) -> format.ExportLine | None:
+        """The line; None for one of a kind that is not known."""
+        if has_over(MOST_VALUES, raw):
+            raise self._broken(f"has over {MOST_VALUES} values")
+        try:
+            fields = _FIELDS.decode(raw)
+            kind = _TEXT.decode(fields.get("kind", b"null"))
+        except UNREADABLE:
+            raise self._broken("is not a JSON object with a kind") from None
+        if kind not in _DECODERS:
+            self._warnings.add(f'lines of the unknown kind "{kind[:50]}" were left out', self.line)
+            return None
+        for name in fields.keys() - _KNOWN[kind]:
+            self._warnings.add(
+                f'the unknown field "{name[:50]}" of "{kind}" was left out', self.line
+            )
+        try:
+            return _DECODERS[kind].decode(raw)
+        except UNREADABLE as error:
+            raise self._broken(f'is no line of the kind "{kind}": {error}') from None
+
+    def _take(self, line: format.ExportLine, size: int) -> Iterator[Piece]:
+        if self._begun != (not isinstance(line, format.Header)):
+            raise ValueError("a header where there must be none, or none where there must be one")
+        if self._ended:
+            raise ValueError("something behind the last line")
+        if isinstance(line, format.Header):
+            self._begin(line)
+        elif self._session is not None:
+            yield from self._of_session(self._session, line, size)
+        elif self._shelf is not None:
+            yield from self._of_shelf(self._shelf, line, size)
+        else:
+            self._between(line)
+
+    def _begin(self, header: format.Header) -> None:
+        if header.format != format.NAME:
+            raise ValueError("the header of another format")
+        if header.version != format.VERSION:
+            raise ValueError(
+                f"version {header.version} of the format, and only {format.VERSION} is known here"
+            )
+        self._begun = True
+
+    def _between(self, line: format.ExportLine) -> None:
+        if isinstance(line, format.SessionLine):
+            self._session = Gathered(line, self._most)
+        elif isinstance(line, format.ShelfLine):
+            self._shelf = ItemsOf(line, self._most, self._together)
+        elif isinstance(line, format.End):
+            if [line.sessions, line.shelves, line.items] != self._counts:
+                raise ValueError("totals that are not those of the lines before: some are missing")
+            self._ended = True
+        else:
+            raise ValueError("a kind that does not belong here")
+
+    def _of_session(
+        self, session: Gathered, line: format.ExportLine, size: int
+    ) -> Iterator[ImportedSession]:
+        done = session.add(line, size)
+        if done is not None:
+            self._session = None
+            self._counts[0] += 1
+            yield done
+
+    def _of_shelf(self, shelf: ItemsOf, line: format.ExportLine, size: int) -> Iterator[Piece]:
+        yield from shelf.add(line, size)
+        if shelf.complete:
+            self._shelf = None
+            self._counts[1] += 1
+            self._counts[2] += shelf.count
+
+    def _broken(self, what: str) -> Broken:
+        return Broken(what, self.line)
+
+
+def encoded(line: format.ExportLine) -> bytes:
+    """A line with its end."""
+    return msgspec.json.encode(line) + b"\n"
+
+
+def header(scope: format.Scope, now: float) -> bytes:
+    return encoded(
+        format.Header(
+            format=format.NAME,
+            version=format.VERSION,
+            minor=format.MINOR,
+            scope=scope,
+            exported_at=now,
+        )
+    )
+
+
+def session_lines(archived: SessionArchive, dismissed: tuple[str, ...] = ()) -> Iterator[bytes]:
+    """All lines of one session; see ``SessionLine`` for ``dismissed``.
+
+    What exchanges name beside ``lines`` came while they were read, and is left out.
+    """
+    yield encoded(_session(archived.session, dismissed))
+    for line in archived.lines:
+        yield encoded(_message(line))
+    there = {line.card.id for line in archived.lines}
+    named = [tuple(id for id in placed.messages if id in there) for placed in archived.exchanges]
+    pairs = zip(archived.exchanges, named, strict=True)
+    exchanges = [placed._replace(messages=ids) for placed, ids in pairs if ids]
+    for placed in exchanges:
+        yield encoded(_exchange(placed))
+    for summary in archived.summaries:
+        yield encoded(format.SummaryLine(summary=summary))
+    yield encoded(
+        format.SessionEnd(
+            messages=len(archived.lines),
+            exchanges=len(exchanges),
+            summaries=len(archived.summaries),
+        )
+    )
+
+
+def shelf(user: str, dismissed: tuple[str, ...]) -> bytes:
+    """A shelf begins; "" is the tenant's own."""
+    return encoded(format.ShelfLine(user=user or None, dismissed=dismissed))
+
+
+def item_line(item: Item) -> bytes:
+    value = put(bytes(item.value))
+    return encoded(format.ItemLine(item=msgspec.structs.replace(item, value=value)))
+
+
+def _session(session: Session, dismissed: tuple[str, ...]) -> format.SessionLine:
+    details = session.details
+    return format.SessionLine(
+        id=session.id,
+        user=session.user,
+        title=details.title,
+        metadata=put(details.metadata),
+        ttl=details.ttl,
+        system=put(details.system),
+        system_tokens=details.system_tokens,
+        created_at=session.created_at,
+        last_active_at=session.last_active_at,
+        end=session.end,
+        last=session.last,
+        windows={name: (at.turn, at.seq) for name, at in sorted(session.windows.items())},
+        dismissed=dismissed,
+    )
+
+
+def _message(line: StoredMessage) -> format.MessageLine:
+    card = line.card
+    return format.MessageLine(
+        seq=line.position.seq,
+        turn=line.position.turn,
+        state=line.state,
+        id=card.id,
+        role=card.role,
+        tokens=card.tokens,
+        digest=card.digest,
+        calls=card.calls,
+        answers=card.answers,
+        origin=card.origin,
+        evidence=card.evidence,
+        incomplete=card.incomplete,
+        blank=card.blank,
+        choice=card.choice,
+        created_at=card.created_at,
+        shape=card.shape,
+        told=card.told,
+        body=put(line.body),
+        wire=put(line.wire),
+    )
+
+
+def _exchange(placed: PlacedExchange) -> format.ExchangeLine:
+    return format.ExchangeLine(
+        first=placed.first,
+        messages=placed.messages,
+        exchange=msgspec.structs.replace(placed.exchange, usage=None),
+        usage=put(placed.exchange.usage),
+    )

@@ -1,14 +1,183 @@
-"""What every format that can be imported is read through."""
+"""What every format that can be imported is read through: pieces of bytes, lines, items, what is
+wrong.
+
+One object is an item itself.  Nothing is made of what is read: an item is its bytes, and nobody has
+looked into it.  What stands in strings is passed over at once, so that time grows with the brackets
+outside them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
-from proxy.portable.piece import Piece
+from proxy.memory.archive import SessionArchive
+from proxy.memory.items import Item
+from proxy.portable.check import MOST_VALUES
 
 
-class Source(Protocol):
+class Splitter:
+    """``limit`` bounds a line, in bytes.  ``number`` is that of the line given last, from 1."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rest = bytearray()
+        self.number = 0
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The lines that this completes, without their ends; empty ones are left out.
+
+        Raises Broken for one that is too long.
+        """
+        first, *others = data.split(b"\n")
+        self._rest += first
+        self._bound(len(self._rest))
+        for piece in others:
+            yield from self._complete()
+            self._bound(len(piece))
+            self._rest += piece
+
+    def finish(self) -> Iterator[bytes]:
+        """A last line without an end."""
+        if self._rest:
+            yield from self._complete()
+
+    def _complete(self) -> Iterator[bytes]:
+        line = bytes(self._rest).strip()
+        self._rest.clear()
+        self.number += 1
+        if line:
+            yield line
+
+    def _bound(self, size: int) -> None:
+        if size > self._limit:
+            raise Broken(f"is longer than {self._limit} bytes", self.number + 1)
+
+
+DEEPEST = 500
+"""Levels.  What people have is nested a tenth of that."""
+
+_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+([\[\]{}])', re.DOTALL)
+_TO_STRING = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+("?)', re.DOTALL)
+_STRING_ENDS = re.compile(rb'(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_OPENING = b"[{"
+_SPACE = b" \t\n\r"
+_UNLIKE = "no list of objects, or more than that"
+
+
+class Listed:
+    """``most`` bounds an item, in bytes.
+
+    ``listed``: the text is a list; None before it begins.  ``number`` is how many items there were.
+    Raises ValueError for what is no list of objects or lists.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.listed: bool | None = None
+        self.number = 0
+        self._levels = self._brackets = 0
+        self._within = self._escaped = self._ended = False
+        """Within a string, whose next byte is escaped; nothing may come any more."""
+        self._item = bytearray()
+        self._gap = b""
+        """What stands before the next item, but for white space."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The items that this completes."""
+        if self.listed is None:
+            data = data.lstrip(_SPACE)
+            self.listed = data[:1] == b"[" if data else None
+        start, at = 0, self._behind_string(data)
+        while bracket := _TO_BRACKET.match(data, at):
+            before, at = bracket.span(1)
+            inside = self._levels > self._base
+            self._levels += 1 if data[before] in _OPENING else -1
+            self._brackets += 1
+            self._check()
+            if not inside:
+                self._between(data[start:before], data[before])
+                start = before if self._levels > self._base else at
+            elif self._levels == self._base:
+                yield self._completed(data[start:at])
+                start = at
+        if self._levels > self._base:
+            self._hold(data[start:])
+        else:
+            self._wait(data[start:])
+        self._look(data, at)
+
+    def finish(self) -> None:
+        """Raises ValueError for one that has not ended."""
+        if not self._ended:
+            raise ValueError("no end: it is cut off")
+
+    def _check(self) -> None:
+        if self._levels > DEEPEST:
+            raise ValueError("too deep a nesting")
+        if self._brackets > 2 * MOST_VALUES:
+            raise ValueError(f"over {MOST_VALUES} lists and objects in item {self.number + 1}")
+
+    @property
+    def _base(self) -> int:
+        """The level on which items stand."""
+        return 1 if self.listed else 0
+
+    def _between(self, gap: bytes, bracket: int) -> None:
+        """What stands before a bracket that is of no item, or begins one."""
+        self._wait(gap)
+        opens = bracket in _OPENING
+        if self._ended or self._gap != (b"," if opens and self.number else b""):
+            raise ValueError(_UNLIKE)
+        self._gap, self._ended = b"", not opens
+
+    def _wait(self, gap: bytes) -> None:
+        self._gap += gap.strip(_SPACE)
+        if self._gap not in (b"", b",") or (self._gap and self._ended):
+            raise ValueError(_UNLIKE)
+
+    def _completed(self, rest: bytes) -> bytes:
+        self._hold(rest)
+        item = bytes(self._item)
+        self._item.clear()
+        self._brackets = 0
+        self.number += 1
+        self._ended = not self.listed
+        return item
+
+    def _hold(self, data: bytes) -> None:
+        self._item += data
+        if len(self._item) > self._most:
+            raise ValueError(f"more than {self._most} bytes of item {self.number + 1}")
+
+    def _behind_string(self, data: bytes) -> int:
+        """Where the string ends that began before this piece."""
+        if not self._within:
+            return 0
+        begin = 1 if self._escaped and data else 0
+        end = _STRING_ENDS.match(data, begin)
+        if end:
+            self._within = self._escaped = False
+            return end.end()
+        if data:
+            self._escaped = _escapes(data[begin:])
+        return len(data)
+
+    def _look(self, data: bytes, at: int) -> None:
+        """Does a string begin behind the last bracket that goes on?"""
+        begun = _TO_STRING.match(data, at)
+        if begun and begun[1]:
+            self._within, self._escaped = True, _escapes(data[begun.end() :])
+
+
+def _escapes(data: bytes) -> bool:
+    """Does the next byte belong to a backslash?"""
+    return (len(data) - len(data.rstrip(b"\\"))) % 2 == 1
+
+
+class ImportSource(Protocol):
     """A file that comes in pieces of bytes, and falls into pieces of memory.
 
     Both methods may take long: they belong on a thread.  They raise Broken.
@@ -21,3 +190,98 @@ class Source(Protocol):
     def finish(self) -> Iterator[Piece]:
         """What the end of the file completes."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSession:
+    """One session, to be put back as it was; ``dismissed`` as on its line."""
+
+    archived: SessionArchive
+    dismissed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Some items of a person's shelf, or with ``user`` "" of the tenant's own.
+
+    What the proxy itself has learned of a person comes with the last ones, all at once.
+    """
+
+    user: str
+    items: tuple[Item, ...]
+    dismissed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedMessage:
+    """A message from elsewhere: its JSON as OpenAI's chat API has it, and when it was said.
+
+    ``parent`` is the index of the message that it follows, -1 for none: those of a conversation
+    with branches form a tree.  ``active`` ones are on the branch that the conversation ended with.
+    """
+
+    message: bytes
+    at: float | None = None
+    parent: int = -1
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation from elsewhere.  Parents come before those that follow them.
+
+    ``system`` are its instructions, each a message's JSON.  ``id`` is None where it has none.
+    Times are Unix seconds, None where not known.
+    """
+
+    said: tuple[ImportedMessage, ...]
+    system: tuple[bytes, ...] = ()
+    id: str | None = None
+    title: str | None = None
+    created_at: float | None = None
+
+
+Piece = ImportedSession | Items | Conversation
+
+
+class Broken(Exception):
+    """``line`` is where, from 1, None where it is no matter of lines; ``what`` goes on from that.
+
+    A sentence is made of both: "Line 3 is longer than 10 bytes."
+    """
+
+    def __init__(self, what: str, line: int | None = None) -> None:
+        super().__init__(what)
+        self.what, self.line = what, line
+
+    @property
+    def sentence(self) -> str:
+        where = "The file" if self.line is None else f"Line {self.line}"
+        return f"{where} {self.what}."
+
+
+MOST = 100
+
+
+class Warnings:
+    """Sentences, each once, with the line where it was first true; at most ``MOST``."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, int | None] = {}
+        self._more = 0
+
+    def add(self, what: str, line: int | None = None) -> None:
+        if what in self._said:
+            return
+        if len(self._said) < MOST:
+            self._said[what] = line
+        else:
+            self._more += 1
+
+    @property
+    def all(self) -> list[str]:
+        said = [
+            f"{what[:1].upper()}{what[1:]}" + (f" (line {line})." if line else ".")
+            for what, line in self._said.items()
+        ]
+        return [*said, f"And {self._more} more."] if self._more else said

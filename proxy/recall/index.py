@@ -1,4 +1,4 @@
-"""The contract of an index: which messages of a person hold which words.
+"""The contract of an index: which messages of a person hold which words, and the history behind it.
 
 An index holds no text: terms are hashes, passages point into history (session and seq).  What a
 passage says, and whether it is still there to be said, is asked of history each time, so that what
@@ -6,16 +6,59 @@ is gone from history is gone from recall.  It can be lost and made anew.
 
 A *passage* is one message.  Passages of an owner are numbered from 0 in the order in which they
 were indexed; messages of a session that follow each other have neighbouring numbers.  Formats of
-``rows`` and ``postings``: see ``proxy.recall.packing``; a back end need not know them, except that
-a row has ``ROW_SIZE`` bytes, begins with the number of its session, and that a posting has
-``POSTING_SIZE`` bytes.
+``rows`` and ``postings``: see ``proxy.recall.ranking.packing``; a back end need not know them,
+except that a row has ``ROW_SIZE`` bytes, begins with the number of its session, and that a posting
+has ``POSTING_SIZE`` bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
+
+from proxy.memory.archive import Message, Page, Session
+from proxy.memory.model import SessionKey, State
+
+PAGE = 100
+"""Sessions that are asked for at once."""
+
+
+class PassageHistory(Protocol):
+    """Implemented by every store; see :mod:`proxy.memory.store`.  All methods raise StoreError."""
+
+    async def session(self, key: SessionKey) -> Session | None: ...
+
+    async def sessions(
+        self, tenant: str, user: str | None, after: str | None, limit: int
+    ) -> Page[Session]: ...
+
+    async def messages(
+        self, key: SessionKey, states: Collection[State], after: int, limit: int
+    ) -> Page[Message]: ...
+
+    async def passages(
+        self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
+    ) -> dict[tuple[str, int], Message]: ...
+
+
+async def sessions_of(
+    history: PassageHistory, tenant: str, user: str | None
+) -> AsyncIterator[Session]:
+    """All sessions of a tenant, or of one user of it, newest activity first.  Raises StoreError."""
+    after: str | None = None
+    while True:
+        page = await history.sessions(tenant, user, after, PAGE)
+        for session in page.items:
+            yield session
+        if (after := page.after) is None:
+            return
+
+
+def owner_of(key: SessionKey, user: str | None) -> Owner:
+    """Whose passages a session's messages are: its owner's, else its own."""
+    return Owner(key.tenant, user=user) if user else Owner(key.tenant, session=key.session)
+
 
 ROW_SIZE = 20
 """Bytes of a row; the first four are the session's number, little-endian."""
@@ -49,7 +92,7 @@ class Postings:
 NO_POSTINGS = Postings(0, b"")
 
 
-class Mark(NamedTuple):
+class IndexMark(NamedTuple):
     """How far a session is indexed: its messages up to ``seq``; ``number`` is the session's.
 
     ``check`` is of the message at ``seq``, as rows have it: another message there means that the
@@ -72,7 +115,7 @@ class Look:
     revision: int = 0
     state: bytes = b""
     postings: tuple[Postings, ...] = ()
-    mark: Mark | None = None
+    mark: IndexMark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +130,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class IndexBatch:
     """What is added to an index for one session, all of it or nothing.
 
     ``revision`` is the one the batch was made for; the index's own is one higher afterwards.
@@ -99,7 +142,7 @@ class Batch:
     revision: int
     state: bytes
     session: str
-    mark: Mark | None
+    mark: IndexMark | None
     first: int = 0
     rows: bytes = b""
     postings: Mapping[bytes, bytes] = field(default_factory=dict)
@@ -122,7 +165,7 @@ class Index(Protocol):
         """Rows by number, in one round trip."""
         ...
 
-    async def write(self, owner: Owner, batch: Batch) -> bool:
+    async def write(self, owner: Owner, batch: IndexBatch) -> bool:
         """Add a batch; False, and nothing done, if the index has another revision."""
         ...
 

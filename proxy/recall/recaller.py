@@ -6,18 +6,31 @@ whether it is still active, and what it says now.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 
-from proxy.recall.follower import Follower
-from proxy.recall.found import Found, Recollection
-from proxy.recall.history import History
-from proxy.recall.index import Index
-from proxy.recall.nearness import Asked, Nearness
-from proxy.recall.question import Question, read
-from proxy.recall.state import read_state
-from proxy.recall.trail import Beginning, Messages, Shortlist, again, arrive, begin, follow, wishes
-from proxy.recall.vectors import NOTHING_NEAR
-from proxy.recall.wanted import Wanted
+from proxy.memory.model import SessionKey
+from proxy.recall.index import Index, Look, Owner, PassageHistory
+from proxy.recall.indexing.index_updater import IndexUpdater
+from proxy.recall.indexing.indexer import Indexer
+from proxy.recall.indexing.state import State, read_state
+from proxy.recall.pipeline import (
+    Messages,
+    Selection,
+    Shortlist,
+    in_force,
+    rank,
+    replay,
+    resolve,
+    select,
+)
+from proxy.recall.query.query import RecallOptions, RecallQuery
+from proxy.recall.query.question import Question, read
+from proxy.recall.results import Found, Recollection
+from proxy.recall.semantic.vectors import NOTHING_NEAR, Asked, Nearness
+
+REMEMBERED = 10_000
+"""People that a process remembers to have several sessions."""
 
 NEWEST = 5_000
 """Postings of a term that are looked at: enough for what is rare, and bounded for what is not."""
@@ -32,61 +45,97 @@ class Recaller:
     def __init__(
         self,
         index: Index,
-        history: History,
-        follower: Follower,
+        history: PassageHistory,
+        index_updater: IndexUpdater,
         text_of: Callable[[bytes], str],
         clock: Callable[[], float],
         nearness: Nearness | None = None,
     ) -> None:
-        self._index, self._history, self._follower = index, history, follower
+        self._index, self._history, self._index_updater = index, history, index_updater
         self._text_of, self._clock, self._nearness = text_of, clock, nearness
+        self._several: OrderedDict[Owner, None] = OrderedDict()
 
-    async def recall(self, wanted: Wanted) -> Recollection:
+    async def recall(self, query: RecallQuery) -> Recollection:
         """What belongs into a prompt.  Raises StoreError."""
-        shortlist = await self._shortlist(wanted)
+        shortlist = await self._shortlist(query)
         if shortlist is None:
             return Recollection()
-        return arrive(shortlist, await self._messages(shortlist), self._text_of)
+        return resolve(shortlist, await self._messages(shortlist), self._text_of)
 
-    async def wishes(self, wanted: Wanted) -> tuple[Found, ...]:
-        """The standing wishes in force, newest first.  Raises StoreError."""
-        shortlist = await self._shortlist(wanted)
+    async def standing(self, query: RecallQuery) -> tuple[Found, ...]:
+        """The standing instructions in force, newest first.  Raises StoreError."""
+        shortlist = await self._shortlist(query)
         if shortlist is None:
             return ()
-        return wishes(shortlist, await self._messages(shortlist), self._text_of)
+        return in_force(shortlist, await self._messages(shortlist), self._text_of)
 
-    async def _shortlist(self, wanted: Wanted) -> Shortlist | None:
+    async def _shortlist(self, query: RecallQuery) -> Shortlist | None:
         """What is worth looking up in history; None where there is nothing."""
-        self._follower.heard_of(wanted.owner)
-        if wanted.again == ():
+        self._index_updater.asked(query.key, query.owner)
+        if query.again == () or (query.nothing_hidden and query.own_session_only):
             return None
-        beginning = await self._begin(wanted)
-        if beginning is None or not beginning.all:
+        own = query.key if query.hidden is not None else None
+        await self._index_updater.settled(query.owner, but=own)
+        if query.nothing_hidden and await self._alone(query):
             return None
-        if wanted.again is not None:
-            return again(beginning, wanted.again)
-        rows = await self._index.rows(wanted.owner, beginning.all)
-        return follow(beginning, rows)
+        selection = await self._select(query)
+        if selection is None or not selection.all:
+            return None
+        if query.again is not None:
+            return replay(selection, query.again)
+        rows = await self._index.rows(query.owner, selection.all)
+        return rank(selection, rows)
 
-    async def _begin(self, wanted: Wanted) -> Beginning | None:
-        now = self._clock()
-        question = read(wanted.text, wanted.before, now)
-        asked = self._asked(wanted, question)
-        session = wanted.key.session
-        look = await self._index.look(wanted.owner, question.terms, NEWEST, session=session)
+    async def _alone(self, query: RecallQuery) -> bool:
+        """Whether the index has no other session of this person, so that there is nothing to find.
+
+        One who has several is not likely to have one again.
+        """
+        if query.owner in self._several:
+            return False
+        look = await self._index.look(query.owner, (), 0, session=query.key.session)
+        state = self._state(query, look)
+        if state is None or state.sessions <= (1 if look.mark else 0):
+            return state is not None
+        self._several[query.owner] = None
+        if len(self._several) > REMEMBERED:
+            self._several.popitem(last=False)
+        return False
+
+    def _state(self, query: RecallQuery, look: Look) -> State | None:
+        """What an index knows of itself, None for one of another format; what it lacks is made."""
         state = read_state(look.state)
         if state is None:
-            self._follower.stale(wanted.owner)
+            self._index_updater.stale(query.owner)
+        elif not look.revision or (query.owner.user and state.caught_up <= 0):
+            self._index_updater.missing(query.owner)
+        return state
+
+    async def _look(self, query: RecallQuery, question: Question) -> Look:
+        """Level with what of this session is recorded, but not shown."""
+        key = query.key
+        look = await self._index.look(query.owner, question.terms, NEWEST, session=key.session)
+        indexed = look.mark.seq if look.mark else 0
+        if not query.hidden or query.hidden <= indexed or not self._index_updater.late(key):
+            return look
+        await self._index_updater.settled(query.owner)
+        return await self._index.look(query.owner, question.terms, NEWEST, session=key.session)
+
+    async def _select(self, query: RecallQuery) -> Selection | None:
+        now = self._clock()
+        question = read(query.text, query.before, now)
+        asked = self._asked(query, question)
+        look = await self._look(query, question)
+        state = self._state(query, look)
+        if state is None:
             return None
-        if not look.revision or (wanted.owner.user and not state.caught_up):
-            self._follower.missing(wanted.owner)
         near = NOTHING_NEAR
         if self._nearness and asked:
-            near = await self._nearness.near(asked, wanted.owner, state)
-        return begin(wanted, question, look, state, now, near)
+            near = await self._nearness.near(asked, query.owner, state)
+        return select(query, question, look, state, now, near)
 
-    def _asked(self, wanted: Wanted, question: Question) -> Asked | None:
-        if self._nearness is None or question.empty or wanted.again is not None:
+    def _asked(self, query: RecallQuery, question: Question) -> Asked | None:
+        if self._nearness is None or question.empty or query.again is not None:
             return None
         return self._nearness.ask(question.text)
 
@@ -94,5 +143,49 @@ class Recaller:
         seqs = shortlist.seqs()
         if not seqs:
             return {}
-        wanted = shortlist.wanted
-        return await self._history.passages(wanted.key.tenant, wanted.reader, seqs)
+        query = shortlist.query
+        return await self._history.passages(query.key.tenant, query.reader, seqs)
+
+
+ROOM = 1_000_000
+"""Tokens: a budget that bounds nothing."""
+
+
+class RecallAdmin:
+    """All methods raise StoreError."""
+
+    def __init__(self, recaller: Recaller, indexer: Indexer) -> None:
+        self._recaller, self._indexer = recaller, indexer
+
+    async def search(self, owner: Owner, query: str) -> list[Found]:
+        """What a person said or was told, best first, after standing instructions it touches."""
+        found = await self._recaller.recall(_query(owner, query))
+        return list(found.all)
+
+    async def standing(self, owner: Owner) -> tuple[Found, ...]:
+        """The standing instructions in force, newest first."""
+        return await self._recaller.standing(_query(owner, ""))
+
+    async def dismiss(self, owner: Owner, *instructions: str) -> None:
+        """Never pin standing instructions again."""
+        await self._indexer.dismiss(owner, *instructions)
+
+    async def look_again(self, owner: Owner) -> None:
+        """Sessions come back that are older than what is indexed: let none be missed."""
+        await self._indexer.look_again(owner)
+
+    async def dismissed(self, owner: Owner) -> tuple[str, ...]:
+        """The ids of the standing instructions that were dismissed, the newest last."""
+        return await self._indexer.dismissed(owner)
+
+
+def _query(owner: Owner, text: str) -> RecallQuery:
+    return RecallQuery(
+        key=SessionKey(owner.tenant, owner.session),
+        user=owner.user,
+        session_owner=None,
+        text=text,
+        budget=ROOM,
+        count=len,
+        options=RecallOptions(standing_max_tokens=ROOM),
+    )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.util import find_spec
+from inspect import isclass
 from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
@@ -13,10 +16,13 @@ from proxy.settings.written import (
     EpisodesSettings,
     FactsSettings,
     InstructionsSettings,
+    LearnedSettings,
+    LearnerSettings,
     ProfileMemorySettings,
     SummarySettings,
     ToolsSettings,
     UrlOrNothing,
+    WriterSettings,
 )
 
 SectionT = TypeVar("SectionT", bound=Section)
@@ -116,6 +122,33 @@ class ProfileSettings(Section):
     episodes: EpisodesSettings = EpisodesSettings()
     instructions: InstructionsSettings = InstructionsSettings()
     tools: ToolsSettings = ToolsSettings()
+
+    @property
+    def writers(self) -> Mapping[str, WriterSettings]:
+        """The parts that a model writes, by name."""
+        return {name: getattr(self, name) for name in _sections(type(self), WriterSettings)}
+
+    @property
+    def learned(self) -> Mapping[str, LearnedSettings]:
+        """The kinds of learned memory, by name."""
+        return {name: getattr(self, name) for name in _sections(type(self), LearnedSettings)}
+
+    @property
+    def paces(self) -> Sequence[tuple[int, float]]:
+        """How many turns, or how many seconds of quiet, each kind waits that reads sessions.
+
+        What has no pace of its own waits as facts do.
+        """
+        reading = [part for part in self.learned.values() if part.reads]
+        each = [part if isinstance(part, LearnerSettings) else self.facts for part in reading]
+        return [(part.after_turns, part.after_seconds) for part in each]
+
+
+@cache
+def _sections(profile: type[ProfileSettings], kind: type[Section]) -> tuple[str, ...]:
+    """The names of the sections of a kind, in their order."""
+    types = ((name, field.annotation) for name, field in profile.model_fields.items())
+    return tuple(name for name, each in types if isclass(each) and issubclass(each, kind))
 
 
 def inherit(base: SectionT, over: SectionT) -> SectionT:

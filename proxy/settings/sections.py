@@ -8,19 +8,13 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from proxy.stores.address import read_address
+
 MIB = 1024 * 1024
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2, token
 _ORIGIN = re.compile(r"https?://[^/?#@\s]+")
 _TRUSTED = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]*]+)(?::[0-9]{1,5})?")
-_STORES = re.compile(
-    r"(?:sqlite:///[^/?#\s]|sqlite:////[^/?#\s]|rediss?://[^/\s]|rediss?\+(?:cluster|sentinel)://[^/\s]"
-    r"|memory://$)"
-)
-_STORE_HINT = (
-    "must be sqlite:///relative.db, sqlite:////absolute.db, redis://, rediss://, redis+cluster://, "
-    "redis+sentinel://host:26379/service or memory://"
-)
 
 
 class Section(BaseModel):
@@ -50,8 +44,7 @@ def upstream_url(text: str) -> str:
 
 
 def _store_url(text: str) -> str:
-    if not _STORES.match(text):
-        raise ValueError(_STORE_HINT)
+    read_address(text)
     return text
 
 
@@ -130,7 +123,7 @@ class UpstreamSettings(Section):
     """[upstream]: where requests go."""
 
     url: Annotated[str, AfterValidator(upstream_url)] = "https://api.openai.com/v1"
-    client: Literal["aiohttp", "httpx"] = "aiohttp"
+    client: Literal["direct", "aiohttp", "httpx"] = "direct"
     api_key: Secret | None = None
     connect_timeout: Seconds = 5.0
     read_timeout: Seconds = 600.0
@@ -156,7 +149,7 @@ class StoreSettings(Section):
         """``commit_timeout``, else what suits the back end: SQLite's writers queue for the file."""
         if self.commit_timeout is not None:
             return self.commit_timeout
-        return 2.5 if self.url.startswith("sqlite:") else 0.5
+        return 2.5 if read_address(self.url).kind == "sqlite" else 0.5
 
 
 class SpoolSettings(Section):

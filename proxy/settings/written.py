@@ -6,7 +6,7 @@ Each may have a model, an address and a key of its own.
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
@@ -81,8 +81,23 @@ class SummarySettings(WriterSettings):
         return prompt
 
 
-class LearnerSettings(WriterSettings):
-    """What facts and profiles have in common; ``max_tokens`` bounds what goes into a prompt."""
+class LearnedSettings(WriterSettings):
+    """What all kinds of learned memory have in common.
+
+    ``max_tokens`` bounds what goes into a prompt.
+    """
+
+    if TYPE_CHECKING:  # each has it at its own place among its settings, with its own default
+        max_tokens: int
+
+    @property
+    def reads(self) -> bool:
+        """Is a model to read sessions for it?"""
+        return self.enabled
+
+
+class LearnerSettings(LearnedSettings):
+    """What facts and profiles have in common."""
 
     focus: str = ""
     max_tokens: int = Field(default=300, ge=1)
@@ -107,7 +122,7 @@ with warnings.catch_warnings():
         schema: str = ""  # type: ignore[assignment]
 
 
-class EpisodesSettings(WriterSettings):
+class EpisodesSettings(LearnedSettings):
     """[memory.episodes]: exchanges that went well, as worked examples."""
 
     max_tokens: int = Field(default=600, ge=1)
@@ -115,8 +130,12 @@ class EpisodesSettings(WriterSettings):
     min_score: float = Field(default=0.3, ge=0, le=1)
     by_model: bool = False
 
+    @property
+    def reads(self) -> bool:
+        return self.enabled and self.by_model
 
-class InstructionsSettings(WriterSettings):
+
+class InstructionsSettings(LearnedSettings):
     """[memory.instructions]: how to answer, improved by feedback."""
 
     application: str = Field(default="", pattern=r"^[A-Za-z0-9_.-]{0,64}$")
@@ -124,6 +143,11 @@ class InstructionsSettings(WriterSettings):
     max_tokens: int = Field(default=300, ge=1)
     after_feedback: int = Field(default=3, ge=1)
     auto_apply: bool = False
+
+    @property
+    def reads(self) -> bool:
+        """Feedback is all that they are made of."""
+        return False
 
     @property
     def name(self) -> str:

@@ -1,1 +1,1 @@
-"""Where memory lives: SQLite, Redis, and a dict for tests."""
+"""Where memory lives: SQLite, in a file or in RAM, and Redis."""

@@ -6,6 +6,7 @@ written, and no name holds a password.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,7 @@ _KINDS: Mapping[str, Kind] = {
     "rediss+sentinel": "sentinel",
 }
 _PORTS: Mapping[Kind, int] = {"redis": 6379, "cluster": 6379, "sentinel": 26379}
+_NO_FILE = re.compile(r"^/?[?#\s]|\0")
 _TLS_OPTIONS = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs"})
 _SENTINEL_OPTIONS = frozenset({"sentinel_username", "sentinel_password"})
 
@@ -57,11 +59,15 @@ class Address:
 
 
 def read_address(url: str) -> Address:
-    """Take a store URL apart.  Raises ValueError with a sentence that says what to write."""
+    """Take a store URL apart.  Raises ValueError with a sentence that says what to write.
+
+    What may be a part of a password, written where none belongs, is not repeated.
+    """
     scheme, separator, rest = url.partition("://")
-    kind = _KINDS.get(scheme.lower())
-    if not separator or kind is None:
-        raise ValueError(f"unknown store {scheme!r}: write one of {', '.join(FORMS)}")
+    kind = _KINDS.get(scheme.lower()) if separator else None
+    if kind is None:
+        told = f" {scheme!r}" if separator and scheme.isidentifier() else ""
+        raise ValueError(f"unknown store{told}: write one of {', '.join(FORMS)}")
     if kind == "memory":
         return _memory(rest)
     if kind == "sqlite":
@@ -77,7 +83,7 @@ def _memory(rest: str) -> Address:
 
 def _sqlite(rest: str) -> Address:
     path = unquote(rest.removeprefix("/"))
-    if not rest.startswith("/") or not path or path.endswith("/") or "\0" in path:
+    if not rest.startswith("/") or not path or path[-1] == "/" or _NO_FILE.search(path):
         raise ValueError("write sqlite:///relative.db or sqlite:////absolute.db")
     if path.startswith(":"):
         raise ValueError("SQLite needs a file; for a store in memory write memory://")
@@ -119,7 +125,7 @@ def _node(name: str, default: int) -> tuple[str, int]:
         parts = urlsplit(f"//{name}")
         return parts.hostname or "localhost", parts.port or default
     except ValueError as error:
-        raise ValueError(f"{name!r} is no host:port: write one like localhost:{default}") from error
+        raise ValueError(f"that is no host:port: write one like localhost:{default}") from error
 
 
 def _service_and_db(kind: Kind, path: str) -> tuple[str, int]:
@@ -129,7 +135,7 @@ def _service_and_db(kind: Kind, path: str) -> tuple[str, int]:
         if not service:
             raise ValueError("name the service: write redis+sentinel://host:26379/service")
     if db and not (db.isascii() and db.isdigit()):
-        raise ValueError(f"{db!r} is no database: write its number, as in redis://host:6379/0")
+        raise ValueError("a database is a number: write redis://host:6379/0")
     if kind == "cluster" and int(db or 0):
         raise ValueError("a cluster has database 0 only: write redis+cluster://host:6379")
     return service, int(db or 0)
@@ -142,7 +148,8 @@ def _options(kind: Kind, scheme: str, query: str) -> dict[str, str]:
     unknown = sorted(options.keys() - allowed)
     if unknown:
         known = ", ".join(sorted(allowed)) or "none"
-        raise ValueError(f"unknown option {unknown[0]!r} in the store URL; known here: {known}")
+        told = f" {unknown[0]!r}" if unknown[0].isidentifier() and "@" not in query else ""
+        raise ValueError(f"unknown option{told} in the store URL; known here: {known}")
     return options
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from proxy.memory.model import Card
+from proxy.settings.written import SummarySettings
 
 Count = Callable[[str], int]
 """Tokens of a text."""
@@ -48,7 +49,7 @@ _PLACES = ("\n\n", "\n", ". ", "。", " ")
 """Where a long text is cut, the best first."""
 
 
-class Line(NamedTuple):
+class TalkLine(NamedTuple):
     """What one message says or does: ``AI``, ``: ``, ``Hello``."""
 
     speaker: str
@@ -59,7 +60,7 @@ class Line(NamedTuple):
         return f"{self.speaker}{self.link}{self.text}"
 
 
-def lines_of(card: Card, body: bytes, decode: Decode) -> list[Line]:
+def lines_of(card: Card, body: bytes, decode: Decode) -> list[TalkLine]:
     """The lines of a stored message: none for a blank one, and one for each call that it makes."""
     if card.blank:
         return []
@@ -68,18 +69,18 @@ def lines_of(card: Card, body: bytes, decode: Decode) -> list[Line]:
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        return [Line(_speaker(card.role, None), ": ", "[unreadable]")]
+        return [TalkLine(_speaker(card.role, None), ": ", "[unreadable]")]
     speaker = _speaker(card.role, message.get("name"))
-    lines = [Line(speaker, " calls ", call) for call in _calls(message)]
+    lines = [TalkLine(speaker, " calls ", call) for call in _calls(message)]
     said = _said(message)
     if card.incomplete:
         said = f"{said} [incomplete]".lstrip()
     if said or not lines:
-        lines.insert(0, Line(speaker, ": ", said))
-    return [Line(*map(well_formed, line)) for line in lines]
+        lines.insert(0, TalkLine(speaker, ": ", said))
+    return [TalkLine(*map(well_formed, line)) for line in lines]
 
 
-def pieces_of(line: Line, most: int, count: Count) -> Iterator[str]:
+def pieces_of(line: TalkLine, most: int, count: Count) -> Iterator[str]:
     """The line in pieces of at most ``most`` tokens; each but the first says that it goes on.
 
     A piece is never less than a character, whatever that costs.
@@ -189,3 +190,24 @@ def _call(function: Mapping[str, object]) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+VARIABLE = re.compile(r"\{(summary|new_lines|focus|max_tokens)\}")
+
+
+def fill(settings: SummarySettings, summary: str, new_lines: str) -> str:
+    """The text of the request; ``summary`` is "" for the first one.
+
+    One pass: what is put in is never searched, and all other braces stay.  A focus that the
+    template has no place for comes first, for templates often end where the model is to go on.
+    """
+    values: Mapping[str, str] = {
+        "summary": summary,
+        "new_lines": new_lines,
+        "focus": settings.focus,
+        "max_tokens": str(settings.max_tokens),
+    }
+    text = VARIABLE.sub(lambda variable: values[variable[1]], settings.prompt)
+    if settings.focus and "{focus}" not in settings.prompt:
+        return f"Pay special attention to: {settings.focus}\n\n{text}"
+    return text

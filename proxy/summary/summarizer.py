@@ -7,6 +7,7 @@ that it covers has changed meanwhile; otherwise it is begun anew from what is th
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -14,19 +15,17 @@ from typing import Literal, Protocol
 from msgspec.structs import replace
 
 from proxy.background.completion import Completer, CompletionError, Refused
-from proxy.memory.model import Ask, SessionKey, Snapshot
+from proxy.memory.model import Ask, SessionKey, Snapshot, Summary, Work
+from proxy.memory.prompt.window import Window
 from proxy.memory.store import Memory, Summaries
-from proxy.memory.summary import Summary
-from proxy.memory.window import Window
-from proxy.memory.work import Work
 from proxy.settings import ProfileSettings
 from proxy.settings.written import SummarySettings
-from proxy.summary.batches import Batch, first_batch
-from proxy.summary.given_up import GivenUp
-from proxy.summary.lines import Count, Decode, Line, lines_of
+from proxy.summary.lines import Count, Decode, TalkLine, lines_of
 from proxy.summary.waiting import (
+    SummaryBatch,
     Turn,
     covered_by,
+    first_batch,
     is_due,
     moved_on,
     reach,
@@ -69,7 +68,7 @@ class _Sight:
 
 
 class Summarizer:
-    """See :class:`proxy.background.job.Job`; the kind is "summary".
+    """See :class:`proxy.background.runner.Job`; the kind is "summary".
 
     ``profile_of`` gives a profile by its name, "" the default one, ``window_of`` its window.
     ``decode`` gives the value of a message's JSON, ``count`` the tokens of a text; both are called
@@ -168,18 +167,18 @@ class Summarizer:
         )
         return "done" if await self._put(sight, summary) else "conflict"
 
-    async def _batch(self, key: SessionKey, turns: Sequence[Turn], max_tokens: int) -> Batch:
+    async def _batch(self, key: SessionKey, turns: Sequence[Turn], max_tokens: int) -> SummaryBatch:
         """The first of these turns as lines; a message that is gone meanwhile has none."""
         ids = [entry.card.id for turn in turns for entry in turn.entries]
         bodies = await self._store.bodies(key, ids)
 
-        def read() -> Batch:
+        def read() -> SummaryBatch:
             lines = [self._lines(turn, bodies) for turn in turns]
             return first_batch(lines, max_tokens, self._count)
 
         return await asyncio.to_thread(read)
 
-    def _lines(self, turn: Turn, bodies: Mapping[str, bytes]) -> list[Line]:
+    def _lines(self, turn: Turn, bodies: Mapping[str, bytes]) -> list[TalkLine]:
         found = [card for _, card in turn.entries if card.id in bodies]
         return [line for card in found for line in lines_of(card, bodies[card.id], self._decode)]
 
@@ -219,3 +218,33 @@ class Summarizer:
                 return False
             changes = fresh.changes
         return False
+
+
+MOST = 10_000
+"""Sessions that are remembered."""
+
+
+class GivenUp:
+    """For each session the turns that no summary could be made of, and the version they were for.
+
+    In this process alone: after a start everything is tried once more.
+    """
+
+    def __init__(self) -> None:
+        self._marks: OrderedDict[SessionKey, int] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<GivenUp [{len(self._marks)} sessions]>"
+
+    def note(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> None:
+        self._marks[key] = _mark(version, turns)
+        self._marks.move_to_end(key)
+        if len(self._marks) > MOST:
+            self._marks.popitem(last=False)
+
+    def knows(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> bool:
+        return self._marks.get(key) == _mark(version, turns)
+
+
+def _mark(version: int, turns: Sequence[Turn]) -> int:
+    return hash((version, *(entry.card.id for turn in turns for entry in turn.entries)))

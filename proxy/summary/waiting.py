@@ -7,17 +7,17 @@ come next, in the order in which they came, for a summary says only up to which 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, takewhile
+from itertools import chain, groupby, takewhile
 
 from msgspec.structs import replace
 
-from proxy.memory.log import open_calls
-from proxy.memory.model import BEGINNING, Entry, Position, Snapshot
-from proxy.memory.summary import Summary
-from proxy.memory.window import Window, advance
+from proxy.memory.model import BEGINNING, Entry, Position, Snapshot, Summary
+from proxy.memory.prompt.window import Window, advance
+from proxy.memory.reconciliation.match import open_calls
 from proxy.settings.written import SummarySettings
+from proxy.summary.lines import Count, TalkLine, pieces_of
 
 NOTHING = Summary(text="", version=0)
 """Stands for the summary of a session that has none."""
@@ -146,3 +146,51 @@ def _ids(turns: Iterable[Turn]) -> set[str]:
 def _turns(entries: Iterable[Entry], *, late: bool) -> list[Turn]:
     groups = groupby(entries, key=lambda entry: entry.position.turn)
     return [Turn(tuple(group), late) for _, group in groups]
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryBatch:
+    """The first ``turns`` of those that wait.  ``parts`` hold all their lines, in order; none if
+    there is nothing to read in them.
+    """
+
+    turns: int
+    parts: tuple[str, ...]
+
+
+def first_batch(turns: Sequence[Sequence[TalkLine]], max_tokens: int, count: Count) -> SummaryBatch:
+    """The first of the turns, as many as fit into ``max_tokens``, but at least one with text."""
+    texts: list[str] = []
+    tokens = 0
+    for turn in turns:
+        text = "\n".join(map(str, turn))
+        room = _room(text, count)
+        if tokens and tokens + room > max_tokens:
+            break
+        texts.append(text)
+        tokens += room
+    taken = len(texts)
+    if tokens > max_tokens:
+        lines = chain.from_iterable(turns[:taken])
+        return SummaryBatch(taken, tuple(_parts(lines, max_tokens, count)))
+    return SummaryBatch(taken, ("\n".join(filter(None, texts)),) if tokens else ())
+
+
+def _parts(lines: Iterable[TalkLine], max_tokens: int, count: Count) -> Iterator[str]:
+    """The lines in parts that fit; a line that does not fit in itself comes in pieces."""
+    part: list[str] = []
+    tokens = 0
+    for piece in (piece for line in lines for piece in pieces_of(line, max_tokens - 1, count)):
+        room = _room(piece, count)
+        if part and tokens + room > max_tokens:
+            yield "\n".join(part)
+            part, tokens = [], 0
+        part.append(piece)
+        tokens += room
+    if part:
+        yield "\n".join(part)
+
+
+def _room(text: str, count: Count) -> int:
+    """Tokens of a text and of the line feed behind it."""
+    return count(text) + 1 if text else 0

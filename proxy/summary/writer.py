@@ -1,17 +1,187 @@
-"""Having a model write a summary, part after part, and taking nothing else from it."""
+"""Having a model write a summary, part after part, judged before it is taken.
+
+Models chat: they apologise, greet, offer help, ask back, hand the prompt or the transcript back, or
+write on and on.  What gives that away stands at the beginning, at the end and in the form; the
+words themselves may well be in a summary.  Wrapping around a good one is not held against it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from proxy.background.completion import Assignment, Completer
+from proxy.recall.lexicon.loader import any_of, either, patterns, told
 from proxy.settings.written import SummarySettings
-from proxy.summary.judge import judge
-from proxy.summary.lines import Count
-from proxy.summary.prompt import fill
+from proxy.summary.lines import VARIABLE, Count, fill, well_formed
+
+Fault = Literal["empty", "echo", "role_lines", "chatty", "too_long"]
+
+_ROLE_LINE = re.compile(
+    r"\W{0,3}(?:human|ai|tool|user|assistant|system)(?: \([^)\n]{1,100}\))?\W{0,3}[:：]"
+    r"|AI calls \w",
+    re.IGNORECASE,
+)
+_TRANSCRIPT = re.compile(
+    r"^(?:Human|AI|Tool|User|Assistant)(?: \([^)\n]{1,100}\))?(?::| calls )", re.MULTILINE
+)
+
+_HEADING = re.compile(r"^([^\n{}]{8,})\n+\{(?:summary|new_lines)\}", re.MULTILINE)
+"""What a template has above the summary and the lines, which is no heading of a summary."""
+
+_LONG = 30
+"""Characters; shorter lines of a template may well be said in a summary too."""
+
+_NEARLY_ALL = 0.8
+
+_OPENING = re.compile(any_of(lambda each: each.chat.openings), re.IGNORECASE)
+_SECOND_PERSON = re.compile(told(lambda each: each.chat.second_person), re.IGNORECASE)
+_LAST_SENTENCE = re.compile(r"[^.!?。！？\n]*[?？]\Z")
+_REPORTED = re.compile(r"[:：\"“”„«»「」『』]")
+
+_LONGEST_QUESTION = 300
+"""Characters."""
+
+_WORD = any_of(lambda each: each.summary.names)
+_BEFORE = either(
+    (
+        *(rf"{word} " for word in patterns(lambda each: each.summary.before.words)),
+        *patterns(lambda each: each.summary.before.anywhere),
+    )
+)
+"""Words that stand before it in a title.  Others make a sentence: "Anna asked for a summary:"."""
+_CONSENT = rf"(?:{any_of(lambda each: each.summary.consent)}(?: thing)? ?[!.,，！。、]\s*)?"
+_HERE = any_of(lambda each: each.summary.here)
+
+_BOLD = r"(?:\*\*|__)?"
+_COLON = rf"{_BOLD}[ \u00a0]?[:：]{_BOLD}"
+_TITLE = rf"{_BEFORE}{{0,4}}{_WORD}"
+_AFTER = r"(?: [^\s:：]+){0,6}"
+
+_LEAD_IN = re.compile(
+    rf"(?:#{{1,6}} |\*\*|__)?{_CONSENT}(?:"
+    rf"{_HERE}[^\n:：]{{0,80}}{_WORD}[^\n:：]{{0,60}}{_COLON}\s*"
+    rf"|{_HERE}[^\n]{{0,120}}{_COLON}[ \t]*\n+"
+    rf"|{_TITLE}{_AFTER}{_COLON}[ \t]*\n+"
+    rf"|{_TITLE}{_COLON}\s*)"
+    rf"|(?:#{{1,6}} |\*\*|__){_TITLE}{_AFTER}{_BOLD}[ \t]*\n+",
+    re.IGNORECASE,
+)
+
+_CLOSING = re.compile(rf"[*_(]*{any_of(lambda each: each.summary.closings)}", re.IGNORECASE)
+_THOUGHT = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
+_FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?```", re.DOTALL)
+_TAGS = re.compile(r"<(?P<tag>\w*summary\w*)>(?P<inner>.*)</(?P=tag)>", re.DOTALL | re.IGNORECASE)
+_QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
+
+_LAYERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The text without its wrapping, its tokens, and what it is instead of a summary, or None."""
+
+    text: str
+    tokens: int
+    fault: Fault | None
+
+
+def judge(written: str, template: str, max_tokens: int, count: Count) -> Verdict:
+    """``written`` is what the model has answered to the filled ``template``."""
+    text = unwrapped(well_formed(written))
+    tokens = count(text)
+    return Verdict(text, tokens, _fault(text, template) or _length(tokens, max_tokens))
+
+
+def _length(tokens: int, max_tokens: int) -> Fault | None:
+    return "too_long" if tokens > max_tokens else None
+
+
+def _fault(text: str, template: str) -> Fault | None:
+    if not re.search(r"\w", text):
+        return "empty"
+    if _echoes(text, template):
+        return "echo"
+    if _is_transcript(text):
+        return "role_lines"
+    return "chatty" if opens_like_chat(text) or asks_back(text) else None
+
+
+def _is_transcript(text: str) -> bool:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return len(_TRANSCRIPT.findall(text)) > 1 or all(map(_ROLE_LINE.match, lines))
+
+
+def _echoes(text: str, template: str) -> bool:
+    """Are these the operator's words: the first, the headings, or hardly any others?
+
+    A template may well give headings of a summary, which is then right to have them.
+    """
+    fixed = [_flat(line) for line in VARIABLE.sub("\n", template.strip()).splitlines()]
+    said, start = _flat(text), fixed[0][: 2 * _LONG]
+    if len(start) >= _LONG and start in said:
+        return True
+    if {line.strip() for line in text.splitlines()}.intersection(_HEADING.findall(template)):
+        return True
+    echoed = sum(len(line) for line in fixed if len(line) >= _LONG and line in said)
+    return echoed > _NEARLY_ALL * len(said)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def opens_like_chat(text: str) -> bool:
+    """Does it begin as answers to people begin: an apology, a greeting, an offer, a question?"""
+    return _OPENING.match(text.lstrip("*_# ").replace("’", "'")) is not None
+
+
+def asks_back(text: str) -> bool:
+    """Does it end with a question to the reader, one that it does not report?"""
+    last = _LAST_SENTENCE.search(text.rstrip("*_ \n")[-_LONGEST_QUESTION:])
+    return (
+        last is not None
+        and _REPORTED.search(last[0]) is None
+        and _SECOND_PERSON.search(last[0]) is not None
+    )
+
+
+def unwrapped(text: str) -> str:
+    """The text without thoughts, lead-in, fence, tags and quotes around it, and a kind closing."""
+    text = _THOUGHT.sub("", text, count=1).strip()
+    for _ in range(_LAYERS):
+        inner = _without_closing(_unquoted(_without_lead_in(text))).strip()
+        if inner == text:
+            break
+        text = inner
+    return text
+
+
+def _without_lead_in(text: str) -> str:
+    lead_in = _LEAD_IN.match(text)
+    return text[lead_in.end() :] if lead_in else text
+
+
+def _unquoted(text: str) -> str:
+    if (fenced := _FENCE.fullmatch(text)) is not None:
+        return fenced[1]
+    if (tagged := _TAGS.fullmatch(text)) is not None:
+        return tagged["inner"]
+    last, inner = _QUOTES.get(text[:1]), text[1:-1]
+    if last and len(text) > 1 and text.endswith(last) and not {text[0], last} & set(inner):
+        return inner
+    return text
+
+
+def _without_closing(text: str) -> str:
+    """An offer of more on the last line is no part of it."""
+    body, line_feed, last = text.rpartition("\n")
+    return body if line_feed and _CLOSING.match(last) else text
+
 
 logger = logging.getLogger(__name__)
 

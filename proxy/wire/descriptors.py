@@ -21,7 +21,7 @@ RESERVE = 16
 """Descriptors that are left when the log says so."""
 
 SILENCE = 10.0
-"""Seconds between two such lines."""
+"""Seconds between two such lines, and between two looks at the limit."""
 
 _LOG = logging.getLogger("proxy.server")
 
@@ -52,14 +52,18 @@ class Shortage:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._told = float("-inf")
+        self._told = self._asked = float("-inf")
+        self._most: int | None = None
 
     def taken(self, number: int) -> None:
         """A descriptor was taken: its number is the lowest that was free."""
-        most = limit()
-        if most is None or number < most - RESERVE or self._clock() - self._told < SILENCE:
+        now = self._clock()
+        if now - self._asked >= SILENCE:
+            self._asked, self._most = now, limit()
+        most = self._most
+        if most is None or number < most - RESERVE or now - self._told < SILENCE:
             return
-        self._told = self._clock()
+        self._told = now
         _LOG.warning(
             "file descriptors run out (EMFILE): new connections will fail; raise the limit "
             "(ulimit -n, LimitNOFILE)",

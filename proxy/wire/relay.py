@@ -17,8 +17,8 @@ from proxy.wire.upstream import Reply
 Send = Callable[[Message], Awaitable[None]]
 
 
-WATCH_AFTER = 0.02
-"""Seconds; most errors and cached answers are there by then and need no watcher."""
+WATCH_AFTER = 0.1
+"""Seconds; short answers are there by then, under load as well, and need no watcher."""
 
 
 class Presence:

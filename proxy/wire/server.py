@@ -14,6 +14,7 @@ import asyncio
 from http import HTTPStatus
 from typing import Any, ClassVar
 
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from proxy.errors import ProxyError, headers_too_large, malformed_request
@@ -64,7 +65,12 @@ class HttpProtocol(HttpToolsProtocol):
         self._refusal: ProxyError | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        """As uvicorn's, which makes two sockets to ask for addresses that the transport knows."""
+        self.connections.add(self)
+        self.transport, self.flow = transport, FlowControl(transport)
+        self.server = _address(transport.get_extra_info("sockname"))
+        self.client = _address(transport.get_extra_info("peername"))
+        self.scheme = "https" if transport.get_extra_info("sslcontext") else "http"
         connection = transport.get_extra_info("socket")
         if connection is not None:
             self.shortage.taken(connection.fileno())
@@ -215,3 +221,8 @@ class HttpProtocol(HttpToolsProtocol):
     def _too_slow(self) -> None:
         self._timer = None
         self.transport.close()
+
+
+def _address(said: object) -> tuple[str, int] | None:
+    """Host and port; of a socket in the file system there are none."""
+    return (str(said[0]), int(said[1])) if isinstance(said, tuple) else None

@@ -1,15 +1,17 @@
 """The seam to the upstream: one request out, one answer back, nothing interpreted on the way.
 
-Two implementations stand behind it, aiohttp and httpx, held to one suite of tests.  Whatever they
-raise is an UpstreamError; whatever they hold open is counted.
+Three implementations stand behind it, our own, aiohttp and httpx, held to one suite of tests.
+Whatever they raise is an UpstreamError; whatever they hold open is counted.  The libraries are
+loaded when they are chosen.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from proxy.wire.aiohttp_upstream import AiohttpUpstream
+from proxy.lazy import late
+from proxy.wire.direct.upstream import DirectUpstream
 from proxy.wire.failures import (
     UpstreamBroken,
     UpstreamError,
@@ -18,8 +20,13 @@ from proxy.wire.failures import (
     UpstreamUnreachable,
     answer_for,
 )
-from proxy.wire.httpx_upstream import HttpxUpstream
-from proxy.wire.origin import UpstreamOptions
+from proxy.wire.origin import UpstreamOptions, egress_proxy
+
+if TYPE_CHECKING:
+    from proxy.wire import aiohttp_upstream, httpx_upstream
+else:
+    aiohttp_upstream = late("proxy.wire.aiohttp_upstream")
+    httpx_upstream = late("proxy.wire.httpx_upstream")
 
 __all__ = [
     "Kind",
@@ -36,7 +43,7 @@ __all__ = [
     "open_upstream",
 ]
 
-Kind = Literal["aiohttp", "httpx"]
+Kind = Literal["direct", "aiohttp", "httpx"]
 RawHeaders = list[tuple[bytes, bytes]]
 
 
@@ -102,5 +109,12 @@ class Upstream(Protocol):
 
 
 def open_upstream(kind: Kind, options: UpstreamOptions) -> Upstream:
-    """A client for ``options``.  Opens nothing yet: await its ``open()`` inside the event loop."""
-    return AiohttpUpstream(options) if kind == "aiohttp" else HttpxUpstream(options)
+    """A client for ``options``.  Opens nothing yet: await its ``open()`` inside the event loop.
+
+    "direct" is for direct connections: where a proxy is on the way, aiohttp goes through it.
+    """
+    if kind == "httpx":
+        return httpx_upstream.HttpxUpstream(options)
+    if kind == "aiohttp" or egress_proxy(options) is not None:
+        return aiohttp_upstream.AiohttpUpstream(options)
+    return DirectUpstream(options)

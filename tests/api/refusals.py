@@ -12,7 +12,7 @@ from typing import Any
 
 import schemathesis
 
-from proxy.admin.openapi.shapes.fields import ID_PATTERN
+from proxy.memory_api.fields import ID_PATTERN
 
 IDS = ("session", "user")
 

@@ -19,12 +19,12 @@ from typing import Any
 import httpx
 import pytest
 
-from proxy.admin.openapi.operations import OPERATIONS
-from proxy.gateway.tenancy import digest_of
-from tests.support.belongings import ROOT, owning
+from proxy.memory_api.operations import OPERATIONS
+from proxy.tenancy import digest_of
 from tests.support.memory_api import talk
-from tests.support.program import surroundings
+from tests.support.processes.program import surroundings
 from tests.support.rig import Rig, rig
+from tests.support.store.belongings import ROOT, owning
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "6"))

@@ -10,9 +10,9 @@ import pytest
 from proxy.background import completion
 from proxy.background.budget import FRESH, MOST, Budget, day_of
 from proxy.memory.store import StoreError
-from proxy.memory.usage import Account, Spent
-from proxy.stores.inmemory_usage import InMemoryMeter
+from proxy.memory.usage import Spent, UsageKey
 from tests.support.clock import Clock
+from tests.support.oracle.usage import InMemoryMeter
 
 NOON = 1_700_049_600.0  # 2023-11-15 12:00 UTC
 TODAY, TOMORROW = "2023-11-15", "2023-11-16"
@@ -26,11 +26,11 @@ class WatchedMeter(InMemoryMeter):
         self.reads = 0
         self.failure: BaseException | None = None
 
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[Account, Spent]:
+    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, Spent]:
         self.reads += 1
         return await super().spent(tenant, days)
 
-    async def spend(self, tenant: str, account: Account, spent: Spent) -> None:
+    async def spend(self, tenant: str, account: UsageKey, spent: Spent) -> None:
         if self.failure is not None:
             raise self.failure
         await super().spend(tenant, account, spent)
@@ -59,11 +59,11 @@ async def test_what_is_noted_is_written_by_day_and_feature(
     await budget.settle()
     await budget.settle()
     assert await meter.spent("tenant", [TODAY, TOMORROW]) == {
-        Account(TODAY, "summary"): Spent(calls=2, failed=1, input_tokens=60, output_tokens=40),
-        Account(TODAY, "facts"): CALL,
-        Account(TOMORROW, "facts"): CALL,
+        UsageKey(TODAY, "summary"): Spent(calls=2, failed=1, input_tokens=60, output_tokens=40),
+        UsageKey(TODAY, "facts"): CALL,
+        UsageKey(TOMORROW, "facts"): CALL,
     }
-    assert await meter.spent("other", [TODAY]) == {Account(TODAY, "facts"): CALL}
+    assert await meter.spent("other", [TODAY]) == {UsageKey(TODAY, "facts"): CALL}
 
 
 async def test_tokens_end_at_the_bound_and_begin_anew_at_midnight(
@@ -74,12 +74,12 @@ async def test_tokens_end_at_the_bound_and_begin_anew_at_midnight(
         await budget.check("tenant")
         budget.note("tenant", "summary", CALL)
         await budget.settle()
-    with pytest.raises(completion.Spent) as caught:
+    with pytest.raises(completion.BudgetSpent) as caught:
         await budget.check("tenant")
     assert caught.value.until == MIDNIGHT
     await budget.check("other")
     clock.now = MIDNIGHT - 1
-    with pytest.raises(completion.Spent):
+    with pytest.raises(completion.BudgetSpent):
         await budget.check("tenant")
     clock.now = MIDNIGHT
     await budget.check("tenant")
@@ -102,7 +102,7 @@ async def test_what_other_processes_spend_counts_after_a_moment(
     await here.check("tenant")
     assert meter.reads == 1
     clock.now += FRESH
-    with pytest.raises(completion.Spent):
+    with pytest.raises(completion.BudgetSpent):
         await here.check("tenant")
 
 
@@ -110,7 +110,7 @@ async def test_what_this_process_spends_counts_at_once(meter: WatchedMeter, cloc
     budget = Budget(meter, 100, clock)
     await budget.check("tenant")
     budget.note("tenant", "facts", CALL)
-    with pytest.raises(completion.Spent):
+    with pytest.raises(completion.BudgetSpent):
         await budget.check("tenant")
 
 
@@ -122,11 +122,11 @@ async def test_what_the_store_does_not_take_is_written_later_and_counts_meanwhil
     budget.note("tenant", "facts", CALL)
     await budget.settle()
     budget.note("tenant", "facts", CALL)
-    with pytest.raises(completion.Spent):
+    with pytest.raises(completion.BudgetSpent):
         await budget.check("tenant")
     meter.failure = None
     await budget.settle()
-    assert await meter.spent("tenant", [TODAY]) == {Account(TODAY, "facts"): CALL + CALL}
+    assert await meter.spent("tenant", [TODAY]) == {UsageKey(TODAY, "facts"): CALL + CALL}
 
 
 async def test_what_was_being_written_as_it_was_cancelled_is_not_forgotten(
@@ -139,12 +139,12 @@ async def test_what_was_being_written_as_it_was_cancelled_is_not_forgotten(
         await budget.settle()
     meter.failure = None
     await budget.settle()
-    assert await meter.spent("tenant", [TODAY]) == {Account(TODAY, "facts"): CALL}
+    assert await meter.spent("tenant", [TODAY]) == {UsageKey(TODAY, "facts"): CALL}
 
 
 async def test_a_store_that_cannot_say_is_an_error(clock: Clock) -> None:
     class Down(InMemoryMeter):
-        async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[Account, Spent]:
+        async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, Spent]:
             raise StoreError("away")
 
     with pytest.raises(StoreError):

@@ -12,23 +12,23 @@ import pytest
 
 from proxy.background import completer as completing
 from proxy.background.budget import Budget
-from proxy.background.completer import UpstreamCompleter
+from proxy.background.completer import Credentials, UpstreamCompleter
 from proxy.background.completion import (
     Assignment,
+    BudgetSpent,
     Completed,
     Failed,
     NoCredential,
     Refused,
-    Spent,
 )
-from proxy.background.credentials import Credentials
 from proxy.memory import usage
 from proxy.memory.store import StoreError
-from proxy.memory.usage import Account
-from proxy.stores.inmemory_usage import InMemoryMeter
+from proxy.memory.usage import UsageKey
 from proxy.telemetry import Telemetry
 from proxy.wire.upstream import Kind, Upstream, UpstreamOptions, open_upstream
-from tests.support.answers import (
+from tests.support.clock import Clock
+from tests.support.oracle.usage import InMemoryMeter
+from tests.support.upstream.answers import (
     DROPPED,
     MODEL,
     SILENT,
@@ -37,8 +37,7 @@ from tests.support.answers import (
     error_answer,
     json_answer,
 )
-from tests.support.clock import Clock
-from tests.support.upstream import ScriptedUpstream
+from tests.support.upstream.scripted import ScriptedUpstream
 
 NOON = 1_700_049_600.0
 TODAY = "2023-11-15"
@@ -81,13 +80,13 @@ class Office:
 
     async def spent(self, feature: str = "facts") -> usage.Spent:
         found = await self.meter.spent("tenant", [TODAY])
-        return found.get(Account(TODAY, feature), usage.Spent())
+        return found.get(UsageKey(TODAY, feature), usage.Spent())
 
     def bodies(self) -> Sequence[Any]:
         return [request.json for request in self.up.requests]
 
 
-@pytest.fixture(params=["aiohttp", "httpx"])
+@pytest.fixture(params=["direct", "aiohttp", "httpx"])
 async def office(request: pytest.FixtureRequest) -> AsyncIterator[Office]:
     async with ScriptedUpstream() as up, ScriptedUpstream() as other, AsyncExitStack() as opened:
         office = Office(up, other)
@@ -376,7 +375,7 @@ async def test_tokens_that_an_answer_does_not_say_are_counted(
 async def test_nothing_is_asked_once_the_day_is_spent(office: Office) -> None:
     office.up.reply(said("x", usage={"prompt_tokens": 999, "completion_tokens": 1}))
     await office.complete()
-    with pytest.raises(Spent) as caught:
+    with pytest.raises(BudgetSpent) as caught:
         await office.complete()
     assert caught.value.until == NOON + 12 * 3600
     assert len(office.up.requests) == 1

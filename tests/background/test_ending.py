@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.background.completion import Failed, NoCredential, Refused, Spent
-from proxy.background.ending import NOT_HERE, Backoff, Ending, ending_of
+from proxy.background.completion import BudgetSpent, Failed, NoCredential, Refused
+from proxy.background.runner import NOT_HERE, Backoff, Ending, ending_of
 
 chances = st.floats(0, 1)
 
@@ -35,7 +35,7 @@ def test_each_wait_is_longer_than_the_one_before_whatever_the_chances(
 def test_what_exceptions_mean() -> None:
     now, wait = 1000.0, 8.0
     assert ending_of(Refused("400"), now, wait) == Ending("refused")
-    assert ending_of(Spent(5000.0), now, wait) == Ending("put_off", 5000.0)
+    assert ending_of(BudgetSpent(5000.0), now, wait) == Ending("put_off", 5000.0)
     assert ending_of(NoCredential(), now, wait) == Ending("put_off", now + NOT_HERE)
     assert ending_of(Failed("500"), now, wait) == Ending("failed", 1008.0)
     assert ending_of(Failed("429", 30), now, wait) == Ending("failed", 1030.0)

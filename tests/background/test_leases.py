@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.background.completion import Failed
-from proxy.background.lease import LEASE
-from proxy.memory.model import SessionKey
+from proxy.background.runner import LEASE
+from proxy.memory.model import SessionKey, Work
 from proxy.memory.store import StoreError
-from proxy.memory.work import Work
-from proxy.stores.inmemory import InMemoryStore
-from tests.support.jobs import KEY, Bench, Distant, ScriptedJob, ask, left
+from tests.support.learning.jobs import KEY, Bench, Distant, ScriptedJob, ask, left
+from tests.support.oracle.store import InMemoryStore
 from tests.support.virtual import BEGAN, clock, virtually
 
 ASKED = 25

@@ -7,13 +7,12 @@ import logging
 
 import pytest
 
-from proxy.background.completion import Failed, NoCredential, Refused, Spent
-from proxy.background.ending import NOT_HERE
-from proxy.memory.model import SessionKey
+from proxy.background.completion import BudgetSpent, Failed, NoCredential, Refused
+from proxy.background.runner import NOT_HERE
+from proxy.memory.model import Due, SessionKey
 from proxy.memory.store import StoreError
-from proxy.memory.work import Due
-from proxy.stores.inmemory import InMemoryStore
-from tests.support.jobs import FIRST, KEY, LONGEST, Bench, Distant, ScriptedJob, ask, left
+from tests.support.learning.jobs import FIRST, KEY, LONGEST, Bench, Distant, ScriptedJob, ask, left
+from tests.support.oracle.store import InMemoryStore
 from tests.support.virtual import BEGAN, clock, virtually
 
 HOUR = 3600.0
@@ -109,7 +108,7 @@ def test_nobody_is_asked_before_they_want_to_be() -> None:
 
 
 def test_what_is_spent_waits_for_the_next_day_and_has_not_failed() -> None:
-    job, ended, _ = run_for(ScriptedJob(Spent(BEGAN + 7 * HOUR), Failed("500")), 8 * HOUR)
+    job, ended, _ = run_for(ScriptedJob(BudgetSpent(BEGAN + 7 * HOUR), Failed("500")), 8 * HOUR)
     assert job.waits[0] == pytest.approx(7 * HOUR, abs=1.2)
     assert job.ran[1][0].attempts == 0
     assert ended == ["put_off", "failed", "finished"]

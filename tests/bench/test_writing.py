@@ -16,26 +16,23 @@ from bench.writing.table import report
 from bench.writing.upstream import Script, Tally
 from bench.writing.words import ASKS, LONGEST, PLEASED, SHORTEST, TELLS, THANKS, Speaker, Telling
 from proxy.chat.blocks import block
-from proxy.chat.tokens import Tokenizers
-from proxy.learning.episode_prompt import Pair, good_in, seems_pleased
-from proxy.learning.episode_prompt import prompt as episode_prompt
-from proxy.learning.evidence import evidence
-from proxy.learning.fact_operations import operations_in
-from proxy.learning.fact_prompt import prompt as fact_prompt
-from proxy.learning.instructions_check import doubts
-from proxy.learning.instructions_prompt import improved_in
-from proxy.learning.instructions_prompt import prompt as instructions_prompt
-from proxy.learning.lesson import Said
-from proxy.learning.pasted import pasted
-from proxy.learning.profile_patch import applied
-from proxy.learning.profile_prompt import prompt as profile_prompt
-from proxy.learning.profile_prompt import proposal_in
-from proxy.learning.profile_schema import Schema
-from proxy.learning.quarantine import is_instruction
+from proxy.chat.models.tokens import Tokenizers
+from proxy.learning.episodes.extract import Pair, good_in, seems_pleased
+from proxy.learning.episodes.extract import prompt as episode_prompt
+from proxy.learning.evidence import Said, evidence, is_instruction
+from proxy.learning.facts.claim import operations_in
+from proxy.learning.facts.claim import prompt as fact_prompt
+from proxy.learning.instructions.document import doubts
+from proxy.learning.instructions.improve import improved_in
+from proxy.learning.instructions.improve import prompt as instructions_prompt
+from proxy.learning.profile.document import Schema, applied
+from proxy.learning.profile.extract import prompt as profile_prompt
+from proxy.learning.profile.extract import proposal_in
+from proxy.recall.own_words import pasted
+from proxy.settings import ProfileSettings
 from proxy.settings.written import SummarySettings
-from proxy.summary.judge import judge
-from proxy.summary.prompt import fill
-from proxy.writing import PARTS
+from proxy.summary.lines import fill
+from proxy.summary.writer import judge
 
 TINY = Plan(history=3, compared=3, turns=5, people=2, exchanges=4, rounds=1, redis=False)
 NUMBER = re.compile(r"-?[\d,]+(\.\d+)?( / [\d.]+)?")
@@ -72,7 +69,7 @@ def test_the_quick_plan_measures_the_same_with_less() -> None:
 
 
 def test_there_is_a_writer_for_each_part_that_a_model_writes() -> None:
-    assert tuple(WRITERS) == PARTS
+    assert list(WRITERS) == list(ProfileSettings().writers)
 
 
 def test_the_same_seed_says_the_same() -> None:

@@ -11,8 +11,7 @@ import pytest
 import pytest_asyncio
 from _pytest.mark import ParameterSet
 
-from tests.support import servers
-from tests.support.browsing import (
+from tests.support.browser.browsing import (
     ADMIN,
     Browser,
     Console,
@@ -22,12 +21,11 @@ from tests.support.browsing import (
     console,
     own_page,
 )
-from tests.support.running import PATIENT, Running, running, settings_for
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes import redis as servers
+from tests.support.processes.running import PATIENT, Running, running, settings_for
+from tests.support.upstream.scripted import ScriptedUpstream
 
 BACK_ENDS = ("sqlite", "redis")
-
-MEASURED = Path(__file__).with_name("test_scale.py")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -51,15 +49,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # Before the one of the mode "auto", whose loop is each test's own.
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
             item.add_marker(pytest.mark.browser)
-    items.sort(key=_turn)
-
-
-def _turn(item: pytest.Item) -> int:
-    """What measures time does so on one back end first and on the other last: side by side they
-    would measure each other."""
-    if item.path != MEASURED:
-        return 0
-    return -1 if "redis" in item.name else 1
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.browsing import Locator, Page, expect
+from tests.support.browser.browsing import Locator, Page, expect
 
 MOST_TABS = 120
 
@@ -31,6 +31,8 @@ async def push(page: Page, wanted: Locator) -> None:
 async def pick(page: Page, menu: Locator, entry: str) -> None:
     """Open a menu and choose an entry that begins so, with arrows."""
     await push(page, menu)
+    # The browser tells that it is open a moment later; then its first entry has the focus.
+    await expect(page.locator("[popover]:popover-open :focus")).to_have_count(1)
     wanted = page.get_by_role("menuitem", name=entry).first
     for _ in range(12):
         if await wanted.evaluate("one => one === document.activeElement"):

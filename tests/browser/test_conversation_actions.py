@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.browsing import Console, Locator, expect
+from tests.support.browser.browsing import Console, Locator, expect
 
 SESSIONS = "/memory/v1/sessions"
 

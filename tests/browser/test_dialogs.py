@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.browsing import PHONE, Console, Locator, expect
+from tests.support.browser.browsing import PHONE, Console, Locator, expect
 
 pytestmark = pytest.mark.one_back_end
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import chat_completion, json_answer
-from tests.support.browsing import Page, chromium
+from tests.support.browser.browsing import Page, chromium
 from tests.support.client import client_of
-from tests.support.running import PATIENT, running, settings_for
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes.running import PATIENT, running, settings_for
+from tests.support.upstream.answers import chat_completion, json_answer
+from tests.support.upstream.scripted import ScriptedUpstream
 
 CHAT = "/s/private/v1/chat/completions"
 

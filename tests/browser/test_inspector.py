@@ -12,9 +12,18 @@ import pytest
 import pytest_asyncio
 
 from tests.browser.conftest import Proxies
-from tests.support.browsing import Console, Route, expect
-from tests.support.inspecting import SESSION, ask, change, confirm, inspect, section, session, told
-from tests.support.upstream import ScriptedUpstream
+from tests.support.browser.browsing import Console, Route, expect
+from tests.support.browser.inspecting import (
+    SESSION,
+    ask,
+    change,
+    confirm,
+    inspect,
+    section,
+    session,
+    told,
+)
+from tests.support.upstream.scripted import ScriptedUpstream
 
 SHORT = {"window": "message_window", "max_messages": 2, "summary": {"enabled": False}}
 NO_TEXT = "<img src=x onerror='window.hurt = 1'> \u202eevil"

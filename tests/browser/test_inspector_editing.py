@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tests.support.browsing import Console, expect
-from tests.support.inspecting import ask, change, confirm, inspect, session
+from tests.support.browser.browsing import Console, expect
+from tests.support.browser.inspecting import ask, change, confirm, inspect, session
 
 
 async def test_a_summary_is_written_edited_and_forgotten(visit: Console) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.keys import answer, pick, push, tab_to
-from tests.support.browsing import Console, Locator, expect
+from tests.support.browser.browsing import Console, Locator, expect
 
 INSIDE = """(one) =>
   one.contains(document.activeElement) || document.activeElement === document.body"""

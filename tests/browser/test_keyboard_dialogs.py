@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from tests.browser.keys import answer, asked, back, leave, pick, push, tab_to, write
-from tests.support.browsing import Console, Locator, Page, expect
-from tests.support.inspecting import SESSION, change, session
+from tests.support.browser.browsing import Console, Locator, Page, expect
+from tests.support.browser.inspecting import SESSION, change, session
 
 PERSON = "/memory/v1/users/kim"
 
@@ -16,9 +16,9 @@ async def at_tab(console: Console, list: Locator, name: str) -> Locator:
     """Its panel, gone to with arrows."""
     tab = list.get_by_role("tab", name=name)
     await tab_to(console.page, list.get_by_role("tab", selected=True))
-    while await tab.get_attribute("aria-selected") != "true":
+    while not await tab.evaluate("tab => tab === document.activeElement"):
         await console.page.keyboard.press("ArrowRight")
-    await expect(tab).to_be_focused()
+    await expect(tab).to_have_attribute("aria-selected", "true")
     return console.page.get_by_role("tabpanel")
 
 

@@ -11,12 +11,12 @@ import pytest_asyncio
 from proxy.background.completion import Assignment
 from tests.browser.conftest import Proxies
 from tests.browser.keys import asked, back, leave, pick, push
-from tests.support.answers import Script, chat_completion, json_answer
-from tests.support.browsing import Console, Locator, expect
-from tests.support.connection import Request
-from tests.support.inspecting import ask, confirm, inspect
-from tests.support.learning import LIVES, Extractor, states
-from tests.support.upstream import ScriptedUpstream
+from tests.support.browser.browsing import Console, Locator, expect
+from tests.support.browser.inspecting import ask, confirm, inspect
+from tests.support.learning.harness import LIVES, ScriptedModel, states
+from tests.support.upstream.answers import Script, chat_completion, json_answer
+from tests.support.upstream.connection import Request
+from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.waiting import eventually
 
 WRITER = "writer"
@@ -44,7 +44,7 @@ class Writer:
     """A model that learns by plain rules, and sums up as it is told to."""
 
     def __init__(self) -> None:
-        self._learns = Extractor([LIVES, LIKES])
+        self._learns = ScriptedModel([LIVES, LIKES])
         self.summary = "They asked."
 
     def __call__(self, request: Request) -> Script:
@@ -72,7 +72,7 @@ async def facts(console: Console) -> list[str]:
     return sorted(each["text"] for each in found.json()["data"])
 
 
-async def taught(console: Console) -> None:
+async def learned_from(console: Console) -> None:
     """Two exchanges of a session, of each of which something was learned."""
     for text in ("I live in Kiel.", "I like tea."):
         await ask(console, text)
@@ -110,7 +110,7 @@ async def forget(console: Console, count: str, *texts: str) -> None:
 
 
 async def test_what_was_learned_from_an_exchange_is_forgotten(visit: Console) -> None:
-    await taught(visit)
+    await learned_from(visit)
     await visit.sign_in("#/sessions/talk")
     await bubble(visit, "I live in Kiel.").hover()
     await menu_of(visit, "I live in Kiel.").click()
@@ -122,7 +122,7 @@ async def test_what_was_learned_from_an_exchange_is_forgotten(visit: Console) ->
 
 
 async def test_what_was_learned_from_a_session_is_forgotten(visit: Console) -> None:
-    await taught(visit)
+    await learned_from(visit)
     await visit.sign_in("#/sessions/talk")
     await visit.page.get_by_role("button", name="What to do with this session").click()
     await visit.page.get_by_role("menuitem", name="Forget what was learned").click()
@@ -135,7 +135,7 @@ async def test_what_was_learned_from_a_session_is_forgotten(visit: Console) -> N
 
 @pytest.mark.parametrize("tab", ["Why", "Session"])
 async def test_the_inspector_forgets_what_was_learned(visit: Console, tab: str) -> None:
-    await taught(visit)
+    await learned_from(visit)
     panel = await inspect(visit, tab)
     await panel.get_by_role("button", name="Forget what was learned").click()
     if tab == "Why":
@@ -146,7 +146,7 @@ async def test_the_inspector_forgets_what_was_learned(visit: Console, tab: str) 
 
 
 async def test_what_was_learned_is_forgotten_by_keys_alone(visit: Console) -> None:
-    await taught(visit)
+    await learned_from(visit)
     await visit.sign_in("#/sessions/talk")
     page = visit.page
     of_session = page.get_by_role("button", name="What to do with this session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.test_users import MEMORIES, choose, memory, remember
-from tests.support.browsing import Console, expect
+from tests.support.browser.browsing import Console, expect
 
 
 async def test_the_exact_fact_is_first_and_its_words_are_marked(visit: Console) -> None:

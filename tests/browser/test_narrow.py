@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.support.browsing import Console, Locator, Look, expect
+from tests.support.browser.browsing import Console, Locator, Look, expect
 
 pytestmark = pytest.mark.one_back_end
 

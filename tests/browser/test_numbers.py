@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.support.browsing import Console, Locator, expect
+from tests.support.browser.browsing import Console, Locator, expect
 
 API = "/memory/v1"
 STORED = '{"ticket": 1283746519283746511, "price": 10.0, "n": 1}'

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.browser.test_users import choose
-from tests.support.browsing import ADMIN, Console, Look, Route, expect
+from tests.support.browser.browsing import ADMIN, Console, Look, Route, expect
 
 STALE = "What you see may be out of date."
 REFUSED = {"error": {"message": "Too many at once.", "type": "rate_limit", "code": "busy"}}

@@ -7,7 +7,7 @@ import re
 import time
 from pathlib import Path
 
-from tests.support.browsing import Console, Page, expect
+from tests.support.browser.browsing import Console, Page, expect
 
 
 async def exported(page: Page) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.support.browsing import Console, Look, Route, expect
+from tests.support.browser.browsing import Console, Look, Route, expect
 
 pytestmark = pytest.mark.one_back_end
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.browser.test_conversation import answers, bubble, bubbles, chat, put
-from tests.support.browsing import DESKTOP, PHONE, Console, expect
+from tests.support.browser.browsing import DESKTOP, PHONE, Console, expect
 
 CODE = f"Do it like this, in a shell.\n```bash\n{'curl --header x ' * 20}\n```\nThen it is done."
 

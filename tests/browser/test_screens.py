@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.support.browsing import (
+from tests.support.browser.browsing import (
     LOOKS_RULES,
     PHONE,
     SCREENS,
@@ -25,10 +25,10 @@ from tests.support.browsing import (
     console,
     own_page,
 )
-from tests.support.running import Running
-from tests.support.showcase import put_up
-from tests.support.touring import STEPS, tour
-from tests.support.upstream import ScriptedUpstream
+from tests.support.browser.showcase import put_up
+from tests.support.browser.touring import STEPS, tour
+from tests.support.processes.running import Running
+from tests.support.upstream.scripted import ScriptedUpstream
 
 pytestmark = pytest.mark.one_back_end("redis")
 

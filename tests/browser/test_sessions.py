@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.browsing import Console, Locator, expect
-from tests.support.filling import fill
+from tests.support.browser.browsing import Console, Locator, expect
+from tests.support.talk.filling import fill
 from tests.support.waiting import eventually
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.browsing import ADMIN, Console, Look, expect
+from tests.support.browser.browsing import ADMIN, Console, Look, expect
 
 
 @pytest.fixture

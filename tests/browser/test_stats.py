@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.browsing import Console, expect
+from tests.support.browser.browsing import Console, expect
 
 
 async def test_tokens_and_latency_are_shown_over_time(visit: Console) -> None:
@@ -60,7 +60,7 @@ async def test_where_there_is_nothing_no_chart_is_drawn(visit: Console) -> None:
 async def test_charts_begin_where_counting_begins(
     visit: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.admin.stats.MOST_EXCHANGES", 2)
+    monkeypatch.setattr("proxy.memory_api.overview.stats.MOST_EXCHANGES", 2)
     for number in range(4):
         await visit.chat(f"talk-{number}", "How are you?")
     await visit.sign_in("#/stats")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.browsing import PHONE, Console, Locator, expect
+from tests.support.browser.browsing import PHONE, Console, Locator, expect
 
 MEMORIES = "/memory/v1/users/kim/memories"
 
@@ -58,6 +58,7 @@ async def test_the_very_id_is_opened_before_one_that_holds_it(visit: Console) ->
     await visit.sign_in("#/users")
     heading = visit.page.get_by_role("heading", level=1)
     for typed, opened in (("kim", "Users / kim"), ("kimb", "Users / kimberley")):
+        await expect(visit.page.locator(".users .virtual-item").first).to_be_visible()
         await visit.page.get_by_label("Search or open a user").fill(typed)
         await visit.page.keyboard.press("Enter")
         await expect(heading).to_have_text(opened)

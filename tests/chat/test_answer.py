@@ -7,7 +7,7 @@ from base64 import b64encode
 
 import pytest
 
-from tests.support.replies import Fields, built, call, deltas, plain, streamed
+from tests.support.upstream.replies import Fields, built, call, deltas, plain, streamed
 
 
 def test_what_a_request_may_carry_back_is_the_body_and_all_that_came_is_the_wire() -> None:

@@ -161,10 +161,10 @@ def test_a_block_of_another_version_is_what_somebody_said() -> None:
 
 def test_many_tags_that_are_never_closed_cost_no_more_than_other_text() -> None:
     message = raw('<memory version="1" kind="recall">\n' * 50_000)
-    began = time.perf_counter()
+    began = time.process_time()
     assert without_blocks(message) == message
     assert without_blocks(raw("\n</memory>" * 100_000)) is not None
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 @given(st.text(), st.text(min_size=1))

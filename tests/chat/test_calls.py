@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.replies import Fields, call, calls_in, piece, plain, streamed
+from tests.support.upstream.replies import Fields, call, calls_in, piece, plain, streamed
 
 
 def test_whole_calls_in_one_delta_without_index_or_id() -> None:

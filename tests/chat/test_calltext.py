@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from proxy.chat.calltext import forces_calls, in_words
-from proxy.chat.request import parse
+from proxy.chat.tools.calltext import forces_calls, in_words
+from tests.support.talk.parsing import parse
 
 CALL = {"id": "k", "type": "function", "function": {"name": "Person", "arguments": '{"a":1}'}}
 FUNCTION = {"type": "function", "function": {"name": "Person"}}

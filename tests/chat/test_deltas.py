@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.chat.message import read_stored
-from tests.support.replies import Fields, call, plain, streamed
+from tests.support.upstream.replies import Fields, call, plain, streamed
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6)
 prose = st.text(st.characters(codec=None, categories=["L", "N", "P", "Zs", "So"]), max_size=20)

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from proxy.chat import encodings
-from proxy.chat.encodings import Encode, cl100k_base, table_at_hand
+from proxy.chat.models import tokens
+from proxy.chat.models.tokens import Encode, cl100k_base, table_at_hand
 from tests.support.tables import O200K_FILE, o200k_table
 
 COUNT = """
 import json
-from proxy.chat.tokens import Tokenizers
+from proxy.chat.models import tokens
+from proxy.chat.models.tokens import Tokenizers
 tokenizers = Tokenizers()
 counters = [tokenizers.counter_for(model) for model in (None, "gpt-4o")]
 print(json.dumps([[counter.name, counter.count_text("hello world")] for counter in counters]))
@@ -37,7 +38,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The table of a package that is not quite what it should be."""
     table = tmp_path / "data" / "cl100k_base.tiktoken"
     table.parent.mkdir()
-    monkeypatch.setattr(encodings, "files", lambda _: tmp_path)
+    monkeypatch.setattr(tokens, "files", lambda _: tmp_path)
     return table
 
 

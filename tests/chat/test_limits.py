@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from proxy.chat.limits import context_window, too_long
+from proxy.chat.models.limits import context_window, too_long
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from proxy.chat.media import shrunk
+from proxy.chat.media.parts import shrunk
 from proxy.chat.message import read_message, read_stored
 
 LARGE = bytes(range(256)) * 300

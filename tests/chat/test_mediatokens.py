@@ -5,9 +5,8 @@ from base64 import b64encode
 
 import pytest
 
-from proxy.chat.imagesize import image_size
-from proxy.chat.media import inline
-from proxy.chat.mediatokens import image_tokens, media_tokens
+from proxy.chat.media.parts import inline
+from proxy.chat.media.tokens import image_size, image_tokens, media_tokens
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 1024, 512) + b"\x08\x06\0\0\0"
 GIF = b"GIF89a" + struct.pack("<HH", 1024, 512) + b"\0\0\0"

@@ -5,8 +5,17 @@ import time
 
 import pytest
 
-from proxy.chat.reply import ReplyBuilder, read_reply
-from tests.support.replies import Fields, built, call, calls_in, deltas, piece, plain, streamed
+from proxy.chat.reply.reply import ReplyBuilder, read_reply
+from tests.support.upstream.replies import (
+    Fields,
+    built,
+    call,
+    calls_in,
+    deltas,
+    piece,
+    plain,
+    streamed,
+)
 
 
 def test_partial_calls_of_an_incomplete_answer_never_go_back() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.request import ChatRequest, parse
+from proxy.chat.request import ChatRequest
+from tests.support.talk.parsing import parse
 
 
 def request(messages: object, **fields: object) -> ChatRequest:

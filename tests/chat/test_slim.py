@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from proxy.chat import jsontext, slim
-from proxy.chat.events import mark
 from proxy.chat.extent import MAX_CHOICES
-from proxy.chat.reply import MAX_REPLY_VALUES, ReplyBuilder, read_reply
+from proxy.chat.reply.events import mark
+from proxy.chat.reply.reply import MAX_REPLY_VALUES, ReplyBuilder, read_reply
 from proxy.chat.slim import MAX_VALUES, is_heavy, is_light, slimmed
-from proxy.chat.tool_chunk import Chunk
+from proxy.chat.tools.stream import Chunk
 
 MANY: list[object] = [[] for _ in range(MAX_VALUES)]
 COMMAS = "a,[{" * MAX_VALUES

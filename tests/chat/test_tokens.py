@@ -13,10 +13,9 @@ import tiktoken.load
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat import tokens
-from proxy.chat.encodings import Encode
 from proxy.chat.message import read_stored
-from proxy.chat.tokens import PIECE, TokenCounter, Tokenizers, bytes_counter
+from proxy.chat.models import tokens
+from proxy.chat.models.tokens import PIECE, Encode, TokenCounter, Tokenizers, bytes_counter
 from tests.support.tables import O200K_FILE, o200k_table
 
 PROSE = (

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from proxy.chat.tool_answer import Joined, called_in
-from proxy.chat.tool_offer import SAVE
-from tests.support.answers import USAGE, chat_completion, tool_call
+from proxy.chat.tools.answer import Joined, called_in
+from proxy.chat.tools.offer import SAVE
+from tests.support.upstream.answers import USAGE, chat_completion, tool_call
 
 OURS = tool_call(SAVE, '{"text": "x"}')
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from proxy.chat.reply import read_reply
-from proxy.chat.tool_called import MAX_ARGUMENTS, Called, MemoryCall, called
-from proxy.chat.tool_offer import SAVE, SEARCH
-from tests.support.answers import USAGE, chat_completion, tool_call
+from proxy.chat.reply.reply import read_reply
+from proxy.chat.tools.called import MAX_ARGUMENTS, Called, MemoryCall, called
+from proxy.chat.tools.offer import SAVE, SEARCH
+from tests.support.upstream.answers import USAGE, chat_completion, tool_call
 
 
 def asked(*calls: dict[str, Any], **more: Any) -> Called | None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from proxy.chat import jsontext
-from proxy.chat.request import ChatRequest, parse
-from proxy.chat.tool_offer import (
+from proxy.chat.request import ChatRequest
+from proxy.chat.tools.offer import (
     NAMES,
     SAVE,
     SEARCH,
@@ -19,6 +19,7 @@ from proxy.chat.tool_offer import (
     refuses_tools,
     with_tools,
 )
+from tests.support.talk.parsing import parse
 
 OWN = {"type": "function", "function": {"name": "f"}}
 SAID = [{"role": "user", "content": "x"}]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.chat.tool_usage import summed
+from proxy.chat.tools.usage import summed
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.applications import Applications
-from tests.support.history import Remembered
-from tests.support.running import PATIENT, Running, running, settings_for
-from tests.support.upstream import ScriptedUpstream
-from tests.support.weatherman import Weatherman
+from tests.support.processes.applications import Applications
+from tests.support.processes.running import PATIENT, Running, running, settings_for
+from tests.support.store.history import Remembered
+from tests.support.upstream.scripted import ScriptedUpstream
+from tests.support.upstream.weatherman import Weatherman
 
 HERE = Path(__file__).parent
 

@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import Script, chat_stream, error_answer, sse
-from tests.support.applications import Application, Applications, Client
-from tests.support.catalogue import (
+from tests.support.processes.applications import Application, Applications, Client
+from tests.support.processes.catalogue import (
     FEEBLE_IDS,
     NEVER_RETRIES,
     NEVER_STREAMS,
@@ -27,10 +26,11 @@ from tests.support.catalogue import (
     WANTS_IDS,
     of,
 )
-from tests.support.history import ALL, history
-from tests.support.running import Running
-from tests.support.upstream import ScriptedUpstream
-from tests.support.weatherman import SNOW, Ids, Weatherman, text_of
+from tests.support.processes.running import Running
+from tests.support.store.history import ALL, history
+from tests.support.upstream.answers import Script, chat_stream, error_answer, sse
+from tests.support.upstream.scripted import ScriptedUpstream
+from tests.support.upstream.weatherman import SNOW, Ids, Weatherman, text_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.clients, pytest.mark.timeout(600)]
 
@@ -263,7 +263,7 @@ def refusal(status: int) -> Script:
     answer = error_answer(status, "not now", "its_code")
     return Script(
         status=status,
-        headers=(*answer.headers, ("retry-after", "7"), ("x-should-retry", "false")),
+        headers=(*answer.headers, ("retry-after", "1"), ("x-should-retry", "false")),
         pieces=answer.pieces,
     )
 

@@ -10,11 +10,11 @@ import re
 
 import pytest
 
-from tests.support.applications import PROGRAMS
-from tests.support.catalogue import CLIENTS
-from tests.support.environments import NAMES, REQUIREMENTS
-from tests.support.node import CLIENTS as NODE
 from tests.support.pages import code, tables
+from tests.support.processes.applications import PROGRAMS
+from tests.support.processes.catalogue import CLIENTS
+from tests.support.processes.environments import NAMES, REQUIREMENTS
+from tests.support.processes.node import CLIENTS as NODE
 
 ROWS = [row for head, *rows in tables("clients.md") if head[-1] == "tested" for row in rows]
 SOURCES = {

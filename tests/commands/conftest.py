@@ -11,11 +11,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from proxy.cli import app
-from tests.support.program import line, running
+from tests.support.processes.program import line, running
 from tests.support.waiting import PATIENCE
 
 ADMIN = "admin-key-of-the-tests"
 KEY = "sk-alice-and-friends"
+PATIENT = {"MEMORY_PROXY_STORE__TIMEOUT": "5"}
+"""What is tested is not how long a busy machine may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,11 @@ class Program:
         )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     folder = tmp_path_factory.mktemp("commands")
-    environ = {"MEMORY_PROXY_ADMIN_KEY": ADMIN, "MEMORY_PROXY_SPOOL__PATH": f"{folder}/spool.db"}
+    spool = {"MEMORY_PROXY_SPOOL__PATH": f"{folder}/spool.db"}
+    environ = {**PATIENT, **spool, "MEMORY_PROXY_ADMIN_KEY": ADMIN}
     store = f"sqlite:///{folder}/memory.db"
     upstream = "http://127.0.0.1:9/v1"
     arguments = ["proxy", "serve", "--port", "0", "--store", store, "--upstream", upstream]
@@ -60,7 +63,8 @@ Run = Callable[..., Result]
 def run(request: pytest.FixtureRequest, program: Program) -> Run:
     """Runs a command as the tenant of KEY, at the proxy or on its store."""
     at = ["--url", program.url] if request.param == "proxy" else ["--store", program.store]
-    environ = {"MEMORY_PROXY_KEY": KEY, "MEMORY_PROXY_SPOOL__PATH": f"{program.folder}/spool.db"}
+    spool = {"MEMORY_PROXY_SPOOL__PATH": f"{program.folder}/spool.db"}
+    environ = {**PATIENT, **spool, "MEMORY_PROXY_KEY": KEY}
 
     def invoke(*arguments: str, stdin: str | bytes | None = None, **more: str) -> Result:
         variables = {**environ, "COLUMNS": "200", **more}

@@ -13,8 +13,7 @@ from typer.testing import CliRunner, Result
 from proxy.cli import app
 from proxy.commands import backup
 from proxy.settings import load
-from proxy.stores.sqlite_migrations import MIGRATIONS
-from proxy.stores.sqlite_schema import connect, migrate, schema_of
+from proxy.stores.sqlite.schema import MIGRATIONS, connect, migrate, schema_of
 from tests.commands.conftest import Program
 from tests.support.waiting import PATIENCE
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.commands.conftest import KEY, Program
-from tests.support.program import surroundings
+from tests.support.processes.program import surroundings
 from tests.support.waiting import PATIENCE
 
 COMMAND = [sys.executable, "-m", "proxy"]

@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.commands.plain import line, plain
+from proxy.commands.output import line, plain
 
 
 @given(st.text())

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from proxy.cli import app
-from proxy.gateway.tenancy import digest_of
+from proxy.tenancy import digest_of
 from tests.commands.conftest import ADMIN, KEY, Program
-from tests.support.program import clients_in
+from tests.support.processes.program import clients_in
 
 RUNNER = CliRunner()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from proxy.cli import app
-from tests.support.servers import standalone
+from tests.support.processes.redis import standalone
 
 RUNNER = CliRunner()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from proxy.gateway.tenancy import digest_of
+from proxy.tenancy import digest_of
 from tests.commands.conftest import KEY, Program, Run
 from tests.support.waiting import PATIENCE
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from proxy.console.pages import FOLDER
-from tests.support.node import FOLDER as NODE
-from tests.support.node import node_with_packages
+from tests.support.processes.node import FOLDER as NODE
+from tests.support.processes.node import node_with_packages
 
 HERE = Path(__file__).parent
 

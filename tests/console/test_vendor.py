@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from tests.support.vendored import PACKAGES, VENDOR
+from tests.support.browser.vendored import PACKAGES, VENDOR
 
 OURS = {"README.md", "preact.js", "preact.d.ts"}
 ROW = re.compile(r"^\| `(.+?)` \| (.+?) \| (.+?) \| (.+?) \| `(.+?)` \| `([0-9a-f]{64})` \|$", re.M)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proxy.console.pages import FOLDER
-from tests.support.node import node_with_packages
+from tests.support.processes.node import node_with_packages
 
 USED = re.compile(r'\bt\(\s*"([^"]+)"')
 NAMED = re.compile(r"[\"`]([a-z0-9_.-]+)[\"`]")

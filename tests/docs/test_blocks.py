@@ -22,10 +22,10 @@ from typer.testing import CliRunner
 from proxy.cli import app
 from proxy.settings import load
 from tests.support.pages import PAGES, Block, all_blocks, blocks, is_like, read
-from tests.support.parrot import model
-from tests.support.program import ROOT, surroundings
-from tests.support.running import Running, running
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes.program import ROOT, surroundings
+from tests.support.processes.running import Running, running
+from tests.support.upstream.parrot import model
+from tests.support.upstream.scripted import ScriptedUpstream
 
 ADDRESS = "http://127.0.0.1:8080"
 ADDRESSES = (ADDRESS, "https://proxy.example.com")

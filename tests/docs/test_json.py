@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from proxy.admin.openapi.document import Offer, document
+from proxy.memory_api.openapi.document import Offer, document
+from proxy.memory_api.operations import OPERATIONS
 from tests.support.pages import Block, all_blocks
 
 Json = Mapping[str, Any]
 
-COMPONENTS: Json = document(Offer())["components"]
+COMPONENTS: Json = document(Offer(), OPERATIONS)["components"]
 
 
 def values(block: Block) -> list[Any]:

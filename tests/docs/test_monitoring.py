@@ -14,7 +14,7 @@ import pytest
 
 from proxy.telemetry import Telemetry
 from tests.support.pages import read
-from tests.support.program import ROOT
+from tests.support.processes.program import ROOT
 
 CONFIG = ROOT / "config"
 

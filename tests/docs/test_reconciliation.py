@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.answers import Script, chat_completion, json_answer, tool_call
-from tests.support.history import TOKEN, history
 from tests.support.pages import table
-from tests.support.running import Running, running, settings_for
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes.running import Running, running, settings_for
+from tests.support.store.history import TOKEN, history
+from tests.support.upstream.answers import Script, chat_completion, json_answer, tool_call
+from tests.support.upstream.scripted import ScriptedUpstream
 
 ROWS = table("reconciliation.md", "the client sends", "stored before")
 

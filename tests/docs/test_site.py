@@ -13,10 +13,10 @@ import pytest
 
 from docs.pictures import FOLDER, PICTURES
 from docs.reference import written
-from proxy.admin.openapi.document import Offer, document
-from proxy.admin.openapi.operations import OPERATIONS
+from proxy.memory_api.openapi.document import Offer, document
+from proxy.memory_api.operations import OPERATIONS
 from tests.support.pages import PAGES
-from tests.support.program import ROOT, surroundings
+from tests.support.processes.program import ROOT, surroundings
 
 SECONDS = 120
 
@@ -96,7 +96,7 @@ def test_the_reference_has_every_operation(site: Path) -> None:
 
 
 def test_the_reference_names_parameters_answers_and_fields() -> None:
-    text = written(document(Offer()))
+    text = written(document(Offer(), OPERATIONS))
     assert "| `session` | path |" in text
     assert re.search(r"^\| 404 \| .*There is no such session", text, re.MULTILINE)
     assert re.search(r"^\| `exchange_id` \| ", text, re.MULTILINE)

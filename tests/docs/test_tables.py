@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
-from proxy.admin.openapi.errors import CODES
-from proxy.admin.openapi.operations import OPERATIONS
-from proxy.chat.request import Unread
-from proxy.gateway.account import Account, Status
+from proxy.gateway.context import reserved_tokens
 from proxy.gateway.identity import OURS, History, Mode
-from proxy.gateway.profile import reserved_tokens
+from proxy.gateway.report import MemoryReport, Reason, Status
+from proxy.memory_api.errors import CODES
+from proxy.memory_api.operations import OPERATIONS
 from proxy.settings import ProfileSettings, Settings, SettingsError, effective, load
 from proxy.settings.model import PREFIX
 from proxy.settings.sources import CONFIG, DEFAULTS, FLAGS, FROM_FILE, SHORT_NAMES
 from proxy.stores.address import read_address
 from proxy.telemetry import Telemetry
 from tests.support.pages import PAGES, code, read, table, tables
-from tests.support.program import ROOT
+from tests.support.processes.program import ROOT
 
 EFFECTIVE = dict(effective(Settings()))
 PAGE_OF_A_SECTION = {"summaries.md": "memory.summary.", "recall.md": "memory.recall."}
@@ -60,12 +60,17 @@ def test_every_setting_of_a_section_is_there_with_its_default(page: str, section
     }
     assert {name: told[name] for name in told.keys() - LONG} == {
         name: known[name] for name in known.keys() - LONG
-    }
+    }, f"docs/{page}"
 
 
 def words(default: str) -> list[str]:
     """Lists are written with and without quotes."""
     return re.findall(r"[\w.]+", default) or ["not", "set"]
+
+
+def test_every_kind_of_learned_memory_is_named() -> None:
+    told = {code(row[0])[0] for row in table("long-term-memory.md", "section")}
+    assert told == {f"memory.{name}" for name in (*ProfileSettings().learned, "tools")}
 
 
 def test_every_window_is_named() -> None:
@@ -140,9 +145,11 @@ def header_tables() -> list[list[list[str]]]:
 
 
 def test_the_response_headers_are_those_that_are_sent() -> None:
-    account = Account("session", exchange="ex", reason="spooled")
+    told_at_times = {each.name: 1.0 for each in fields(MemoryReport) if each.default is None}
+    filled: dict[str, Any] = {**told_at_times, "exchange": "ex", "reason": "spooled"}
+    account = MemoryReport("session", **filled)
     sent = {name.decode() for name, _ in account.headers()}
-    assert {code(row[0])[0].lower() for row in header_tables()[1]} == sent
+    assert {code(row[0])[0].lower() for row in header_tables()[1]} == sent, "docs/sessions.md"
 
 
 @pytest.mark.parametrize(
@@ -166,15 +173,8 @@ def test_every_alias_is_named_in_its_order() -> None:
 
 
 def test_the_reasons_are_those_that_the_gateway_gives() -> None:
-    source = "".join(path.read_text() for path in (ROOT / "proxy" / "gateway").glob("*.py"))
-    given = set(
-        re.findall(r'(?:reason = |give_up\(|reason or |else |return |TOO_LARGE = )"(\w+)"', source)
-    )
-    given |= set(get_args(Unread))
-    given |= set(re.findall(r'\), "(\w+)"$', source, re.MULTILINE))
     told = {code(row[0])[0] for row in table("sessions.md", "reason")}
-    assert told <= given
-    assert {word for word in given if "_" in word or word == "spooled"} <= told
+    assert told == set(get_args(Reason))
 
 
 # What is served
@@ -187,7 +187,7 @@ def test_every_route_of_the_memory_api_is_in_the_table() -> None:
         if head == ["request", "does"]
         for row in rows
     }
-    assert told == routes()
+    assert told == routes(), "docs/api.md"
 
 
 def routes() -> set[tuple[str, str]]:

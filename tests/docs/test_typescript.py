@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.node import FOLDER, node_with_packages
 from tests.support.pages import all_blocks
+from tests.support.processes.node import FOLDER, node_with_packages
 
 SECONDS = 100
 OPTIONS = {

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.history import Remembered
-from tests.support.running import Running, running, settings_for
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes.running import Running, running, settings_for
+from tests.support.store.history import Remembered
+from tests.support.upstream.scripted import ScriptedUpstream
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import chat_completion as completion
-from tests.support.answers import chat_stream, error_answer, json_answer, sse, tool_call
-from tests.support.history import Remembered
-from tests.support.node import FOLDER, node_with_packages
-from tests.support.running import Running
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes.node import FOLDER, node_with_packages
+from tests.support.processes.running import Running
+from tests.support.store.history import Remembered
+from tests.support.upstream.answers import chat_completion as completion
+from tests.support.upstream.answers import chat_stream, error_answer, json_answer, sse, tool_call
+from tests.support.upstream.scripted import ScriptedUpstream
 
 # One installation is for all of them.
 pytestmark = [

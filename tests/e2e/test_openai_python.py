@@ -13,11 +13,17 @@ from openai import AsyncAzureOpenAI, AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from pydantic import BaseModel
 
-from tests.support.answers import chat_completion, chat_stream, error_answer, json_answer, sse
-from tests.support.answers import tool_call as call
-from tests.support.history import TOKEN, Remembered
-from tests.support.running import Running
-from tests.support.upstream import Request, ScriptedUpstream
+from tests.support.processes.running import Running
+from tests.support.store.history import TOKEN, Remembered
+from tests.support.upstream.answers import (
+    chat_completion,
+    chat_stream,
+    error_answer,
+    json_answer,
+    sse,
+)
+from tests.support.upstream.answers import tool_call as call
+from tests.support.upstream.scripted import Request, ScriptedUpstream
 from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.e2e

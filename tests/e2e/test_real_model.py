@@ -12,10 +12,10 @@ import pytest
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionMessageParam
 
-from tests.support import servers
-from tests.support.history import TOKEN, Remembered
-from tests.support.llm import language_model
-from tests.support.running import Running, running, settings_for
+from tests.support.processes import redis as servers
+from tests.support.processes.llm import language_model
+from tests.support.processes.running import Running, running, settings_for
+from tests.support.store.history import TOKEN, Remembered
 
 pytestmark = [
     pytest.mark.e2e,

@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.history import TOKEN
-from tests.support.llm import language_model
-from tests.support.recalling import blocks_in
-from tests.support.running import running, settings_for
+from tests.support.processes.llm import language_model
+from tests.support.processes.running import running, settings_for
+from tests.support.store.history import TOKEN
+from tests.support.talk.recalling import blocks_in
 from tests.support.waiting import eventually
 
 pytestmark = [

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from tests.support import servers
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes import redis as servers
+from tests.support.upstream.scripted import ScriptedUpstream
 
 
 @pytest.fixture

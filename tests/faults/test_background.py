@@ -17,24 +17,22 @@ from pathlib import Path
 import pytest
 
 from proxy.background.budget import DAY, Budget, day_of
-from proxy.background.completer import UpstreamCompleter
-from proxy.background.credentials import Credentials
-from proxy.background.ending import Backoff
-from proxy.background.runner import POLL, Runner
-from proxy.gateway.profile import window_of
-from proxy.gateway.tenancy import ANONYMOUS
+from proxy.background.completer import Credentials, UpstreamCompleter
+from proxy.background.runner import POLL, Backoff, Runner
+from proxy.gateway.context import window_of
 from proxy.memory.model import SessionKey
 from proxy.memory.planner import Planner
-from proxy.memory.recorder import Recorder
-from proxy.memory.spool import Spool
+from proxy.memory.recording.recorder import Recorder
+from proxy.memory.recording.spool import Spool
 from proxy.settings import ProfileSettings
 from proxy.settings.written import BackgroundSettings
-from proxy.stores.inmemory import InMemoryStore
 from proxy.summary.summarizer import Summarizer
 from proxy.telemetry import Telemetry
-from proxy.wire.upstream import RawHeaders, UpstreamTimeout, UpstreamUnreachable
-from tests.support.answers import chat_completion
-from tests.support.chronicle import (
+from proxy.tenancy import ANONYMOUS
+from proxy.wire.failures import UpstreamTimeout, UpstreamUnreachable
+from proxy.wire.upstream import RawHeaders
+from tests.support.oracle.store import InMemoryStore
+from tests.support.talk.chronicle import (
     EACH,
     Chronicle,
     View,
@@ -44,8 +42,9 @@ from tests.support.chronicle import (
     read_name,
     words,
 )
-from tests.support.simulator import Spoken
-from tests.support.talk import Talk, rerendered
+from tests.support.talk.shorthand import message, rerendered
+from tests.support.talk.simulator import choice
+from tests.support.upstream.answers import chat_completion
 from tests.support.virtual import BEGAN, clock, virtually
 
 KEY = SessionKey(ANONYMOUS, "session")
@@ -133,7 +132,7 @@ class Office:
         """One more turn, without anybody waiting for anything."""
         now, turn = clock(), self.turns
         self.turns += 1
-        view = await self.talk.say([Talk(f"u{turn}", "user")], Spoken(f"a{turn}"))
+        view = await self.talk.say([message(f"u{turn}", "user")], choice(f"a{turn}"))
         assert clock() == now
         said = view.check()
         assert not view.wrong
@@ -167,7 +166,7 @@ async def office(
     store, profile = InMemoryStore(clock), few(max_input_tokens)
     spool = Spool(folder / "spool.db", store.name, 1 << 24)
     spool.open()
-    planner = Planner(store, lambda bodies: rerendered)
+    planner = Planner(store, rerender=lambda bodies: rerendered)
     completer = UpstreamCompleter(
         {"": up},
         Credentials(ANONYMOUS),

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.answers import Script, chat_completion, json_answer, sse
-from tests.support.cutstream import (
+from tests.support.processes.running import running, settings_for
+from tests.support.store.inside import contents, nothing_left, recorded, store_at
+from tests.support.upstream.answers import Script, chat_completion, json_answer, sse
+from tests.support.upstream.cutstream import (
     ENDS,
     EVENTS,
     FINISHED,
@@ -21,9 +23,7 @@ from tests.support.cutstream import (
     by_session,
     until,
 )
-from tests.support.inside import contents, nothing_left, recorded, store_at
-from tests.support.running import running, settings_for
-from tests.support.upstream import ScriptedUpstream
+from tests.support.upstream.scripted import ScriptedUpstream
 
 
 async def test_an_upstream_that_breaks_a_stream_is_passed_on_as_a_break(

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.answers import Script, sse
-from tests.support.cutstream import (
+from tests.support.processes.running import running, settings_for
+from tests.support.store.inside import Recorded, contents, nothing_left, recorded, store_at
+from tests.support.upstream.answers import Script, sse
+from tests.support.upstream.cutstream import (
     ENDS,
     EVENTS,
     FINISHED,
@@ -22,9 +24,7 @@ from tests.support.cutstream import (
     plain_until,
     until,
 )
-from tests.support.inside import Recorded, contents, nothing_left, recorded, store_at
-from tests.support.running import running, settings_for
-from tests.support.upstream import ScriptedUpstream
+from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.waiting import PATIENCE, standstill
 
 

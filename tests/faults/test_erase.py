@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.dossier import API, PASSAGES, PLACES, SETTINGS, Dossier, logged
-from tests.support.inside import nothing_left
-from tests.support.places import STORES, Place, Places
 from tests.support.rig import Rig, rig
+from tests.support.store.dossier import API, PASSAGES, PLACES, SETTINGS, Dossier, logged
+from tests.support.store.inside import nothing_left
+from tests.support.store.places import STORES, Place, Places
 
 
 @pytest.fixture(params=STORES)

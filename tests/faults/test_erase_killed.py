@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.chatting import chatting
 from tests.support.client import client_of
-from tests.support.inside import AUTHORIZATION
-from tests.support.scanning import found_in_files
-from tests.support.upstream import ScriptedUpstream
-from tests.support.worker import Served, served
+from tests.support.processes.worker import Served, served
+from tests.support.store.inside import AUTHORIZATION
+from tests.support.store.scanning import found_in_files
+from tests.support.talk.chatting import chatting
+from tests.support.upstream.scripted import ScriptedUpstream
 
 USER = "kai"
 SESSIONS = 60
@@ -78,9 +78,9 @@ async def test_an_erasure_that_was_killed_is_repeated(up: ScriptedUpstream, tmp_
             assert len(left["data"]) == SESSIONS
             assert {session["title"] for session in left["data"]} == {OTHERS}
         async with chatting(program.url) as chat:
-            await chat.say("And afterwards?", f"{USER}-0", x_user_id=USER)
+            await chat.say("And afterwards?", "afterwards", x_user_id=USER)
         async with client_of(program.url) as client:
-            said = await ask(client, "GET", f"/memory/v1/sessions/{USER}-0/messages")
+            said = await ask(client, "GET", "/memory/v1/sessions/afterwards/messages")
             assert said["data"][0]["message"]["content"] == "And afterwards?"
         program.kill()
         await asyncio.to_thread(program.bury)

@@ -16,16 +16,23 @@ from typing import Any
 import pytest
 
 from proxy.memory.store import StoreError
-from tests.support.answers import Piece, Script, chat_completion, chat_stream, json_answer, sse
-from tests.support.connection import Request
-from tests.support.dossier import API, Dossier
-from tests.support.inside import nothing_left
-from tests.support.learning import answer, operation
-from tests.support.places import STORES, Place, Places
+from tests.support.learning.environment import NOTHING, adding
+from tests.support.learning.harness import answer, operation
 from tests.support.rig import Rig, Talk, rig
-from tests.support.scanning import found_in_files
-from tests.support.scribing import FEW, SCRIBE
-from tests.support.studying import NOTHING, adding
+from tests.support.store.dossier import API, Dossier
+from tests.support.store.inside import nothing_left
+from tests.support.store.places import STORES, Place, Places
+from tests.support.store.scanning import found_in_files
+from tests.support.upstream.answers import (
+    Piece,
+    Script,
+    chat_completion,
+    chat_stream,
+    json_answer,
+    sse,
+)
+from tests.support.upstream.connection import Request
+from tests.support.upstream.scribing import FEW, SCRIBE
 from tests.support.waiting import eventually
 
 BREATH = 0.02

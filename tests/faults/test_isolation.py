@@ -14,13 +14,13 @@ import httpx
 import pytest
 
 from proxy.memory.model import Ask, SessionKey
-from tests.support.chatting import asked, seen_by
 from tests.support.client import client_of
-from tests.support.commits import chat
-from tests.support.inside import store_at
-from tests.support.places import Places
-from tests.support.running import running, settings_for
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes.running import running, settings_for
+from tests.support.store.commits import chat
+from tests.support.store.inside import store_at
+from tests.support.store.places import Places
+from tests.support.talk.chatting import asked, seen_by
+from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.waiting import PATIENCE
 
 REQUESTS = 1000

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.store import Store
-from tests.support.answers import Piece, Script, chat_stream, sse
-from tests.support.chatting import asked, chatting, seen_by
-from tests.support.connection import Request
-from tests.support.inside import AUTHORIZATION, recorded, store_at
-from tests.support.servers import Server
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes.redis import Server
+from tests.support.processes.worker import Served, served
+from tests.support.store.inside import AUTHORIZATION, recorded, store_at
+from tests.support.talk.chatting import asked, chatting, seen_by
+from tests.support.upstream.answers import Piece, Script, chat_stream, sse
+from tests.support.upstream.connection import Request
+from tests.support.upstream.scripted import ScriptedUpstream
+from tests.support.upstream.wireclient import WireClient
 from tests.support.waiting import PATIENCE, eventually
-from tests.support.wireclient import WireClient
-from tests.support.worker import Served, served
 
 TOGETHER = 50
 """Streams at the moment of each kill."""

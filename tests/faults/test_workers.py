@@ -9,14 +9,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support import servers
-from tests.support.chatting import chatting, history_with, memory_of, seen_by
 from tests.support.client import client_of
-from tests.support.inside import AUTHORIZATION, Recorded, contents, store_at
-from tests.support.places import Places
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes import redis as servers
+from tests.support.processes.worker import Served, served
+from tests.support.store.inside import AUTHORIZATION, Recorded, contents, store_at
+from tests.support.store.places import Places
+from tests.support.talk.chatting import chatting, history_with, memory_of, seen_by
+from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.waiting import PATIENCE
-from tests.support.worker import Served, served
 
 TURNS = 200
 FEWER = 100

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.support import recalling
-from tests.support.places import STORES, Places
 from tests.support.rig import Rig, rig
+from tests.support.store.places import STORES, Places
+from tests.support.talk import recalling
 
 PROFILES = {
     "brief": {"window": "message_window", "max_messages": 2, "evict_to": 1.0},
@@ -71,7 +71,9 @@ def one(on_sqlite: Rig) -> Rig:
     return on_sqlite
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session", params=["aiohttp", "httpx"])
+@pytest_asyncio.fixture(
+    scope="session", loop_scope="session", params=["direct", "aiohttp", "httpx"]
+)
 async def relaying(request: pytest.FixtureRequest, folder: Path) -> AsyncIterator[Rig]:
     """A proxy with each of the upstream's clients."""
     async with rig(folder / f"by-{request.param}", upstream__client=request.param) as ready:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from proxy.gateway.signature import sign
+from proxy.gateway.identity import sign
 from proxy.memory.model import SessionKey
-from tests.support import raw
-from tests.support.answers import Script
 from tests.support.rig import CHAT, Rig, rig
-from tests.support.words import answer, messages
+from tests.support.talk.words import answer, messages
+from tests.support.upstream import raw
+from tests.support.upstream.answers import Script
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from tests.support import raw
-from tests.support.harm import began, nothing_was_lost, refusal
 from tests.support.rig import CHAT, Rig
-from tests.support.words import messages
+from tests.support.talk.harm import began, nothing_was_lost, refusal
+from tests.support.talk.words import messages
+from tests.support.upstream import raw
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

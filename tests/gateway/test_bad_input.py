@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support import raw
-from tests.support.answers import Script, chat_completion, json_answer
-from tests.support.harm import began, nothing_was_lost
 from tests.support.rig import CHAT, Rig
-from tests.support.words import answer, messages
+from tests.support.talk.harm import began, nothing_was_lost
+from tests.support.talk.words import answer, messages
+from tests.support.upstream import raw
+from tests.support.upstream.answers import Script, chat_completion, json_answer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -54,13 +54,14 @@ def listed(item: bytes, count: int) -> bytes:
 
 MANY, MUCH = "too_many_parts", "too_much_text"
 HUGE = {
-    "messages": (MANY, b'{"messages":' + listed(b'{"role":"user","content":""}', 20_001) + b"}"),
+    "messages": (MANY, b'{"messages":' + listed(b'{"role":"user","content":""}', 12_001) + b"}"),
     "empty-messages": (MANY, b'{"messages":' + listed(b"{}", 300_000) + b"}"),
     "parts": (MANY, asking(listed(b"[]", 200_000))),
     "numbers": (MANY, asking(listed(b"1", 300_000))),
     "fields": (MANY, GOOD[:-1] + b',"x":{' + listed(b'"k":1', 300_000)[1:-1] + b"}}"),
     "levels": (MANY, asking(b"[" * 300_000 + b"]" * 300_000)),
     "words": (MUCH, asking(b'"' + b"much to say, " * 700_000 + b'"')),
+    "a-word": (MUCH, asking(b'"' + b"x" * 9_000_000 + b'"')),
     "white-space": (MUCH, asking(b" " * 9_000_000 + b'"hello"')),
     "half-pairs": (MUCH, asking(b'"' + rb"\ud83d" * 1_500_000 + b'"')),
 }

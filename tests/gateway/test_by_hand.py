@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.answers import chat_completion, json_answer
-from tests.support.recalling import marker, somebody
 from tests.support.rig import KEY, Rig, Talk
+from tests.support.talk.recalling import marker, somebody
+from tests.support.talk.words import messages, name, text
+from tests.support.upstream.answers import chat_completion, json_answer
 from tests.support.waiting import eventually
-from tests.support.words import messages, name, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

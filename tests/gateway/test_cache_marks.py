@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from proxy.memory.model import Card, Commit, Draft, Exchange
-from tests.support.answers import chat_completion, json_answer
 from tests.support.rig import Rig
+from tests.support.upstream.answers import chat_completion, json_answer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -8,11 +8,11 @@ import json
 
 import pytest
 
-from tests.support import raw
-from tests.support.answers import Script, chat_completion, error_answer, json_answer
 from tests.support.rig import CHAT, Rig, Talk
+from tests.support.talk.words import answer, messages, text
+from tests.support.upstream import raw
+from tests.support.upstream.answers import Script, chat_completion, error_answer, json_answer
 from tests.support.waiting import PATIENCE
-from tests.support.words import answer, messages, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

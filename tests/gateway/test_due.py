@@ -4,51 +4,49 @@ from __future__ import annotations
 
 from typing import Any
 
-from proxy.gateway.due import NEVER, due_after_import, due_of
+from proxy.gateway.context import RequestContext, SideRequests
 from proxy.gateway.identity import Identity
-from proxy.gateway.profile import SideRequests
-from proxy.gateway.situation import Situation
-from proxy.memory.model import SessionKey
-from proxy.memory.work import Due
+from proxy.gateway.recording.exchange_recorder import NEVER, due_after_import, due_of
+from proxy.memory.model import Due, SessionKey
 from proxy.settings import ProfileSettings
 
 
-def situation(user: str | None = "kai", **memory: Any) -> Situation:
+def context(user: str | None = "kai", **memory: Any) -> RequestContext:
     identity = Identity(session="s", user=user, profile="p")
     profile = ProfileSettings.model_validate(memory)
-    return Situation(SessionKey("t", "s"), identity, profile, SideRequests(()), False)
+    return RequestContext(SessionKey("t", "s"), identity, profile, SideRequests(()), False)
 
 
 ON = {"enabled": True}
 
 
 def test_nothing_is_asked_for_where_nothing_is_switched_on() -> None:
-    assert due_of(situation(), 100.0) == ()
+    assert due_of(context(), 100.0) == ()
 
 
 def test_a_summary_is_due_at_once_and_learning_after_some_turns_or_a_pause() -> None:
-    summary, learning = due_of(situation(summary=ON, facts=ON), 100.0)
+    summary, learning = due_of(context(summary=ON, facts=ON), 100.0)
     assert summary == Due(kind="summary", profile="p", at=100.0)
     assert learning == Due(kind="learning", profile="p", at=100.0, after=5, later=160.0)
 
 
 def test_the_more_impatient_of_two_decides() -> None:
     facts = {**ON, "after_turns": 9, "after_seconds": 5}
-    (learning,) = due_of(situation(facts=facts, profile={**ON, "after_turns": 2}), 100.0)
+    (learning,) = due_of(context(facts=facts, profile={**ON, "after_turns": 2}), 100.0)
     assert (learning.after, learning.later) == (2, 105.0)
 
 
 def test_no_seconds_of_quiet_means_that_quiet_does_not_count() -> None:
-    (learning,) = due_of(situation(facts={**ON, "after_seconds": 0}), 100.0)
+    (learning,) = due_of(context(facts={**ON, "after_seconds": 0}), 100.0)
     assert learning.later == 100.0 + NEVER
 
 
 def test_nothing_is_learned_of_nobody() -> None:
-    assert due_of(situation(user=None, facts=ON), 100.0) == ()
+    assert due_of(context(user=None, facts=ON), 100.0) == ()
 
 
 def test_an_import_is_summarised_and_learned_from_at_once() -> None:
-    profile = situation(summary=ON, facts=ON).profile
+    profile = context(summary=ON, facts=ON).profile
     kinds = {due.kind: due.at for due in due_after_import(profile, "kai", 7.0)}
     assert kinds == {"summary": 7.0, "learning": 7.0}
     assert [due.kind for due in due_after_import(profile, None, 7.0)] == ["summary"]

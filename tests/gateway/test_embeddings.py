@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from proxy.gateway import embeddings
-from proxy.gateway.embeddings import RemoteEmbedder
-from proxy.recall.embedding import EmbedderError, EmbedderRefused
+from proxy.recall.semantic import embedders as embeddings
+from proxy.recall.semantic.embedders import EmbedderError, EmbedderRefused, RemoteEmbedder
 from proxy.wire.upstream import Kind, UpstreamOptions, open_upstream
-from tests.support.answers import DROPPED, SILENT, Script, error_answer, json_answer
-from tests.support.upstream import ScriptedUpstream
+from tests.support.upstream.answers import DROPPED, SILENT, Script, error_answer, json_answer
+from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.waiting import PATIENCE
 
 
@@ -29,7 +28,7 @@ async def up() -> AsyncIterator[ScriptedUpstream]:
         yield up
 
 
-@pytest.fixture(params=["aiohttp", "httpx"])
+@pytest.fixture(params=["direct", "aiohttp", "httpx"])
 def kind(request: pytest.FixtureRequest) -> Kind:
     found: Kind = request.param
     return found

@@ -12,13 +12,13 @@ import pytest
 import pytest_asyncio
 
 from proxy.background.completion import Assignment
-from tests.support.answers import Script, chat_completion, json_answer
-from tests.support.connection import Request
-from tests.support.learning import LIVES, Extractor, messages_in, states
-from tests.support.places import STORES, Places
-from tests.support.recalling import blocks_in
+from tests.support.learning.harness import LIVES, ScriptedModel, messages_in, states
 from tests.support.rig import KEY, Rig, Talk, rig
-from tests.support.scribing import nothing_waits
+from tests.support.store.places import STORES, Places
+from tests.support.talk.recalling import blocks_in
+from tests.support.upstream.answers import Script, chat_completion, json_answer
+from tests.support.upstream.connection import Request
+from tests.support.upstream.scribing import nothing_waits
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -60,7 +60,7 @@ class Class:
     """A proxy whose upstream also learns, by plain rules; people whom nobody else knows."""
 
     def __init__(self, rig: Rig) -> None:
-        self.rig, self.model = rig, Extractor([LIVES, LIKES, FRIEND])
+        self.rig, self.model = rig, ScriptedModel([LIVES, LIKES, FRIEND])
         self.asked: list[Request] = []
         rig.up.always(self._answer)
 

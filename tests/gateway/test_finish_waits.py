@@ -8,18 +8,18 @@ import time
 
 import pytest
 
-from tests.support import raw
-from tests.support.answers import (
+from tests.support.rig import CHAT, Rig, Talk
+from tests.support.talk.words import messages
+from tests.support.upstream import raw
+from tests.support.upstream.answers import (
     USAGE,
     Script,
     chat_completion,
     json_answer,
     sse,
 )
-from tests.support.rig import CHAT, Rig, Talk
-from tests.support.spoken import DONE, END, HELLO, SPOKEN, USED, cuts, events, finish_of
+from tests.support.upstream.spoken import DONE, END, HELLO, SPOKEN, USED, cuts, events, finish_of
 from tests.support.waiting import PATIENCE
-from tests.support.words import messages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

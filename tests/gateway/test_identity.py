@@ -5,13 +5,20 @@ from __future__ import annotations
 import pytest
 
 from proxy.errors import ProxyError, RawHeaders
-from proxy.gateway.identity import NOBODY, Aliases, Identity, Reader, valid_id, without_ours
+from proxy.gateway.identity import (
+    NOBODY,
+    Aliases,
+    Identity,
+    IdentityReader,
+    valid_id,
+    without_ours,
+)
 from proxy.settings import Settings
 
 SERVER = Settings().server
 SESSION_ALIASES = tuple(name.lower().encode() for name in SERVER.session_aliases)
 USER_ALIASES = tuple(name.lower().encode() for name in SERVER.user_aliases)
-READER = Reader(Aliases(SESSION_ALIASES, USER_ALIASES))
+READER = IdentityReader(Aliases(SESSION_ALIASES, USER_ALIASES))
 
 
 def read(*fields: tuple[bytes, bytes], path: bytes | None = None) -> Identity:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.support import raw
-from tests.support.harm import began, nothing_was_lost, refusal
 from tests.support.rig import CHAT, Rig, rig
-from tests.support.words import answer, messages
+from tests.support.talk.harm import began, nothing_was_lost, refusal
+from tests.support.talk.words import answer, messages
+from tests.support.upstream import raw
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

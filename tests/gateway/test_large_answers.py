@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from proxy.chat.slim import MAX_VALUES
-from tests.support.answers import Script, sse
 from tests.support.rig import Rig, Talk
-from tests.support.words import messages
+from tests.support.talk.words import messages
+from tests.support.upstream.answers import Script, sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -52,7 +52,7 @@ async def test_a_plain_answer_of_too_many_values_is_recorded_without_them(one: R
 async def test_a_plain_answer_beyond_what_is_kept_is_passed_on_whole(
     one: Rig, framing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.gateway.scribe.MAX_PLAIN", 1000)
+    monkeypatch.setattr("proxy.gateway.recording.tap.MAX_PLAIN", 1000)
     monkeypatch.setattr("proxy.gateway.conversation.MAX_PLAIN", 1000)
     talk, body = one.talk(), b"[" + b" " * 5000 + b"]"
     script = Script(pieces=[body], framing=framing)  # type: ignore[arg-type]

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from proxy.gateway.routes import route
-from proxy.gateway.tenancy import digest_of
 from proxy.logs import hashed
-from tests.support.answers import Script, chat_completion, error_answer, json_answer
+from proxy.tenancy import digest_of
 from tests.support.rig import KEY, Rig
-from tests.support.words import messages
+from tests.support.talk.words import messages
+from tests.support.upstream.answers import Script, chat_completion, error_answer, json_answer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import raw
-from tests.support.answers import Script, error_answer, json_answer, sse
-from tests.support.harm import refusal
 from tests.support.rig import CHAT, Rig
+from tests.support.talk.harm import refusal
+from tests.support.upstream import raw
+from tests.support.upstream.answers import Script, error_answer, json_answer, sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

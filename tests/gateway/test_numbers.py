@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import USAGE, chat_completion, chat_stream, json_answer, sse
-from tests.support.recalling import somebody
 from tests.support.rig import Rig, Talk
-from tests.support.words import messages
+from tests.support.talk.recalling import somebody
+from tests.support.talk.words import messages
+from tests.support.upstream.answers import USAGE, chat_completion, chat_stream, json_answer, sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from tests.support import raw
-from tests.support.answers import Script, chat_stream, sse
 from tests.support.rig import CHAT, Rig
+from tests.support.upstream import raw
+from tests.support.upstream.answers import Script, chat_stream, sse
 from tests.support.waiting import PATIENCE, standstill
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 
 from proxy.memory.model import SessionKey
-from tests.support import raw
 from tests.support.rig import CHAT, Rig, rig
-from tests.support.words import answer, messages, names
+from tests.support.talk.words import answer, messages, names
+from tests.support.upstream import raw
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -6,14 +6,23 @@ from typing import Any
 
 import pytest
 
-from proxy.chat.request import ChatRequest, parse
+from proxy.chat.request import ChatRequest
+from proxy.gateway.context import (
+    RequestContext,
+    SideRequests,
+    ask_of,
+    intent_of,
+    known_tokens,
+    reserved_tokens,
+    rules_of,
+    window_of,
+)
 from proxy.gateway.identity import Identity
-from proxy.gateway.profile import SideRequests, known_tokens, reserved_tokens, window_of
-from proxy.gateway.situation import Situation, ask_of, intent_of, rules_of
-from proxy.memory.compose import Rules
 from proxy.memory.model import Ask, SessionKey
-from proxy.memory.window import Window
+from proxy.memory.prompt.compose import Rules
+from proxy.memory.prompt.window import Window
 from proxy.settings import ProfileSettings
+from tests.support.talk.parsing import parse
 
 
 def profile(**settings: Any) -> ProfileSettings:
@@ -54,12 +63,12 @@ def test_enabled_blocks_have_their_place_in_the_budget_used_or_not() -> None:
 
 
 def test_a_request_asks_for_what_its_window_can_show() -> None:
-    where = situation(Identity(session="s", profile="p", idempotency_key="k"))
+    where = context(Identity(session="s", profile="p", idempotency_key="k"))
     assert ask_of(where, Rules(Window(3, 100))) == Ask("p", False, 3, 100, "k")
 
 
 def test_with_summaries_it_asks_for_what_none_covers_within_what_all_of_memory_may_take() -> None:
-    where = situation(Identity(session="s"), max_tokens=4000, summary={"enabled": True})
+    where = context(Identity(session="s"), max_tokens=4000, summary={"enabled": True})
     rules = rules_of(request_of(b"[]"), where, len)
     assert rules.window.max_tokens == 4000 - 500 - 800
     assert ask_of(where, rules).uncovered == 4000
@@ -116,8 +125,10 @@ def request_of(messages: bytes) -> ChatRequest:
     return request
 
 
-def situation(identity: Identity, **settings: Any) -> Situation:
-    return Situation(SessionKey("t", "s"), identity, profile(**settings), SideRequests(()), False)
+def context(identity: Identity, **settings: Any) -> RequestContext:
+    return RequestContext(
+        SessionKey("t", "s"), identity, profile(**settings), SideRequests(()), False
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,12 +138,12 @@ def situation(identity: Identity, **settings: Any) -> Situation:
 def test_what_the_request_says_of_its_history_counts_before_the_profile(
     said: Any, configured: str, history: str
 ) -> None:
-    where = situation(Identity(session="s", history=said), client_history=configured)
+    where = context(Identity(session="s", history=said), client_history=configured)
     assert intent_of(where, 7.0).history == history
 
 
 def test_rewind_retry_and_time_come_from_the_request() -> None:
-    intent = intent_of(situation(Identity(session="s", rewind=2, retry=True)), 7.0)
+    intent = intent_of(context(Identity(session="s", rewind=2, retry=True)), 7.0)
     assert (intent.rewind, intent.retry, intent.now) == (2, True, 7.0)
 
 
@@ -148,12 +159,12 @@ def test_rewind_retry_and_time_come_from_the_request() -> None:
 def test_the_remembered_system_message_is_for_requests_without_one(
     messages: bytes, remember: bool, system: bool
 ) -> None:
-    where = situation(Identity(session="s"), remember_system=remember)
+    where = context(Identity(session="s"), remember_system=remember)
     assert rules_of(request_of(messages), where, len).system is system
 
 
 @pytest.mark.parametrize(("mode", "inject"), [("on", True), ("read", True), ("write", False)])
 def test_mode_and_bound_of_a_request_rule_its_prompt(mode: Any, inject: bool) -> None:
-    where = situation(Identity(session="s", mode=mode, max_tokens=5))
+    where = context(Identity(session="s", mode=mode, max_tokens=5))
     rules = rules_of(request_of(b"[]"), where, len)
     assert (rules.inject, rules.cap) == (inject, 5)

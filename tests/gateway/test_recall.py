@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from proxy.gateway.tenancy import digest_of
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
-from tests.support.answers import chat_completion, json_answer, tool_call
-from tests.support.recalling import index, marker, nobody, somebody, texts, user_said
+from proxy.tenancy import digest_of
 from tests.support.rig import Rig
+from tests.support.talk.recalling import index, marker, nobody, somebody, texts, user_said
+from tests.support.upstream.answers import chat_completion, json_answer, tool_call
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

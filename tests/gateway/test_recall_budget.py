@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.chat.tokens import Tokenizers
-from tests.support.answers import chat_completion, error_answer, json_answer
-from tests.support.recalling import user_said, with_memories
+from proxy.chat.models.tokens import Tokenizers
 from tests.support.rig import Rig
+from tests.support.talk.recalling import user_said, with_memories
+from tests.support.upstream.answers import chat_completion, error_answer, json_answer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

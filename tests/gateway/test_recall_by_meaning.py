@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import DROPPED, SILENT, Script, error_answer, json_answer
-from tests.support.meanings import meaning
-from tests.support.recalling import Person, somebody
 from tests.support.rig import rig
-from tests.support.upstream import Request, ScriptedUpstream
+from tests.support.store.meanings import meaning
+from tests.support.talk.recalling import Person, somebody
+from tests.support.upstream.answers import DROPPED, SILENT, Script, error_answer, json_answer
+from tests.support.upstream.scripted import Request, ScriptedUpstream
 from tests.support.waiting import eventually
 
 VESSEL = "My ship is scarlet."

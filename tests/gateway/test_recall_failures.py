@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,11 @@ import pytest
 
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Owner
-from proxy.recall.packing import check_of
-from proxy.stores.opening import open_store
-from tests.support.recalling import Person, index, marker, somebody, user_said
+from proxy.recall.ranking.packing import check_of
+from proxy.stores.open import open_store
 from tests.support.rig import Rig, rig
-from tests.support.waiting import PATIENCE, eventually
+from tests.support.talk.recalling import Person, index, marker, somebody, user_said
+from tests.support.waiting import PATIENCE, eventually, felt
 
 LOOKS = ("look", "rows", "passages")
 """What a store is asked by recall, and by nothing else that a chat waits for."""
@@ -93,13 +92,11 @@ async def test_a_store_that_hangs_in_recall_costs_its_time_and_no_more(
         gate = asyncio.Event()
         with monkeypatch.context() as patch:
             patch.setattr(ready.store, call, held(ready.store, call, gate), raising=False)
-            began = time.perf_counter()
-            response = await person.says(talk, f"What about {word}?")
-            took = time.perf_counter() - began
+            response, seconds = await felt(person.says(talk, f"What about {word}?"))
             gate.set()
         assert response.headers["x-memory-reason"] == "recall_timeout"
         assert ready.up.requests[-1].messages[0] == user_said("I had soup.")
-        assert 0.2 <= took < PATIENT
+        assert seconds < PATIENT
         told = response.headers["server-timing"].partition("recall;dur=")[2]
         assert float(told) >= 190
 

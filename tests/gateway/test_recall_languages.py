@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.recalling import somebody
 from tests.support.rig import Rig
+from tests.support.talk.recalling import somebody
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

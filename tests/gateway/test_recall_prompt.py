@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from proxy.stores.backend import Backend
-from tests.support.recalling import (
+from proxy.stores.open import Backend
+from tests.support.rig import Rig
+from tests.support.talk.recalling import (
     Json,
     blocks_in,
     index,
@@ -18,7 +19,6 @@ from tests.support.recalling import (
     user_said,
     with_memories,
 )
-from tests.support.rig import Rig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

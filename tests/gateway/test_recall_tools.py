@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import chat_completion, json_answer, tool_call
-from tests.support.recalling import Json, Person, blocks_in, index, marker, somebody, user_said
 from tests.support.rig import Rig, Talk
+from tests.support.talk.recalling import Json, Person, blocks_in, index, marker, somebody, user_said
+from tests.support.upstream.answers import chat_completion, json_answer, tool_call
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.rig import Rig, Talk
-from tests.support.words import exchanges
+from tests.support.talk.words import exchanges
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

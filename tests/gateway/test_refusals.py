@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.gateway.refusals import LONGEST, MOST, SECONDS, Kind, Refusals
+from proxy.gateway.tools.use import LONGEST, MOST, SECONDS, RefusalKind, Refusals
 
 
 class Clock:
@@ -15,28 +15,28 @@ class Clock:
 def test_a_refusal_is_known_for_a_while() -> None:
     clock = Clock()
     refusals = Refusals(clock)
-    refusals.add(Kind("m"))
-    assert Kind("m") in refusals
-    assert Kind("other") not in refusals
-    assert Kind("m", b'"high"') not in refusals
-    assert Kind("m", own=True) not in refusals
+    refusals.add(RefusalKind("m"))
+    assert RefusalKind("m") in refusals
+    assert RefusalKind("other") not in refusals
+    assert RefusalKind("m", b'"high"') not in refusals
+    assert RefusalKind("m", own=True) not in refusals
     clock.now += SECONDS
-    assert Kind("m") not in refusals
+    assert RefusalKind("m") not in refusals
     assert len(refusals) == 0
 
 
 def test_the_oldest_is_forgotten_where_there_are_too_many() -> None:
     refusals = Refusals(Clock())
     for number in range(10 * MOST):
-        refusals.add(Kind("always"))
-        refusals.add(Kind(f"m{number}"))
+        refusals.add(RefusalKind("always"))
+        refusals.add(RefusalKind(f"m{number}"))
     assert len(refusals) == MOST
-    assert Kind("always") in refusals
-    assert Kind("m0") not in refusals
+    assert RefusalKind("always") in refusals
+    assert RefusalKind("m0") not in refusals
 
 
 def test_a_name_without_measure_is_not_kept() -> None:
     refusals = Refusals(Clock())
-    refusals.add(Kind("m" * (LONGEST + 1)))
-    refusals.add(Kind("m", b"1" * LONGEST))
+    refusals.add(RefusalKind("m" * (LONGEST + 1)))
+    refusals.add(RefusalKind("m", b"1" * LONGEST))
     assert len(refusals) == 0

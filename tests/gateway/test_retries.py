@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import chat_stream, sse
 from tests.support.rig import Rig, Talk
-from tests.support.words import answer, messages
+from tests.support.talk.words import answer, messages
+from tests.support.upstream.answers import chat_stream, sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

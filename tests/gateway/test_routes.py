@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.gateway.routes import misses_v1, route
+from proxy.gateway.routes import FORMATS, misses_v1, route
+from proxy.settings import ClientSettings
 
 
 @pytest.mark.parametrize(
@@ -173,3 +174,7 @@ def test_what_is_allowed_stays_so_however_it_is_encoded(path: bytes) -> None:
     found = route(path)
     assert found is not None
     assert found.allowed_by(ALLOWED)
+
+
+def test_a_client_that_is_told_no_paths_may_call_every_api_that_has_memory() -> None:
+    assert set(FORMATS) <= set(ClientSettings.model_fields["allowed_paths"].default)

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from tests.support.answers import chat_completion, error_answer, json_answer, tool_call
 from tests.support.rig import Rig
+from tests.support.talk.words import answer, messages, names
+from tests.support.upstream.answers import chat_completion, error_answer, json_answer, tool_call
 from tests.support.waiting import PATIENCE
-from tests.support.words import answer, messages, names
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -8,7 +8,7 @@ import hmac
 import pytest
 
 from proxy.errors import ProxyError
-from proxy.gateway.signature import MAX_AGE_SECONDS, check, sign
+from proxy.gateway.identity import MAX_AGE_SECONDS, check_signature, sign
 
 SECRET = b"a long random string"
 NOW = 1_800_000_000
@@ -25,12 +25,12 @@ def test_it_is_the_hmac_over_time_session_and_user_line_by_line() -> None:
 
 @pytest.mark.parametrize("age", [0, MAX_AGE_SECONDS, -MAX_AGE_SECONDS])
 def test_what_was_signed_counts_for_five_minutes(age: int) -> None:
-    check(header(NOW - age), SECRET, "s", "kai", NOW)
+    check_signature(header(NOW - age), SECRET, "s", "kai", NOW)
 
 
 def test_upper_case_and_spaces_are_fine() -> None:
     time, _, value = header().decode().partition(",v1=")
-    check(f" {time} , v1={value.upper()} ".encode(), SECRET, "s", "kai", NOW)
+    check_signature(f" {time} , v1={value.upper()} ".encode(), SECRET, "s", "kai", NOW)
 
 
 @pytest.mark.parametrize(
@@ -51,5 +51,5 @@ def test_upper_case_and_spaces_are_fine() -> None:
 )
 def test_anything_else_is_refused(wrong: bytes | None) -> None:
     with pytest.raises(ProxyError) as refusal:
-        check(wrong, SECRET, "s", "kai", NOW)
+        check_signature(wrong, SECRET, "s", "kai", NOW)
     assert (refusal.value.status, refusal.value.code) == (403, "invalid_signature")

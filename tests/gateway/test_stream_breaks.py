@@ -8,14 +8,14 @@ import json
 import httpx
 import pytest
 
-from tests.support import raw
-from tests.support.answers import (
+from tests.support.rig import CHAT, Rig
+from tests.support.talk.words import messages
+from tests.support.upstream import raw
+from tests.support.upstream.answers import (
     sse,
 )
-from tests.support.rig import CHAT, Rig
-from tests.support.spoken import DONE, END, HELLO, SPOKEN, events, finish_of
+from tests.support.upstream.spoken import DONE, END, HELLO, SPOKEN, events, finish_of
 from tests.support.waiting import PATIENCE
-from tests.support.words import messages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -10,8 +10,10 @@ import zlib
 
 import pytest
 
-from tests.support import raw
-from tests.support.answers import (
+from tests.support.rig import CHAT, Rig, Talk
+from tests.support.talk.words import answer, messages
+from tests.support.upstream import raw
+from tests.support.upstream.answers import (
     USAGE,
     Script,
     chat_completion,
@@ -19,9 +21,7 @@ from tests.support.answers import (
     json_answer,
     sse,
 )
-from tests.support.rig import CHAT, Rig, Talk
-from tests.support.spoken import DONE, END, HELLO, NEWLINES, SPOKEN, Spoken, cuts, events
-from tests.support.words import answer, messages
+from tests.support.upstream.spoken import DONE, END, HELLO, NEWLINES, SPOKEN, Spoken, cuts, events
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import Script, chat_completion, chat_stream, json_answer, sse, tool_call
 from tests.support.rig import Rig, Talk
+from tests.support.upstream.answers import (
+    Script,
+    chat_completion,
+    chat_stream,
+    json_answer,
+    sse,
+    tool_call,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

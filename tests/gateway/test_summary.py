@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.support.answers import chat_completion, error_answer, json_answer
-from tests.support.places import STORES, Places
-from tests.support.recalling import blocks_in
 from tests.support.rig import Rig, rig
-from tests.support.scribing import (
+from tests.support.store.places import STORES, Places
+from tests.support.talk.recalling import blocks_in
+from tests.support.upstream.answers import chat_completion, error_answer, json_answer
+from tests.support.upstream.scribing import (
     PROMPT,
     SCRIBE,
     Gate,

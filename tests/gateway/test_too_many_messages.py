@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from proxy.chat import request
-from tests.support.chatting import chatting
-from tests.support.inside import AUTHORIZATION
-from tests.support.running import running, settings_for
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes.running import running, settings_for
+from tests.support.store.inside import AUTHORIZATION
+from tests.support.talk.chatting import chatting
+from tests.support.upstream.scripted import ScriptedUpstream
 
 
 async def test_more_messages_than_the_bound_are_passed_on_without_memory(

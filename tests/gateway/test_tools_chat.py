@@ -14,8 +14,11 @@ import pytest
 import pytest_asyncio
 
 from proxy.memory.store import StoreError
-from tests.support import raw
-from tests.support.answers import (
+from tests.support.rig import CHAT, Rig, Talk, rig
+from tests.support.store.inside import nothing_left
+from tests.support.talk.words import messages
+from tests.support.upstream import raw
+from tests.support.upstream.answers import (
     USAGE,
     Script,
     chat_completion,
@@ -25,10 +28,8 @@ from tests.support.answers import (
     sse,
     tool_call,
 )
-from tests.support.inside import nothing_left
-from tests.support.rig import CHAT, Rig, Talk, rig
-from tests.support.spoken import SPOKEN, Spoken, cuts
-from tests.support.tooling import (
+from tests.support.upstream.spoken import SPOKEN, Spoken, cuts
+from tests.support.upstream.tooling import (
     SAVE,
     SEARCH,
     FakeTools,
@@ -40,7 +41,6 @@ from tests.support.tooling import (
     text,
 )
 from tests.support.waiting import PATIENCE
-from tests.support.words import messages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -335,7 +335,7 @@ async def test_a_memory_that_fails_is_said_to_be_away(one: Rig, failure: Excepti
 async def test_memory_has_two_seconds_for_all_calls_of_an_answer(
     one: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.gateway.tool_runs.PATIENCE", 0.05)
+    monkeypatch.setattr("proxy.gateway.tools.toolbox.PATIENCE", 0.05)
     mine = talk(one)
     tools_of(one).hold = asyncio.Event()
     one.up.reply(SAVING, SEARCHING, END)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.gateway.tool_events import Bytes, Events, StreamEvent
-from tests.support.spoken import SPOKEN
-from tests.support.streams import reference
+from proxy.gateway.tools.events import Bytes, Events, StreamEvent
+from tests.support.upstream.spoken import SPOKEN
+from tests.support.upstream.streams import reference
 
 LINES = st.sampled_from(
     [b"data: {}", b"data:x", b"data", b": ping", b"event: x", b"id: 1", b"", b"", b"datax: 1"]

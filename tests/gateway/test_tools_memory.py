@@ -13,16 +13,16 @@ import pytest
 import pytest_asyncio
 from openai import AsyncOpenAI
 
-from proxy.chat.tokens import Tokenizers
-from proxy.gateway.tenancy import digest_of
-from proxy.learning.fact import Fact
-from proxy.memory.items import Shelf
-from tests.support.answers import Script, chat_completion, json_answer, sse, tool_call
-from tests.support.recalling import THINGS, Person, marker, somebody
+from proxy.chat.models.tokens import Tokenizers
+from proxy.learning.facts.fact import Fact
+from proxy.memory.items import ItemOwner
+from proxy.tenancy import digest_of
 from tests.support.rig import KEY, Rig, rig
-from tests.support.spoken import cuts
-from tests.support.tooling import SAVE, SEARCH, saves, searches, stream, text
-from tests.support.words import messages
+from tests.support.talk.recalling import THINGS, Person, marker, somebody
+from tests.support.talk.words import messages
+from tests.support.upstream.answers import Script, chat_completion, json_answer, sse, tool_call
+from tests.support.upstream.spoken import cuts
+from tests.support.upstream.tooling import SAVE, SEARCH, saves, searches, stream, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -49,7 +49,7 @@ def calling(name: str, **arguments: str) -> Script:
 
 
 async def facts(rig: Rig, user: str | None, key: str = KEY) -> list[Fact]:
-    shelf = Shelf(digest_of(key.encode()), user or "")
+    shelf = ItemOwner(digest_of(key.encode()), user or "")
     page = await rig.store.real.items(shelf, ("users", user or "", "facts"), None, 100)  # type: ignore[attr-defined]
     return [msgspec.json.decode(item.value, type=Fact) for item in page.items]
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.gateway.tool_rounds import Rounds, ToolStream
-from proxy.gateway.tool_runs import ToolLog, ToolRun, Whose
-from proxy.gateway.tool_use import ToolUse
+from proxy.gateway.tools.rounds import Rounds, ToolStream
+from proxy.gateway.tools.toolbox import ToolContext, ToolLog, ToolRun
+from proxy.gateway.tools.use import ToolUse
 from proxy.memory.model import Injection, SessionKey
 from proxy.settings import ProfileSettings
 from proxy.wire.failures import UpstreamBroken
-from tests.support.spoken import DONE, SPOKEN, Json, chunk, cuts, delta, events, whole_call
-from tests.support.tooling import (
+from tests.support.upstream.spoken import DONE, SPOKEN, Json, chunk, cuts, delta, events, whole_call
+from tests.support.upstream.tooling import (
     SAVE,
     SEARCH,
     USED,
@@ -57,7 +57,7 @@ class Played:
             self.bodies.append(json.loads(body))
             return replies.pop(0)
 
-        whose = Whose(KEY, "kai", "ex", ProfileSettings(), len, 1000.0)
+        whose = ToolContext(KEY, "kai", "ex", ProfileSettings(), len, 1000.0)
         use = ToolUse((SAVE, SEARCH), self.most, self.own, whose, self.log)
         first = replies.pop(0)
         rounds = Rounds(json.dumps(SENT).encode(), use, self.tools, ask)

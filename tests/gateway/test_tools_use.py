@@ -7,22 +7,21 @@ from typing import Any
 
 import pytest
 
-from proxy.chat.request import parse
-from proxy.gateway.account import Account
+from proxy.gateway.context import RequestContext, SideRequests
 from proxy.gateway.identity import Identity
-from proxy.gateway.profile import SideRequests
-from proxy.gateway.situation import Situation
-from proxy.gateway.tool_use import names_for, tool_use
+from proxy.gateway.report import MemoryReport
+from proxy.gateway.tools.use import ToolUse, names_for, tool_use
 from proxy.memory.model import SessionKey
 from proxy.settings import ProfileSettings
-from tests.support.tooling import SAVE, SEARCH
+from tests.support.talk.parsing import parse
+from tests.support.upstream.tooling import SAVE, SEARCH
 
 PROFILE = ProfileSettings.model_validate({"tools": {"enabled": True, "max_rounds": 2}})
 BOTH = (SAVE, SEARCH)
 
 
-def situation(profile: ProfileSettings = PROFILE, **who: Any) -> Situation:
-    return Situation(
+def context(profile: ProfileSettings = PROFILE, **who: Any) -> RequestContext:
+    return RequestContext(
         key=SessionKey("t", "s"),
         identity=Identity(session="s", **({"user": "kai"} | who)),
         profile=profile,
@@ -31,8 +30,8 @@ def situation(profile: ProfileSettings = PROFILE, **who: Any) -> Situation:
     )
 
 
-def account(**more: Any) -> Account:
-    return Account("s", **({"exchange": "ex", "status": "applied"} | more))
+def report(**more: Any) -> MemoryReport:
+    return MemoryReport("s", **({"exchange": "ex", "status": "applied"} | more))
 
 
 @pytest.mark.parametrize(
@@ -57,11 +56,11 @@ def account(**more: Any) -> Account:
 def test_the_functions_are_those_that_the_request_may_use(
     who: dict[str, Any], did: dict[str, Any], names: tuple[str, ...]
 ) -> None:
-    assert names_for(situation(**who), account(**did)) == names
+    assert names_for(context(**who), report(**did)) == names
 
 
 def test_they_are_off_by_default() -> None:
-    assert names_for(situation(ProfileSettings()), account()) == ()
+    assert names_for(context(ProfileSettings()), report()) == ()
 
 
 def test_a_use_knows_whose_it_is_and_the_clients_own_tools() -> None:
@@ -69,8 +68,8 @@ def test_a_use_knows_whose_it_is_and_the_clients_own_tools() -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "tools": own}
     request = parse(json.dumps(body).encode())
     assert request is not None
-    use = tool_use(request, situation(), account(), len, 1000.0)
-    assert use is not None
+    use = tool_use(request, context(), report(), len, 1000.0)
+    assert isinstance(use, ToolUse)
     assert (use.names, use.rounds, json.loads(use.own or b"")) == (BOTH, 2, own)
     whose = use.whose
     assert (whose.key, whose.user, whose.exchange) == (("t", "s"), "kai", "ex")
@@ -80,11 +79,9 @@ def test_a_use_knows_whose_it_is_and_the_clients_own_tools() -> None:
     assert [tool["function"]["name"] for tool in sent["tools"][1:]] == list(BOTH)
 
 
-def test_an_earlier_reason_stays_where_a_name_is_taken() -> None:
+def test_a_client_keeps_its_own_tool_of_that_name() -> None:
     tools = [{"type": "function", "function": {"name": SAVE}}]
     body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "tools": tools}
     request = parse(json.dumps(body).encode())
     assert request is not None
-    did = account(reason="spooled")
-    assert tool_use(request, situation(), did, len, 1000.0) is None
-    assert did.reason == "spooled"
+    assert tool_use(request, context(), report(), len, 1000.0) == "tool_name_taken"

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from proxy.gateway.tenancy import digest_of
 from proxy.memory.model import SessionKey
-from tests.support import raw
-from tests.support.harm import began, nothing_was_lost
+from proxy.tenancy import digest_of
 from tests.support.rig import CHAT, Rig
-from tests.support.words import answer, messages
+from tests.support.talk.harm import began, nothing_was_lost
+from tests.support.talk.words import answer, messages
+from tests.support.upstream import raw
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

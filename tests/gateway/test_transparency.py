@@ -8,10 +8,10 @@ import random
 
 import pytest
 
-from tests.support import raw
-from tests.support.answers import Script, error_answer
 from tests.support.rig import CHAT, Rig
-from tests.support.words import messages
+from tests.support.talk.words import messages
+from tests.support.upstream import raw
+from tests.support.upstream.answers import Script, error_answer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

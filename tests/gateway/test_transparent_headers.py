@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import raw
-from tests.support.answers import Script, json_answer
 from tests.support.rig import CHAT, Rig
+from tests.support.upstream import raw
+from tests.support.upstream.answers import Script, json_answer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

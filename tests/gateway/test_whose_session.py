@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from tests.support.answers import sse
 from tests.support.rig import Rig, Talk
-from tests.support.words import answer, messages
+from tests.support.talk.words import answer, messages
+from tests.support.upstream.answers import sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -18,11 +18,25 @@ import pytest_asyncio
 from proxy.chat.blocks import without_blocks
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
-from tests.support.answers import Script, chat_completion, error_answer, json_answer, tool_call
-from tests.support.places import STORES, Places
-from tests.support.recalling import Json, blocks_in, index, marker, somebody, user_said
 from tests.support.rig import Rig, Talk, rig
-from tests.support.scribing import PROMPT, SCRIBE, Scribe, all_done, chats, says, summarised
+from tests.support.store.places import STORES, Places
+from tests.support.talk.recalling import Json, blocks_in, index, marker, somebody, user_said
+from tests.support.upstream.answers import (
+    Script,
+    chat_completion,
+    error_answer,
+    json_answer,
+    tool_call,
+)
+from tests.support.upstream.scribing import (
+    PROMPT,
+    SCRIBE,
+    Scribe,
+    all_done,
+    chats,
+    says,
+    summarised,
+)
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.support import raw
-from tests.support.answers import Script, chat_completion, json_answer
 from tests.support.rig import CHAT, KEY, Rig
-from tests.support.words import answer, messages
+from tests.support.talk.words import answer, messages
+from tests.support.upstream import raw
+from tests.support.upstream.answers import Script, chat_completion, json_answer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from proxy.integrations.langgraph import MemoryProxyStore
-from tests.support.running import running, settings_for
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes.running import running, settings_for
+from tests.support.upstream.scripted import ScriptedUpstream
 
 ADMIN_KEY = "the-administrators-key"
 SECONDS = 30

@@ -17,9 +17,10 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from proxy.integrations.api import MemoryApi, MemoryProxyError, encoded, segment
+from proxy.integrations.api import MemoryApi, encoded
+from proxy.integrations.terms import MemoryProxyError, segment
 from tests.integrations.conftest import Served
-from tests.support.program import ROOT
+from tests.support.processes.program import ROOT
 from tests.support.waiting import PATIENCE
 
 KEY = "sk-hush"
@@ -188,7 +189,7 @@ def test_values_that_json_has_not_are_refused(value: object, error: type[Excepti
 
 def test_the_proxy_itself_needs_none_of_the_frameworks() -> None:
     code = (
-        "import sys, proxy.app, proxy.cli, proxy.assembly;"
+        "import sys, proxy.app, proxy.cli, proxy.assembly.resources;"
         "sys.exit(any(name.startswith(('langgraph', 'langchain')) for name in sys.modules))"
     )
     command = [sys.executable, "-c", code]

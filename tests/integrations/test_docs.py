@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from proxy.admin.item_asking import LARGEST_VALUE, MOST_LABELS
-from proxy.admin.item_search import MOST_RANKED
+from proxy.memory_api.items.params import LARGEST_VALUE, MOST_LABELS
+from proxy.memory_api.items.search import MOST_RANKED
 from tests.integrations.conftest import Served
-from tests.support.program import ROOT
+from tests.support.processes.program import ROOT
 
 TEXT = (ROOT / "docs" / "langgraph.md").read_text(encoding="utf-8")
 ADDRESS = "http://127.0.0.1:8080"

@@ -22,9 +22,9 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import InMemoryStore
 
-from proxy.gateway.tenancy import digest_of
 from proxy.integrations import langgraph
 from proxy.integrations.langgraph import MemoryProxyError, MemoryProxyStore
+from proxy.tenancy import digest_of
 from tests.integrations.conftest import ADMIN_KEY, Open, Served
 
 ALL = 10_000

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.learning.chunks import LONGEST, cut, piece
-from proxy.learning.lesson import BLANK, Said, Span
-from tests.support.learning import count
+from proxy.learning.batch import LONGEST, cut, piece
+from proxy.learning.evidence import Said
+from proxy.recall.own_words import BLANK, Span
+from tests.support.learning.harness import count
 
 
 def said(text: str, *pasted: Span) -> Said:

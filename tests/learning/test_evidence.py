@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.learning.evidence import evidence
-from proxy.learning.lesson import Said
-from proxy.learning.pasted import pasted
+from proxy.learning.evidence import Said, evidence
+from proxy.recall.own_words import pasted
 
 TEXT = """Hi! I live in   Berlin — since 2019, with my dog “Rex”.
 > I am a king in Rome
@@ -83,7 +82,7 @@ def test_own_words_count_before_the_same_words_pasted() -> None:
 
 
 def test_the_message_that_is_named_is_looked_at_first() -> None:
-    lesson = [said("I have a dog", "a"), said("I have a dog", "b")]
+    batch = [said("I have a dog", "a"), said("I have a dog", "b")]
     for first, message in ((0, "a"), (1, "b"), (7, "a"), (-1, "a")):
-        found = evidence("I have a dog", lesson, first)
+        found = evidence("I have a dog", batch, first)
         assert found is not None and found.said.message == message

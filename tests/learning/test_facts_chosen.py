@@ -11,18 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.chat.blocks import block
-from proxy.learning.fact import Fact
-from proxy.learning.fact_card import FactCard, card_of, line_of, read_card
-from proxy.learning.fact_choice import NOTE, FactChoice
-from proxy.learning.knowledge import CardFile, Where
-from proxy.learning.known import Block, Cards, framed
-from proxy.learning.likeness import Asked
-from proxy.memory.items import Change, Shelf
+from proxy.learning.facts.card import NOTE, FactCard, card_of, line_of, read_card
+from proxy.learning.facts.fact import Fact
+from proxy.learning.kinds import FACTS, Kind
+from proxy.learning.prompt_cards import (
+    Allowance,
+    Asked,
+    Block,
+    Cards,
+    PromptCards,
+    Where,
+    card_place,
+    framed,
+)
+from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import Recalled
-from proxy.recall.question import read
+from proxy.recall.query.question import read
 from proxy.settings import ProfileSettings
-from proxy.stores.backend import Backend
-from tests.support.learning import DAY, MAY, Classroom, count, learning
+from proxy.stores.open import Backend
+from tests.support.learning.harness import DAY, MAY, Harness, block_of, count, learning
 
 NOW = MAY + 100 * DAY
 
@@ -38,7 +45,7 @@ def chosen(
 ) -> Block | None:
     card = msgspec.json.encode(card_of(facts, FactCard(), count, MAY))
     asked = read(question, (), now)
-    return FactChoice(lambda: now).choose(card, learning(max_tokens=most), asked, budget, count)
+    return block_of(FACTS, card, learning(max_tokens=most), asked, budget, now)
 
 
 def ids(found: Block | None) -> list[str]:
@@ -141,9 +148,7 @@ def test_a_block_is_never_more_than_it_may_be(
 def test_a_block_that_costs_more_than_was_estimated_still_fits() -> None:
     facts = [fact(n, f"The user has {n} cats at home.") for n in range(8)]
     card = msgspec.json.encode(card_of(facts, FactCard(), lambda text: 1, MAY))
-    found = FactChoice(lambda: NOW).choose(
-        card, learning(max_tokens=100), read("cats", (), NOW), 100, count
-    )
+    found = block_of(FACTS, card, learning(max_tokens=100), read("cats", (), NOW), 100, NOW)
     assert found is not None and found.tokens <= 100
 
 
@@ -151,10 +156,10 @@ def test_a_block_that_costs_more_than_was_estimated_still_fits() -> None:
 def test_choosing_is_fast(number: int, most_ms: float) -> None:
     facts = [fact(n, f"The user has {n} cats, boats and dogs at home.") for n in range(number)]
     card = msgspec.json.encode(card_of(facts, FactCard(), count, MAY))
-    part, settings = FactChoice(lambda: NOW), learning(max_tokens=800)
+    settings = learning(max_tokens=800)
     asked = read("Which boats do I have, and where is my dog in Berlin?", (), NOW)
     times = timeit.repeat(
-        lambda: part.choose(card, settings, asked, 10_000, count), number=5, repeat=5
+        lambda: block_of(FACTS, card, settings, asked, 10_000, NOW), number=5, repeat=5
     )
     assert min(times) / 5 * 1000 < 5 * most_ms  # slack for a busy machine
 
@@ -162,27 +167,31 @@ def test_choosing_is_fast(number: int, most_ms: float) -> None:
 # Put together
 
 
-class Fixed:
-    """A part with one line, that takes what it may."""
+KAI_CARD = Where(ItemOwner("t", "kai"), card_place("kai", "facts"))
 
-    def __init__(self, kind: str, *, user: bool = True) -> None:
-        self.kind, self._user = kind, user
 
-    def wants(self, settings: ProfileSettings) -> bool:
-        return settings.facts.enabled
+def fixed(name: str, *, shared: bool = False) -> Kind:
+    """A kind whose block has one line, and takes what it may."""
 
-    def where(self, tenant: str, user: str | None, settings: ProfileSettings) -> Where | None:
-        if not self._user:
-            return Where(Shelf(tenant), KAI_PLACE._replace(namespace=(self.kind,)))
-        return Where(Shelf(tenant, user), KAI_PLACE._replace(key=self.kind)) if user else None
+    def where(tenant: str, user: str | None, profile: ProfileSettings) -> Where | None:
+        if shared:
+            return Where(ItemOwner(tenant), KAI_CARD.place._replace(namespace=(name,)))
+        return Where(ItemOwner(tenant, user), KAI_CARD.place._replace(key=name)) if user else None
 
     def choose(
-        self, card: bytes, settings: ProfileSettings, question: Asked, budget: int, count: Any
+        card: bytes, profile: ProfileSettings, question: Asked, room: Allowance
     ) -> Block | None:
-        return Block(self.kind, "", card.decode(), 40) if budget >= 40 else None
+        return Block(name, "", card.decode(), 40) if room.tokens >= 40 else None
+
+    return Kind(
+        name=name, memory=name, rank=0, shared=shared, values={}, where=where, choose=choose
+    )
 
 
-KAI_PLACE = FactChoice(lambda: 0).where("t", "kai", ProfileSettings()).place  # type: ignore[union-attr]
+ON = {"enabled": True, "max_tokens": 300}
+SETTINGS = ProfileSettings.model_validate(
+    {"instructions": ON, "profile": ON, "facts": ON, "episodes": ON}
+)
 
 
 async def put(store: Backend, where: Where | None) -> None:
@@ -194,15 +203,15 @@ async def put(store: Backend, where: Where | None) -> None:
 
 
 async def test_parts_take_from_the_budget_in_their_order(store: Backend) -> None:
-    settings = learning()
-    parts = [Fixed("instructions", user=False), Fixed("profile"), Fixed("episodes")]
+    settings = SETTINGS
+    parts = [fixed("instructions", shared=True), fixed("profile"), fixed("episodes")]
     for part in parts:
         await put(store, part.where("t", "kai", settings))
-    file = CardFile(store, parts, lambda: NOW)
+    file = PromptCards(store, parts, lambda: NOW)
     cards = await file.look("t", "kai", settings)
     assert set(cards.found) == {"instructions", "profile", "episodes"}
     all_of_it = file.choose(cards, "hi", 1000, count)
-    assert all_of_it.instructions is not None and all_of_it.tokens == 120
+    assert len(all_of_it.head) == 1 and all_of_it.tokens == 120
     assert [part.kind for part in all_of_it.tail] == ["profile", "episodes"]
     less = file.choose(cards, "hi", 80, count)
     assert [part.kind for part in less.tail] == ["profile"] and less.tokens == 80
@@ -210,28 +219,28 @@ async def test_parts_take_from_the_budget_in_their_order(store: Backend) -> None
 
 
 async def test_without_a_user_only_the_tenants_own_is_looked_at(store: Backend) -> None:
-    settings = learning()
-    parts = [Fixed("instructions", user=False), Fixed("profile")]
+    settings = SETTINGS
+    parts = [fixed("instructions", shared=True), fixed("profile")]
     for part in parts:
         await put(store, part.where("t", "kai", settings))
-    cards = await CardFile(store, parts, lambda: NOW).look("t", None, settings)
+    cards = await PromptCards(store, parts, lambda: NOW).look("t", None, settings)
     assert set(cards.found) == {"instructions"}
 
 
 async def test_what_is_switched_off_is_not_looked_at(store: Backend) -> None:
-    file = CardFile(store, [FactChoice(lambda: NOW)], lambda: NOW)
+    file = PromptCards(store, [FACTS], lambda: NOW)
     assert file.wanted(learning()) and not file.wanted(ProfileSettings())
     assert (await file.look("t", "kai", ProfileSettings())).found == {}
     assert not file.choose(Cards(learning()), "hi", 1000, count)
 
 
-async def test_what_was_learned_is_found_on_the_card(room: Classroom) -> None:
-    await room.say("I live in Berlin.")
-    await room.learn()
-    file = CardFile(room.store, [FactChoice(room.clock)], room.clock)
-    cards = await file.look("t", "kai", room.settings)
+async def test_what_was_learned_is_found_on_the_card(harness: Harness) -> None:
+    await harness.say("I live in Berlin.")
+    await harness.learn()
+    file = PromptCards(harness.store, [FACTS], harness.clock)
+    cards = await file.look("t", "kai", harness.settings)
     assert len(read_card(cards.found["facts"]).lines) == 1
     known = file.choose(cards, "Where do I live?", 1000, count)
     assert [part.lines for part in known.tail] == ["- The user lives in Berlin. (2023-05-08)"]
     for tenant, user in (("t", "eve"), ("other", "kai")):
-        assert not (await file.look(tenant, user, room.settings)).found
+        assert not (await file.look(tenant, user, harness.settings)).found

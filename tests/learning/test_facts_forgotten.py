@@ -9,138 +9,138 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from proxy.learning import episode, profile
-from proxy.learning.fact import DAY, FACTS, Fact, confirmed, dated, kept_sources
-from proxy.learning.fact_claim import Claim
-from proxy.learning.fact_forgetting import without
-from proxy.learning.fact_operations import Op
-from proxy.learning.fact_rules import entered
-from proxy.learning.lesson import FEATURES
-from proxy.learning.source import Source
+from proxy.learning.episodes import episode
+from proxy.learning.evidence import Source
+from proxy.learning.facts.claim import Claim, Op
+from proxy.learning.facts.fact import DAY, FACTS, Fact, confirmed, dated, kept_sources
+from proxy.learning.facts.rules import entered
+from proxy.learning.facts.store import without
+from proxy.learning.kinds import Kinds
+from proxy.learning.profile import document as profile
 from proxy.settings.written import FactsSettings
-from tests.support.learning import KAI, MAY, Classroom, answer, learning, operation
+from tests.support.learning.harness import KAI, MAY, Harness, answer, learning, operation
 
 PLAIN = FactsSettings()
 
 
-async def test_what_only_that_session_taught_is_deleted(room: Classroom) -> None:
-    await room.say("I live in Berlin.")
-    await room.learn()
-    (told,) = await room.forgetting.forget(KAI, "s", None, False)
+async def test_what_is_from_that_session_alone_is_deleted(harness: Harness) -> None:
+    await harness.say("I live in Berlin.")
+    await harness.learn()
+    (told,) = await harness.forgetting.forget(KAI, "s", None, False)
     assert (told.kind, told.action, told.text) == ("fact", "deleted", "The user lives in Berlin.")
-    assert await room.facts() == []
-    assert (await room.book.card(KAI)).lines == ()
+    assert await harness.facts() == []
+    assert (await harness.fact_store.card(KAI)).lines == ()
 
 
-async def test_what_others_taught_as_well_loses_a_source(room: Classroom) -> None:
-    await room.say("I live in Berlin.")
-    await room.learn()
-    await room.say("I live in Berlin.", session="other", at=MAY + DAY)
-    await room.learn("other")
-    (told,) = await room.forgetting.forget(KAI, "s", None, False)
+async def test_what_other_sessions_said_as_well_loses_a_source(harness: Harness) -> None:
+    await harness.say("I live in Berlin.")
+    await harness.learn()
+    await harness.say("I live in Berlin.", session="other", at=MAY + DAY)
+    await harness.learn("other")
+    (told,) = await harness.forgetting.forget(KAI, "s", None, False)
     assert told.action == "source_removed"
-    (fact,) = await room.facts()
+    (fact,) = await harness.facts()
     assert [source.session for source in fact.sources] == ["other"]
     assert fact.valid_from == fact.last_confirmed == MAY + DAY
 
 
-async def test_what_was_superseded_because_of_it_is_current_again(room: Classroom) -> None:
-    await room.say("I live in Berlin.", session="old")
-    await room.learn("old")
-    await room.say("I moved to Paris.", at=MAY + DAY)
-    await room.learn()
-    told = await room.forgetting.forget(KAI, "s", None, False)
+async def test_what_was_superseded_because_of_it_is_current_again(harness: Harness) -> None:
+    await harness.say("I live in Berlin.", session="old")
+    await harness.learn("old")
+    await harness.say("I moved to Paris.", at=MAY + DAY)
+    await harness.learn()
+    told = await harness.forgetting.forget(KAI, "s", None, False)
     assert {(each.action, each.text) for each in told} == {
         ("deleted", "The user lives in Paris."),
         ("restored", "The user lives in Berlin."),
     }
-    (fact,) = await room.facts()
+    (fact,) = await harness.facts()
     assert (fact.state, fact.superseded_by, fact.superseded_in) == ("current", None, None)
-    assert [line.id for line in (await room.book.card(KAI)).lines] == [fact.id]
+    assert [line.id for line in (await harness.fact_store.card(KAI)).lines] == [fact.id]
 
 
-async def test_in_a_row_of_three_the_first_is_superseded_by_the_last(room: Classroom) -> None:
+async def test_in_a_row_of_three_the_first_is_superseded_by_the_last(harness: Harness) -> None:
     for day, (session, city) in enumerate([("a", "Berlin"), ("b", "Paris"), ("c", "Rome")]):
-        await room.say(f"I moved to {city}.", session=session, at=MAY + day * DAY)
-        await room.learn(session)
-    await room.forgetting.forget(KAI, "b", None, False)
-    berlin, rome = await room.facts()
+        await harness.say(f"I moved to {city}.", session=session, at=MAY + day * DAY)
+        await harness.learn(session)
+    await harness.forgetting.forget(KAI, "b", None, False)
+    berlin, rome = await harness.facts()
     assert (berlin.superseded_by, rome.state) == (rome.id, "current")
 
 
-async def test_only_one_exchange_is_forgotten_and_not_learned_again(room: Classroom) -> None:
-    first, _ = await room.say("I live in Berlin.", "I have nothing to say.")
-    await room.learn()
-    await room.forgetting.forget(KAI, "s", first, False)
-    assert await room.facts() == []
-    await room.say("Well, I live in Rome.")
-    await room.learn()
-    assert await room.current() == ["The user lives in Rome."]
-    assert "Berlin" not in room.model.asked[-1].text
+async def test_only_one_exchange_is_forgotten_and_not_learned_again(harness: Harness) -> None:
+    first, _ = await harness.say("I live in Berlin.", "I have nothing to say.")
+    await harness.learn()
+    await harness.forgetting.forget(KAI, "s", first, False)
+    assert await harness.facts() == []
+    await harness.say("Well, I live in Rome.")
+    await harness.learn()
+    assert await harness.current() == ["The user lives in Rome."]
+    assert "Berlin" not in harness.model.asked[-1].text
 
 
-async def test_an_exchange_that_was_not_read_yet_is_passed_over(room: Classroom) -> None:
-    first, _ = await room.say("I live in Berlin.", "I like soup.")
-    await room.forgetting.forget(KAI, "s", first, False)
-    await room.learn()
-    assert "Berlin" not in room.model.asked[-1].text and "soup" in room.model.asked[-1].text
+async def test_an_exchange_that_was_not_read_yet_is_passed_over(harness: Harness) -> None:
+    first, _ = await harness.say("I live in Berlin.", "I like soup.")
+    await harness.forgetting.forget(KAI, "s", first, False)
+    await harness.learn()
+    assert "Berlin" not in harness.model.asked[-1].text and "soup" in harness.model.asked[-1].text
 
 
-async def test_a_rehearsal_changes_nothing(room: Classroom) -> None:
-    await room.say("I live in Berlin.")
-    await room.learn()
-    before = await room.store.items(KAI, (), None, 100)
-    (told,) = await room.forgetting.forget(KAI, "s", None, True)
+async def test_a_rehearsal_changes_nothing(harness: Harness) -> None:
+    await harness.say("I live in Berlin.")
+    await harness.learn()
+    before = await harness.store.items(KAI, (), None, 100)
+    (told,) = await harness.forgetting.forget(KAI, "s", None, True)
     assert told.action == "deleted"
-    assert await room.store.items(KAI, (), None, 100) == before
+    assert await harness.store.items(KAI, (), None, 100) == before
 
 
-async def test_what_a_person_has_edited_stays_without_its_source(room: Classroom) -> None:
-    await room.say("I live in Berlin.")
-    await room.learn()
+async def test_what_a_person_has_edited_stays_without_its_source(harness: Harness) -> None:
+    await harness.say("I live in Berlin.")
+    await harness.learn()
 
     def edit(facts: dict[str, Fact]) -> None:
         for id, fact in list(facts.items()):
             facts[id] = replace(fact, text="The user lives in Bern.", edited=True)
 
-    await room.book.change(KAI, edit)
-    (told,) = await room.forgetting.forget(KAI, "s", None, False)
+    await harness.fact_store.change(KAI, edit)
+    (told,) = await harness.forgetting.forget(KAI, "s", None, False)
     assert told.action == "source_removed"
-    (fact,) = await room.facts()
+    (fact,) = await harness.facts()
     assert (fact.text, fact.sources) == ("The user lives in Bern.", ())
 
 
-async def test_a_better_wording_goes_with_the_session_that_gave_it(room: Classroom) -> None:
-    await room.say("I live in Berlin.", session="old")
-    await room.learn("old")
-    await room.say("I live in Berlin, in Kreuzberg.", at=MAY + DAY)
+async def test_a_better_wording_goes_with_the_session_that_gave_it(harness: Harness) -> None:
+    await harness.say("I live in Berlin.", session="old")
+    await harness.learn("old")
+    await harness.say("I live in Berlin, in Kreuzberg.", at=MAY + DAY)
     quote = "I live in Berlin, in Kreuzberg"
     better = operation("update", fact=1, text="The user lives in Kreuzberg.", quote=quote)
-    room.model.answers = [answer(better)]
-    await room.learn()
-    assert await room.current() == ["The user lives in Kreuzberg."]
-    await room.forgetting.forget(KAI, "s", None, False)
-    assert [fact.text for fact in await room.facts()] == ["The user lives in Berlin."]
-    assert await room.current() == ["The user lives in Berlin."]
+    harness.model.answers = [answer(better)]
+    await harness.learn()
+    assert await harness.current() == ["The user lives in Kreuzberg."]
+    await harness.forgetting.forget(KAI, "s", None, False)
+    assert [fact.text for fact in await harness.facts()] == ["The user lives in Berlin."]
+    assert await harness.current() == ["The user lives in Berlin."]
 
 
-async def test_a_confirmation_that_is_forgotten_no_longer_moves_the_end(room: Classroom) -> None:
-    room.settings = learning(expire_days=10)
-    await room.say("I live in Berlin.", session="old")
-    await room.learn("old")
-    await room.say("I live in Berlin.", at=MAY + DAY)
-    await room.learn()
-    assert [fact.expires_at for fact in await room.facts()] == [MAY + 11 * DAY]
-    await room.forgetting.forget(KAI, "s", None, False)
-    assert [fact.expires_at for fact in await room.facts()] == [MAY + 10 * DAY]
+async def test_a_confirmation_that_is_forgotten_no_longer_moves_the_end(harness: Harness) -> None:
+    harness.settings = learning(expire_days=10)
+    await harness.say("I live in Berlin.", session="old")
+    await harness.learn("old")
+    await harness.say("I live in Berlin.", at=MAY + DAY)
+    await harness.learn()
+    assert [fact.expires_at for fact in await harness.facts()] == [MAY + 11 * DAY]
+    await harness.forgetting.forget(KAI, "s", None, False)
+    assert [fact.expires_at for fact in await harness.facts()] == [MAY + 10 * DAY]
 
 
-async def test_other_users_and_sessions_lose_nothing(room: Classroom) -> None:
-    await room.say("I live in Berlin.")
-    await room.learn()
-    assert await room.forgetting.forget(KAI, "never", None, False) == []
-    assert await room.forgetting.forget(KAI._replace(user="eve"), "s", None, False) == []
-    assert await room.current() == ["The user lives in Berlin."]
+async def test_other_users_and_sessions_lose_nothing(harness: Harness) -> None:
+    await harness.say("I live in Berlin.")
+    await harness.learn()
+    assert await harness.forgetting.forget(KAI, "never", None, False) == []
+    assert await harness.forgetting.forget(KAI._replace(user="eve"), "s", None, False) == []
+    assert await harness.current() == ["The user lives in Berlin."]
 
 
 def test_at_most_ten_sources_are_kept_and_those_of_most_sessions() -> None:
@@ -169,7 +169,9 @@ statements = st.lists(
 )
 
 
-def taught(said: Sequence[tuple[str, tuple[str, str]]], times: Sequence[int]) -> dict[str, Fact]:
+def learned_of(
+    said: Sequence[tuple[str, tuple[str, str]]], times: Sequence[int]
+) -> dict[str, Fact]:
     """What a model that makes no mistakes makes of statements, one request each."""
     facts: dict[str, Fact] = {}
     number = counter()
@@ -191,7 +193,7 @@ def current(facts: dict[str, Fact]) -> list[str]:
 def test_after_forgetting_all_is_as_if_the_session_had_never_been_read(
     said: list[tuple[str, tuple[str, str]]], gone: str
 ) -> None:
-    left = without(taught(said, range(len(said))), lambda source: source.session == gone)
+    left = without(learned_of(said, range(len(said))), lambda source: source.session == gone)
     for fact in left.values():
         sources = [*fact.sources, *fact.inherited]
         sources += [fact.superseded_in] if fact.superseded_in else []
@@ -199,18 +201,18 @@ def test_after_forgetting_all_is_as_if_the_session_had_never_been_read(
         assert fact.superseded_by is None or fact.superseded_by in left
     others = [(time, each) for time, each in enumerate(said) if each[0] != gone]
     times, kept = [time for time, _ in others], [each for _, each in others]
-    assert current(left) == current(taught(kept, times))
+    assert current(left) == current(learned_of(kept, times))
 
 
 @given(statements, st.permutations(SESSIONS))
 def test_forgetting_everything_leaves_nothing(
     said: list[tuple[str, tuple[str, str]]], order: list[str]
 ) -> None:
-    facts = taught(said, range(len(said)))
+    facts = learned_of(said, range(len(said)))
     for session in order:
         facts = without(facts, lambda source, gone=session: source.session == gone)  # type: ignore[misc]
     assert facts == {}
 
 
 def test_all_features_that_read_sessions_are_known() -> None:
-    assert set(FEATURES) == {FACTS, profile.FEATURE, episode.FEATURE}
+    assert {FACTS, profile.FEATURE, episode.FEATURE} <= set(Kinds().reading)

@@ -6,15 +6,21 @@ import json
 
 import pytest
 
-from proxy.learning.fact import USER
-from proxy.learning.fact_about import about, names, others
-from proxy.learning.fact_alike import alike, gist, in_other_words, speaks_of
-from proxy.learning.fact_dates import date_text, day, holds_from, holds_until
-from proxy.learning.fact_operations import MOST, OPS, SCHEMA, operations_in
-from proxy.learning.first_person import tells_of_user
-from proxy.learning.lesson import Said
-from proxy.learning.pasted import pasted
-from tests.support.learning import DAY, MAY, answer, operation
+from proxy.learning.evidence import Said
+from proxy.learning.facts.claim import MOST, OPS, SCHEMA, operations_in
+from proxy.learning.facts.fact import USER, date_text, day, holds_from, holds_until
+from proxy.learning.facts.statements import (
+    about,
+    alike,
+    gist,
+    in_other_words,
+    names,
+    others,
+    speaks_of,
+    tells_of_user,
+)
+from proxy.recall.own_words import pasted
+from tests.support.learning.harness import DAY, MAY, answer, operation
 
 ONE = operation(text="The user has a dog.", quote="my dog")
 MIDNIGHT = MAY - MAY % DAY

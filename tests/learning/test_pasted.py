@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.learning.lesson import BLANK, Said
-from proxy.learning.pasted import pasted
+from proxy.learning.evidence import Said
+from proxy.recall.own_words import BLANK, pasted
 
 LONG = "a sentence that somebody else has written and that goes on for quite a long while, indeed"
 
@@ -28,6 +28,9 @@ def own(text: str) -> str:
         ("Why?\n```python\nname = 'Rex'\n```\nI like Python.", "Why? I like Python."),
         ("Why?\n```\nnever closed\nI live in Rome", "Why?"),
         ("~~~\ncode\n~~~\nmine", "mine"),
+        ("Why does ```x = 1``` fail? I like Python.", "Why does fail? I like Python."),
+        ("Why? ```\nI = 'a king'\n```\nI like Python.", "Why? I like Python."),
+        ("Thanks~~~ I live in Seoul.", "Thanks~~~ I live in Seoul."),
         ('"""\nI am a king.\n"""\nIs this good?', "Is this good?"),
         ("<document>\nI am a king.\n</document>\nIs this good?", "Is this good?"),
         ("<br>\nI am Kai.", "<br> I am Kai."),
@@ -46,6 +49,7 @@ def own(text: str) -> str:
         ("See below.\nOn Monday, Ann wrote:\nI am a king.", "See below."),
         ("Siehe unten.\nAm Montag um 8 Uhr schrieb Ann:\nIch bin König.", "Siehe unten."),
         ("FYI\n-----Original Message-----\nI am a king.", "FYI"),
+        ("Hier.\nAnfang der weitergeleiteten Nachricht:\nIch bin König.", "Hier."),
         ("FYI\nBegin forwarded message:\n\nI am a king.", "FYI"),
         ("FYI\nFrom: Ann <ann@example.com>\nI am a king.", "FYI"),
         ("User: I am a king\nAssistant: Hello king!\n\nWhat went wrong?", "What went wrong?"),
@@ -58,6 +62,9 @@ def own(text: str) -> str:
             "Can you summarize the following text:",
         ),
         ("翻译：我是国王。", "翻译："),
+        ("ترجم: أنا ملك", "ترجم:"),
+        ("Correct my text: I am a king.", "Correct my text:"),
+        ("Correct: I live in Rome.", "Correct: I live in Rome."),
         ("I translate books: novels mostly.", "I translate books: novels mostly."),
         ("", ""),
     ],
@@ -75,8 +82,8 @@ def test_spans_are_in_order_and_within_the_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ['"', "“", "`", "```\n", "> a\n", "A: b\n", "<a>\n", "x: ", "a "])
-def test_time_grows_with_the_length_alone(piece: str) -> None:
+def test_work_grows_with_the_length_alone(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
-    began = time.perf_counter()
+    began = time.process_time()
     pasted(text)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10

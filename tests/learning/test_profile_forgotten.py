@@ -8,26 +8,34 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from proxy.learning.profile import MOST_VERSIONS, Version
-from proxy.learning.profile_patch import Document, Operation, applied, differences, merging, same
-from proxy.learning.profile_replay import folded, replayed
-from proxy.learning.profile_schema import Schema
-from proxy.learning.source import Source
+from proxy.learning.evidence import Source
+from proxy.learning.profile.document import (
+    MOST_VERSIONS,
+    Document,
+    Operation,
+    Schema,
+    Version,
+    applied,
+    differences,
+    merging,
+    same,
+)
+from proxy.learning.profile.replay import folded, replayed
 from proxy.memory.items import PEOPLE
-from tests.support import studying
-from tests.support.learning import KAI, Classroom
-from tests.support.shelves import places
-from tests.support.studying import Study, adding, patched
+from tests.support.learning import environment
+from tests.support.learning.environment import Env, adding, patched
+from tests.support.learning.harness import KAI, Harness
+from tests.support.store.shelves import places
 
 
 @pytest.fixture
-def study(room: Classroom) -> Study:
-    room.settings = studying.settings(profile={})
-    return Study(room)
+def env(harness: Harness) -> Env:
+    harness.settings = environment.settings(profile={})
+    return Env(harness)
 
 
 class Said(NamedTuple):
@@ -115,7 +123,16 @@ def follows(versions: Sequence[Version]) -> None:
         document = version.document
 
 
+TAKEN_FROM_BOTH = [
+    Said("s", "likes", "name", "b"),
+    Said("t", "likes", "name", "a"),
+    Said("s", "dislikes", "name", "a"),
+    Said("t", "dislikes", "name", "b"),
+]
+
+
 @given(SAYINGS)
+@example(TAKEN_FROM_BOTH)
 def test_what_is_left_is_as_if_the_session_had_never_been_read(sayings: list[Said]) -> None:
     versions = learned(sayings)
     left = without(versions, "s")
@@ -285,67 +302,65 @@ def test_an_edit_stays_whatever_it_is_about() -> None:
 # On the shelf
 
 
-async def test_forgetting_a_session_undoes_its_versions(study: Study) -> None:
-    await study.teach("I am Kai.", adding("/name", "Kai", "I am Kai"), session="s")
+async def test_forgetting_a_session_undoes_its_versions(env: Env) -> None:
+    await env.learn_from("I am Kai.", adding("/name", "Kai", "I am Kai"), session="s")
     renamed = patched({"op": "replace", "path": "/name", "value": "Kay"}, quotes=["call me Kay"])
-    await study.teach("Please call me Kay.", renamed, session="t")
-    await study.teach("I live in Bonn.", adding("/city", "Bonn", "I live in Bonn"), session="t")
-    receipt = await study.forget("t", dry_run=True)
+    await env.learn_from("Please call me Kay.", renamed, session="t")
+    await env.learn_from("I live in Bonn.", adding("/city", "Bonn", "I live in Bonn"), session="t")
+    receipt = await env.forget("t", dry_run=True)
     assert [(f.id, f.kind, f.action, f.text) for f in receipt] == [
         ("profile_2", "profile", "rolled_back", 'replace /name: "Kay"'),
         ("profile_3", "profile", "rolled_back", 'add /city: "Bonn"'),
     ]
-    assert await study.document() == {"name": "Kay", "city": "Bonn"}
-    assert await study.forget("t") == receipt
-    assert await study.document() == {"name": "Kai"}
-    assert await study.forget("t") == []
-    held = await study.learned.profiles.current(KAI)
-    assert (held.profile.version, held.profile.last) == (1, 3), "no number is given twice"
+    assert await env.document() == {"name": "Kay", "city": "Bonn"}
+    assert await env.forget("t") == receipt
+    assert await env.document() == {"name": "Kai"}
+    assert await env.forget("t") == []
+    held = await env.learned.profiles.current(KAI)
+    assert (held.value.version, held.value.last) == (1, 3), "no number is given twice"
 
 
-async def test_forgetting_one_exchange_leaves_the_others(study: Study) -> None:
-    first = await study.teach("I am Kai.", adding("/name", "Kai", "I am Kai"))
-    await study.teach("I live in Bonn.", adding("/city", "Bonn", "I live in Bonn"))
-    await study.forget("s", first)
-    assert await study.document() == {"city": "Bonn"}
+async def test_forgetting_one_exchange_leaves_the_others(env: Env) -> None:
+    first = await env.learn_from("I am Kai.", adding("/name", "Kai", "I am Kai"))
+    await env.learn_from("I live in Bonn.", adding("/city", "Bonn", "I live in Bonn"))
+    await env.forget("s", first)
+    assert await env.document() == {"city": "Bonn"}
 
 
-async def test_nothing_of_what_is_forgotten_is_left_on_the_shelf(study: Study) -> None:
-    await study.teach("I am Kai.", adding("/name", "Kai", "I am Kai"), session="t")
-    await study.teach("My pin is XYZZY.", adding("/pin", "XYZZY", "My pin is XYZZY"))
-    await study.learned.profiles.edit(
-        KAI, lambda document: merging(document, {"age": 34}), Schema()
-    )
-    await study.learned.profiles.roll_back(KAI, 2)
-    await study.forget("s")
-    found = await study.room.store.items(KAI, (PEOPLE, "kai"), None, 100)
+async def test_nothing_of_what_is_forgotten_is_left_on_the_shelf(env: Env) -> None:
+    await env.learn_from("I am Kai.", adding("/name", "Kai", "I am Kai"), session="t")
+    await env.learn_from("My pin is XYZZY.", adding("/pin", "XYZZY", "My pin is XYZZY"))
+    await env.learned.profiles.edit(KAI, lambda document: merging(document, {"age": 34}), Schema())
+    await env.learned.profiles.roll_back(KAI, 2)
+    await env.forget("s")
+    found = await env.harness.store.items(KAI, (PEOPLE, "kai"), None, 100)
     assert found.items
     assert all(b"XYZZY" not in bytes(item.value) for item in found.items)
-    assert await study.document() == {"name": "Kai"}
+    assert await env.document() == {"name": "Kai"}
 
 
-async def test_a_profile_learned_from_one_session_alone_is_empty_without_it(study: Study) -> None:
-    await study.teach("I am Kai.", adding("/name", "Kai", "I am Kai"))
-    await study.forget("s")
-    held = await study.learned.profiles.current(KAI)
-    assert held.profile.document == {} and held.profile.version == 0
-    left = await places(study.room.store, KAI, (PEOPLE, "kai", "profiles"))
+async def test_a_profile_learned_from_one_session_alone_is_empty_without_it(env: Env) -> None:
+    await env.learn_from("I am Kai.", adding("/name", "Kai", "I am Kai"))
+    await env.forget("s")
+    held = await env.learned.profiles.current(KAI)
+    assert held.value.document == {} and held.value.version == 0
+    left = await places(env.harness.store, KAI, (PEOPLE, "kai", "profiles"))
     assert left == []
 
 
-async def test_who_was_forgotten_learns_anew_from_other_sessions(study: Study) -> None:
-    await study.teach("I am Kai.", adding("/name", "Kai", "I am Kai"))
-    await study.forget("s")
-    await study.teach("I am Kay.", adding("/name", "Kay", "I am Kay"), session="t")
-    assert await study.document() == {"name": "Kay"}
+async def test_who_was_forgotten_learns_anew_from_other_sessions(env: Env) -> None:
+    await env.learn_from("I am Kai.", adding("/name", "Kai", "I am Kai"))
+    await env.forget("s")
+    await env.learn_from("I am Kay.", adding("/name", "Kay", "I am Kay"), session="t")
+    assert await env.document() == {"name": "Kay"}
 
 
-async def test_more_versions_than_are_kept_are_forgotten_too(study: Study) -> None:
-    await study.teach("I am Kai.", adding("/name", "Kai", "I am Kai"))
-    await study.teach("I live in Bonn.", adding("/city", "Bonn", "I live in Bonn"), session="t")
+async def test_more_versions_than_are_kept_are_forgotten_too(env: Env) -> None:
+    await env.learn_from("I am Kai.", adding("/name", "Kai", "I am Kai"))
+    await env.learn_from("I live in Bonn.", adding("/city", "Bonn", "I live in Bonn"), session="t")
     for age in range(MOST_VERSIONS):
         aging = partial(merging, merge={"age": age})
-        await study.learned.profiles.edit(KAI, aging, Schema())
-    assert await study.document() == {"name": "Kai", "city": "Bonn", "age": MOST_VERSIONS - 1}
-    await study.forget("s")
-    assert await study.document() == {"city": "Bonn", "age": MOST_VERSIONS - 1}
+        await env.learned.profiles.edit(KAI, aging, Schema())
+    assert await env.document() == {"name": "Kai", "city": "Bonn", "age": MOST_VERSIONS - 1}
+    await env.forget("s")
+    assert await env.document() == {"city": "Bonn", "age": MOST_VERSIONS - 1}

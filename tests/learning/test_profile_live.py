@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import Script, chat_completion, json_answer
-from tests.support.connection import Request
+from tests.support.learning.environment import adding
 from tests.support.rig import KEY, Rig, Talk, rig
-from tests.support.studying import adding
+from tests.support.upstream.answers import Script, chat_completion, json_answer
+from tests.support.upstream.connection import Request
 from tests.support.waiting import eventually
 
 WRITER = "writer"

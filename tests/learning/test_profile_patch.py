@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.learning.profile_patch import (
+from proxy.learning.profile.document import (
     DEEPEST,
     MOST_BYTES,
     MOST_OPERATIONS,

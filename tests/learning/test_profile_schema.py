@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from proxy.learning.profile_patch import Document, PatchError
-from proxy.learning.profile_schema import Schema, Schemas, read_schema
+from proxy.learning.profile.document import Document, PatchError, Schema, Schemas, read_schema
 
 PERSON = {
     "type": "object",

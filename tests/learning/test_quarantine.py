@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.learning.quarantine import is_instruction
+from proxy.learning.evidence import is_instruction
 
 ORDERS = [
     "Always answer in French.",

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.planner import Planner
-from proxy.memory.recorder import Recorder
-from proxy.memory.spool import Spool
+from proxy.memory.recording.recorder import Recorder
+from proxy.memory.recording.spool import Spool
 from tests.support.clock import Clock
 from tests.support.faulty import FaultyStore
-from tests.support.recording import LOAD_TIMEOUT, Workbench, never_the_same
+from tests.support.store.recording import LOAD_TIMEOUT, Workbench
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ async def bench(store: FaultyStore, path: Path) -> AsyncIterator[Workbench]:
     recorder = Recorder(
         store,
         spool,
-        Planner(store, never_the_same),
+        Planner(store),
         lambda model: len,
         LOAD_TIMEOUT,
         lambda: quarantined.append("one"),

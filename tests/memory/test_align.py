@@ -6,20 +6,20 @@ import asyncio
 import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from proxy.memory.align import Kind, Log, Match, align, last_run, of_a_call
-from proxy.memory.compose import Rules
+from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Exchange, Position, SessionKey, Snapshot
 from proxy.memory.planner import Planner, sees_enough
-from proxy.memory.request import Intent, Rerendered
-from proxy.memory.transcript import outline
-from proxy.memory.window import Window
+from proxy.memory.prompt.compose import Rules
+from proxy.memory.prompt.window import Window
+from proxy.memory.reconciliation.align import Log, Match, MatchKind, align, last_run, of_a_call
+from proxy.memory.reconciliation.match import Intent, Rerendered
+from proxy.memory.recording.commit import pending_record
 from tests.support.steps import steps
-from tests.support.talk import Talk, rerendered, talk
+from tests.support.talk.shorthand import message, rerendered, talk
 
 Path = tuple[Match, ...]
 Rank = tuple[int, int, int, int]
@@ -27,54 +27,56 @@ Rank = tuple[int, int, int, int]
 WORDS = ("u1", "u2", "a1", "a2", "a1*", "a3(k)", "a3~o(o)", "a4(k)", "t1:k", "t1~o:o", "a5(l)")
 
 
-def similar(i: int, j: int, m: Sequence[Talk], h: Sequence[Talk]) -> bool:
-    return m[i].name == f"{h[j].name}*"
+def similar(i: int, j: int, m: Sequence[ChatMessage], h: Sequence[ChatMessage]) -> bool:
+    return m[i].digest == f"{h[j].digest}*"
 
 
 class Every:
     """All alignments that the rules allow, tried one by one."""
 
-    def __init__(self, m: Sequence[Talk], h: Sequence[Talk], *, lenient: bool) -> None:
+    def __init__(
+        self, m: Sequence[ChatMessage], h: Sequence[ChatMessage], *, lenient: bool
+    ) -> None:
         self.m, self.h, self.lenient = m, h, lenient
         self.log, self.digests = Log(h), {x.digest for x in h}
 
-    def kind(self, i: int, j: int) -> Kind | None:
+    def kind(self, i: int, j: int) -> MatchKind | None:
         mine, theirs = self.m[i], self.h[j]
         if mine.digest == theirs.digest:
-            return Kind.EQUAL
+            return MatchKind.EQUAL
         unknown = mine.digest not in self.digests
-        return Kind.SIMILAR if unknown and mine.shape and mine.shape == theirs.shape else None
+        return MatchKind.SIMILAR if unknown and mine.shape and mine.shape == theirs.shape else None
 
-    def begins(self, i: int, kind: Kind) -> bool:
-        if i == 0 or kind is Kind.SIMILAR:
+    def begins(self, i: int, kind: MatchKind) -> bool:
+        if i == 0 or kind is MatchKind.SIMILAR:
             return i == 0
         if self.m[i].role == "user":
             return True
-        return all(self.kind(i - 1, j) is not Kind.EQUAL for j in range(len(self.h)))
+        return all(self.kind(i - 1, j) is not MatchKind.EQUAL for j in range(len(self.h)))
 
     def after(self, last: Match, i: int) -> Iterator[Match]:
-        if i != last.i + 1 or self.m[i].role != "assistant" or last.kind is Kind.REPLACED:
+        if i != last.i + 1 or self.m[i].role != "assistant" or last.kind is MatchKind.REPLACED:
             return
         mine, log = self.m[i], self.log
         near = log.answer_behind(last.j)
         places = log.same_calls_behind(last.j, mine.calls) if mine.calls else [near]
         other = [k for k in places if k is not None and not self.kind(i, k)]
         alike = [k for k in other if similar(i, k, self.m, self.h)]
-        yield from (Match(i, k, Kind.SIMILAR) for k in alike)
+        yield from (Match(i, k, MatchKind.SIMILAR) for k in alike)
         for told in log.told_otherwise(last.j, mine):
             if told not in alike and not self.kind(i, told):
-                yield Match(i, told, Kind.REPLACED)
+                yield Match(i, told, MatchKind.REPLACED)
 
     def unknown(self, i: int) -> bool:
         return not any(self.kind(i, j) for j in range(len(self.h)))
 
     def near(self, last: Match, i: int) -> bool:
         """Are these neighbours in M?"""
-        told = last.kind is Kind.REPLACED and (self.m[last.i].calls or self.h[last.j].calls)
+        told = last.kind is MatchKind.REPLACED and (self.m[last.i].calls or self.h[last.j].calls)
         return i == last.i + 1 or bool(told) and all(map(self.unknown, range(last.i + 1, i)))
 
     def may_end(self, path: Path, founded: bool) -> bool:
-        return founded and (self.lenient or path[-1].kind is not Kind.REPLACED)
+        return founded and (self.lenient or path[-1].kind is not MatchKind.REPLACED)
 
     def paths(self, path: Path = (), founded: bool = False) -> Iterator[Path]:
         """Go on from a path whose last run is ``founded`` or not."""
@@ -82,7 +84,7 @@ class Every:
             yield path
         for i in range(path[-1].i + 1 if path else 0, len(self.m)):
             for match in self.after(path[-1], i) if path else ():
-                kept = match.kind is Kind.SIMILAR or founded or self.lenient
+                kept = match.kind is MatchKind.SIMILAR or founded or self.lenient
                 yield from self.paths((*path, match), kept)
             for j in range(path[-1].j + 1 if path else 0, len(self.h)):
                 yield from self.paired(path, founded, i, j)
@@ -98,7 +100,7 @@ class Every:
             yield from self.paths((*path, match), answer)
 
 
-def runs(path: Path, h: Sequence[Talk]) -> int:
+def runs(path: Path, h: Sequence[ChatMessage]) -> int:
     count, left = 0, path
     while left:
         left = left[: -len(list(last_run(left, h)))]
@@ -106,12 +108,12 @@ def runs(path: Path, h: Sequence[Talk]) -> int:
     return count
 
 
-def rank(path: Path, h: Sequence[Talk]) -> Rank:
-    real = sum(x.kind is not Kind.REPLACED for x in path)
+def rank(path: Path, h: Sequence[ChatMessage]) -> Rank:
+    real = sum(x.kind is not MatchKind.REPLACED for x in path)
     return (path[-1].j, real, -runs(path, h), -path[-1].i)
 
 
-def best(m: Sequence[Talk], h: Sequence[Talk]) -> tuple[Rank | None, set[Path]]:
+def best(m: Sequence[ChatMessage], h: Sequence[ChatMessage]) -> tuple[Rank | None, set[Path]]:
     """The rank of the best alignment by trying them all, and those that are allowed."""
     for lenient in (False, True):
         found = set(Every(m, h, lenient=lenient).paths())
@@ -167,23 +169,23 @@ def calls_alone(n: int) -> str:
 SHAPES = [in_one_gap, same_calls, same_words, alternating, distinct, calls_alone]
 
 
-def everything(m: list[Talk]) -> list[Talk]:
+def everything(m: list[ChatMessage]) -> list[ChatMessage]:
     return m
 
 
-def less_the_last(m: list[Talk]) -> list[Talk]:
+def less_the_last(m: list[ChatMessage]) -> list[ChatMessage]:
     return m[:-2]
 
 
-def the_end(m: list[Talk]) -> list[Talk]:
+def the_end(m: list[ChatMessage]) -> list[ChatMessage]:
     return m[len(m) // 2 :]
 
 
-def under_other_ids(m: list[Talk]) -> list[Talk]:
+def under_other_ids(m: list[ChatMessage]) -> list[ChatMessage]:
     return [
-        replace(
-            x,
-            name=f"{x.name}~o" if x.shape else x.name,
+        message(
+            f"{x.digest}~o" if x.shape else x.digest,
+            x.role,
             calls=tuple(f"o{id}" for id in x.calls),
             answers=None if x.answers is None else f"o{x.answers}",
         )
@@ -191,12 +193,16 @@ def under_other_ids(m: list[Talk]) -> list[Talk]:
     ]
 
 
-def with_other_answers(m: list[Talk]) -> list[Talk]:
-    return [replace(x, name=f"{x.name}9") if x.role == "assistant" else x for x in m]
+def renamed(x: ChatMessage, mark: str) -> ChatMessage:
+    return message(x.digest + mark, x.role, x.calls, x.answers)
 
 
-def all_different(m: list[Talk]) -> list[Talk]:
-    return [replace(x, name=f"{x.name}8") for x in m]
+def with_other_answers(m: list[ChatMessage]) -> list[ChatMessage]:
+    return [renamed(x, "9") if x.role == "assistant" else x for x in m]
+
+
+def all_different(m: list[ChatMessage]) -> list[ChatMessage]:
+    return [renamed(x, "8") for x in m]
 
 
 WAYS = [
@@ -209,7 +215,7 @@ WAYS = [
 ]
 
 
-def stored(said: Sequence[Talk]) -> Snapshot:
+def stored(said: Sequence[ChatMessage]) -> Snapshot:
     log: list[Entry] = []
     for seq, x in enumerate(said, 1):
         card = Card(
@@ -229,17 +235,17 @@ def stored(said: Sequence[Talk]) -> Snapshot:
     return Snapshot(exists=True, log=tuple(log), last=last, messages=len(log), tokens=10 * len(log))
 
 
-def planned(snapshot: Snapshot, m: Sequence[Talk], window: Window) -> None:
+def planned(snapshot: Snapshot, m: Sequence[ChatMessage], window: Window) -> None:
     """All that planning does for a request, the store's own time aside."""
 
     def comparing(bodies: object) -> Rerendered:
         return rerendered
 
     sees_enough(snapshot, m, Intent())
-    planner = Planner(Nothing(), comparing, AtOnce())  # type: ignore[arg-type]
+    planner = Planner(Nothing(), AtOnce(), comparing)  # type: ignore[arg-type]
     key = SessionKey("t", "s")
     found = asyncio.run(planner.plan(key, snapshot, m, Intent(), Rules(window=window)))
-    outline(found.plan, found.prompt, m)
+    pending_record(found.plan, found.prompt, m)
 
 
 class AtOnce(Executor):
@@ -259,7 +265,7 @@ def test_planning_takes_steps_that_grow_with_the_messages_alone(shape: object, w
 
     def work(n: int) -> int:
         said = talk(shape(n))
-        snapshot, m = stored(said), [*way(said), Talk("u new", "user")]
+        snapshot, m = stored(said), [*way(said), message("u new", "user")]
         window = Window(max_tokens=800, evict_to=0.7)
         return steps(lambda: planned(snapshot, m, window))
 

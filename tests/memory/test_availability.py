@@ -11,23 +11,22 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.memory import availability, backlog
-from proxy.memory.availability import KNOWN, PAUSES, Troubles, hashed
-from proxy.memory.backlog import SESSIONS_AT_ONCE
 from proxy.memory.limit import Limit
 from proxy.memory.model import Ask, SessionKey, Snapshot
 from proxy.memory.planner import LONG, Planner
-from proxy.memory.recorder import PAUSE
+from proxy.memory.recording import availability, backlog
+from proxy.memory.recording.availability import KNOWN, PAUSES, Troubles, hashed
+from proxy.memory.recording.backlog import SESSIONS_AT_ONCE
+from proxy.memory.recording.recorder import PAUSE
 from proxy.memory.store import StoreError, StoreTimeout
 from tests.support.clock import Clock
-from tests.support.commits import chat
 from tests.support.faulty import FaultyStore
-from tests.support.recording import (
+from tests.support.store.commits import chat
+from tests.support.store.recording import (
     KEY,
     OTHER,
     Workbench,
     deferred,
-    never_the_same,
     said,
 )
 from tests.support.waiting import PATIENCE
@@ -203,7 +202,7 @@ async def test_a_session_of_which_a_part_is_gone_goes_on_and_is_told_of_once(
 
 
 async def test_long_conversations_are_planned_beside_the_loop(bench: Workbench) -> None:
-    planner = Planner(bench.store, never_the_same)
+    planner = Planner(bench.store)
     here = threading.get_ident()
     assert await planner.run(LONG, threading.get_ident) == here
     assert await planner.run(LONG + 1, threading.get_ident) != here

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from proxy.memory.archive import Line, Placed, Revision
-from proxy.memory.branches import NO_SWITCH, Switch, switch_to
-from proxy.memory.log import open_calls
+from proxy.memory.archive import PlacedExchange, Revision, StoredMessage
+from proxy.memory.history.branches import NO_SWITCH, Switch, switch_to
 from proxy.memory.model import Ask, Card, Entry, Exchange, Position, State, exchange_of
-from proxy.stores import ledger_archive
-from proxy.stores.ledger import Ledger
-from tests.support.simulator import Conversation
-from tests.support.talk import Talk
+from proxy.memory.reconciliation.match import open_calls
+from tests.support.oracle import archive as oracle_archive
+from tests.support.oracle.session import SessionState
+from tests.support.talk.shorthand import message
+from tests.support.talk.simulator import Conversation
 
 KINDS = (
     "everything",
@@ -35,10 +35,12 @@ WHOLE = Ask(profile="", whole=True)
 
 @dataclass
 class Told:
-    """A conversation, written into a ledger; ``logs`` are the log behind each exchange, by id."""
+    """A conversation, written into the oracle; ``logs`` are the log behind each exchange, by id."""
 
     conversation: Conversation
-    ledger: Ledger = field(default_factory=lambda: Ledger(created_at=0.0, last_active_at=0.0))
+    state: SessionState = field(
+        default_factory=lambda: SessionState(created_at=0.0, last_active_at=0.0)
+    )
     logs: dict[str, list[str]] = field(default_factory=dict)
 
     def play(self, kinds: Sequence[str]) -> Told:
@@ -50,31 +52,31 @@ class Told:
     def write(self) -> None:
         for commit in self.conversation.memory.commits:
             if commit.exchange.id not in self.logs:
-                assert self.ledger.commit(commit) == "recorded"
+                assert self.state.commit(commit) == "recorded"
                 self.logs[commit.exchange.id] = self.log
 
     @property
     def log(self) -> list[str]:
-        return [line.card.id for line in self.ledger.log]
+        return [line.card.id for line in self.state.log]
 
     @property
-    def lines(self) -> list[Line]:
-        return ledger_archive.lines(self.ledger, 0)
+    def lines(self) -> list[StoredMessage]:
+        return oracle_archive.lines(self.state, 0)
 
     @property
-    def exchanges(self) -> list[Placed]:
-        return ledger_archive.exchanges(self.ledger, None)[::-1]
+    def exchanges(self) -> list[PlacedExchange]:
+        return oracle_archive.exchanges(self.state, None)[::-1]
 
-    def activate(self, message: str) -> None:
+    def activate(self, id: str) -> None:
         """And let the conversation go on from there."""
-        switch = switch_to(self.lines, self.exchanges, message)
+        switch = switch_to(self.lines, self.exchanges, id)
         assert switch is not None
         revision = Revision(superseded=switch.superseded, activated=switch.activated)
-        assert ledger_archive.revise(self.ledger, revision)
+        assert oracle_archive.revise(self.state, revision)
         talk = self.conversation
-        talk.memory.snapshot = self.ledger.look(WHOLE, 0.0)
-        cards = [line.card for line in self.ledger.log]
-        talk.truth = [Talk(x.digest, x.role, x.calls, x.answers) for x in cards]
+        talk.memory.snapshot = self.state.look(WHOLE, 0.0)
+        cards = [line.card for line in self.state.log]
+        talk.truth = [message(x.digest, x.role, x.calls, x.answers) for x in cards]
 
 
 def told(rng: random.Random, kinds: Sequence[str]) -> Told:
@@ -88,10 +90,10 @@ def test_an_activated_branch_is_the_log_as_it_was_when_the_branch_was_recorded(
 ) -> None:
     session = told(rng, kinds)
     gone = [line.card.id for line in session.lines if line.state == "superseded"]
-    for message in rng.sample(gone, min(len(gone), 4)):
-        if session.ledger.find(message).state == "superseded":  # type: ignore[union-attr]
-            session.activate(message)
-            assert session.log == session.logs[exchange_of(message)]
+    for id in rng.sample(gone, min(len(gone), 4)):
+        if session.state.find(id).state == "superseded":  # type: ignore[union-attr]
+            session.activate(id)
+            assert session.log == session.logs[exchange_of(id)]
 
 
 @settings(max_examples=200, deadline=None)
@@ -111,7 +113,7 @@ def test_every_client_goes_on_with_an_activated_branch(
     gone = [line.card.id for line in session.lines if line.state == "superseded"]
     if gone:
         session.activate(rng.choice(gone))
-    assume(not open_calls([Entry(x.position, x.card) for x in session.ledger.log]))
+    assume(not open_calls([Entry(x.position, x.card) for x in session.state.log]))
     session.play(behind)
     assert not session.conversation.wrong
     gone = [line.card.id for line in session.lines if line.state == "superseded"]
@@ -124,14 +126,16 @@ def test_every_client_goes_on_with_an_activated_branch(
 # Particular cases, in shorthand: a number is an exchange, a letter a message of it
 
 
-def line(id: str, seq: int, turn: int, role: str, state: State = "active", **fields: Any) -> Line:
+def line(
+    id: str, seq: int, turn: int, role: str, state: State = "active", **fields: Any
+) -> StoredMessage:
     card = Card(id=id, role=role, tokens=1, digest=id, **fields)
-    return Line(Position(turn, seq), card, state, b"{}")
+    return StoredMessage(Position(turn, seq), card, state, b"{}")
 
 
-def placed(id: str, first: int, follows: str | None, *messages: str) -> Placed:
+def placed(id: str, first: int, follows: str | None, *messages: str) -> PlacedExchange:
     exchange = Exchange(id=id, profile="", started_at=0, created_at=0, size=9, follows=follows)
-    return Placed(first, exchange, messages)
+    return PlacedExchange(first, exchange, messages)
 
 
 EDITED = (
@@ -147,8 +151,8 @@ EDITED = (
 
 def test_an_edited_question_comes_back_with_its_answer() -> None:
     exchanges = [placed("1", 1, ""), placed("2", 3, "1.1"), placed("3", 5, "1.1")]
-    for message in ("2.0", "2.1"):
-        switch = switch_to(EDITED, exchanges, message)
+    for id in ("2.0", "2.1"):
+        switch = switch_to(EDITED, exchanges, id)
         assert switch == Switch(superseded=("3.0", "3.1"), activated=("2.0", "2.1"))
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from proxy.memory.clock import SteadyClock, steady
-from tests.support.chatting import chatting, memory_of
+from proxy.memory.erasure import SteadyClock, steady
 from tests.support.clock import Clock
-from tests.support.inside import AUTHORIZATION
-from tests.support.running import running, settings_for
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes.running import running, settings_for
+from tests.support.store.inside import AUTHORIZATION
+from tests.support.talk.chatting import chatting, memory_of
+from tests.support.upstream.scripted import ScriptedUpstream
 
 
 def test_time_goes_on_while_the_clock_is_put_back() -> None:

@@ -9,16 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.memory.compose import Rules
-from proxy.memory.deferred import Choice, Deferred, Utterance, settle
+from proxy.chat.reply.answer import Choice
 from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
 from proxy.memory.planner import Planner
-from proxy.memory.request import Intent
-from proxy.memory.transcript import Occasion, outline, transcribe
-from proxy.memory.window import Window
-from tests.support.commits import exchange
+from proxy.memory.prompt.compose import Rules
+from proxy.memory.prompt.window import Window
+from proxy.memory.reconciliation.match import Intent
+from proxy.memory.recording.commit import (
+    Deferred,
+    ExchangeMeta,
+    Utterance,
+    build_commit,
+    pending_record,
+    settle,
+)
 from tests.support.faulty import FaultyStore
-from tests.support.recording import KEY, deferred, never_the_same, said, texts
+from tests.support.store.commits import exchange
+from tests.support.store.recording import KEY, deferred, said, texts
 
 BEFORE, BEGAN, AFTER = 900.0, 1000.0, 1100.0
 
@@ -26,7 +33,7 @@ BEFORE, BEGAN, AFTER = 900.0, 1000.0, 1100.0
 async def settled(store: FaultyStore, what: Deferred, key: SessionKey = KEY) -> Commit:
     """Planned over what the store has now."""
     snapshot = await store.load(key, what.ask)
-    return await settle(Planner(store, never_the_same), key, snapshot, what, len)
+    return await settle(Planner(store), key, snapshot, what, len)
 
 
 async def told(store: FaultyStore, id: str, *pairs: tuple[str, str], at: float) -> None:
@@ -77,11 +84,25 @@ def test_nothing_is_lost_on_the_way_through_the_spool(
     what = Deferred(
         said=tuple(messages),
         answers=tuple(choices),
-        occasion=Occasion(exchange=exchange("x1"), user="kai", system=b"\xff", ttl=0, choices=3),
+        meta=ExchangeMeta(exchange=exchange("x1"), user="kai", system=b"\xff", ttl=0, choices=3),
         intent=Intent(history=history, rewind=rewind, retry=True, now=1.5),  # type: ignore[arg-type]
         window=Window(max_tokens=bound, evict_to=0.5, by_turn=False),
     )
     assert msgspec.json.decode(msgspec.json.encode(what), type=Deferred) == what
+
+
+def test_what_an_older_release_has_put_there_is_read() -> None:
+    old = (
+        b'{"said":[{"role":"user","digest":"user-hi","calls":[],"answers":null,"text":"",'
+        b'"blank":false,"record":"aGk=","shape":""}],"answers":[{"index":0,"body":"eWVz",'
+        b'"wire":null,"calls":[],"digest":"d","blank":false,"complete":true,"shape":"",'
+        b'"told":null}],"occasion":{"exchange":{"id":"x1","profile":"","started_at":1.0,'
+        b'"created_at":2.0},"user":"kai"},"intent":{},"window":{}}'
+    )
+    what = msgspec.json.decode(old, type=Deferred)
+    assert what.said[0].message.record == b"hi"
+    assert what.answers[0].body == b"yes"
+    assert what.meta.user == "kai"
 
 
 def test_only_answers_keep_their_text_twice() -> None:
@@ -97,10 +118,11 @@ async def test_it_becomes_the_commit_that_it_would_have_been() -> None:
     what = deferred("late", said("one"), said("1", "assistant"), said("two"), said("three"))
     snapshot = await log(store)
     rules = Rules(window=what.window, inject=False)
-    planner = Planner(store, never_the_same)
-    planned = await planner.plan(KEY, snapshot, what.said, what.intent, rules)
-    outlined = outline(planned.plan, planned.prompt, what.said)
-    at_once = transcribe(outlined, what.answers, what.occasion, lambda raw: len(raw))
+    planner = Planner(store)
+    messages = [one.message for one in what.said]
+    planned = await planner.plan(KEY, snapshot, messages, what.intent, rules)
+    pending = pending_record(planned.plan, planned.prompt, messages)
+    at_once = build_commit(pending, what.answers, what.meta, lambda raw: len(raw))
     assert await settled(store, what) == at_once
 
 
@@ -149,6 +171,6 @@ async def test_a_rewind_drops_the_last_turns_that_its_client_had_seen() -> None:
 
 async def test_it_asks_for_the_whole_log_of_its_profile_and_key() -> None:
     what = deferred("late", said("one"))
-    occasion = Occasion(exchange=exchange("late", profile="p"), idempotency_key="k")
-    what = msgspec.structs.replace(what, occasion=occasion)
+    meta = ExchangeMeta(exchange=exchange("late", profile="p"), idempotency_key="k")
+    what = msgspec.structs.replace(what, meta=meta)
     assert what.ask == Ask(profile="p", whole=True, idempotency_key="k")

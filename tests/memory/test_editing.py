@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.chat.message import read_stored
-from proxy.memory.archive import Line
-from proxy.memory.editing import behind, edited, results_of
+from proxy.memory.archive import StoredMessage
+from proxy.memory.history.editing import behind, edited, results_of
 from proxy.memory.model import Card, Entry, Position
-from proxy.memory.validity import valid
-from tests.support.commits import card
+from proxy.memory.prompt.compose import valid
+from tests.support.store.commits import card
 
 
-def line(body: bytes, wire: bytes | None = None, **fields: object) -> Line:
+def line(body: bytes, wire: bytes | None = None, **fields: object) -> StoredMessage:
     role = read_stored(body).role
-    return Line(Position(1, 1), card("x", 0, role, **fields), "active", body, wire)
+    return StoredMessage(Position(1, 1), card("x", 0, role, **fields), "active", body, wire)
 
 
 def test_an_edit_is_read_anew_and_keeps_what_is_not_about_the_words() -> None:

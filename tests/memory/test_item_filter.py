@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.memory.item_filter import OPERATORS, check, fits
+from proxy.memory.items import OPERATORS, check_filter, fits
 
 
 @pytest.mark.parametrize("operator", ["$gt", "$gte", "$lt", "$lte"])
@@ -48,9 +48,9 @@ def test_all_that_is_wanted_must_fit() -> None:
 )
 def test_what_is_no_operator_is_named(wanted: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"is not one of: \$eq"):
-        check(wanted)
+        check_filter(wanted)
 
 
 def test_values_below_an_operator_are_no_filters() -> None:
     for operator in OPERATORS:
-        check({"a": {operator: {"$any": 1}}})
+        check_filter({"a": {operator: {"$any": 1}}})

@@ -18,14 +18,14 @@ from proxy.memory.model import (
     Entry,
     SessionKey,
     Snapshot,
+    Summary,
     WindowMove,
     message_id,
 )
-from proxy.memory.overlay import overlay
-from proxy.memory.summary import Summary
-from proxy.memory.window import view
-from proxy.stores.inmemory import InMemoryStore
-from tests.support.commits import chat, draft, record
+from proxy.memory.prompt.window import view
+from proxy.memory.recording.overlay import overlay
+from tests.support.oracle.store import InMemoryStore
+from tests.support.store.commits import chat, draft, record
 
 KEY = SessionKey("tenant", "session")
 PROFILE = "default"

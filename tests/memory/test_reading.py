@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.memory import reading
-from proxy.memory.archive import Line, Page, Revision
+from proxy.memory.archive import Page, Revision, StoredMessage
+from proxy.memory.history import reading
+from proxy.memory.history.reading import ATTEMPTS, all_lines, read_session
 from proxy.memory.model import SessionKey
-from proxy.memory.reading import ATTEMPTS, all_lines, read_session
 from proxy.memory.store import StoreError
-from proxy.stores.inmemory import InMemoryStore
-from tests.support.commits import chat, summary
+from tests.support.oracle.store import InMemoryStore
+from tests.support.store.commits import chat, summary
 
 KEY = SessionKey("tenant", "s")
 
@@ -22,7 +22,7 @@ class Busy(InMemoryStore):
         super().__init__()
         self._left, self._removing = times, removing
 
-    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[Line]:
+    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[StoredMessage]:
         page = await super().lines(key, after, limit)
         if self._left:
             self._left -= 1

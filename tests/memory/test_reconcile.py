@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.memory.compose import Prompt, Rules, compose
-from proxy.memory.reconcile import Plan, reconcile
-from proxy.memory.request import Intent
-from proxy.memory.window import Window
-from tests.support.talk import Log, Talk, log, names, recorded, rerendered, talk
+from proxy.chat.message import ChatMessage
+from proxy.memory.prompt.compose import Prompt, Rules, compose
+from proxy.memory.prompt.window import Window
+from proxy.memory.reconciliation.match import Intent
+from proxy.memory.reconciliation.reconcile import Plan, reconcile
+from tests.support.talk.shorthand import Log, log, names, recorded, rerendered, talk
 
 
-def decide(h: Log, m: str, intent: Intent | None = None) -> tuple[Plan, Prompt, list[Talk]]:
+def decide(h: Log, m: str, intent: Intent | None = None) -> tuple[Plan, Prompt, list[ChatMessage]]:
     said, snapshot = talk(m), h.snapshot()
     plan = reconcile(snapshot, said, intent or Intent(), rerendered)
     return plan, compose(snapshot, plan, said, Rules(window=Window())), said

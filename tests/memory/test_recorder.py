@@ -10,18 +10,17 @@ import pytest
 
 from proxy.memory.model import Amendment
 from proxy.memory.planner import Planner
-from proxy.memory.recorder import PAUSE, Recorder
-from proxy.memory.spool import Spool
+from proxy.memory.recording.recorder import PAUSE, Recorder
+from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError, StoreTimeout
-from tests.support.commits import chat
 from tests.support.faulty import FaultyStore
-from tests.support.recording import (
+from tests.support.store.commits import chat
+from tests.support.store.recording import (
     KEY,
     LOAD_TIMEOUT,
     OTHER,
     Workbench,
     deferred,
-    never_the_same,
     said,
     texts,
 )
@@ -31,7 +30,7 @@ DOWN = StoreError("connection refused")
 
 @pytest.fixture(autouse=True)
 def _failures_may_be_logged(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL, "proxy.memory.recorder")
+    caplog.set_level(logging.CRITICAL, "proxy.memory.recording.recorder")
 
 
 # Loading
@@ -175,7 +174,7 @@ async def test_without_a_spool_a_store_that_works_is_enough(
     taken = tmp_path / "taken"
     taken.mkdir()
     spool = Spool(taken, store.name, 1 << 20)
-    planner = Planner(store, never_the_same)
+    planner = Planner(store)
     recorder = Recorder(
         store, spool, planner, lambda model: len, 1.0, lambda: None, lambda key: None
     )

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.memory.window import Window
-from tests.support.retelling import (
+from proxy.memory.prompt.window import Window
+from tests.support.talk.retelling import (
     TELLINGS,
     Client,
     Json,
@@ -18,7 +18,7 @@ from tests.support.retelling import (
     call,
     under_new_ids_each_time,
 )
-from tests.support.strict import validate
+from tests.support.upstream.strict import validate
 
 SEEDS = range(40)
 CALLED = {"role": "assistant", "content": None, "tool_calls": [call("c2", "k")]}

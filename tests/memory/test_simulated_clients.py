@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.simulator import VIEWS, Conversation
+from tests.support.talk.simulator import VIEWS, Conversation
 
 KINDS = [
     *VIEWS,

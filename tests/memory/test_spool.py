@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.memory.model import SessionKey
-from proxy.memory.spool import Kind, Spool, SpoolError
+from proxy.memory.recording.spool import Kind, Spool, SpoolError
 from tests.support.waiting import PATIENCE
 
 STORE = "redis://127.0.0.1:6379"
@@ -302,7 +302,7 @@ def test_a_file_put_beside_the_log_of_the_old_one_is_not_touched(tmp_path: Path)
 def test_what_is_read_at_once_is_bounded_in_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.memory.spool.PAGE_BYTES", 25)
+    monkeypatch.setattr("proxy.memory.recording.spool.PAGE_BYTES", 25)
     spool = Spool(tmp_path / "spool.db", "store", 1 << 20)
     spool.open()
     for number in range(5):

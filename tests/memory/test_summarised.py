@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.memory.compose import Prompt, Rules, Summarised, compose
-from proxy.memory.model import Card, Entry, Position, Snapshot
-from proxy.memory.reconcile import reconcile
-from proxy.memory.request import Intent
-from proxy.memory.summary import Summary
-from proxy.memory.window import ANYTHING, Window
-from tests.support.talk import Talk, rerendered
+from proxy.chat.message import ChatMessage
+from proxy.memory.model import Card, Entry, Position, Snapshot, Summary
+from proxy.memory.prompt.compose import Prompt, Rules, Summarised, compose
+from proxy.memory.prompt.window import ANYTHING, Window
+from proxy.memory.reconciliation.match import Intent
+from proxy.memory.reconciliation.reconcile import reconcile
+from tests.support.talk.shorthand import message, rerendered
 
 EACH = 10
 """Tokens of every message."""
@@ -51,9 +51,9 @@ def session(turns: int, start: int, covered: int | None, *, stalled: bool = Fals
 
 
 def prompt_of(
-    snapshot: Snapshot, window: Window, most: int, cap: int | None = None, *said: Talk
+    snapshot: Snapshot, window: Window, most: int, cap: int | None = None, *said: ChatMessage
 ) -> Prompt:
-    m = said or (Talk("new", "user"),)
+    m = said or (message("new", "user"),)
     plan = reconcile(snapshot, m, Intent(), rerendered)
     rules = Rules(window=window, summarised=Summarised(most, frame=3), cap=cap)
     return compose(snapshot, plan, m, rules)
@@ -120,15 +120,15 @@ def test_under_a_bound_of_the_request_the_summary_goes_before_the_oldest_turns()
 
 def test_a_client_that_says_all_of_it_itself_gets_no_summary_of_it() -> None:
     snapshot = session(4, start=2, covered=2)
-    said = [Talk(entry.card.digest, entry.card.role) for entry in snapshot.log]
-    prompt = prompt_of(snapshot, WIDE, 1000, None, *said, Talk("new", "user"))
+    said = [message(entry.card.digest, entry.card.role) for entry in snapshot.log]
+    prompt = prompt_of(snapshot, WIDE, 1000, None, *said, message("new", "user"))
     assert prompt.summary is None
-    part = prompt_of(snapshot, WIDE, 1000, None, *said[4:], Talk("new", "user"))
+    part = prompt_of(snapshot, WIDE, 1000, None, *said[4:], message("new", "user"))
     assert part.summary is not None
 
 
 def test_without_summaries_in_the_profile_a_summary_that_is_there_changes_nothing() -> None:
-    snapshot, m = session(6, start=2, covered=4), (Talk("new", "user"),)
+    snapshot, m = session(6, start=2, covered=4), (message("new", "user"),)
     plan = reconcile(snapshot, m, Intent(), rerendered)
     plain = compose(snapshot, plan, m, Rules(window=WIDE))
     assert plain == compose(replace(snapshot, summary=None), plan, m, Rules(window=WIDE))

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.memory.compose import Prompt, Rules, compose
+from proxy.chat.message import ChatMessage
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot
-from proxy.memory.reconcile import Plan, reconcile
-from proxy.memory.request import Intent
-from proxy.memory.window import NOWHERE, Size, Window, advance, size, view
-from tests.support.simulator import Conversation, Spoken
-from tests.support.strict import validate
-from tests.support.talk import Talk, rerendered, talk
+from proxy.memory.prompt.compose import Prompt, Rules, compose
+from proxy.memory.prompt.window import NOWHERE, Size, Window, advance, size, view
+from proxy.memory.reconciliation.match import Intent
+from proxy.memory.reconciliation.reconcile import Plan, reconcile
+from tests.support.talk.shorthand import message, rerendered, talk
+from tests.support.talk.simulator import Conversation, choice
+from tests.support.upstream.strict import validate
 
 SIZES = range(1, 31)
 KINDS = ("new only", "everything", "edit", "regenerate", "interrupted")
@@ -33,13 +34,13 @@ POLICIES = [
 ]
 
 
-def on_the_wire(prompt: Prompt, m: Sequence[Talk]) -> list[dict[str, object]]:
+def on_the_wire(prompt: Prompt, m: Sequence[ChatMessage]) -> list[dict[str, object]]:
     """The forwarded list, as OpenAI's JSON, behind the one system message."""
     messages = [_json(m[x]) if isinstance(x, int) else _json(x.card) for x in prompt.pieces]
     return [{"role": "system", "content": "be brief"}, *messages]
 
 
-def _json(message: Talk | Card) -> dict[str, object]:
+def _json(message: ChatMessage | Card) -> dict[str, object]:
     said: dict[str, object] = {"role": message.role, "content": message.digest}
     if message.calls:
         function = {"name": "f", "arguments": "{}"}
@@ -50,17 +51,17 @@ def _json(message: Talk | Card) -> dict[str, object]:
     return said
 
 
-def asked(snapshot: Snapshot, m: Sequence[Talk], window: Window) -> tuple[Plan, Prompt]:
+def asked(snapshot: Snapshot, m: Sequence[ChatMessage], window: Window) -> tuple[Plan, Prompt]:
     plan = reconcile(snapshot, m, Intent(), rerendered)
     return plan, compose(snapshot, plan, m, Rules(window=window))
 
 
-def requests(snapshot: Snapshot) -> list[list[Talk]]:
+def requests(snapshot: Snapshot) -> list[list[ChatMessage]]:
     """A new message; and, where the newest turn waits for tools, their results."""
-    new = [[Talk("u new", "user")]]
+    new = [[message("u new", "user")]]
     last = snapshot.log[-1].card if snapshot.log else None
     if last is not None and last.calls:
-        new.append([Talk(f"t {call}", "tool", answers=call) for call in last.calls])
+        new.append([message(f"t {call}", "tool", answers=call) for call in last.calls])
     return new
 
 
@@ -168,7 +169,7 @@ def test_blank_messages_count_nothing() -> None:
 
 def test_unanswered_calls_are_left_out_with_their_partial_results() -> None:
     made = Conversation(random.Random(0), ["new only"])
-    made.memory.say(talk("u1"), Spoken("a1", ("c1", "c2")))
-    made.memory.say(talk("t1:c1"), Spoken("a2"))
+    made.memory.say(talk("u1"), choice("a1", ("c1", "c2")))
+    made.memory.say(talk("t1:c1"), choice("a2"))
     _, prompt = asked(made.memory.snapshot, talk("u2"), Window())
     assert [x if isinstance(x, int) else x.card.digest for x in prompt.pieces] == ["u1", "a2", 0]

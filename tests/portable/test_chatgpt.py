@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.memory.branches import switch_to
-from proxy.portable.broken import Broken
+from proxy.memory.history.branches import switch_to
 from proxy.portable.opening import opened
-from proxy.portable.piece import Conversation
-from proxy.portable.warnings import Warnings
-from tests.support.foreign import (
+from proxy.portable.source import Broken, Conversation, Warnings
+from tests.support.talk.foreign import (
     LIMITS,
     Json,
     archived,

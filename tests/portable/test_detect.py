@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.portable.broken import Broken
-from proxy.portable.detect import Found, detect
-from proxy.portable.opening import Limits, opened
-from proxy.portable.warnings import Warnings
+from proxy.portable.opening import Found, Limits, detect, opened
+from proxy.portable.source import Broken, Warnings
 
 HEADER = b'{"kind":"header","format":"memory-proxy","version":1,"scope":"user","exported_at":1}\n'
 

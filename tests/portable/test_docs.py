@@ -9,12 +9,11 @@ import msgspec
 import pytest
 
 from proxy.memory.items import Item
-from proxy.memory.model import Exchange
-from proxy.memory.summary import Summary
+from proxy.memory.model import Exchange, Summary
 from proxy.portable import format
 
 PAGE = Path(__file__).parents[2] / "docs" / "export-import.md"
-INSIDE: dict[type[format.Line], tuple[str, type[msgspec.Struct]]] = {
+INSIDE: dict[type[format.ExportLine], tuple[str, type[msgspec.Struct]]] = {
     format.ExchangeLine: ("exchange", Exchange),
     format.SummaryLine: ("summary", Summary),
     format.ItemLine: ("item", Item),
@@ -27,7 +26,7 @@ def told() -> dict[str, list[str]]:
     return {part.partition("`")[0]: re.findall(r"^\| `([\w.]+)` \|", part, re.M) for part in parts}
 
 
-def fields(line: type[format.Line]) -> list[str]:
+def fields(line: type[format.ExportLine]) -> list[str]:
     names = list(line.__struct_encode_fields__)
     if line in INSIDE:
         name, inner = INSIDE[line]
@@ -40,7 +39,7 @@ def test_every_kind_is_described() -> None:
 
 
 @pytest.mark.parametrize("line", format.LINES, ids=format.kind_of)
-def test_every_field_is_described(line: type[format.Line]) -> None:
+def test_every_field_is_described(line: type[format.ExportLine]) -> None:
     assert sorted(told()[format.kind_of(line)]) == sorted(fields(line))
 
 

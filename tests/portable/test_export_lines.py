@@ -9,16 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.memory.archive import Archived, Details, Line, Placed, Session
+from proxy.learning.kinds import Kinds
+from proxy.memory.archive import Details, PlacedExchange, Session, SessionArchive, StoredMessage
 from proxy.memory.items import Item
-from proxy.memory.model import Card, Exchange, Injection, Position
-from proxy.memory.summary import Summary
-from proxy.portable import format, writer
-from proxy.portable.broken import Broken
-from proxy.portable.piece import Items, Piece
-from proxy.portable.piece import Session as Read
-from proxy.portable.reader import Export
-from proxy.portable.warnings import Warnings
+from proxy.memory.model import Card, Exchange, Injection, Position, Summary
+from proxy.portable import format, lines
+from proxy.portable.lines import Export
+from proxy.portable.source import Broken, ImportedSession, Items, Piece, Warnings
 
 LIMIT = 100_000
 ODD = (
@@ -33,7 +30,7 @@ ODD = (
 )
 
 
-def archived(bodies: tuple[bytes, ...] = (b'{"role":"user"}', b"{}")) -> Archived:
+def archived(bodies: tuple[bytes, ...] = (b'{"role":"user"}', b"{}")) -> SessionArchive:
     """A session with all that one can have."""
     exchange = Exchange(
         id="e1",
@@ -46,7 +43,7 @@ def archived(bodies: tuple[bytes, ...] = (b'{"role":"user"}', b"{}")) -> Archive
         follows="",
     )
     lines = tuple(
-        Line(
+        StoredMessage(
             Position(1, seq),
             Card(
                 id=f"e1.{seq - 1}",
@@ -68,7 +65,7 @@ def archived(bodies: tuple[bytes, ...] = (b'{"role":"user"}', b"{}")) -> Archive
         Summary(text="hm", version=1),
     )
     tokens = [line.card.tokens for line in lines if line.state == "active"]
-    return Archived(
+    return SessionArchive(
         Session(
             id="s",
             user="alice",
@@ -84,7 +81,7 @@ def archived(bodies: tuple[bytes, ...] = (b'{"role":"user"}', b"{}")) -> Archive
             windows={"p": Position(1, 1)},
         ),
         lines,
-        (Placed(1, exchange, tuple(line.card.id for line in lines)),),
+        (PlacedExchange(1, exchange, tuple(line.card.id for line in lines)),),
         summaries,
     )
 
@@ -104,21 +101,21 @@ def item(user: str, key: str, *labels: str, value: bytes = b'{"v":1}') -> Item:
 
 def export(*parts: bytes, sessions: int = 0, shelves: int = 0, items: int = 0) -> bytes:
     end = format.End(sessions=sessions, shelves=shelves, items=items)
-    return b"".join([writer.header("tenant", 5.0), *parts, writer.encoded(end)])
+    return b"".join([lines.header("tenant", 5.0), *parts, lines.encoded(end)])
 
 
-def session_part(one: Archived | None = None) -> bytes:
-    return b"".join(writer.session_lines(one or archived()))
+def session_part(one: SessionArchive | None = None) -> bytes:
+    return b"".join(lines.session_lines(one or archived()))
 
 
 def shelf_part(user: str, *items: Item, dismissed: tuple[str, ...] = ()) -> bytes:
-    lines = b"".join(map(writer.item_line, items))
-    end = writer.encoded(format.ShelfEnd(items=len(items)))
-    return writer.shelf(user, dismissed) + lines + end
+    told = b"".join(map(lines.item_line, items))
+    end = lines.encoded(format.ShelfEnd(items=len(items)))
+    return lines.shelf(user, dismissed) + told + end
 
 
 def read(content: bytes, piece: int = 1000, most: int = 1_000_000) -> list[Piece]:
-    source = Export(LIMIT, most, Warnings())
+    source = Export(LIMIT, most, Warnings(), Kinds().is_reserved)
     found: list[Piece] = []
     for at in range(0, len(content), piece):
         found += source.feed(content[at : at + piece])
@@ -127,7 +124,7 @@ def read(content: bytes, piece: int = 1000, most: int = 1_000_000) -> list[Piece
 
 def warned(content: bytes) -> list[str]:
     warnings = Warnings()
-    source = Export(LIMIT, LIMIT, warnings)
+    source = Export(LIMIT, LIMIT, warnings, Kinds().is_reserved)
     list(source.feed(content))
     list(source.finish())
     return warnings.all
@@ -136,7 +133,7 @@ def warned(content: bytes) -> list[str]:
 @pytest.mark.parametrize("piece", [1, 7, 1_000_000])
 def test_a_session_comes_back_as_it_was(piece: int) -> None:
     (found,) = read(export(session_part(), sessions=1), piece)
-    assert found == Read(archived())
+    assert found == ImportedSession(archived())
 
 
 def test_any_json_comes_back_byte_for_byte_and_no_line_is_broken_by_it() -> None:
@@ -147,7 +144,7 @@ def test_any_json_comes_back_byte_for_byte_and_no_line_is_broken_by_it() -> None
         json.loads(line)
         msgspec.json.decode(line)
     (found,) = read(export(session_part(one), sessions=1))
-    assert found == Read(one)
+    assert found == ImportedSession(one)
 
 
 def test_items_come_in_parts_and_what_was_learned_comes_at_the_end() -> None:
@@ -169,10 +166,10 @@ def test_items_come_in_parts_and_what_was_learned_comes_at_the_end() -> None:
 def test_what_an_exchange_names_and_nobody_read_is_left_out() -> None:
     one = archived()
     named = one.exchanges[0]._replace(messages=("e1.0", "e1.1", "e1.2"))
-    later = Placed(9, msgspec.structs.replace(named.exchange, id="e2"), ("e2.0",))
-    meanwhile = Archived(one.session, one.lines, (named, later), one.summaries)
+    later = PlacedExchange(9, msgspec.structs.replace(named.exchange, id="e2"), ("e2.0",))
+    meanwhile = SessionArchive(one.session, one.lines, (named, later), one.summaries)
     (found,) = read(export(session_part(meanwhile), sessions=1))
-    assert found == Read(one)
+    assert found == ImportedSession(one)
 
 
 def test_unknown_kinds_and_fields_are_passed_over_with_a_warning() -> None:
@@ -315,7 +312,7 @@ def test_items_that_cannot_be_are_refused(fields: dict[str, object]) -> None:
     "line", [b"{", b"5", b"{}", b'{"kind":5}', b"[" * 5000, b'{"kind":"item"}']
 )
 def test_lines_that_are_none_are_refused(line: bytes) -> None:
-    header = writer.header("tenant", 5.0)
+    header = lines.header("tenant", 5.0)
     with pytest.raises(Broken) as broken:
         read(header + line + b"\n")
     assert broken.value.line == 2
@@ -324,16 +321,16 @@ def test_lines_that_are_none_are_refused(line: bytes) -> None:
 def test_a_session_that_is_too_large_to_hold_is_refused_and_those_before_it_are_not() -> None:
     small, large = archived(), archived((b'{"a":"%b"}' % (b"x" * 40_000),) * 3)
     content = export(session_part(small), session_part(large), sessions=2)
-    source = Export(LIMIT, 100_000, Warnings())
+    source = Export(LIMIT, 100_000, Warnings(), Kinds().is_reserved)
     found: list[Piece] = []
     with pytest.raises(Broken, match="more than 100000 bytes"):
         for piece in source.feed(content):
             found.append(piece)
-    assert found == [Read(small)]
+    assert found == [ImportedSession(small)]
 
 
 def test_a_message_line_says_all_that_a_card_does() -> None:
     fields = set(format.MessageLine.__struct_fields__)
     assert set(Card.__struct_fields__) <= fields
-    assert set(Line._fields) - {"position", "card"} <= fields
+    assert set(StoredMessage._fields) - {"position", "card"} <= fields
     assert set(Position._fields) <= fields

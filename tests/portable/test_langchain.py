@@ -15,8 +15,8 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
-from proxy.portable.broken import Broken
-from tests.support.foreign import archived, dumped, read, read_all, said
+from proxy.portable.source import Broken
+from tests.support.talk.foreign import archived, dumped, read, read_all, said
 
 CALL = {"name": "search", "args": {"q": "dogs"}, "id": "c1", "type": "tool_call"}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.portable.listed import DEEPEST, Listed
+from proxy.portable.source import DEEPEST, Listed
 
 INNER = st.recursive(
     st.text('[]{},"\\ a', max_size=6) | st.none() | st.integers(),

@@ -8,11 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy.portable import bounds
-from proxy.portable.broken import Broken
-from proxy.portable.detect import Format
-from proxy.portable.opening import Limits, opened
-from proxy.portable.warnings import Warnings
+from proxy.portable import check
+from proxy.portable.opening import Format, Limits, opened
+from proxy.portable.source import Broken, Warnings
 
 TALK = [{"role": "user", "content": f"message {n}"} for n in range(50)]
 SAID = [{"type": "human", "data": {"content": f"message {n}"}} for n in range(50)]
@@ -65,7 +63,7 @@ def test_four_times_the_conversations_take_no_more_memory(format: Format) -> Non
 def test_a_conversation_without_end_is_refused_where_it_is_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounds, "MOST_MESSAGES", 100)
+    monkeypatch.setattr(check, "MOST_MESSAGES", 100)
     _, source = opened(b"[", "openai", Limits(10**6, 10**6), Warnings())
     with pytest.raises(Broken, match="a conversation of over 100 messages"):
         for data in file_of(TALK[0], 101):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.portable.broken import Broken
-from proxy.portable.piece import Conversation
-from tests.support.foreign import NOW, archived, dumped, read, read_all, said
+from proxy.portable.source import Broken, Conversation
+from tests.support.talk.foreign import NOW, archived, dumped, read, read_all, said
 
 SYSTEM = {"role": "system", "content": "Be kind."}
 TALK = [{"role": "user", "content": "Hi \U0001f600"}, {"role": "assistant", "content": "Hello"}]

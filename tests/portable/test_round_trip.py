@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from proxy.background.runner import Runner
-from tests.support.living import SETTINGS, exported, imported, live, told, wipe, without_time
-from tests.support.places import STORES, Places
 from tests.support.rig import Rig, rig
+from tests.support.store.places import STORES, Places
+from tests.support.talk.living import SETTINGS, exported, imported, live, told, wipe, without_time
 from tests.support.waiting import eventually
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from proxy.memory.archive import Line, Page
+from proxy.memory.archive import Page, StoredMessage
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from tests.support.foreign import archived, read
-from tests.support.inside import AUTHORIZATION, TENANT, nothing_left
-from tests.support.living import API, HEADERS, exported
-from tests.support.raw import line
 from tests.support.rig import Rig, rig
+from tests.support.store.inside import AUTHORIZATION, TENANT, nothing_left
+from tests.support.talk.foreign import archived, read
+from tests.support.talk.living import API, HEADERS, exported
+from tests.support.upstream.raw import line
 from tests.support.waiting import eventually, standstill
 
 LARGE = 200
@@ -37,7 +37,7 @@ class Counted:
         self.fails_after = LARGE * 2
         patch.setattr(here.store.real, "lines", self.lines)
 
-    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[Line]:
+    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[StoredMessage]:
         self.reads += 1
         if self.reads > self.fails_after:
             raise StoreError("down")

@@ -6,11 +6,10 @@ import json
 
 from proxy.chat.message import text_of
 from proxy.memory.archive import Details, Message, Session
-from proxy.recall.addition import Addition
-from proxy.recall.index import Batch, Look, Mark
-from proxy.recall.packing import SAID_BY_USER, STANDING, check_of, read_postings, read_rows
-from proxy.recall.state import State, read_state
-from tests.support.commits import card
+from proxy.recall.index import IndexBatch, IndexMark, Look
+from proxy.recall.indexing.state import Addition, State, read_state
+from proxy.recall.ranking.packing import SAID_BY_USER, STANDING, check_of, read_postings, read_rows
+from tests.support.store.commits import card
 
 SESSION = Session("s", "kai", 0, 0, 0, 0.0, 0.0, Details(ttl=60))
 
@@ -24,7 +23,7 @@ def message(seq: int, role: str, text: str, **fields: object) -> Message:
     return Message(seq, card(f"x{seq}", 0, role, **known), "active", wire)
 
 
-def batch(*found: Message, look: Look = Look(), state: State = State()) -> Batch:  # noqa: B008
+def batch(*found: Message, look: Look = Look(), state: State = State()) -> IndexBatch:  # noqa: B008
     return Addition(look, state, SESSION, found, text_of).batch()
 
 
@@ -37,7 +36,7 @@ def test_a_message_becomes_a_row_that_leads_back_to_it() -> None:
     assert rows["time"].tolist() == [1000, 1000]
     assert rows["tokens"].tolist() == [4, 4]
     assert rows["flags"].tolist() == [SAID_BY_USER, 0]
-    assert made.mark == Mark(1, 8, check_of("x8.0"))
+    assert made.mark == IndexMark(1, 8, check_of("x8.0"))
     assert (made.session, made.ttl, made.first) == ("s", 60, 0)
 
 
@@ -56,13 +55,13 @@ def test_passages_are_numbered_behind_those_that_are_there() -> None:
     made = batch(message(1, "user", "A red boat."), look=Look(revision=9), state=old)
     state = read_state(made.state)
     assert state is not None
-    assert (made.revision, made.first, made.mark) == (9, 5, Mark(4, 1, check_of("x1.0")))
+    assert (made.revision, made.first, made.mark) == (9, 5, IndexMark(4, 1, check_of("x1.0")))
     assert (state.passages, state.sessions) == (6, 4)
     assert state.length > 50
 
 
 def test_a_session_keeps_its_number() -> None:
-    look = Look(mark=Mark(1, 6, 0))
+    look = Look(mark=IndexMark(1, 6, 0))
     made = batch(message(7, "user", "A red boat."), look=look, state=State(sessions=3))
     state = read_state(made.state)
     assert made.mark is not None and made.mark.number == 1
@@ -80,7 +79,7 @@ def test_what_is_nobodys_memory_is_passed_over_and_marked_as_seen() -> None:
         message(6, "assistant", "", blank=True),
     )
     assert (made.rows, made.postings) == (b"", {})
-    assert made.mark == Mark(1, 6, check_of("x6.0"))
+    assert made.mark == IndexMark(1, 6, check_of("x6.0"))
 
 
 def test_wishes_are_the_users_own() -> None:
@@ -105,3 +104,9 @@ def test_numbers_that_fit_no_field_are_bounded() -> None:
     assert (
         max(int(read_postings(data)["frequency"].max()) for data in made.postings.values()) == 255
     )
+
+
+def test_what_a_message_is_found_by_does_not_depend_on_what_is_indexed_with_it() -> None:
+    said = (message(1, "user", "Das ist nicht so gut."), message(2, "user", "Wanderungen"))
+    terms = [{*made.postings} for made in map(batch, said)]
+    assert {*batch(*said).postings} == set.union(*terms)

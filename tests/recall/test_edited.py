@@ -11,9 +11,9 @@ from proxy.chat.message import read_stored
 from proxy.memory.archive import Edited, Revision
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from proxy.recall.index import Batch, Owner
-from proxy.recall.indexer import TRIES
-from tests.support.passages import KAI, TENANT, Memory, ids, said
+from proxy.recall.index import IndexBatch, Owner
+from proxy.recall.indexing.indexer import TRIES
+from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 
 BOAT, CAT = "My boat is red.", "My cat is black."
 A = SessionKey(TENANT, "a")
@@ -101,15 +101,15 @@ async def test_an_index_made_anew_has_the_new_words_alone(remembering: Memory) -
 
 async def test_a_wish_follows_the_edit_of_its_message(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", WISH, user="kai"))
-    assert [one.text for one in (await remembering.recall("Hello")).wishes] == [WISH]
+    assert [one.text for one in (await remembering.recall("Hello")).standing] == [WISH]
     await edit(remembering, "x1.0", "Always answer in German.")
-    assert (await remembering.recall("Hello")).wishes == ()
+    assert (await remembering.recall("Hello")).standing == ()
     await remembering.indexer.again(A, 1)
-    wishes = (await remembering.recall("Hello")).wishes
+    wishes = (await remembering.recall("Hello")).standing
     assert [one.text for one in wishes] == ["Always answer in German."]
     await edit(remembering, "x1.0", BOAT)
     await remembering.indexer.again(A, 1)
-    assert (await remembering.recall("Hello")).wishes == ()
+    assert (await remembering.recall("Hello")).standing == ()
 
 
 async def test_a_removed_message_is_not_recalled(remembering: Memory) -> None:
@@ -140,7 +140,7 @@ async def test_a_message_that_is_gone_before_it_is_indexed_again_is_no_work(
 async def test_an_index_of_another_format_is_made_anew_instead(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", BOAT, user="kai"))
     look = await remembering.store.look(KAI, (), 0)
-    old = Batch(look.revision, b"[1]", "", None, first=1)
+    old = IndexBatch(look.revision, b"[1]", "", None, first=1)
     assert await remembering.store.write(KAI, old)
     await edit(remembering, "x1.0", CAT)
     await remembering.indexer.again(A, 1)
@@ -162,7 +162,7 @@ async def test_against_others_who_write_it_gives_up_in_the_end(
     await remembering.commit("a", said("x1", BOAT, user="kai"))
     tries = 0
 
-    async def never(owner: Owner, batch: Batch) -> bool:
+    async def never(owner: Owner, batch: IndexBatch) -> bool:
         nonlocal tries
         tries += 1
         return False

@@ -6,12 +6,13 @@ import asyncio
 
 import pytest
 
+from proxy.memory.archive import Page, Session
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from proxy.recall import state as states
-from proxy.recall.index import Batch, Mark, Owner
-from proxy.recall.indexer import AT_ONCE, MARGIN, TRIES
-from tests.support.passages import KAI, TENANT, Memory, ids, said
+from proxy.recall.index import IndexBatch, IndexMark, Owner
+from proxy.recall.indexing import state as states
+from proxy.recall.indexing.indexer import AT_ONCE, MARGIN, TRIES
+from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 
 BOAT = "My boat is red."
 
@@ -76,7 +77,7 @@ async def test_a_session_begun_anew_unnoticed_is_noticed_by_its_mark(remembering
     await remembering.store.delete(key)
     look = await remembering.store.look(KAI, (), 0)
     state = (await remembering.state(KAI)).passages
-    stale = Batch(look.revision, look.state, "a", mark, first=state)
+    stale = IndexBatch(look.revision, look.state, "a", mark, first=state)
     assert await remembering.store.write(KAI, stale)
     await remembering.commit("a", said("x3", "My cat is black.", "Fine.", user="kai"))
     assert ids(await remembering.recall("What colour has my cat?"))[0] == "x3.0"
@@ -109,7 +110,7 @@ async def test_writing_is_given_up_where_others_always_win(
     key = await remembering.commit("a", said("x1", BOAT, user="kai"), indexed=False)
     tries = 0
 
-    async def lose(owner: Owner, batch: Batch) -> bool:
+    async def lose(owner: Owner, batch: IndexBatch) -> bool:
         nonlocal tries
         tries += 1
         return False
@@ -129,6 +130,28 @@ async def test_catching_up_indexes_all_that_was_missed(remembering: Memory) -> N
     await remembering.commit("eves", said("x9", BOAT, user="eve"), indexed=False)
     assert await remembering.indexer.catch_up(KAI) == 3
     assert sorted(await remembering.indexed(KAI)) == [("s0", 1), ("s1", 1), ("s2", 1)]
+    assert (await remembering.state(KAI)).caught_up == remembering.clock.now
+
+
+async def test_catching_up_does_not_outdo_a_doubt_that_came_meanwhile(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old sessions are coming back: whoever has looked already has not seen them."""
+    await remembering.commit("a", said("x1", BOAT, user="kai"))
+    listed = remembering.store.sessions
+
+    async def and_meanwhile(
+        tenant: str, user: str | None, after: str | None, limit: int
+    ) -> Page[Session]:
+        page = await listed(tenant, user, after, limit)
+        await remembering.indexer.look_again(KAI)
+        return page
+
+    monkeypatch.setattr(remembering.store, "sessions", and_meanwhile)
+    await remembering.indexer.catch_up(KAI)
+    assert (await remembering.state(KAI)).caught_up < 0
+    monkeypatch.undo()
+    await remembering.indexer.catch_up(KAI)
     assert (await remembering.state(KAI)).caught_up == remembering.clock.now
 
 
@@ -184,7 +207,7 @@ async def test_an_index_of_another_format_is_made_anew(
 ) -> None:
     key = await remembering.commit("a", said("x1", BOAT, user="kai"))
     look = await remembering.store.look(KAI, (), 0)
-    other = Batch(look.revision, b"[999]", "a", Mark(0, 1, 7), first=1)
+    other = IndexBatch(look.revision, b"[999]", "a", IndexMark(0, 1, 7), first=1)
     assert await remembering.store.write(KAI, other)
     assert states.read_state(b"[999]") is None
     assert await remembering.indexer.level(key) == 1

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.language import guess, plausible
-from proxy.recall.words import words
-from tests.support.remembering import Said, person
+from proxy.recall.query.words import guess, plausible, words
+from tests.support.store.remembering import Said, person
 
 CASES = [
     pytest.param(

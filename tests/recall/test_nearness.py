@@ -11,16 +11,15 @@ import pytest
 from proxy.chat.message import text_of
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from proxy.recall import nearness
-from proxy.recall.embedding import EmbedderError
-from proxy.recall.filler import Filler
-from proxy.recall.found import Recollection
-from proxy.recall.nearness import Nearness, Shelf
+from proxy.recall.indexing.backfill import EmbeddingBackfill
+from proxy.recall.query.query import RecallOptions
 from proxy.recall.recaller import Recaller
-from proxy.recall.vectors import name_of
-from proxy.recall.wanted import Terms
-from tests.support.meanings import Meanings
-from tests.support.passages import KAI, TENANT, Memory, ids, said
+from proxy.recall.results import Recollection
+from proxy.recall.semantic import vectors
+from proxy.recall.semantic.embedders import EmbedderError
+from proxy.recall.semantic.vectors import Nearness, Shelf, name_of
+from tests.support.store.meanings import Meanings
+from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 from tests.support.waiting import PATIENCE
 
 VESSEL = "My ship is scarlet."
@@ -35,16 +34,16 @@ class Sense:
         self.memory, self.embedder = memory, embedder
         self.near = Nearness(memory.store, embedder, patience)
         self.memory.recaller = Recaller(
-            memory.store, memory.store, memory.follower, text_of, memory.clock, self.near
+            memory.store, memory.store, memory.index_updater, text_of, memory.clock, self.near
         )
 
     async def fill(self) -> None:
         store = self.memory.store
-        await Filler(store, store, self.embedder, text_of, self.memory.clock).fill(KAI)
+        await EmbeddingBackfill(store, store, self.embedder, text_of, self.memory.clock).fill(KAI)
         self.embedder.texts.clear()
 
     async def recall(self, text: str = ASKED, **fields: object) -> Recollection:
-        return await self.memory.recall(text, **{"terms": Terms(), **fields})
+        return await self.memory.recall(text, **{"options": RecallOptions(), **fields})
 
 
 @pytest.fixture
@@ -65,7 +64,7 @@ async def test_what_says_it_in_other_words_is_recalled(sense: Sense) -> None:
 
 async def test_without_a_model_it_is_not(sense: Sense) -> None:
     memory = sense.memory
-    words = Recaller(memory.store, memory.store, memory.follower, text_of, memory.clock)
+    words = Recaller(memory.store, memory.store, memory.index_updater, text_of, memory.clock)
     memory.recaller = words
     assert not await sense.recall()
 
@@ -149,7 +148,7 @@ async def test_a_model_that_fails_is_left_alone_for_a_while(
         assert "x1.2" in ids(await sense.recall(f"{WORDS} {n}"))
     assert len(sense.embedder.texts) == 1
     sense.embedder.failure = None
-    monkeypatch.setattr(nearness, "REST", -1.0)
+    monkeypatch.setattr(vectors, "REST", -1.0)
     sense.near._rest("is asked again from now on")
     assert (await sense.recall()).passages[0].text == VESSEL
 
@@ -176,7 +175,7 @@ async def test_what_came_late_is_at_hand_the_next_time(sense: Sense) -> None:
 async def test_a_model_that_is_always_late_is_left_alone_for_a_while(
     sense: Sense, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearness, "MOST_LATE", 3)
+    monkeypatch.setattr(vectors, "MOST_LATE", 3)
     sense.embedder.gate = asyncio.Event()
     hasty = Sense(sense.memory, sense.embedder, patience=0.0)
     for n in range(6):
@@ -188,7 +187,7 @@ async def test_a_model_that_is_always_late_is_left_alone_for_a_while(
 async def test_only_so_many_questions_wait_for_a_model(
     sense: Sense, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearness, "MOST_RUNNING", 4)
+    monkeypatch.setattr(vectors, "MOST_RUNNING", 4)
     sense.embedder.gate = asyncio.Event()
     hasty = Sense(sense.memory, sense.embedder, patience=0.0)
     for n in range(6):

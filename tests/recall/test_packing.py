@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from proxy.recall.index import POSTING_SIZE, ROW_SIZE, TERM_SIZE
-from proxy.recall.packing import (
+from proxy.recall.ranking.packing import (
     LENGTHS,
     check_of,
     coded_length,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.question import MOST_WORDS, read
-from tests.support.remembering import NOW, Said, person
+from proxy.recall.query.question import MOST_WORDS, read
+from tests.support.store.remembering import NOW, Said, person
 
 SMALL_TALK = (
     "thanks!", "Thank you so much", "ok", "Great, that's perfect.", "hello", "yes please", "👍", "",

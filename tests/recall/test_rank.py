@@ -9,11 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.match import MOST_CANDIDATES, REACH, candidates
-from proxy.recall.packing import ROW
-from proxy.recall.question import read
-from proxy.recall.score import LEAST, LONG, MOST_RANKED, PARTS, SHORT, WEIGHTS, Options, rank
-from tests.support.remembering import NOW, Person, Said, person
+from proxy.recall.query.question import read
+from proxy.recall.ranking.match import MOST_CANDIDATES, REACH, candidates
+from proxy.recall.ranking.packing import ROW
+from proxy.recall.ranking.score import (
+    LEAST,
+    LONG,
+    MOST_RANKED,
+    PARTS,
+    SHORT,
+    WEIGHTS,
+    Options,
+    ranked,
+)
+from tests.support.store.remembering import NOW, Person, Said, person
 
 TEXTS = st.lists(
     st.builds(
@@ -186,7 +195,7 @@ def test_a_passage_that_has_no_row_is_not_ranked() -> None:
     who = person(Said("The lighthouse is open."))
     matches = who.matches(read("lighthouse", (), NOW))
     numbers = who.numbers(matches)
-    assert rank(matches, numbers, np.zeros(numbers.size, ROW), Options()) == []
+    assert ranked(matches, numbers, np.zeros(numbers.size, ROW), Options()) == []
 
 
 def test_candidates_are_few_and_come_with_their_neighbours() -> None:

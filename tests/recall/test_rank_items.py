@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.question import read
-from proxy.recall.rank_items import rank, sought_in, texts_of
+from proxy.recall.query.question import read
+from proxy.recall.ranking.rank_items import rank, sought_in, texts_of
 
 NOW = 1_700_000_000.0
 

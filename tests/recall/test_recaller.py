@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from proxy.memory.model import Recalled, SessionKey
 from proxy.memory.store import StoreError
-from proxy.recall.index import Batch
+from proxy.recall.index import IndexBatch, Look, Owner
+from proxy.recall.query.query import RecallOptions
 from proxy.recall.recaller import Recaller
-from proxy.recall.wanted import Terms
-from tests.support.passages import KAI, TENANT, Memory, ids, said
+from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 
 BOAT = "My boat is red."
 ASKED = "Is my boat red?"
@@ -48,7 +50,7 @@ async def test_another_message_at_the_same_place_is_not_taken_for_it(remembering
     back = await remembering.store.look(KAI, (), 0)
     passages = (await remembering.state(KAI)).passages
     assert await remembering.store.write(
-        KAI, Batch(back.revision, back.state, "a", look.mark, first=passages)
+        KAI, IndexBatch(back.revision, back.state, "a", look.mark, first=passages)
     )
     await remembering.commit("a", said("x2", "I had soup.", user="kai"), indexed=False)
     assert ids(await remembering.recall(ASKED)) == []
@@ -76,7 +78,8 @@ async def test_only_the_wanted_roles_are_recalled(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", BOAT, "The boat is red?", user="kai"))
     for roles, expected in [(("user",), ["x1.0"]), (("assistant",), ["x1.1"])]:
         assert (
-            ids(await remembering.recall(ASKED, terms=Terms(roles=roles, min_score=0))) == expected
+            ids(await remembering.recall(ASKED, options=RecallOptions(roles=roles, min_score=0)))
+            == expected
         )
 
 
@@ -100,13 +103,13 @@ async def test_whose_memory_it_is(remembering: Memory) -> None:
 async def test_a_session_alone_is_searched_where_that_is_wanted(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", BOAT, user="kai"))
     await remembering.commit("b", said("x2", "My boat has oars.", user="kai"))
-    own, any_ = Terms(own_session_only=True, min_score=0), Terms(min_score=0)
-    for terms, user in [(own, "kai"), (any_, None)]:
+    own, any_ = RecallOptions(own_session_only=True, min_score=0), RecallOptions(min_score=0)
+    for options, user in [(own, "kai"), (any_, None)]:
         found = await remembering.recall(
-            ASKED, terms=terms, user=user, session_owner="kai", key=SessionKey(TENANT, "a")
+            ASKED, options=options, user=user, session_owner="kai", key=SessionKey(TENANT, "a")
         )
         assert ids(found) == ["x1.0"]
-        none = await remembering.recall(ASKED, terms=terms, user=user, session_owner="kai")
+        none = await remembering.recall(ASKED, options=options, user=user, session_owner="kai")
         assert ids(none) == []
 
 
@@ -156,8 +159,8 @@ async def test_what_asks_for_nothing_gets_nothing(remembering: Memory, text: str
 async def test_an_owner_that_asks_is_heard_of(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", BOAT, user="kai"), indexed=False)
     assert not await remembering.recall(ASKED)
-    remembering.follower.open()
-    await remembering.follower.close(5)
+    remembering.index_updater.open()
+    await remembering.index_updater.close(5)
     assert ids(await remembering.recall(ASKED)) == ["x1.0"]
 
 
@@ -167,11 +170,11 @@ async def test_an_index_that_was_dropped_is_made_anew_though_its_owner_was_heard
     """A tenant's move drops it; what is said next has begun another when somebody asks."""
     await remembering.commit("a", said("x1", BOAT, user="kai"))
     await remembering.recall(ASKED)
-    await remembering.follower._drain()
+    await remembering.index_updater._drain()
     await remembering.store.drop(KAI)
     await remembering.commit("b", said("x2", "I had soup.", user="kai"))
     await remembering.recall(ASKED)
-    await remembering.follower._drain()
+    await remembering.index_updater._drain()
     assert ids(await remembering.recall(ASKED)) == ["x1.0"]
 
 
@@ -180,10 +183,12 @@ async def test_an_index_of_another_format_recalls_nothing_and_is_made_anew(
 ) -> None:
     await remembering.commit("a", said("x1", BOAT, user="kai"))
     look = await remembering.store.look(KAI, (), 0)
-    assert await remembering.store.write(KAI, Batch(look.revision, b"[999]", "", None, first=1))
+    assert await remembering.store.write(
+        KAI, IndexBatch(look.revision, b"[999]", "", None, first=1)
+    )
     assert not await remembering.recall(ASKED)
-    remembering.follower.open()
-    await remembering.follower.close(5)
+    remembering.index_updater.open()
+    await remembering.index_updater.close(5)
     assert ids(await remembering.recall(ASKED)) == ["x1.0"]
 
 
@@ -220,3 +225,64 @@ async def test_a_question_costs_three_looks_at_the_store(
     assert isinstance(recaller, Recaller)
     assert await remembering.recall(ASKED)
     assert sorted(asked) == ["look", "passages", "rows"]
+
+
+# What need not be searched, and what is indexed first
+
+
+class Looks:
+    """Counts the looks at an index."""
+
+    def __init__(self, remembering: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.terms: list[int] = []
+        look = remembering.store.look
+
+        async def counted(
+            owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
+        ) -> Look:
+            self.terms.append(len(terms))
+            return await look(owner, terms, newest, session=session)
+
+        monkeypatch.setattr(remembering.store, "look", counted)
+
+
+async def test_a_session_of_nobody_that_is_shown_as_a_whole_is_not_searched(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await remembering.commit("a", said("x1", BOAT))
+    looks = Looks(remembering, monkeypatch)
+    assert not await remembering.recall(ASKED, key=key, user=None, hidden=0)
+    assert looks.terms == []
+    assert await remembering.recall(ASKED, key=key, user=None, hidden=1)
+
+
+async def test_the_only_session_of_a_person_shown_as_a_whole_is_not_searched(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await remembering.commit("a", said("x1", BOAT, user="kai"))
+    looks = Looks(remembering, monkeypatch)
+    shown = {"key": key, "hidden": 0, "shown": frozenset([1])}
+    assert not await remembering.recall(ASKED, **shown)
+    assert looks.terms == [0]
+    await remembering.commit("b", said("x2", BOAT, user="kai"))
+    assert ids(await remembering.recall(ASKED, **shown)) == ["x2.0"]
+    looks.terms.clear()
+    assert ids(await remembering.recall(ASKED, **shown)) == ["x2.0"]
+    assert len(looks.terms) == 1 and looks.terms[0]
+
+
+async def test_what_was_said_in_another_session_is_found_at_once(remembering: Memory) -> None:
+    await remembering.recall(ASKED, key=SessionKey(TENANT, "a"))
+    key = await remembering.commit("a", said("x1", BOAT, user="kai"), indexed=False)
+    remembering.index_updater.recorded(key)
+    assert ids(await remembering.recall(ASKED, hidden=0)) == ["x1.0"]
+
+
+async def test_what_is_not_shown_of_the_own_session_is_found_at_once(remembering: Memory) -> None:
+    key = SessionKey(TENANT, "a")
+    await remembering.commit("a", said("x1", "I had soup.", user="kai"))
+    await remembering.recall(ASKED, key=key, hidden=1)
+    await remembering.commit("a", said("x2", BOAT, user="kai"), indexed=False)
+    remembering.index_updater.recorded(key)
+    assert not await remembering.recall(ASKED, key=key, hidden=1, shown=frozenset([2]))
+    assert "x2.0" in ids(await remembering.recall(ASKED, key=key, hidden=2))

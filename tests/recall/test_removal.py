@@ -10,13 +10,13 @@ import pytest
 from proxy.chat.message import text_of
 from proxy.memory.archive import Revision
 from proxy.memory.model import SessionKey
-from proxy.recall.filler import Filler, Pace
 from proxy.recall.index import Owner
-from proxy.recall.packing import check_of
-from proxy.recall.removal import Said, blank, blank_messages, passages_of, places_of
-from proxy.recall.vectors import name_of
-from tests.support.meanings import Meanings
-from tests.support.passages import KAI, TENANT, Memory, said
+from proxy.recall.indexing.backfill import EmbeddingBackfill, Pace
+from proxy.recall.indexing.indexer import Said, blank, blank_messages, passages_of, places_of
+from proxy.recall.ranking.packing import check_of
+from proxy.recall.semantic.vectors import name_of
+from tests.support.store.meanings import Meanings
+from tests.support.store.passages import KAI, TENANT, Memory, said
 
 A, B = SessionKey(TENANT, "a"), SessionKey(TENANT, "b")
 
@@ -29,10 +29,12 @@ async def vectors(memory: Memory, embedder: Meanings, owner: Owner = KAI) -> lis
     return [any(data[n * size : (n + 1) * size]) for n in range(10)]
 
 
-async def filled(memory: Memory) -> tuple[Filler, Meanings]:
+async def filled(memory: Memory) -> tuple[EmbeddingBackfill, Meanings]:
     """All that is there has a vector."""
     embedder = Meanings(at_once=3)
-    filling = Filler(memory.store, memory.store, embedder, text_of, memory.clock, Pace(share=1.0))
+    filling = EmbeddingBackfill(
+        memory.store, memory.store, embedder, text_of, memory.clock, Pace(share=1.0)
+    )
     await filling.fill(KAI)
     return filling, embedder
 
@@ -45,7 +47,7 @@ async def test_what_is_deleted_while_it_is_embedded_has_no_vector(
     if others:
         await remembering.commit("b", said("x2", "My dog.", user="kai"))
     embedder = Meanings(at_once=10)
-    filling = Filler(
+    filling = EmbeddingBackfill(
         remembering.store, remembering.store, embedder, text_of, remembering.clock, Pace(share=1.0)
     )
     embedder.gate = asyncio.Event()
@@ -65,7 +67,7 @@ async def test_a_person_who_is_erased_and_returns_while_it_is_embedded_has_only_
 ) -> None:
     await remembering.commit("a", said("x1", "My boat.", "Soup.", "My dog.", user="kai"))
     embedder = Meanings(at_once=10)
-    filling = Filler(
+    filling = EmbeddingBackfill(
         remembering.store, remembering.store, embedder, text_of, remembering.clock, Pace(share=1.0)
     )
     await filling._learn_name()

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.question import read
-from proxy.recall.small_talk import POLITE, SMALL_TALK
-from tests.support.remembering import NOW
+from proxy.recall.query.question import POLITE, SMALL_TALK, read
+from tests.support.store.remembering import NOW
 
 BEFORE = ("Which plants survive a dry balcony?", "Sedum and lavender.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.standing import is_standing, notice
+from proxy.recall.standing.standing import current, is_standing, notice
 
 INSTRUCTIONS = [
     "Always answer in French.",
@@ -237,3 +237,9 @@ def test_a_withdrawal_is_noticed(text: str) -> None:
 @pytest.mark.parametrize("text", [*INSTRUCTIONS, *PREFERENCES, *LEANINGS, *WITHDRAWALS])
 def test_a_message_that_holds_any_is_flagged(text: str) -> None:
     assert is_standing(text)
+
+
+def test_two_messages_that_say_the_same_are_two_instructions() -> None:
+    (older,), (newer,) = notice("Always answer in French."), notice("Always answer in French.")
+    assert older == newer and older is not newer
+    assert current([newer, older]) == (newer,)

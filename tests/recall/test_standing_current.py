@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.standing import MOST, Standing, current, notice, pinned
+from proxy.recall.standing.standing import MOST, StandingInstruction, current, notice, pinned
 
 PLENTY = 10_000
 
 
-def said(*messages: str) -> list[Standing]:
+def said(*messages: str) -> list[StandingInstruction]:
     """What messages, oldest first, leave standing: newest first."""
     return [standing for message in reversed(messages) for standing in reversed(notice(message))]
 
@@ -101,7 +101,9 @@ def test_what_is_said_after_a_withdrawal_holds() -> None:
 
 
 def test_only_so_many_of_the_newest_are_looked_at() -> None:
-    many = [Standing("instruction", str(i), frozenset({str(i)})) for i in range(MOST + 5)]
+    many = [
+        StandingInstruction("instruction", str(i), frozenset({str(i)})) for i in range(MOST + 5)
+    ]
     assert current(many) == tuple(many[:MOST])
 
 
@@ -143,7 +145,7 @@ def test_what_does_not_fit_is_passed_over_for_what_does() -> None:
 WORDS = st.frozensets(st.sampled_from("abcdef"), max_size=4)
 STANDINGS = st.lists(
     st.builds(
-        Standing,
+        StandingInstruction,
         st.sampled_from(["instruction", "preference", "leaning", "withdrawal"]),
         st.text("xy ", min_size=1, max_size=20),
         WORDS,
@@ -154,14 +156,18 @@ STANDINGS = st.lists(
 
 
 @given(STANDINGS)
-def test_what_holds_goes_on_holding_and_the_newest_always_does(standings: list[Standing]) -> None:
+def test_what_holds_goes_on_holding_and_the_newest_always_does(
+    standings: list[StandingInstruction],
+) -> None:
     held = current(standings)
     assert current(held) == held
     assert standings[:1] == [*held[:1]] or standings[0].kind == "withdrawal" or not standings
 
 
 @given(STANDINGS, st.integers(0, 60))
-def test_pins_keep_the_budget_and_the_order(standings: list[Standing], budget: int) -> None:
+def test_pins_keep_the_budget_and_the_order(
+    standings: list[StandingInstruction], budget: int
+) -> None:
     chosen = pinned("anything", standings, budget, len)
     assert sum(len(standing.text) for standing in chosen) <= budget
     rest = iter(standings)

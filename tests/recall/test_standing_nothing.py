@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.standing import is_standing, notice
+from proxy.recall.standing.standing import is_standing, notice
 
 NOTHING = [
     # habits, memories, wishes, mottos

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from proxy.recall.state import (
+from proxy.recall.indexing.state import (
     FORMAT,
     MOST_DISMISSED,
     MOST_STANDING,

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.excerpt import Cutter
-from proxy.recall.packing import (
+from proxy.recall.query.question import read
+from proxy.recall.query.words import MOST_TERMS, Analysis, TermEntry, analyse, pack
+from proxy.recall.ranking.packing import (
     ASKS,
     LENGTHS,
     SAID_BY_USER,
@@ -17,9 +18,8 @@ from proxy.recall.packing import (
     read_postings,
     read_rows,
 )
-from proxy.recall.question import read
-from proxy.recall.terms import MOST_TERMS, Analysis, Entry, analyse, pack
-from tests.support.remembering import NOW
+from proxy.recall.ranking.select import Cutter
+from tests.support.store.remembering import NOW
 
 MEGABYTE = 1_000_000
 HOSTILE = [
@@ -86,8 +86,8 @@ def test_a_hint_decides_where_nothing_tells_the_language() -> None:
     assert analyse("the boots that I bought", NOW, "german").language == "english"
 
 
-def entry(analysis: Analysis, seq: int = 0, flags: int = 0, tokens: int = 5) -> Entry:
-    return Entry(7, seq, 99, NOW, tokens, flags, analysis)
+def entry(analysis: Analysis, seq: int = 0, flags: int = 0, tokens: int = 5) -> TermEntry:
+    return TermEntry(7, seq, 99, NOW, tokens, flags, analysis)
 
 
 def test_rows_say_where_a_passage_is() -> None:

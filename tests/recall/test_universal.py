@@ -12,8 +12,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from proxy.recall.embedding import EmbedderError
-from proxy.recall.universal import DIMENSIONS, UniversalEmbedder
+from proxy.recall.semantic.embedders import DIMENSIONS, EmbedderError, UniversalEmbedder
 
 # Says how many bytes a text has, in every dimension; "end" ends it.
 COUNTING = f"""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from proxy.recall import vectors
-from proxy.recall.packing import Array
-from proxy.recall.vectors import NOTHING_NEAR, Matrix, Near, pack
+from proxy.recall.ranking.packing import Array
+from proxy.recall.semantic import vectors
+from proxy.recall.semantic.vectors import NOTHING_NEAR, Matrix, Near, pack
 
 DIMENSIONS = 64
 

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.times import date_of, days, tells_time
-from proxy.recall.when import MOST_DAYS, MOST_MONTHS, spans, terms
-from tests.support.remembering import NOW, Said, person
+from proxy.recall.query.dates import (
+    MOST_DAYS,
+    MOST_MONTHS,
+    date_of,
+    days,
+    spans,
+    tells_time,
+    terms_of_spans,
+)
+from tests.support.store.remembering import NOW, Said, person
 
 TODAY = date(2027, 1, 15)
 
@@ -92,7 +99,7 @@ def test_only_texts_with_times_tell_a_time() -> None:
 
 @given(st.text(), st.floats(0, 4e9))
 def test_any_text_and_time_gives_few_terms(text: str, now: float) -> None:
-    assert len(terms(spans(text, now))) <= MOST_DAYS + MOST_MONTHS
+    assert len(terms_of_spans(spans(text, now))) <= MOST_DAYS + MOST_MONTHS
 
 
 @given(st.dates(date(1971, 1, 1), date(2026, 12, 31)))

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.model import SessionKey
-from proxy.stores.backend import Backend
-from proxy.stores.opening import open_store
-from tests.support import servers
+from proxy.stores.open import Backend, open_store
 from tests.support.clock import Clock
+from tests.support.processes import redis as servers
 from tests.support.waiting import PATIENCE
 
 BACK_ENDS = ("memory", "sqlite", "redis", "redis-cluster", "redis-sentinel")

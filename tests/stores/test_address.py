@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from proxy.stores.address import read_address
-from proxy.stores.inmemory import InMemoryStore
-from proxy.stores.opening import open_store
-from proxy.stores.redis import RedisStore
-from proxy.stores.sqlite import SQLiteStore
+from proxy.stores.open import open_store
+from proxy.stores.redis.store import RedisStore
+from proxy.stores.sqlite.store import SQLiteMemory, SQLiteStore
 
 
 @pytest.mark.parametrize(
@@ -91,9 +90,26 @@ def test_a_url_that_means_nothing_is_refused_with_what_to_write(url: str, words:
 
 
 @pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("hush", id="no-url"),
+        pytest.param("hush hush://h", id="no-scheme"),
+        pytest.param("redis://:hush/hush@h", id="a-slash"),
+        pytest.param("redis://:1/hush@h", id="a-slash-behind-a-port"),
+        pytest.param("redis://h/hush", id="a-database"),
+        pytest.param("redis://:pass?hush@h", id="a-question-mark"),
+    ],
+)
+def test_what_may_be_a_password_is_not_repeated(url: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        read_address(url)
+    assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
     ("url", "kind"),
     [
-        pytest.param("memory://", InMemoryStore, id="memory"),
+        pytest.param("memory://", SQLiteMemory, id="memory"),
         pytest.param("sqlite:///a.db", SQLiteStore, id="sqlite"),
         pytest.param("rediss+sentinel://h/s", RedisStore, id="sentinel"),
     ],

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.memory.archive import Details, Line
+from proxy.memory.archive import Details, StoredMessage
 from proxy.memory.erasure import Subject
 from proxy.memory.model import (
     Amendment,
@@ -20,9 +20,9 @@ from proxy.memory.model import (
     WindowMove,
 )
 from proxy.memory.store import Store
-from tests.support.archives import edited, exchanges, lines, revise
 from tests.support.clock import Clock
-from tests.support.commits import TOKENS, chat, draft, record, summary
+from tests.support.store.archives import edited, exchanges, lines, revise
+from tests.support.store.commits import TOKENS, chat, draft, record, summary
 
 ALL = Ask(profile="default", whole=True)
 STATES: tuple[State, ...] = ("active", "superseded")
@@ -62,13 +62,13 @@ async def test_a_message_is_found_with_all_that_is_kept_of_it(
     await store.commit(key, chat("x1"))
     await store.commit(key, record("x2", late, superseded=("x1.1",), reserved=1))
     question, answer = chat("x1").drafts
-    assert await store.message(key, "x1.0") == Line(
+    assert await store.message(key, "x1.0") == StoredMessage(
         Position(1, 1), question.card, "active", question.body
     )
-    assert await store.message(key, "x1.1") == Line(
+    assert await store.message(key, "x1.1") == StoredMessage(
         Position(1, 2), answer.card, "superseded", answer.body
     )
-    assert await store.message(key, "x2.0") == Line(
+    assert await store.message(key, "x2.0") == StoredMessage(
         Position(1, 3), late.card, "active", late.body, b'{"extra":1}'
     )
     for unknown in ("x2.1", "x2.2", "x1.00", "x3.0", "x1", "", "."):
@@ -266,7 +266,7 @@ async def test_an_edited_message_takes_the_place_of_the_one_that_was_read(
     await store.commit(key, chat("x2"))
     new = edited("x1", 1, "assistant", was=body("x1", 1), wire=b'{"reasoning":1}')
     assert await revise(store, key, edited=(new,))
-    assert await store.message(key, "x1.1") == Line(
+    assert await store.message(key, "x1.1") == StoredMessage(
         Position(1, 2), new.card, "active", new.body, b'{"reasoning":1}'
     )
     seen = await store.load(key, ALL)

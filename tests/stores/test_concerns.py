@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,10 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from proxy.memory.store import Store
-from proxy.stores.backend import Backend
-from proxy.stores.opening import open_store
-from tests.support import servers
-from tests.support.servers import Server
+from proxy.stores.open import Backend, open_store
+from tests.support.processes import redis as servers
+from tests.support.processes.redis import Server
 from tests.support.waiting import PATIENCE
 
 
@@ -64,6 +64,20 @@ async def test_a_server_that_writes_nothing_down_is_a_concern(server: Server) ->
 async def test_replicas_that_are_missing_are_a_concern(server: Server) -> None:
     (concern,) = await concerns(server, wait_replicas=2)
     assert concern.startswith("0 of 2 replicas") and "spool" in concern
+
+
+@pytest.mark.parametrize(("by", "told"), [(-30, "30 s behind"), (30, "30 s ahead of")])
+async def test_a_clock_that_differs_from_the_servers_is_a_concern(
+    server: Server, by: float, told: str
+) -> None:
+    store = open_store(
+        server.url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=lambda: time.time() + by
+    )
+    try:
+        (concern,) = await store.concerns()
+        assert told in concern and "NTP" in concern
+    finally:
+        await store.close()
 
 
 async def test_what_a_user_may_not_ask_is_no_concern(server: Server) -> None:

@@ -18,7 +18,7 @@ from proxy.memory.model import (
 )
 from proxy.memory.store import Store
 from tests.support.clock import Clock
-from tests.support.commits import TOKENS, chat, draft, record
+from tests.support.store.commits import TOKENS, chat, draft, record
 
 ALL = Ask(profile="default", whole=True)
 

@@ -9,7 +9,7 @@ import pytest
 from proxy.memory.archive import Details, Session
 from proxy.memory.model import Ask, Position, SessionKey, Snapshot, State, WindowMove
 from proxy.memory.store import Store
-from tests.support.commits import TOKENS, chat, draft, record
+from tests.support.store.commits import TOKENS, chat, draft, record
 
 ALL = Ask(profile="default", whole=True)
 ACTIVE: tuple[State, ...] = ("active",)

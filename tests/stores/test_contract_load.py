@@ -6,7 +6,7 @@ import pytest
 
 from proxy.memory.model import Ask, Position, SessionKey, Snapshot, State, WindowMove
 from proxy.memory.store import Store
-from tests.support.commits import TOKENS, chat, draft, record
+from tests.support.store.commits import TOKENS, chat, draft, record
 
 
 def ids(snapshot: Snapshot) -> list[str]:

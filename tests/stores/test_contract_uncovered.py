@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.memory.model import Ask, SessionKey, Snapshot, WindowMove
+from proxy.memory.model import Ask, SessionKey, Snapshot, Summary, WindowMove
 from proxy.memory.store import Store
-from proxy.memory.summary import Summary
-from tests.support.commits import TOKENS, chat, draft, record, summary
+from tests.support.store.commits import TOKENS, chat, draft, record, summary
 
 TURN = 2 * TOKENS
 """Tokens of a turn."""

@@ -14,16 +14,15 @@ import pytest
 
 from proxy.memory.model import Ask, SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
-from proxy.stores.backend import Backend
-from proxy.stores.opening import open_store
-from proxy.stores.redis import RedisStore
-from proxy.stores.redis_keys import session_keys
-from proxy.stores.redis_link import Command
-from proxy.stores.sqlite import SQLiteStore
-from proxy.stores.sqlite_file import READERS
-from tests.support import servers
-from tests.support.commits import chat
-from tests.support.servers import Server
+from proxy.stores.open import Backend, open_store
+from proxy.stores.redis.base import session_keys
+from proxy.stores.redis.connection import Command
+from proxy.stores.redis.store import RedisStore
+from proxy.stores.sqlite.file import READERS
+from proxy.stores.sqlite.store import SQLiteStore
+from tests.support.processes import redis as servers
+from tests.support.processes.redis import Server
+from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")

@@ -8,14 +8,13 @@ import msgspec
 import pytest
 
 from proxy.memory.erasure import MARKED_SECONDS, Subject
-from proxy.memory.items import Item, Place, Shelf
-from proxy.memory.model import Ask, SessionKey, Snapshot
-from proxy.memory.work import Due
-from proxy.stores.backend import Backend
-from tests.support.archives import revise, take_out
+from proxy.memory.items import Item, ItemOwner, Place
+from proxy.memory.model import Ask, Due, SessionKey, Snapshot
+from proxy.stores.open import Backend
 from tests.support.clock import Clock
-from tests.support.commits import chat, summary
-from tests.support.shelves import at, gone, places, put, value
+from tests.support.store.archives import revise, take_out
+from tests.support.store.commits import chat, summary
+from tests.support.store.shelves import at, gone, places, put, value
 
 ALL = Ask(profile="default", whole=True)
 NOW = 1000.0
@@ -304,7 +303,7 @@ async def test_a_summary_of_what_was_erased_since_is_refused(
 async def test_what_was_learned_before_a_person_was_erased_is_not_written(
     store: Backend, tenant: str, kai: Subject
 ) -> None:
-    shelf, facts = Shelf(tenant, "kai"), ("users", "kai", "facts")
+    shelf, facts = ItemOwner(tenant, "kai"), ("users", "kai", "facts")
     await store.change_items(shelf, [put(facts, "old")])
     await store.mark(kai, 1000.0)
     for since in (999.0, 1000.0):
@@ -313,7 +312,11 @@ async def test_what_was_learned_before_a_person_was_erased_is_not_written(
     assert await places(store, shelf) == [Place(facts, "old")]
     assert await store.change_items(shelf, [put(facts, "new")], 1000.5)
     assert await store.change_items(shelf, [put(facts, "by hand")])
-    for others in (Shelf(tenant), Shelf(tenant, "eve"), Shelf(f"{tenant}-other", "kai")):
+    for others in (
+        ItemOwner(tenant),
+        ItemOwner(tenant, "eve"),
+        ItemOwner(f"{tenant}-other", "kai"),
+    ):
         assert await store.change_items(others, [put(("a",), "k")], 999.0)
     await store.unmark(kai)
     assert await store.change_items(shelf, [put(facts, "k")], 999.0)
@@ -334,7 +337,7 @@ def item(key: str, expires_at: float | None = None) -> Item:
 async def test_adopted_items_are_as_they_were_and_those_that_are_there_stay(
     store: Backend, tenant: str, clock: Clock
 ) -> None:
-    shelf, facts = Shelf(tenant, "kai"), ("users", "kai", "facts")
+    shelf, facts = ItemOwner(tenant, "kai"), ("users", "kai", "facts")
     await store.change_items(shelf, [put(facts, "mine", b'{"mine": 1}')])
     await store.change_items(shelf, [put(facts, "over", b"{}", expires_at=clock.now + 1)])
     clock.now += 2
@@ -353,7 +356,7 @@ async def test_adopted_items_are_as_they_were_and_those_that_are_there_stay(
 
 
 async def test_many_items_are_adopted_at_once(store: Backend, tenant: str) -> None:
-    shelf = Shelf(tenant, "kai")
+    shelf = ItemOwner(tenant, "kai")
     many = [item(f"{n:04d}") for n in range(1500)]
     assert await store.adopt_items(shelf, many) == 1500
     assert len(await places(store, shelf)) == 1500

@@ -12,13 +12,12 @@ import redis
 from redis.crc import key_slot
 
 from proxy.memory.erasure import Subject
-from proxy.memory.model import Ask, SessionKey
+from proxy.memory.model import Ask, SessionKey, Summary
 from proxy.memory.store import Store, StoreError
-from proxy.memory.summary import Summary
-from proxy.stores.opening import open_store
-from proxy.stores.redis_keys import list_keys, session_keys
-from tests.support.commits import chat, draft, record
-from tests.support.servers import HOST, Cluster, Server, cluster, guarded, wait_until
+from proxy.stores.open import open_store
+from proxy.stores.redis.base import list_keys, session_keys
+from tests.support.processes.redis import HOST, Cluster, Server, cluster, guarded, wait_until
+from tests.support.store.commits import chat, draft, record
 from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)

@@ -10,12 +10,12 @@ import pytest
 
 from proxy.memory.archive import Message
 from proxy.memory.model import SessionKey
-from proxy.recall.index import NO_POSTINGS, ROW_SIZE, Look, Mark, Owner, Postings, Rows
-from proxy.stores.backend import Backend
-from proxy.stores.inmemory import InMemoryStore
-from tests.support.batches import batch, posting, row, term
+from proxy.recall.index import NO_POSTINGS, ROW_SIZE, IndexMark, Look, Owner, Postings, Rows
+from proxy.stores.open import Backend
 from tests.support.clock import Clock
-from tests.support.commits import chat, draft, record
+from tests.support.oracle.store import InMemoryStore
+from tests.support.store.batches import batch, posting, row, term
+from tests.support.store.commits import chat, draft, record
 
 NOTHING = bytes(ROW_SIZE)
 
@@ -44,7 +44,7 @@ async def test_what_is_written_is_seen_by_the_next_look(store: Backend, owner: O
     assert await store.write(owner, batch(0, [["a", "b"], ["b"]])) is True
     seen = await store.look(owner, [term("b"), term("c"), term("a")], 10, "session")
     postings = (all_of([0, 1]), NO_POSTINGS, all_of([0]))
-    assert seen == Look(1, b"state \0 0", postings, Mark(7, 2, 0xFFFFFFFF))
+    assert seen == Look(1, b"state \0 0", postings, IndexMark(7, 2, 0xFFFFFFFF))
     assert (await store.look(owner, [], 10, "another")).mark is None
     assert await store.rows(owner, [1, 5, 0]) == Rows(
         row(7, 1) + NOTHING + row(7, 0), {7: "session"}
@@ -56,7 +56,7 @@ async def test_batches_are_added_to_what_is_there(store: Backend, owner: Owner) 
     assert await store.write(owner, batch(1, [["a", "b"]], first=1, session="other", number=8))
     assert await store.write(owner, batch(2, [], first=2, marked=False))
     seen = await store.look(owner, [term("a"), term("b")], 10, "session")
-    assert seen.revision == 3 and seen.mark == Mark(7, 1, 0xFFFFFFFF)
+    assert seen.revision == 3 and seen.mark == IndexMark(7, 1, 0xFFFFFFFF)
     assert seen.postings == (all_of([0, 1]), all_of([1]))
     found = await store.rows(owner, [0, 1])
     assert found == Rows(row(7, 0) + row(8, 1), {7: "session", 8: "other"})
@@ -102,7 +102,7 @@ async def test_of_writers_at_once_exactly_one_wins(store: Backend, owner: Owner)
         won = await asyncio.gather(*(store.write(owner, each) for each in batches))
         assert sorted(won) == [False] * 7 + [True]
         seen = await store.look(owner, [term(n) for n in range(8)], 10, f"s{won.index(True)}")
-        assert seen.mark == Mark(won.index(True), revision + 1, 0xFFFFFFFF)
+        assert seen.mark == IndexMark(won.index(True), revision + 1, 0xFFFFFFFF)
         assert sum(found.count for found in seen.postings) == revision + 1
 
 

@@ -7,12 +7,12 @@ import asyncio
 import msgspec
 import pytest
 
-from proxy.memory.items import Item, Place, Shelf
+from proxy.memory.items import Item, ItemOwner, Place
 from proxy.memory.model import SessionKey
-from proxy.stores.backend import Backend
+from proxy.stores.open import Backend
 from tests.support.clock import Clock
-from tests.support.commits import chat
-from tests.support.shelves import at, gone, places, put, value
+from tests.support.store.commits import chat
+from tests.support.store.shelves import at, gone, places, put, value
 
 FACTS = ("users", "kai", "facts")
 NASTY = (
@@ -30,12 +30,12 @@ NASTY = (
 
 
 @pytest.fixture
-def shelf(tenant: str) -> Shelf:
-    return Shelf(tenant, "kai")
+def shelf(tenant: str) -> ItemOwner:
+    return ItemOwner(tenant, "kai")
 
 
 async def test_an_item_is_described_exactly_from_first_to_last(
-    store: Backend, shelf: Shelf, clock: Clock
+    store: Backend, shelf: ItemOwner, clock: Clock
 ) -> None:
     clock.now = 1000.125
     assert await store.change_items(shelf, [put(FACTS, "k", b'{"a": 1}')])
@@ -73,16 +73,18 @@ async def test_an_item_is_described_exactly_from_first_to_last(
 
 
 async def test_items_are_looked_up_together_and_missing_ones_left_out(
-    store: Backend, shelf: Shelf
+    store: Backend, shelf: ItemOwner
 ) -> None:
     await store.change_items(shelf, [put(("a",), "x"), put(("a",), "y"), put(("b",), "x")])
     wanted = [Place(("b",), "x"), Place(("a",), "z"), Place(("a",), "y"), Place((), "x")]
     assert set(await store.items_at(shelf, wanted)) == {wanted[0], wanted[2]}
     assert await store.items_at(shelf, []) == {}
-    assert await store.items_at(Shelf(shelf.tenant, "eve"), wanted) == {}
+    assert await store.items_at(ItemOwner(shelf.tenant, "eve"), wanted) == {}
 
 
-async def test_a_change_may_depend_on_the_version_it_finds(store: Backend, shelf: Shelf) -> None:
+async def test_a_change_may_depend_on_the_version_it_finds(
+    store: Backend, shelf: ItemOwner
+) -> None:
     place = (FACTS, "k")
     assert not await store.change_items(shelf, [put(*place, after=1)])
     assert not await store.change_items(shelf, [gone(*place, after=1)])
@@ -96,7 +98,7 @@ async def test_a_change_may_depend_on_the_version_it_finds(store: Backend, shelf
     assert await value(store, shelf, *place) is None
 
 
-async def test_all_changes_are_made_or_none(store: Backend, shelf: Shelf) -> None:
+async def test_all_changes_are_made_or_none(store: Backend, shelf: ItemOwner) -> None:
     await store.change_items(shelf, [put(("a",), "1"), put(("b",), "2")])
     wrong = [
         put(("a",), "1", b"no"),
@@ -114,7 +116,7 @@ async def test_all_changes_are_made_or_none(store: Backend, shelf: Shelf) -> Non
 
 
 async def test_of_two_who_change_the_same_version_one_succeeds(
-    store: Backend, shelf: Shelf
+    store: Backend, shelf: ItemOwner
 ) -> None:
     for version in range(5):
         race = [store.change_items(shelf, [put(FACTS, "k", b"%d" % n, version)]) for n in range(8)]
@@ -124,7 +126,7 @@ async def test_of_two_who_change_the_same_version_one_succeeds(
 
 
 async def test_items_are_listed_by_namespace_and_key_and_a_prefix_is_of_labels(
-    store: Backend, shelf: Shelf
+    store: Backend, shelf: ItemOwner
 ) -> None:
     ordered = [
         Place((), "top"),
@@ -158,7 +160,7 @@ async def test_items_are_listed_by_namespace_and_key_and_a_prefix_is_of_labels(
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 8])
 async def test_pages_hold_each_item_once_though_others_come(
-    store: Backend, shelf: Shelf, limit: int
+    store: Backend, shelf: ItemOwner, limit: int
 ) -> None:
     await store.change_items(shelf, [put(("a", str(n % 3)), f"{n}") for n in range(7)])
     await store.change_items(shelf, [put(("b",), "k")])
@@ -175,7 +177,9 @@ async def test_pages_hold_each_item_once_though_others_come(
     assert seen == sorted(Place(("a", str(n % 3)), f"{n}") for n in range(7))
 
 
-async def test_a_page_begins_behind_a_place_wherever_that_is(store: Backend, shelf: Shelf) -> None:
+async def test_a_page_begins_behind_a_place_wherever_that_is(
+    store: Backend, shelf: ItemOwner
+) -> None:
     await store.change_items(shelf, [put(("b",), "k"), put(("c",), "k"), put(("d",), "k")])
     for after, found in (
         (Place(("a",), "z"), ["b"]),
@@ -188,7 +192,7 @@ async def test_a_page_begins_behind_a_place_wherever_that_is(store: Backend, she
 
 
 async def test_what_has_expired_is_not_there_for_anybody(
-    store: Backend, shelf: Shelf, clock: Clock
+    store: Backend, shelf: ItemOwner, clock: Clock
 ) -> None:
     later = clock.now + 10
     await store.change_items(
@@ -216,7 +220,7 @@ async def test_what_has_expired_is_not_there_for_anybody(
 
 
 async def test_hundreds_of_expired_items_hide_none_of_the_others(
-    store: Backend, shelf: Shelf, clock: Clock
+    store: Backend, shelf: ItemOwner, clock: Clock
 ) -> None:
     over = [put(("a", f"{n:04d}"), "k", expires_at=clock.now + 1) for n in range(1200)]
     await store.change_items(shelf, [*over, put(("a", "9"), "k"), put(("a", "99"), "k")])
@@ -228,7 +232,7 @@ async def test_hundreds_of_expired_items_hide_none_of_the_others(
     assert await store.drop_items(shelf, ("a",)) == 2
 
 
-async def test_dropping_a_prefix_leaves_all_else(store: Backend, shelf: Shelf) -> None:
+async def test_dropping_a_prefix_leaves_all_else(store: Backend, shelf: ItemOwner) -> None:
     kept = [Place((), "k"), Place(("a",), "k"), Place(("a", "bc"), "k"), Place(("b",), "k")]
     lost = [Place(("a", "b"), f"{n}") for n in range(1100)] + [Place(("a", "b", "c"), "k")]
     await store.change_items(shelf, [put(*place) for place in (*kept, *lost)])
@@ -242,7 +246,7 @@ async def test_dropping_a_prefix_leaves_all_else(store: Backend, shelf: Shelf) -
 async def test_shelves_of_any_name_never_touch_each_other(store: Backend, tenant: str) -> None:
     users = ("", *NASTY, "kai", "item-places")
     shelves = [
-        Shelf(of, user) for of in (tenant, f"{tenant}:{{x}}", f"{tenant}%") for user in users
+        ItemOwner(of, user) for of in (tenant, f"{tenant}:{{x}}", f"{tenant}%") for user in users
     ]
     for n, shelf in enumerate(shelves):
         changes = [put((label,), key, b"%d" % n) for label in NASTY for key in NASTY]
@@ -258,12 +262,12 @@ async def test_shelves_of_any_name_never_touch_each_other(store: Backend, tenant
 
 
 async def test_a_session_that_is_deleted_takes_no_items_along(store: Backend, tenant: str) -> None:
-    key, own = SessionKey(tenant, "kai"), Shelf(tenant)
-    for shelf in (Shelf(tenant, "kai"), own):
+    key, own = SessionKey(tenant, "kai"), ItemOwner(tenant)
+    for shelf in (ItemOwner(tenant, "kai"), own):
         await store.change_items(shelf, [put(("a",), "k")])
     await store.commit(key, chat("x1", user="kai"))
     assert await store.delete(key)
-    for shelf in (Shelf(tenant, "kai"), own):
+    for shelf in (ItemOwner(tenant, "kai"), own):
         assert await places(store, shelf) == [(("a",), "k")]
 
 
@@ -271,10 +275,14 @@ async def test_a_tenants_items_move_but_what_is_taken_stays(
     store: Backend, tenant: str, clock: Clock
 ) -> None:
     new = f"{tenant}-new"
-    others = Shelf(f"{tenant}:kai", "kai")
-    for shelf, label in ((Shelf(tenant), "own"), (Shelf(tenant, "k{a}i:*"), "his"), (others, "x")):
+    others = ItemOwner(f"{tenant}:kai", "kai")
+    for shelf, label in (
+        (ItemOwner(tenant), "own"),
+        (ItemOwner(tenant, "k{a}i:*"), "his"),
+        (others, "x"),
+    ):
         await store.change_items(shelf, [put((label,), f"{n:04d}", b"[]") for n in range(700)])
-    mine, theirs = Shelf(tenant, "eve"), Shelf(new, "eve")
+    mine, theirs = ItemOwner(tenant, "eve"), ItemOwner(new, "eve")
     ending = clock.now + 10
     changes = [put(("a",), "1"), put(("a",), "2", b"mine"), put(("a",), "3", expires_at=ending)]
     await store.change_items(mine, changes)
@@ -283,9 +291,13 @@ async def test_a_tenants_items_move_but_what_is_taken_stays(
     await store.change_items(theirs, [put(("a",), "2", b"taken"), over, put(("a",), "9")])
     before = await at(store, mine, ("a",), "1")
     assert await store.move(tenant, new) == 0
-    assert await places(store, Shelf(tenant)) == [] == await places(store, Shelf(tenant, "k{a}i:*"))
-    assert len(await places(store, Shelf(new))) == 700 == len(await places(store, others))
-    assert len(await places(store, Shelf(new, "k{a}i:*"))) == 700
+    assert (
+        await places(store, ItemOwner(tenant))
+        == []
+        == await places(store, ItemOwner(tenant, "k{a}i:*"))
+    )
+    assert len(await places(store, ItemOwner(new))) == 700 == len(await places(store, others))
+    assert len(await places(store, ItemOwner(new, "k{a}i:*"))) == 700
     assert await places(store, mine) == [(("a",), "2")]
     assert await value(store, mine, ("a",), "2") == b"mine"
     assert await value(store, theirs, ("a",), "2") == b"taken"
@@ -294,4 +306,4 @@ async def test_a_tenants_items_move_but_what_is_taken_stays(
     clock.now = ending
     assert [place.key for place in await places(store, theirs)] == ["1", "2", "9"]
     assert await store.move(new, new) == 0
-    assert len(await places(store, Shelf(new))) == 700
+    assert len(await places(store, ItemOwner(new))) == 700

@@ -1,4 +1,4 @@
-"""Random changes to items: every back end must say what the store in memory says, at every step."""
+"""Random changes to items: every back end must say what the oracle says, at every step."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from proxy.memory.erasure import Subject
-from proxy.memory.items import Change, Namespace, Place, Shelf
-from proxy.memory.usage import Account, Spent
-from proxy.stores.inmemory import InMemoryStore
-from proxy.stores.opening import open_store
+from proxy.memory.items import Change, ItemOwner, Namespace, Place
+from proxy.memory.usage import Spent, UsageKey
+from proxy.stores.open import open_store
 from tests.support.clock import Clock
+from tests.support.oracle.store import InMemoryStore
 from tests.support.waiting import PATIENCE
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ BATCHES = st.lists(CHANGES, max_size=4, unique_by=lambda c: (c.namespace, c.key)
 USERS = st.sampled_from(["", "kai"])
 SINCE = st.sampled_from([None, None, 1000.0, 1000.5, 1001.5])
 DAYS = ("2026-01-01", "2026-01-02")
-ACCOUNTS = st.builds(Account, st.sampled_from(DAYS), st.sampled_from(["summary", "facts"]))
+ACCOUNTS = st.builds(UsageKey, st.sampled_from(DAYS), st.sampled_from(["summary", "facts"]))
 FIGURES = st.integers(0, 9)
 SPENT = st.builds(Spent, calls=FIGURES, failed=FIGURES, input_tokens=FIGURES, output_tokens=FIGURES)
 
@@ -66,13 +66,13 @@ class Comparison(RuleBasedStateMachine):
             self.compare(tenant)
             self.wait(self.store.unmark(Subject(tenant, "kai")))
             for user in ("", "kai"):
-                self.wait(self.store.drop_items(Shelf(tenant, user), ()))
+                self.wait(self.store.drop_items(ItemOwner(tenant, user), ()))
         self.wait(self.store.close())
         self.runner.close()
 
     @rule(n=st.integers(0, 1), user=USERS, changes=BATCHES, since=SINCE)
     def change(self, n: int, user: str, changes: list[Change], since: float | None) -> None:
-        shelf = Shelf(self.tenants[n], user)
+        shelf = ItemOwner(self.tenants[n], user)
         self.clock.now += 2**-10  # no two tenants have one and the same item
         expected = self.wait(self.oracle.change_items(shelf, changes, since))
         assert self.wait(self.store.change_items(shelf, changes, since)) == expected
@@ -81,7 +81,7 @@ class Comparison(RuleBasedStateMachine):
     def adopt(self, n: int, user: str, skipped: int) -> None:
         """Some of what the tenant's other shelf has."""
         source, target = (
-            Shelf(self.tenants[n], each) for each in ("kai" if not user else "", user)
+            ItemOwner(self.tenants[n], each) for each in ("kai" if not user else "", user)
         )
         coming = self.wait(self.oracle.items(source, (), None, 1000)).items[skipped:]
         expected = self.wait(self.oracle.adopt_items(target, coming))
@@ -96,7 +96,7 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(n=st.integers(0, 1), user=USERS, places=st.lists(PLACES, max_size=4, unique=True))
     def look(self, n: int, user: str, places: list[Place]) -> None:
-        shelf = Shelf(self.tenants[n], user)
+        shelf = ItemOwner(self.tenants[n], user)
         expected = self.wait(self.oracle.items_at(shelf, places))
         assert self.wait(self.store.items_at(shelf, places)) == expected
 
@@ -107,7 +107,7 @@ class Comparison(RuleBasedStateMachine):
         limit=st.sampled_from([1, 2, 3, 50]),
     )
     def list(self, user: str, prefix: Namespace, after: Place | None, limit: int) -> None:
-        shelf = Shelf(self.tenants[0], user)
+        shelf = ItemOwner(self.tenants[0], user)
         expected = self.wait(self.oracle.items(shelf, prefix, after, limit))
         assert self.wait(self.store.items(shelf, prefix, after, limit)) == expected
         named = self.wait(self.oracle.namespaces(shelf, prefix))
@@ -115,7 +115,7 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(user=USERS, prefix=NAMESPACES)
     def drop(self, user: str, prefix: Namespace) -> None:
-        shelf = Shelf(self.tenants[0], user)
+        shelf = ItemOwner(self.tenants[0], user)
         expected = self.wait(self.oracle.drop_items(shelf, prefix))
         assert self.wait(self.store.drop_items(shelf, prefix)) == expected
 
@@ -124,7 +124,7 @@ class Comparison(RuleBasedStateMachine):
         self.clock.now = max(self.clock.now, now)
 
     @rule(n=st.integers(0, 1), account=ACCOUNTS, spent=SPENT)
-    def spend(self, n: int, account: Account, spent: Spent) -> None:
+    def spend(self, n: int, account: UsageKey, spent: Spent) -> None:
         self.wait(self.oracle.spend(self.tenants[n], account, spent))
         self.wait(self.store.spend(self.tenants[n], account, spent))
 
@@ -137,7 +137,7 @@ class Comparison(RuleBasedStateMachine):
 
     def compare(self, tenant: str) -> None:
         for user in ("", "kai"):
-            shelf = Shelf(tenant, user)
+            shelf = ItemOwner(tenant, user)
             expected = self.wait(self.oracle.items(shelf, (), None, 1000))
             assert self.wait(self.store.items(shelf, (), None, 1000)) == expected
         spent = self.wait(self.oracle.spent(tenant, DAYS))
@@ -145,7 +145,7 @@ class Comparison(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("url", ["sqlite", "redis", "redis-cluster"], indirect=True)
-def test_a_back_end_does_with_items_what_the_store_in_memory_does(url: str) -> None:
+def test_a_back_end_does_with_items_what_the_oracle_does(url: str) -> None:
     class Machine(Comparison):
         def __init__(self) -> None:
             super().__init__(url)

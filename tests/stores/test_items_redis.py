@@ -7,24 +7,23 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from redis.crc import key_slot
 
-from proxy.memory.items import Place, Shelf
+from proxy.memory.items import ItemOwner, Place
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from proxy.memory.usage import Account, Spent
-from proxy.stores.backend import Backend
-from proxy.stores.opening import open_store
-from proxy.stores.redis_items import shelf_keys
-from proxy.stores.redis_keys import list_keys, session_keys
-from proxy.stores.redis_usage import KEPT
+from proxy.memory.usage import Spent, UsageKey
+from proxy.stores.open import Backend, open_store
+from proxy.stores.redis.base import list_keys, session_keys
+from proxy.stores.redis.items import shelf_keys
+from proxy.stores.redis.work import KEPT
 from tests.support.clock import Clock
-from tests.support.servers import Server, standalone
-from tests.support.shelves import at, gone, places, put, value
+from tests.support.processes.redis import Server, standalone
+from tests.support.store.shelves import at, gone, places, put, value
 from tests.support.waiting import PATIENCE
 
-KAI = Shelf("tenant", "kai")
-NEW = Shelf("new", "kai")
+KAI = ItemOwner("tenant", "kai")
+NEW = ItemOwner("new", "kai")
 DAY = "2026-01-31"
-FACTS = Account(DAY, "facts")
+FACTS = UsageKey(DAY, "facts")
 ONE = Spent(calls=1, input_tokens=100)
 
 
@@ -55,13 +54,13 @@ def lives(server: Server) -> list[int]:
 
 
 def test_the_keys_of_a_shelf_lie_in_one_slot_and_are_no_others() -> None:
-    for shelf in (KAI, Shelf("tenant"), Shelf("a:b", "{c}")):
+    for shelf in (KAI, ItemOwner("tenant"), ItemOwner("a:b", "{c}")):
         keys = shelf_keys(shelf)
         assert len({key_slot(key) for key in keys}) == 1
         others = [*session_keys(SessionKey(shelf.tenant, shelf.user or "x"))]
         others += list_keys(shelf.tenant, shelf.user or None) + list_keys(shelf.tenant)
         assert not set(keys) & set(others)
-    assert not set(shelf_keys(Shelf("a", "b"))) & set(shelf_keys(Shelf("a:b")))
+    assert not set(shelf_keys(ItemOwner("a", "b"))) & set(shelf_keys(ItemOwner("a:b")))
 
 
 async def test_a_shelf_without_items_leaves_no_key(store: Backend, server: Server) -> None:

@@ -9,19 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from proxy.memory.items import Place, Shelf
+from proxy.memory.items import ItemOwner, Place
 from proxy.memory.model import SessionKey
-from proxy.memory.usage import Account, Spent
-from proxy.stores import sqlite_items
-from proxy.stores.sqlite import SQLiteStore
-from proxy.stores.sqlite_migrations import MIGRATIONS
-from proxy.stores.sqlite_schema import connect, migrate
+from proxy.memory.usage import Spent, UsageKey
+from proxy.stores.sqlite import items as sqlite_items
+from proxy.stores.sqlite.schema import MIGRATIONS, connect, migrate
+from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
-from tests.support.commits import chat
-from tests.support.shelves import gone, places, put, value
+from tests.support.store.commits import chat
+from tests.support.store.shelves import gone, places, put, value
 from tests.support.waiting import PATIENCE
 
-KAI = Shelf("tenant", "kai")
+KAI = ItemOwner("tenant", "kai")
 SECRET = b'{"text":"secret-text %b"}' % (b"x" * 9000)
 
 
@@ -65,7 +64,7 @@ async def test_what_has_expired_is_removed_by_later_changes_and_commits(
     await store.change_items(KAI, [*over, put(("a",), "k")])
     clock.now += 2
     assert len(await places(store, KAI)) == 1 and rows(path) == 26
-    await store.change_items(Shelf("another"), [put(("a",), "k")])
+    await store.change_items(ItemOwner("another"), [put(("a",), "k")])
     assert rows(path) == 26 + 1 - sqlite_items.PURGED_AT_ONCE
     for n in range(10):
         await store.commit(SessionKey("tenant", "s"), chat(f"x{n}"))
@@ -78,7 +77,7 @@ async def test_an_old_file_gets_items_and_usage(store: SQLiteStore, path: Path) 
         migrate(connection, MIGRATIONS[:2])
     assert await store.change_items(KAI, [put(("a",), "k", b"1")])
     assert await value(store, KAI, ("a",), "k") == b"1"
-    await store.spend("tenant", Account("2026-01-01", "facts"), Spent(calls=1))
+    await store.spend("tenant", UsageKey("2026-01-01", "facts"), Spent(calls=1))
     assert await store.spent("tenant", ["2026-01-01"])
 
 
@@ -87,7 +86,7 @@ async def test_a_move_takes_items_and_usage_in_one_transaction(
 ) -> None:
     await store.commit(SessionKey("tenant", "s"), chat("x1"))
     await store.change_items(KAI, [put(("a",), "k")])
-    await store.spend("tenant", Account("2026-01-01", "facts"), Spent(calls=1))
+    await store.spend("tenant", UsageKey("2026-01-01", "facts"), Spent(calls=1))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         # The last step fails.
         other.execute(
@@ -95,11 +94,11 @@ async def test_a_move_takes_items_and_usage_in_one_transaction(
         )
         with pytest.raises(Exception, match="stopped"):
             await store.move("tenant", "new")
-        assert await places(store, KAI) and not await places(store, Shelf("new", "kai"))
+        assert await places(store, KAI) and not await places(store, ItemOwner("new", "kai"))
         assert await store.session(SessionKey("tenant", "s"))
         other.execute("DROP TRIGGER stop")
     assert await store.move("tenant", "new") == 1
-    assert await places(store, Shelf("new", "kai")) and not await places(store, KAI)
+    assert await places(store, ItemOwner("new", "kai")) and not await places(store, KAI)
 
 
 @pytest.fixture
@@ -108,14 +107,14 @@ def statements(path: Path) -> Iterable[list[str]]:
     run: list[str] = []
     with closing(connect(path, 5)) as connection:
         changes = [put(("a", f"{n % 100:02d}"), f"{n:05d}") for n in range(10_000)]
-        sqlite_items.change_items(connection, KAI, changes, 1.0)
+        sqlite_items.change_items(connection, 1.0, KAI, changes)
         connection.execute("ANALYZE")
         connection.set_trace_callback(run.append)
-        sqlite_items.items(connection, KAI, ("a", "07"), None, 10, 1.0)
-        sqlite_items.items_at(connection, KAI, [Place(("a", "07"), "00007")], 1.0)
-        sqlite_items.namespaces(connection, KAI, ("a",), 1.0)
-        sqlite_items.change_items(connection, KAI, [put(("a",), "k", after=0)], 1.0)
-        sqlite_items.drop_some(connection, KAI, ("a", "08"), 1.0)
+        sqlite_items.items(connection, 1.0, KAI, ("a", "07"), None, 10)
+        sqlite_items.items_at(connection, 1.0, KAI, [Place(("a", "07"), "00007")])
+        sqlite_items.namespaces(connection, 1.0, KAI, ("a",))
+        sqlite_items.change_items(connection, 1.0, KAI, [put(("a",), "k", after=0)])
+        sqlite_items.drop_some(connection, 1.0, KAI, ("a", "08"))
         connection.set_trace_callback(None)
         yield run
 

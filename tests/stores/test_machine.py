@@ -1,4 +1,4 @@
-"""Random histories: every back end must say what the store in memory says, at every step."""
+"""Random histories: every back end must say what the oracle says, at every step."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from proxy.memory.model import (
     Ask,
     Commit,
     Draft,
+    Due,
+    Kind,
     SessionKey,
     State,
+    Summary,
     WindowMove,
+    Work,
     exchange_of,
 )
-from proxy.memory.summary import Summary
-from proxy.memory.work import Due, Kind, Work
-from proxy.stores.backend import Backend
-from proxy.stores.inmemory import InMemoryStore
-from proxy.stores.opening import open_store
-from tests.support.archives import edited, take_out
+from proxy.stores.open import Backend, open_store
 from tests.support.clock import Clock
-from tests.support.commits import draft, record
+from tests.support.oracle.store import InMemoryStore
+from tests.support.store.archives import edited, take_out
+from tests.support.store.commits import draft, record
 from tests.support.waiting import PATIENCE
 
 T = TypeVar("T")
@@ -434,7 +435,7 @@ class Comparison(RuleBasedStateMachine):
 
 @pytest.mark.timeout(900)  # a thousand steps, each awaited on a server
 @pytest.mark.parametrize("url", ["sqlite", "redis", "redis-cluster"], indirect=True)
-def test_a_back_end_does_what_the_store_in_memory_does(url: str) -> None:
+def test_a_back_end_does_what_the_oracle_does(url: str) -> None:
     class Machine(Comparison):
         def __init__(self) -> None:
             super().__init__(url)

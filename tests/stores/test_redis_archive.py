@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from proxy.memory.archive import Archived, Details, Revision
+from proxy.memory.archive import Details, Revision, SessionArchive
 from proxy.memory.erasure import Subject
 from proxy.memory.model import Ask, Card, SessionKey, State
 from proxy.memory.store import StoreError
 from proxy.stores.address import read_address
-from proxy.stores.redis import RedisStore
-from proxy.stores.redis_connect import connect
-from proxy.stores.redis_keys import list_keys, session_keys
-from proxy.stores.redis_revise import BROUGHT_SECONDS
-from proxy.stores.redis_revise_codec import AT_ONCE, BYTES_AT_ONCE, batches, restored_values
-from proxy.stores.redis_scripts import Script
-from tests.support.archives import edited, exchanges, lines, revise, take_out
+from proxy.stores.redis.archive import BROUGHT_SECONDS
+from proxy.stores.redis.base import list_keys, session_keys
+from proxy.stores.redis.codec import AT_ONCE, BYTES_AT_ONCE, batches, restored_values
+from proxy.stores.redis.connection import connect
+from proxy.stores.redis.scripts import Script
+from proxy.stores.redis.store import RedisStore
 from tests.support.clock import Clock
-from tests.support.commits import chat, draft, record
-from tests.support.servers import Server, guarded, standalone, wait_until
+from tests.support.processes.redis import Server, guarded, standalone, wait_until
+from tests.support.store.archives import edited, exchanges, lines, revise, take_out
+from tests.support.store.commits import chat, draft, record
 from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
@@ -72,7 +72,7 @@ def keys_of(server: Server) -> set[bytes]:
     return set(server.ask("KEYS", "*"))
 
 
-async def taken_out(store: RedisStore, key: SessionKey, **fields: Any) -> Archived:
+async def taken_out(store: RedisStore, key: SessionKey, **fields: Any) -> SessionArchive:
     """A session that was taken out, and is not there any more."""
     await store.commit(key, chat("x1", user="kai", **fields))
     archived = await take_out(store, key)

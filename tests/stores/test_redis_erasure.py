@@ -10,17 +10,16 @@ import pytest
 from redis.crc import key_slot
 
 from proxy.memory.erasure import MARKED_SECONDS, Subject
-from proxy.memory.items import Shelf
-from proxy.memory.model import Ask, Commit, Outcome, SessionKey
+from proxy.memory.items import ItemOwner
+from proxy.memory.model import Ask, Commit, Due, Outcome, SessionKey
 from proxy.memory.store import StoreError
-from proxy.memory.work import Due
 from proxy.stores.address import read_address
-from proxy.stores.redis import RedisStore
-from proxy.stores.redis_connect import connect
-from proxy.stores.redis_items import shelf_keys
-from proxy.stores.redis_keys import list_keys, mark_key, session_keys
-from tests.support.commits import chat
-from tests.support.servers import Server, standalone, wait_until
+from proxy.stores.redis.base import list_keys, mark_key, session_keys
+from proxy.stores.redis.connection import connect
+from proxy.stores.redis.items import shelf_keys
+from proxy.stores.redis.store import RedisStore
+from tests.support.processes.redis import Server, standalone, wait_until
+from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
@@ -89,11 +88,13 @@ def test_marks_lie_with_what_they_forbid_and_are_no_part_of_it(name: str) -> Non
     of_session = mark_key(Subject("t", session=name))
     of_person = mark_key(Subject("t", name))
     own = session_keys(SessionKey("t", name))
-    lists, shelf = list_keys("t", name), shelf_keys(Shelf("t", name))
+    lists, shelf = list_keys("t", name), shelf_keys(ItemOwner("t", name))
     assert len({key_slot(key) for key in (of_session, *own)}) == 1
     assert len({key_slot(key) for key in (of_person, *lists, *shelf)}) == 1
     nobody = mark_key(Subject("t"))
-    assert len({key_slot(key) for key in (nobody, *list_keys("t"), *shelf_keys(Shelf("t")))}) == 1
+    assert (
+        len({key_slot(key) for key in (nobody, *list_keys("t"), *shelf_keys(ItemOwner("t")))}) == 1
+    )
     assert len({of_session, of_person, nobody, *own, *lists, *shelf}) == 3 + 8 + 2 + 3
     assert of_session == mark_key(Subject("t", "kai", name))
 

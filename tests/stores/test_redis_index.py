@@ -10,13 +10,12 @@ from redis.crc import key_slot
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Look, Owner
-from proxy.stores.backend import Backend
-from proxy.stores.opening import open_store
-from proxy.stores.redis_index_codec import index_keys, term_keys
-from proxy.stores.redis_keys import list_keys, session_keys
-from tests.support.batches import batch, term
-from tests.support.commits import chat
-from tests.support.servers import Server, standalone, wait_until
+from proxy.stores.open import Backend, open_store
+from proxy.stores.redis.base import list_keys, session_keys
+from proxy.stores.redis.index import index_keys, term_keys
+from tests.support.processes.redis import Server, standalone, wait_until
+from tests.support.store.batches import batch, term
+from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
 KAI = Owner("tenant", user="kai")

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from proxy.memory.model import Ask, Commit, SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.address import read_address
-from proxy.stores.redis import RedisStore
-from proxy.stores.redis_connect import connect
-from proxy.stores.redis_load import PIECE, TRIES
-from tests.support import servers
-from tests.support.commits import chat, draft, record
-from tests.support.servers import Server
+from proxy.stores.redis.connection import connect
+from proxy.stores.redis.read import PIECE, TRIES
+from proxy.stores.redis.store import RedisStore
+from tests.support.processes import redis as servers
+from tests.support.processes.redis import Server
+from tests.support.store.commits import chat, draft, record
 from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.memory.archive import Archived, Details, Line, Placed, Session
+from proxy.memory.archive import Details, PlacedExchange, Session, SessionArchive, StoredMessage
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
+    MOST_VERSIONS,
     Amendment,
     Ask,
     Position,
@@ -18,11 +19,10 @@ from proxy.memory.model import (
     WindowMove,
 )
 from proxy.memory.store import Store
-from proxy.memory.summary import MOST_VERSIONS
-from proxy.stores.backend import Backend
-from tests.support.archives import edited, exchanges, lines, revise, take_out
+from proxy.stores.open import Backend
 from tests.support.clock import Clock
-from tests.support.commits import TOKENS, card, chat, draft, exchange, record, summary
+from tests.support.store.archives import edited, exchanges, lines, revise, take_out
+from tests.support.store.commits import TOKENS, card, chat, draft, exchange, record, summary
 
 ALL = Ask(profile="default", whole=True, idempotency_key="k")
 BOUNDED = Ask(profile="p", max_tokens=3 * TOKENS)
@@ -150,16 +150,16 @@ async def test_the_counts_are_those_of_the_messages_and_nothing_is_trusted_that_
 ) -> None:
     """As it comes from a file that somebody has written by hand."""
     messages = (
-        Line(Position(4, 4), card("x1", 0), "active", b"{}"),
-        Line(Position(4, 5), card("x1", 1, "assistant"), "superseded", b"{}"),
-        Line(Position(4, 9), card("x2", 2), "active", b"{}"),
+        StoredMessage(Position(4, 4), card("x1", 0), "active", b"{}"),
+        StoredMessage(Position(4, 5), card("x1", 1, "assistant"), "superseded", b"{}"),
+        StoredMessage(Position(4, 9), card("x2", 2), "active", b"{}"),
     )
     session = Session("", None, 77, 777, 99, 1.5, 2.5, Details(), summary(1), 2, "unknown")
     placed = (
-        Placed(4, exchange("x1", size=2), ("x1.0", "x1.1")),
-        Placed(7, exchange("x2", size=5), ("x2.2",)),
+        PlacedExchange(4, exchange("x1", size=2), ("x1.0", "x1.1")),
+        PlacedExchange(7, exchange("x2", size=5), ("x2.2",)),
     )
-    assert await store.restore(key, Archived(session, messages, placed))
+    assert await store.restore(key, SessionArchive(session, messages, placed))
     seen = await store.session(key)
     assert seen == Session(
         "session", None, 2, 2 * TOKENS, 0, 1.5, 2.5, Details(), None, end=11, last="x2"
@@ -171,7 +171,7 @@ async def test_the_counts_are_those_of_the_messages_and_nothing_is_trusted_that_
 
 async def test_an_empty_session_is_put_back_empty(store: Store, key: SessionKey) -> None:
     session = Session("", "kai", 0, 0, 0, 1.5, 2.5, Details(title="t"), end=7)
-    assert await store.restore(key, Archived(session, (), ()))
+    assert await store.restore(key, SessionArchive(session, (), ()))
     assert await store.session(key) == replace(session, id="session")
     assert await store.load(key, ALL) == Snapshot(exists=True, owner="kai")
     await store.commit(key, chat("x1"))

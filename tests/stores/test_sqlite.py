@@ -15,15 +15,13 @@ from textwrap import dedent
 import msgspec
 import pytest
 
-from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, SessionKey
+from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, Due, SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
-from proxy.memory.work import Due
-from proxy.stores.sqlite import SQLiteStore
-from proxy.stores.sqlite_migrations import MIGRATIONS
-from proxy.stores.sqlite_schema import SCHEMA, Unusable, connect, migrate, schema_of
+from proxy.stores.sqlite.schema import MIGRATIONS, SCHEMA, Unusable, connect, migrate, schema_of
+from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
-from tests.support.commits import chat, draft, exchange, record, summary
-from tests.support.program import ROOT
+from tests.support.processes.program import ROOT
+from tests.support.store.commits import chat, draft, exchange, record, summary
 from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
@@ -32,8 +30,8 @@ KEY = SessionKey("tenant", "session")
 WRITER = """
 import asyncio, pathlib, sys
 from proxy.memory.model import SessionKey
-from proxy.stores.sqlite import SQLiteStore
-from tests.support.commits import chat
+from proxy.stores.sqlite.store import SQLiteStore
+from tests.support.store.commits import chat
 
 async def main(path, name, count):
     store = SQLiteStore(pathlib.Path(path), commit_timeout=20)
@@ -161,8 +159,8 @@ def test_a_migration_that_is_killed_leaves_the_file_as_it_was(path: Path) -> Non
     path.parent.mkdir(parents=True, exist_ok=True)
     script = f"""
         import os, sqlite3
-        from proxy.stores.sqlite_migrations import MIGRATIONS
-        from proxy.stores.sqlite_schema import migrate
+        from proxy.stores.sqlite.schema import MIGRATIONS
+        from proxy.stores.sqlite.schema import migrate
         connection = sqlite3.connect({str(path)!r}, isolation_level=None)
         connection.execute("PRAGMA journal_mode = WAL")
         migrate(connection, MIGRATIONS[:4])

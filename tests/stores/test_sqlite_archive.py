@@ -10,24 +10,26 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from proxy.memory.archive import Archived, Details, Line, Placed, Revision, Session
+from proxy.memory.archive import (
+    Details,
+    PlacedExchange,
+    Revision,
+    Session,
+    SessionArchive,
+    StoredMessage,
+)
 from proxy.memory.erasure import MARKED_SECONDS, Subject
 from proxy.memory.model import Ask, Position, SessionKey
 from proxy.memory.store import StoreError
-from proxy.stores import (
-    sqlite_erase,
-    sqlite_list,
-    sqlite_marks,
-    sqlite_restore,
-    sqlite_revise,
-    sqlite_write,
-)
-from proxy.stores.sqlite import SQLiteStore
-from proxy.stores.sqlite_migrations import MIGRATIONS
-from proxy.stores.sqlite_schema import connect, migrate
-from tests.support.archives import edited, exchanges, lines, revise
+from proxy.stores.sqlite import archive as sqlite_archive
+from proxy.stores.sqlite import marks as sqlite_marks
+from proxy.stores.sqlite import restore as sqlite_restore
+from proxy.stores.sqlite import write as sqlite_write
+from proxy.stores.sqlite.schema import MIGRATIONS, connect, migrate
+from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
-from tests.support.commits import card, chat, draft, exchange, record, summary
+from tests.support.store.archives import edited, exchanges, lines, revise
+from tests.support.store.commits import card, chat, draft, exchange, record, summary
 from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
@@ -137,7 +139,7 @@ async def test_marks_are_removed_bit_by_bit_when_their_time_is_over(
         await store.mark(Subject("tenant", f"u{n}"), 1000.0 + n)
     clock.now += MARKED_SECONDS + 3
     await store.commit(KEY, chat("x1"))
-    assert count(path, "erasures") == 5 - sqlite_erase.PURGED_AT_ONCE
+    assert count(path, "erasures") == 5 - sqlite_archive.PURGED_AT_ONCE
     for n in range(5):
         await store.commit(KEY, chat(f"y{n}"))
     assert count(path, "erasures") == 1
@@ -147,11 +149,11 @@ async def test_marks_are_removed_bit_by_bit_when_their_time_is_over(
 
 
 async def test_a_restore_that_fails_halfway_leaves_nothing(store: SQLiteStore, path: Path) -> None:
-    line = Line(Position(1, 1), card("x1", 0), "active", b"{}")
-    broken = Archived(
+    line = StoredMessage(Position(1, 1), card("x1", 0), "active", b"{}")
+    broken = SessionArchive(
         Session("", None, 0, 0, 0, 1.0, 1.0),
         (line, line),
-        (Placed(1, exchange("x1", size=1), ("x1.0",)),),
+        (PlacedExchange(1, exchange("x1", size=1), ("x1.0",)),),
     )
     with pytest.raises(StoreError):
         await store.restore(KEY, broken)
@@ -204,7 +206,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connecti
             key = SessionKey("tenant", name)
             for n in range(EXCHANGES):
                 commit = chat(f"x{n}", user="kai", idempotency_key=f"k{n}")
-                sqlite_write.commit(connection, key, commit, 1.0)
+                sqlite_write.commit(connection, 1.0, key, commit)
         connection.executemany(
             "INSERT INTO erasures VALUES (?, 1, 1e9)", [(b"%d" % n,) for n in range(2000)]
         )
@@ -212,11 +214,11 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connecti
         yield connection
 
 
-def archived() -> Archived:
-    line = Line(Position(1, 1), card("x1", 0), "active", b"{}")
+def archived() -> SessionArchive:
+    line = StoredMessage(Position(1, 1), card("x1", 0), "active", b"{}")
     session = Session("", None, 0, 0, 0, 1.0, 1.0, windows={"p": Position(1, 1)})
-    placed = Placed(1, exchange("x1", size=1), ("x1.0",))
-    return Archived(session, (line,), (placed,), (summary(1),))
+    placed = PlacedExchange(1, exchange("x1", size=1), ("x1.0",))
+    return SessionArchive(session, (line,), (placed,), (summary(1),))
 
 
 EVERYTHING = Revision(
@@ -239,13 +241,13 @@ IN_ONE_PROCESS = pytest.mark.xdist_group("a large file")
 @pytest.mark.parametrize(
     "work",
     [
-        pytest.param(lambda c: sqlite_list.session(c, KEY, 1.0), id="session"),
-        pytest.param(lambda c: sqlite_list.message(c, KEY, "x7.1", 1.0), id="message"),
-        pytest.param(lambda c: sqlite_list.lines(c, KEY, 100, 50, 1.0), id="lines"),
-        pytest.param(lambda c: sqlite_list.exchanges(c, KEY, None, 50, 1.0), id="exchanges"),
-        pytest.param(lambda c: sqlite_list.exchanges(c, KEY, 99, 50, 1.0), id="exchanges-before"),
-        pytest.param(lambda c: sqlite_revise.revise(c, KEY, EVERYTHING, 1.0), id="revise"),
-        pytest.param(lambda c: sqlite_restore.restore(c, NEW, archived(), 1.0), id="restore"),
+        pytest.param(lambda c: sqlite_archive.session(c, 1.0, KEY), id="session"),
+        pytest.param(lambda c: sqlite_archive.message(c, 1.0, KEY, "x7.1"), id="message"),
+        pytest.param(lambda c: sqlite_archive.lines(c, 1.0, KEY, 100, 50), id="lines"),
+        pytest.param(lambda c: sqlite_archive.exchanges(c, 1.0, KEY, None, 50), id="exchanges"),
+        pytest.param(lambda c: sqlite_archive.exchanges(c, 1.0, KEY, 99, 50), id="before"),
+        pytest.param(lambda c: sqlite_archive.revise(c, 1.0, KEY, EVERYTHING), id="revise"),
+        pytest.param(lambda c: sqlite_restore.restore(c, 1.0, NEW, archived()), id="restore"),
         pytest.param(lambda c: sqlite_marks.mark_of(c, SUBJECTS, 1.0), id="marks"),
         pytest.param(lambda c: sqlite_marks.purge(c, 1.0, 2), id="purge"),
     ],
@@ -270,11 +272,11 @@ def test_no_read_and_no_change_looks_at_more_than_it_is_asked_for(
 @pytest.mark.parametrize(
     ("work", "most"),
     [
-        pytest.param(lambda c: sqlite_list.lines(c, KEY, 100, 500, 1.0), 2, id="lines"),
-        pytest.param(lambda c: sqlite_list.exchanges(c, KEY, None, 500, 1.0), 2, id="exchanges"),
-        pytest.param(lambda c: sqlite_list.session(c, KEY, 1.0), 1, id="session"),
+        pytest.param(lambda c: sqlite_archive.lines(c, 1.0, KEY, 100, 500), 2, id="lines"),
+        pytest.param(lambda c: sqlite_archive.exchanges(c, 1.0, KEY, None, 500), 2, id="exchanges"),
+        pytest.param(lambda c: sqlite_archive.session(c, 1.0, KEY), 1, id="session"),
         pytest.param(
-            lambda c: sqlite_list.sessions(c, "tenant", "kai", None, 9, 1.0), 1, id="sessions"
+            lambda c: sqlite_archive.sessions(c, 1.0, "tenant", "kai", None, 9), 1, id="sessions"
         ),
     ],
 )

@@ -11,13 +11,12 @@ import pytest
 
 from proxy.memory.model import Ask, SessionKey
 from proxy.recall.index import Look, Owner
-from proxy.stores import sqlite_index
-from proxy.stores.sqlite import SQLiteStore
-from proxy.stores.sqlite_migrations import MIGRATIONS
-from proxy.stores.sqlite_schema import connect, migrate
-from tests.support.batches import batch, term
+from proxy.stores.sqlite import index as sqlite_index
+from proxy.stores.sqlite.schema import MIGRATIONS, connect, migrate
+from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
-from tests.support.commits import chat
+from tests.support.store.batches import batch, term
+from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")

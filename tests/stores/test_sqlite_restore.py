@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from proxy.memory.archive import Archived
+from proxy.memory.archive import SessionArchive
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
-from proxy.stores import sqlite_erase, sqlite_list, sqlite_restore
-from proxy.stores.sqlite import SQLiteStore
-from tests.support.archives import take_out
+from proxy.stores.sqlite import archive as sqlite_archive
+from proxy.stores.sqlite import restore as sqlite_restore
+from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
-from tests.support.commits import chat
+from tests.support.store.archives import take_out
+from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")
@@ -39,7 +40,7 @@ async def store(
     await store.close()
 
 
-async def taken_out(store: SQLiteStore) -> Archived:
+async def taken_out(store: SQLiteStore) -> SessionArchive:
     """A session of ten messages, that is not there any more."""
     for n in range(5):
         await store.commit(KEY, chat(f"x{n}", 1000.0 + n, user="kai", ttl=3600))
@@ -67,11 +68,11 @@ class Steps:
         self, brought: sqlite_restore.Brought, step: int, connection: sqlite3.Connection
     ) -> None:
         self.taken += 1
-        self.tenants += sqlite_list.tenants(connection, 0.0)
+        self.tenants += sqlite_archive.tenants(connection, 0.0)
         if step == self.fails_at:
             raise sqlite3.OperationalError("disk I/O error")
         if step == self.expires_at:
-            sqlite_erase.purge(connection, 1e12)
+            sqlite_archive.purge(connection, 1e12)
         self._bring(brought, step, connection)
         self._bring(brought, step, connection)  # as after one that was late
         if step == self.late_at:

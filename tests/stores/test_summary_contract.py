@@ -7,12 +7,11 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from proxy.memory.model import Amendment, Ask, SessionKey
+from proxy.memory.model import MOST_VERSIONS, Amendment, Ask, SessionKey, Summary
 from proxy.memory.store import Store
-from proxy.memory.summary import MOST_VERSIONS, Summary
-from proxy.stores.backend import Backend
+from proxy.stores.open import Backend
 from tests.support.clock import Clock
-from tests.support.commits import chat, draft, record, summary
+from tests.support.store.commits import chat, draft, record, summary
 
 ALL = Ask(profile="default", whole=True)
 

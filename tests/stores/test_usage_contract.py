@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from proxy.memory.usage import Account, Spent
-from proxy.stores.backend import Backend
+from proxy.memory.usage import Spent, UsageKey
+from proxy.stores.open import Backend
 
 DAYS = ("2026-01-31", "2026-02-01", "2026-02-02")
 ONE = Spent(calls=1, failed=0, input_tokens=100, output_tokens=7)
@@ -20,20 +20,20 @@ async def test_what_is_spent_is_added_up_by_day_and_feature(store: Backend, tena
         (DAYS[0], "a feature: of two words", ONE),
         (DAYS[1], "summary", ONE),
     ):
-        await store.spend(tenant, Account(day, feature), spent)
-    await store.spend(tenant + "-other", Account(DAYS[0], "summary"), ONE)
+        await store.spend(tenant, UsageKey(day, feature), spent)
+    await store.spend(tenant + "-other", UsageKey(DAYS[0], "summary"), ONE)
     both = Spent(calls=2, failed=1, input_tokens=130, output_tokens=7)
     first = {
-        Account(DAYS[0], "summary"): both,
-        Account(DAYS[0], "a feature: of two words"): ONE,
+        UsageKey(DAYS[0], "summary"): both,
+        UsageKey(DAYS[0], "a feature: of two words"): ONE,
     }
     assert await store.spent(tenant, DAYS[:1]) == first
-    assert await store.spent(tenant, DAYS) == {**first, Account(DAYS[1], "summary"): ONE}
+    assert await store.spent(tenant, DAYS) == {**first, UsageKey(DAYS[1], "summary"): ONE}
     assert await store.spent(tenant, DAYS[2:]) == {} == await store.spent(tenant, ())
 
 
 async def test_no_spending_is_lost_where_many_spend(store: Backend, tenant: str) -> None:
-    account = Account(DAYS[0], "facts")
+    account = UsageKey(DAYS[0], "facts")
     await asyncio.gather(*(store.spend(tenant, account, ONE) for _ in range(40)))
     total = Spent(calls=40, input_tokens=4000, output_tokens=280)
     assert await store.spent(tenant, DAYS) == {account: total}
@@ -42,7 +42,7 @@ async def test_no_spending_is_lost_where_many_spend(store: Backend, tenant: str)
 async def test_what_was_spent_moves_with_its_tenant_and_is_added(
     store: Backend, tenant: str
 ) -> None:
-    new, facts, summary = f"{tenant}-new", Account(DAYS[0], "facts"), Account(DAYS[1], "summary")
+    new, facts, summary = f"{tenant}-new", UsageKey(DAYS[0], "facts"), UsageKey(DAYS[1], "summary")
     await store.spend(tenant, facts, ONE)
     await store.spend(tenant, summary, FAILED)
     await store.spend(new, facts, FAILED)

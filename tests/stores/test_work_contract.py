@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from proxy.memory.model import SessionKey
+from proxy.memory.model import Due, SessionKey, Work
 from proxy.memory.store import Store
-from proxy.memory.work import Due, Work
-from proxy.stores.opening import open_store
-from tests.support.commits import chat
+from proxy.stores.open import open_store
+from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
 LEASE = 60.0

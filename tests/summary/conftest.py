@@ -1,4 +1,4 @@
-"""Summaries over a store of each kind; the contract of stores has its own tests for the others."""
+"""Summaries over a file and a server; the contract of stores has its own tests for the others."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.model import SessionKey
-from proxy.stores.backend import Backend
-from proxy.stores.opening import open_store
-from tests.support import servers
+from proxy.stores.open import Backend, open_store
 from tests.support.clock import Clock
-from tests.support.summarising import Workshop
+from tests.support.processes import redis as servers
+from tests.support.talk.summarising import Workshop
 from tests.support.waiting import PATIENCE
 
 
@@ -23,10 +22,10 @@ def redis_url() -> Iterator[str]:
         yield server.url
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
+@pytest.fixture(params=["sqlite", "redis"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
-    urls = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/memory.db"}
-    url = urls.get(request.param) or request.getfixturevalue("redis_url")
+    file = f"sqlite:///{tmp_path}/memory.db"
+    url = file if request.param == "sqlite" else request.getfixturevalue("redis_url")
     store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     yield store

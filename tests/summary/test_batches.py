@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.tokens import Tokenizers
-from proxy.summary.batches import Batch, first_batch
-from proxy.summary.lines import Line
-from tests.support.summarising import words
+from proxy.chat.models.tokens import Tokenizers
+from proxy.summary.lines import TalkLine
+from proxy.summary.waiting import SummaryBatch, first_batch
+from tests.support.talk.summarising import words
 
 COUNT = Tokenizers().counter_for(None).count_text
 
 
-def turn(*texts: str) -> list[Line]:
-    return [Line("AI" if n % 2 else "Human", ": ", text) for n, text in enumerate(texts)]
+def turn(*texts: str) -> list[TalkLine]:
+    return [TalkLine("AI" if n % 2 else "Human", ": ", text) for n, text in enumerate(texts)]
 
 
 # Each of these turns has two words and room for a line feed: 3.
@@ -25,23 +25,25 @@ SHORT = turn("one")
 @pytest.mark.parametrize(
     ("turns", "most", "expected"),
     [
-        ([SHORT], 10, Batch(1, ("Human: one",))),
-        ([SHORT] * 4, 10, Batch(3, ("Human: one\nHuman: one\nHuman: one",))),
-        ([SHORT] * 4, 12, Batch(4, ("\n".join(["Human: one"] * 4),))),
-        ([turn("a", "b"), SHORT], 6, Batch(1, ("Human: a\nAI: b",))),
-        ([[], SHORT, []], 10, Batch(3, ("Human: one",))),
-        ([[], []], 10, Batch(2, ())),
-        ([], 10, Batch(0, ())),
+        ([SHORT], 10, SummaryBatch(1, ("Human: one",))),
+        ([SHORT] * 4, 10, SummaryBatch(3, ("Human: one\nHuman: one\nHuman: one",))),
+        ([SHORT] * 4, 12, SummaryBatch(4, ("\n".join(["Human: one"] * 4),))),
+        ([turn("a", "b"), SHORT], 6, SummaryBatch(1, ("Human: a\nAI: b",))),
+        ([[], SHORT, []], 10, SummaryBatch(3, ("Human: one",))),
+        ([[], []], 10, SummaryBatch(2, ())),
+        ([], 10, SummaryBatch(0, ())),
     ],
 )
-def test_as_many_whole_turns_as_fit(turns: list[list[Line]], most: int, expected: Batch) -> None:
+def test_as_many_whole_turns_as_fit(
+    turns: list[list[TalkLine]], most: int, expected: SummaryBatch
+) -> None:
     assert first_batch(turns, most, words) == expected
 
 
 def test_a_turn_that_is_too_large_is_a_batch_of_parts() -> None:
     large = turn("a b c d", "e f g h", "i")
     batch = first_batch([[], large, SHORT], 7, words)
-    assert batch == Batch(2, ("Human: a b c d", "AI: e f g h", "Human: i"))
+    assert batch == SummaryBatch(2, ("Human: a b c d", "AI: e f g h", "Human: i"))
 
 
 def test_a_message_that_is_too_large_is_split_and_the_next_follows_in_place() -> None:
@@ -56,7 +58,7 @@ TURNS = st.lists(
 
 
 @given(turns=TURNS, most=st.integers(12, 80))
-def test_batch_by_batch_everything_is_read_in_order(turns: list[list[Line]], most: int) -> None:
+def test_batch_by_batch_everything_is_read_in_order(turns: list[list[TalkLine]], most: int) -> None:
     read = ""
     left = turns
     while left:

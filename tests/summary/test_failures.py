@@ -7,8 +7,8 @@ import pytest
 
 from proxy.background.completion import Completed, Failed, Refused
 from proxy.memory.model import WindowMove
-from tests.support.commits import chat, draft, record
-from tests.support.summarising import PROFILE, Workshop, ids, profile
+from tests.support.store.commits import chat, draft, record
+from tests.support.talk.summarising import PROFILE, Workshop, ids, profile
 
 
 async def test_what_is_no_summary_is_asked_for_once_more(workshop: Workshop) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.summary.judge import judge
-from tests.support.summarising import words
+from proxy.summary.writer import judge
+from tests.support.talk.summarising import words
 
 TEMPLATE = """\
 You keep the running summary of a conversation.

@@ -20,14 +20,13 @@ from hypothesis.stateful import (
 from msgspec.structs import replace
 
 from proxy.background.completion import CompletionError, Failed, NoCredential, Refused
-from proxy.memory.log import open_calls
-from proxy.memory.model import Draft, Entry, SessionKey, WindowMove
+from proxy.memory.model import Draft, Entry, SessionKey, Summary, WindowMove
+from proxy.memory.reconciliation.match import open_calls
 from proxy.memory.store import StoreError
-from proxy.memory.summary import Summary
-from proxy.stores.inmemory import InMemoryStore
 from tests.support.clock import Clock
-from tests.support.commits import draft, record
-from tests.support.summarising import PROFILE, Narrator, Workshop, covered, markers
+from tests.support.oracle.store import InMemoryStore
+from tests.support.store.commits import draft, record
+from tests.support.talk.summarising import PROFILE, Narrator, Workshop, covered, markers
 
 T = TypeVar("T")
 

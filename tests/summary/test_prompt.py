@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.settings.written import SummarySettings
-from proxy.summary.prompt import fill
+from proxy.summary.lines import fill
 
 
 def filled(prompt: str, **more: object) -> str:

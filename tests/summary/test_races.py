@@ -7,11 +7,10 @@ import asyncio
 import msgspec
 import pytest
 
-from proxy.memory.model import WindowMove
-from proxy.memory.summary import Summary
+from proxy.memory.model import Summary, WindowMove
 from proxy.summary.summarizer import CONFLICTS, SOON
-from tests.support.commits import chat, draft, record
-from tests.support.summarising import PROFILE, Workshop, ids, markers, new_lines
+from tests.support.store.commits import chat, draft, record
+from tests.support.talk.summarising import PROFILE, Workshop, ids, markers, new_lines
 
 
 async def test_messages_that_arrive_meanwhile_do_not_disturb(workshop: Workshop) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from proxy.memory.model import Draft, SessionKey, WindowMove
-from proxy.memory.summary import Summary
-from proxy.stores.backend import Backend
+from proxy.memory.model import Draft, SessionKey, Summary, WindowMove
+from proxy.stores.open import Backend
 from tests.support.clock import Clock
-from tests.support.commits import chat, draft, record
-from tests.support.summarising import (
+from tests.support.store.commits import chat, draft, record
+from tests.support.talk.summarising import (
     PROFILE,
     Workshop,
     ids,

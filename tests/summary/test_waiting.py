@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from proxy.memory.model import Entry, Position, Snapshot
-from proxy.memory.summary import Summary
-from proxy.memory.window import Window
+from proxy.memory.model import Entry, Position, Snapshot, Summary
+from proxy.memory.prompt.window import Window
 from proxy.settings.written import SummarySettings
 from proxy.summary.waiting import is_due, moved_on, reach, up_to, waiting_turns, within
-from tests.support.commits import card
+from tests.support.store.commits import card
 
 BUFFER, ROLLING = SummarySettings(), SummarySettings(mode="summary")
 

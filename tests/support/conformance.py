@@ -18,7 +18,8 @@ from jsonschema.protocols import Validator
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from proxy.admin.openapi.document import Offer, document
+from proxy.memory_api.openapi.document import Offer, document
+from proxy.memory_api.operations import OPERATIONS
 
 PREFIX = "/memory/v1/"
 DOCUMENT = "urn:document"
@@ -144,7 +145,7 @@ def _code(response: httpx.Response) -> str | None:
 
 @cache
 def conformance() -> Conformance:
-    return Conformance(document(Offer()))
+    return Conformance(document(Offer(), OPERATIONS))
 
 
 async def conforming(response: httpx.Response) -> None:
@@ -158,6 +159,6 @@ async def conforming(response: httpx.Response) -> None:
 
 def operations() -> Iterator[tuple[str, str]]:
     """Methods and paths of the document."""
-    for path, item in document(Offer())["paths"].items():
+    for path, item in document(Offer(), OPERATIONS)["paths"].items():
         for method in item:
             yield method.upper(), path

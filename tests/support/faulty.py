@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection
 
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.store import StoreError
-from proxy.stores.inmemory import InMemoryStore
+from tests.support.oracle.store import InMemoryStore
 from tests.support.waiting import PATIENCE
 
 READS = ("load", "bodies", "peek")

@@ -13,7 +13,7 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from tests.support.program import ROOT
+from tests.support.processes.program import ROOT
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 

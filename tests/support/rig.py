@@ -14,17 +14,17 @@ from typing import Any
 import httpx
 import pytest
 
-from proxy.gateway.tenancy import digest_of
 from proxy.memory.archive import Message
 from proxy.memory.model import Amendment, Ask, Commit, Exchange, Outcome, SessionKey
 from proxy.memory.store import Store
-from proxy.stores.opening import open_store as open_real_store
-from tests.support.answers import Script
+from proxy.stores.open import open_store as open_real_store
+from proxy.tenancy import digest_of
 from tests.support.client import client_of
-from tests.support.running import PATIENT, Running, running, settings_for
-from tests.support.upstream import ScriptedUpstream
+from tests.support.processes.running import PATIENT, Running, running, settings_for
+from tests.support.talk.words import answer, messages, names
+from tests.support.upstream.answers import Script
+from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.waiting import PATIENCE
-from tests.support.words import answer, messages, names
 
 CHAT = "/v1/chat/completions"
 KEY = "sk-test"
@@ -116,7 +116,7 @@ async def rig(folder: Path, **overrides: object) -> AsyncIterator[Rig]:
         return opened[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("proxy.assembly.open_store", open_store)
+        patch.setattr("proxy.assembly.resources.open_store", open_store)
         async with (up := Upstream()):
             settings = settings_for(folder, up.url, **PATIENT | overrides)
             async with (

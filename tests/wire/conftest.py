@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from proxy.wire.upstream import Kind, Upstream, UpstreamOptions, open_upstream
-from tests.support.upstream import ScriptedUpstream
+from tests.support.upstream.scripted import ScriptedUpstream
 
 Connect = Callable[..., AbstractAsyncContextManager[Upstream]]
 
 
-@pytest.fixture(params=["aiohttp", "httpx"])
+@pytest.fixture(params=["direct", "aiohttp", "httpx"])
 def kind(request: pytest.FixtureRequest) -> Kind:
     found: Kind = request.param
     return found

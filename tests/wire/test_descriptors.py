@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from proxy.wire.descriptors import ENOUGH, RESERVE, SILENCE, Shortage, limit, raise_limit
-from tests.support.program import line, running
+from tests.support.processes.program import line, running
 from tests.support.waiting import PATIENCE
 
-HELLO = "tests.support.hello"
+HELLO = "tests.support.processes.hello"
 
 
 @pytest.fixture
@@ -63,6 +63,18 @@ def test_it_is_said_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
         now += SILENCE
         shortage.taken(most - 1)
         assert len(caplog.records) == 2
+
+
+def test_the_limit_is_looked_up_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, looks = 100.0, [64, 128]
+    monkeypatch.setattr("proxy.wire.descriptors.limit", lambda: looks.pop(0))
+    shortage = Shortage(lambda: now)
+    for _ in range(3):
+        shortage.taken(1)
+    assert looks == [128]
+    now += SILENCE
+    shortage.taken(1)
+    assert looks == []
 
 
 def errors(stream: object, containing: str) -> str:

@@ -6,14 +6,15 @@ import errno
 
 import pytest
 
-from proxy.wire.failures import ANSWERS, lack_of
-from proxy.wire.upstream import (
+from proxy.wire.failures import (
+    ANSWERS,
     UpstreamBroken,
     UpstreamError,
     UpstreamSaturated,
     UpstreamTimeout,
     UpstreamUnreachable,
     answer_for,
+    lack_of,
 )
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from proxy.wire.sse import Gate
 from proxy.wire.upstream import Upstream
-from tests.support.answers import chat_stream, tool_call
-from tests.support.strict import Refused, validate
-from tests.support.upstream import ScriptedUpstream, chat_completion, json_answer
+from tests.support.upstream.answers import chat_stream, tool_call
+from tests.support.upstream.scripted import ScriptedUpstream, chat_completion, json_answer
+from tests.support.upstream.strict import Refused, validate
 
 Messages = list[dict[str, Any]]
 

@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from proxy.wire.server import HttpProtocol
-from tests.support.server import Message, raw_exchange, serving
+from tests.support.processes.server import Message, raw_exchange, serving
 from tests.support.waiting import PATIENCE
 
 Receive = Callable[[], Awaitable[Message]]

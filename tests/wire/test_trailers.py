@@ -11,7 +11,7 @@ from itertools import repeat
 import pytest
 
 from proxy.wire.server import HttpProtocol
-from tests.support.server import Message, serving
+from tests.support.processes.server import Message, serving
 from tests.support.waiting import PATIENCE
 
 Receive = Callable[[], Awaitable[Message]]

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
-from proxy.wire.upstream import Upstream, UpstreamBroken
-from tests.support.asking import CHAT, ask
-from tests.support.upstream import Script, ScriptedUpstream, json_answer, sse
+from proxy.wire.failures import UpstreamBroken
+from proxy.wire.upstream import Upstream
+from tests.support.talk.asking import CHAT, ask
+from tests.support.upstream.scripted import Script, ScriptedUpstream, json_answer, sse
 from tests.support.waiting import standstill
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from proxy.wire.upstream import Reply, Upstream
-from tests.support.asking import CHAT, ask
-from tests.support.upstream import Script, ScriptedUpstream, sse
+from tests.support.talk.asking import CHAT, ask
+from tests.support.upstream.scripted import Script, ScriptedUpstream, sse
 from tests.support.waiting import PATIENCE
 
 

@@ -8,14 +8,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from proxy.wire.upstream import (
-    Upstream,
-    UpstreamBroken,
-    UpstreamTimeout,
-    UpstreamUnreachable,
+from proxy.wire.failures import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
+from proxy.wire.upstream import Upstream
+from tests.support.talk.asking import CHAT, read_until_failure
+from tests.support.upstream.scripted import (
+    DROPPED,
+    SILENT,
+    Script,
+    ScriptedUpstream,
+    json_answer,
+    sse,
 )
-from tests.support.asking import CHAT, read_until_failure
-from tests.support.upstream import DROPPED, SILENT, Script, ScriptedUpstream, json_answer, sse
 from tests.support.waiting import PATIENCE
 from tests.wire.conftest import Connect
 

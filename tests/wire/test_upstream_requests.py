@@ -9,8 +9,8 @@ import pytest
 
 from proxy.wire.body import ClientGone
 from proxy.wire.upstream import Upstream
-from tests.support.asking import CHAT, ask
-from tests.support.upstream import ScriptedUpstream
+from tests.support.talk.asking import CHAT, ask
+from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.waiting import standstill
 from tests.wire.conftest import Connect
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.wire.upstream import (
-    Upstream,
-    UpstreamOptions,
-    UpstreamTimeout,
-    UpstreamUnreachable,
-)
-from tests.support.asking import CHAT
-from tests.support.certificate import CA_FILE, server_context
-from tests.support.egress import EgressProxy
-from tests.support.upstream import ScriptedUpstream
+from proxy.wire.failures import UpstreamTimeout, UpstreamUnreachable
+from proxy.wire.upstream import Upstream, UpstreamOptions
+from tests.support.processes.certificate import CA_FILE, server_context
+from tests.support.processes.egress import EgressProxy
+from tests.support.talk.asking import CHAT
+from tests.support.upstream.scripted import ScriptedUpstream
 from tests.wire.conftest import Connect
 
 

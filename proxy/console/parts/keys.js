@@ -1,6 +1,6 @@
 /** Shortcuts: single keys, heard where nobody is typing. */
 
-import { useEffect, useRef } from "../vendor/preact.js";
+import { useLayoutEffect, useRef } from "../vendor/preact.js";
 
 /** @param {EventTarget | null} target */
 export const isTyping = (target) =>
@@ -15,7 +15,8 @@ export const isTyping = (target) =>
 export function useKeys(keys) {
   const current = useRef(keys);
   current.current = keys;
-  useEffect(() => {
+  // Before it is seen: a key pressed at first sight is heard.
+  useLayoutEffect(() => {
     const press = (/** @type {KeyboardEvent} */ event) => {
       const act = current.current[event.key];
       if (!act || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -11,7 +11,8 @@ export function Tabs({ tabs, chosen, choose, label, children }) {
     const step = /** @type {Record<string, number>} */ ({ ArrowRight: 1, ArrowLeft: -1 })[event.key];
     if (step === undefined) return;
     event.preventDefault();
-    const at = tabs.findIndex((tab) => tab.name === chosen);
+    // From the one with the focus: the chosen one follows it a moment later, with the address.
+    const at = tabs.findIndex((tab) => `${id}-${tab.name}` === document.activeElement?.id);
     const next = tabs[(at + step + tabs.length) % tabs.length];
     if (!next) return;
     choose(next.name);

@@ -177,7 +177,8 @@ const STEPS = { j: 1, k: -1, ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: In
 /** @param {Props} props @param {{current: HTMLElement | null}} scroller @param {(index: number) => void} focus @param {() => number} pending */
 function useListKeys(props, scroller, focus, pending) {
   const { count, keys } = props;
-  useEffect(() => {
+  // Before it is seen: a key pressed at first sight is heard.
+  useLayoutEffect(() => {
     if (!keys) return;
     const press = (/** @type {KeyboardEvent} */ event) => {
       const step = STEPS[event.key];

@@ -10,6 +10,7 @@ const model = ({ url, headers }) =>
   new ChatOpenAI({
     model: MODEL,
     apiKey: KEY,
+    maxRetries: 1, // six, as by default, take a minute
     configuration: { baseURL: url, defaultHeaders: headers },
   });
 

@@ -20,6 +20,7 @@ def model(place: Place) -> OpenAILike:
         default_headers=place.headers,
         is_chat_model=True,
         is_function_calling_model=True,
+        max_retries=1,  # the waits between more add up
     )
 
 

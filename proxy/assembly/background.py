@@ -1,0 +1,138 @@
+"""Making the parts that write memory with a model: who is asked, what is asked, what runs it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from proxy.assembly.resources import Resources, upstream_of
+from proxy.background.budget import Budget
+from proxy.background.completer import Credentials, UpstreamCompleter
+from proxy.background.completion import Completer
+from proxy.background.runner import Backoff, Runner
+from proxy.chat import jsontext
+from proxy.chat.message import text_of
+from proxy.errors import RawHeaders
+from proxy.gateway.context import window_of
+from proxy.learning.batch import Reader
+from proxy.learning.job import LearningJob
+from proxy.learning.kinds import KINDS, Kind, Watch
+from proxy.learning.learned import Learned
+from proxy.memory.model import Due
+from proxy.settings import ProfileSettings, Settings, WriterSettings
+from proxy.summary.summarizer import Summarizer
+from proxy.tenancy import ANONYMOUS
+from proxy.wire.upstream import Upstream
+
+ENDING = 5.0
+"""Seconds that work under way has to end when the proxy does; else it is done another time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What the proxy's other parts tell the background: whose keys there are, and what is due."""
+
+    credentials: Credentials
+    runner: Runner
+
+    def heard(self, tenant: str, headers: RawHeaders) -> None:
+        """The upstream has answered a request that a tenant made with these headers."""
+        self.credentials.note(tenant, headers)
+
+    def due(self, due: Sequence[Due]) -> None:
+        """Work has been put into the queue."""
+        if due:
+            self.runner.awake(min(one.at for one in due))
+
+
+def writers(settings: Settings) -> Iterator[WriterSettings]:
+    """All parts that are switched on, of all profiles."""
+    for profile in (settings.memory, *settings.profiles.values()):
+        yield from (part for part in profile.writers.values() if part.enabled)
+
+
+def learning_of(resources: Resources, kinds: Sequence[Kind] = KINDS) -> Learned:
+    """What is learned, as it is kept, shown and forgotten, whether or not anything is learned now.
+
+    Raises ValueError for a schema that is none.
+    """
+    settings, store, count = resources.settings, resources.store, resources.count_text
+    return Learned.under(settings, store, text_of, count, time.time, kinds)
+
+
+async def writing_of(resources: Resources, learned: Learned) -> Writing | None:
+    """None where no profile has anything written; its runner has still to be opened."""
+    settings = resources.settings
+    if not any(writers(settings)):
+        return None
+    credentials = Credentials(ANONYMOUS, _key_for_all(settings))
+    budget = Budget(resources.store, settings.background.tokens_per_day, time.time)
+    resources.opened.push_async_callback(budget.settle)
+    completer = UpstreamCompleter(
+        await _upstreams(resources),
+        credentials,
+        budget,
+        lambda model: resources.tokenizers.counter_for(model).count_text,
+        resources.telemetry,
+        time.time,
+    )
+    pace = settings.background
+    runner = Runner(
+        resources.store,
+        {
+            "summary": _summarizer(resources, completer),
+            "learning": _learning(resources, learned, completer),
+        },
+        pace.concurrency,
+        Backoff(pace.retry_seconds, pace.max_retry_seconds),
+        time.time,
+        resources.telemetry.worked,
+    )
+    return Writing(credentials, runner)
+
+
+async def _upstreams(resources: Resources) -> Mapping[str, Upstream]:
+    """Clients by the URL that the settings have; "" is the one that chats go to."""
+    known = {"": resources.upstream, resources.settings.upstream.url: resources.upstream}
+    for url in {part.url for part in writers(resources.settings)} - known.keys():
+        known[url] = upstream_of(resources.settings, url)
+        await known[url].open()
+        resources.opened.push_async_callback(known[url].close)
+    return known
+
+
+def _key_for_all(settings: Settings) -> str | None:
+    key = settings.upstream.api_key
+    clients = settings.tenancy.mode == "clients"
+    return key.get_secret_value() if key is not None and clients else None
+
+
+def _profiles(settings: Settings) -> Callable[[str], ProfileSettings | None]:
+    return lambda name: settings.profile(name or None)
+
+
+def _summarizer(resources: Resources, completer: Completer) -> Summarizer:
+    return Summarizer(
+        resources.store,
+        completer,
+        _profiles(resources.settings),
+        window_of,
+        jsontext.decode,
+        resources.count_text,
+        time.time,
+    )
+
+
+def _learning(resources: Resources, learned: Learned, completer: Completer) -> LearningJob:
+    store, telemetry = resources.store, resources.telemetry
+    watch = Watch(telemetry.skipped, telemetry.learned_nothing)
+    return LearningJob(
+        Reader(store, text_of, resources.count_text),
+        store,
+        _profiles(resources.settings),
+        time.time,
+        learned.extractors(completer, watch),
+        learned.improvers(completer, watch),
+        telemetry.skipped,
+    )

@@ -1,0 +1,192 @@
+"""The composition root: which parts there are, and how they hang together.
+
+The server, the commands that work on a store and the tests are all made here; everything else
+receives its collaborators.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from starlette.routing import BaseRoute
+
+from proxy.assembly.background import ENDING, Writing, learning_of, writing_of
+from proxy.assembly.recall import Recalling, recalling_of
+from proxy.assembly.resources import Resources
+from proxy.chat.message import read_message
+from proxy.gateway.conversation import Conversations
+from proxy.gateway.exchange import Services
+from proxy.gateway.gateway import Gateway
+from proxy.gateway.passthrough import Passthrough
+from proxy.gateway.preview import Preview
+from proxy.gateway.prompt.knowledge_step import KnowledgeStep
+from proxy.gateway.prompt.recall_step import RecallStep
+from proxy.gateway.recording.exchange_recorder import due_after_import
+from proxy.gateway.tools.toolbox import Toolbox
+from proxy.learning.kinds import KINDS, Kind
+from proxy.learning.learned import Learned
+from proxy.memory.planner import Planner
+from proxy.memory.recording.backlog import Means
+from proxy.memory.recording.recorder import Recorder, unattended
+from proxy.memory.recording.spool import Spool
+from proxy.memory_api.api import Api
+from proxy.memory_api.routes import admin_routes
+from proxy.recall.recaller import RecallAdmin
+from proxy.settings import ClientSettings, Settings
+from proxy.tenancy import Client, Tenancy
+
+PLANNERS = 2
+"""Threads in which long conversations are planned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the applications are made of.
+
+    ``writing`` is None where nothing is written by a model here.  Chats and previews share the
+    ``services``, and so the bound on what is read aside.
+    """
+
+    resources: Resources
+    recalling: Recalling
+    learned: Learned
+    writing: Writing | None
+    spool: Spool
+    recorder: Recorder
+    tenancy: Tenancy
+    services: Services
+
+    async def open(self, ending: float) -> None:
+        """Begin to replay the spool and to write.  What is being recorded at the end has
+        ``ending`` seconds."""
+        opened = self.resources.opened
+        await self.recorder.open()
+        opened.push_async_callback(self.recorder.close, ending)
+        if self.writing is not None:
+            self.writing.runner.open()
+            opened.push_async_callback(self.writing.runner.close, ENDING)
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """Those of health, metrics, the console and the memory API."""
+        return admin_routes(self._api())
+
+    def gateway(self) -> Gateway:
+        """The relay."""
+        settings, telemetry = self.resources.settings, self.resources.telemetry
+        passthrough = Passthrough(self.resources.upstream, self.tenancy, telemetry)
+        toolbox = Toolbox(self.learned.facts, self.recalling.recaller, time.time)
+        on_answered = self.writing.heard if self.writing else None
+        chats = Conversations(settings, passthrough, self.services, toolbox, on_answered)
+        return Gateway(settings, self.tenancy, passthrough, chats, telemetry)
+
+    def _api(self) -> Api:
+        settings, store = self.resources.settings, self.resources.store
+        counter, recalling = self.resources.tokenizers.counter_for, self.recalling
+        return Api(
+            settings=settings,
+            telemetry=self.resources.telemetry,
+            store=store,
+            spool=self.spool,
+            tenancy=self.tenancy,
+            preview=Preview(settings, self.services),
+            recall_admin=RecallAdmin(recalling.recaller, recalling.indexer),
+            on_recorded=recalling.index_updater.recorded,
+            on_edited=recalling.index_updater.edited,
+            due_after_import=partial(due_after_import, settings.memory),
+            read_message=read_message,
+            counter=lambda model: counter(model).count,
+            counters=self.resources.tokenizers.in_use,
+            count_text=self.resources.count_text,
+            shelves=store,
+            meter=store,
+            learned=self.learned,
+            troubled=lambda: self.recorder.troubled,
+            losing=lambda: self.recorder.losing,
+        )
+
+
+async def parts_of(
+    resources: Resources,
+    *,
+    writes: bool = False,
+    load_timeout: float | None = None,
+    index_delay: float | None = None,
+    kinds: Sequence[Kind] = KINDS,
+) -> Parts:
+    """All parts over open resources; spool and recorder have still to be opened.
+
+    ``writes``: a model writes memory here, where the settings say so.  ``load_timeout`` and
+    ``index_delay`` are seconds, where they are not the usual ones.  ``kinds`` are those of learned
+    memory.
+    Raises ValueError for settings that cannot be met, OSError.
+    """
+    recalling = await recalling_of(resources, index_delay)
+    learned = learning_of(resources, kinds)
+    writing = await writing_of(resources, learned) if writes else None
+    spool, timeout = _spool(resources), load_timeout or resources.settings.store.timeout
+    recorder = _recorder(resources, spool, timeout, recalling, writing)
+    tenancy = _tenancy(resources.settings)
+    services = Services(
+        recorder=recorder,
+        recall=RecallStep(recalling.recaller, resources.telemetry),
+        knowledge=KnowledgeStep(learned.prompt_cards),
+        counter=resources.tokenizers.counter_for,
+        telemetry=resources.telemetry,
+    )
+    return Parts(resources, recalling, learned, writing, spool, recorder, tenancy, services)
+
+
+def _spool(resources: Resources) -> Spool:
+    """Where exchanges wait that the store did not take."""
+    chosen = resources.settings.spool
+    return Spool(Path(chosen.path), resources.store.name, chosen.max_bytes)
+
+
+def _recorder(
+    resources: Resources,
+    spool: Spool,
+    timeout: float,
+    recalling: Recalling,
+    writing: Writing | None,
+) -> Recorder:
+    """What loads and records memory, ``timeout`` seconds a load."""
+    threads = ThreadPoolExecutor(PLANNERS, "planning")
+    resources.opened.callback(threads.shutdown, wait=False, cancel_futures=True)
+    return Recorder(
+        resources.store,
+        spool,
+        Planner(resources.store, threads),
+        lambda model: resources.tokenizers.counter_for(model).count,
+        timeout,
+        resources.telemetry.quarantined,
+        recalling.index_updater.recorded,
+        on_due=writing.due if writing else unattended,
+        patient=Means(resources.patient, Planner(resources.patient, threads)),
+        on_trouble=resources.telemetry.troubled,
+    )
+
+
+def _tenancy(settings: Settings) -> Tenancy:
+    upstream_key, admin_key = settings.upstream.api_key, settings.server.admin_key
+    return Tenancy(
+        settings.tenancy.mode,
+        [_client(chosen) for chosen in settings.clients],
+        upstream_key.get_secret_value() if upstream_key else None,
+        admin_key.get_secret_value() if admin_key else None,
+    )
+
+
+def _client(chosen: ClientSettings) -> Client:
+    secret = chosen.signing_secret
+    return Client(
+        chosen.name,
+        chosen.key_sha256,
+        chosen.profiles,
+        chosen.allowed_paths,
+        secret.get_secret_value().encode() if secret else None,
+    )

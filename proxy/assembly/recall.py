@@ -1,0 +1,92 @@
+"""Making what finds older messages: words, and vectors where the settings ask for them."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from proxy.assembly.resources import Resources, upstream_of
+from proxy.chat.message import text_of
+from proxy.recall.indexing.backfill import EmbeddingBackfill
+from proxy.recall.indexing.index_updater import DELAY, IndexUpdater
+from proxy.recall.indexing.indexer import Indexer, nobody
+from proxy.recall.recaller import Recaller
+from proxy.recall.semantic.embedders import Embedder, RemoteEmbedder, UniversalEmbedder
+from proxy.recall.semantic.vectors import Nearness
+from proxy.settings import Settings
+from proxy.stores.open import Backend
+
+INDEXING = 5.0
+"""Seconds that indexing may take at the end; what is left is done at the next start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalling:
+    """What finds older messages, and keeps their index."""
+
+    indexer: Indexer
+    index_updater: IndexUpdater
+    recaller: Recaller
+
+
+async def recalling_of(resources: Resources, delay: float | None = None) -> Recalling:
+    """Recall; its index is kept level with history from now on, ``delay`` seconds behind it."""
+    store, opened = resources.store, resources.opened
+    embedder = await _embedder(resources)
+    backfill = _backfill(store, embedder, opened)
+    on_level = backfill.wanted if backfill else nobody
+    indexer = Indexer(resources.patient, resources.patient, text_of, time.time, on_level)
+    delay = DELAY if delay is None else delay
+    index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.indexed, delay)
+    index_updater.open()
+    opened.push_async_callback(index_updater.close, INDEXING)
+    nearness = _nearness(resources.settings, store, embedder, opened)
+    recaller = Recaller(store, store, index_updater, text_of, time.time, nearness)
+    return Recalling(indexer, index_updater, recaller)
+
+
+async def _embedder(resources: Resources) -> Embedder | None:
+    """What makes recall's vectors; None where words alone count."""
+    settings, upstream, opened = resources.settings, resources.upstream, resources.opened
+    chosen = settings.memory.recall.embeddings
+    if not chosen.model:
+        return None
+    if chosen.local:
+        local = UniversalEmbedder()
+        await local.open()
+        opened.push_async_callback(local.close)
+        return local
+    key = chosen.api_key
+    if chosen.url:
+        upstream = upstream_of(settings, chosen.url)
+        await upstream.open()
+        opened.push_async_callback(upstream.close)
+    else:
+        key = key or settings.upstream.api_key
+    secret = key.get_secret_value() if key else None
+    return RemoteEmbedder(upstream, chosen.model, chosen.dimensions, secret)
+
+
+def _backfill(
+    store: Backend, embedder: Embedder | None, opened: AsyncExitStack
+) -> EmbeddingBackfill | None:
+    if embedder is None:
+        return None
+    backfill = EmbeddingBackfill(store, store, embedder, text_of, time.time)
+    backfill.open()
+    opened.push_async_callback(backfill.close)
+    return backfill
+
+
+def _nearness(
+    settings: Settings, store: Backend, embedder: Embedder | None, opened: AsyncExitStack
+) -> Nearness | None:
+    if embedder is None:
+        return None
+    profiles = (settings.memory, *settings.profiles.values())
+    half = min(profile.recall.timeout for profile in profiles) / 2
+    patience = min(half, settings.memory.recall.embeddings.timeout)
+    nearness = Nearness(store, embedder, patience)
+    opened.push_async_callback(nearness.close)
+    return nearness

@@ -1,0 +1,86 @@
+"""Opening what all parts stand on: the store, the upstream, the token tables."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from proxy.assembly.origin import upstream_options
+from proxy.chat.models.tokens import Tokenizers
+from proxy.memory.recording.backlog import REPLAY_SECONDS
+from proxy.settings import Settings
+from proxy.stores.open import Backend, open_store
+from proxy.telemetry import Telemetry
+from proxy.wire.upstream import Upstream, open_upstream
+
+PATIENCE = REPLAY_SECONDS
+"""Seconds for what nobody waits for: replaying and indexing long sessions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What all parts stand on; what they open is closed with ``opened``, in the opposite order.
+
+    ``patient`` is the same store, asked for what nobody waits for: it has more time, and threads
+    and connections of its own.
+    """
+
+    settings: Settings
+    telemetry: Telemetry
+    tokenizers: Tokenizers
+    store: Backend
+    patient: Backend
+    upstream: Upstream
+    opened: AsyncExitStack
+
+    def count_text(self, text: str) -> int:
+        """Tokens of a text, for no model in particular."""
+        return self.tokenizers.counter_for(None).count_text(text)
+
+
+@asynccontextmanager
+async def open_resources(
+    settings: Settings,
+    telemetry: Telemetry,
+    patience: float | None = None,
+    *,
+    as_is: bool = False,
+) -> AsyncIterator[Resources]:
+    """Store and upstream, open; at the end all is closed.
+
+    ``patience`` is a limit in seconds for each look at the store where nobody waits for it;
+    ``as_is``: the store's file is neither made nor brought up to date.
+    Raises StoreError, OSError and ValueError where one of them cannot be had.
+    """
+    async with AsyncExitStack() as opened:
+        store = store_of(settings, patience, as_is=as_is)
+        upstream = upstream_of(settings)
+        await store.open()
+        opened.push_async_callback(store.close)
+        patient = store if patience else store.patient(PATIENCE)
+        await patient.open()
+        opened.push_async_callback(patient.close)
+        await upstream.open()
+        opened.push_async_callback(upstream.close)
+        yield Resources(settings, telemetry, Tokenizers(), store, patient, upstream, opened)
+
+
+def store_of(settings: Settings, patience: float | None = None, *, as_is: bool = False) -> Backend:
+    """The store; ``patience`` and ``as_is`` as of ``open_resources``."""
+    limits = settings.store
+    return open_store(
+        limits.url,
+        timeout=patience or limits.timeout,
+        commit_timeout=patience or limits.commit_limit,
+        wait_replicas=limits.wait_replicas,
+        as_is=as_is,
+    )
+
+
+def upstream_of(settings: Settings, url: str = "") -> Upstream:
+    """A client of the upstream, or in the same way of another API.
+
+    Raises ValueError where no request could ever succeed, OSError.
+    """
+    return open_upstream(settings.upstream.client, upstream_options(settings, url))

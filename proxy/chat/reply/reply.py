@@ -1,0 +1,310 @@
+"""The upstream's answer, read from a stream as it comes or from a plain body.
+
+Knows OpenAI's answer format as upstreams really send it.  Garbage is passed over: the client has
+its bytes already, and what cannot be read cannot be remembered.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from proxy.chat import jsontext
+from proxy.chat.extent import MAX_CHOICES
+from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
+from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice
+from proxy.chat.reply.deltas import Node, Rope, grow, whole
+from proxy.chat.reply.events import DONE, Mark, is_error, mark, suspect
+from proxy.chat.slim import MAX_VALUES, is_heavy, is_light, slimmed, values
+from proxy.chat.tools.calls import Calls
+
+
+class Draft:
+    """Collects what deltas say of one choice."""
+
+    __slots__ = ("_calls", "_extra", "_node", "finish_reason")
+
+    def __init__(self) -> None:
+        self._node: Node = {}
+        self._extra: Node = {}
+        self._calls = Calls()
+        self.finish_reason: str | None = None
+
+    def add_text(self, key: str, text: str) -> None:
+        """More of a field that is text."""
+        rope = self._node.get(key)
+        if isinstance(rope, Rope):
+            rope.add(text)
+        else:
+            grow(self._node, {key: text})
+
+    def add_choice(self, choice: dict[str, object]) -> None:
+        """A choice of a chunk, of whatever shape."""
+        delta, message = choice.get("delta"), choice.get("message")
+        if isinstance(delta, dict):
+            self._add(delta)
+        if isinstance(message, dict):
+            self._add_whole(message)
+        grow(self._extra, {"logprobs": choice.get("logprobs")})
+        reason = choice.get("finish_reason")
+        if reason:
+            self.finish_reason = reason if isinstance(reason, str) else "unknown"
+
+    def message(self) -> dict[str, object]:
+        """The message that the deltas add up to."""
+        calls = [whole(node) for node in self._calls.nodes]
+        return {**{key: whole(value) for key, value in self._node.items()}, "tool_calls": calls}
+
+    def lighten(self) -> bool:
+        """Let go of what is too much to be read again at once; texts stay.  Was there such?"""
+        extra, node, calls = map(is_light, (self._extra, self._node, self._calls.nodes))
+        if not extra:
+            self._extra = {}
+        if not node:
+            self._node = {key: old for key, old in self._node.items() if isinstance(old, Rope)}
+        if not calls:
+            self._calls = Calls()
+        return not (extra and node and calls)
+
+    def logprobs(self) -> object:
+        return whole(self._extra.get("logprobs"))
+
+    def _add(self, delta: dict[str, object]) -> None:
+        self._calls.add(delta.pop("tool_calls", None))
+        grow(self._node, delta)
+
+    def _add_whole(self, message: dict[str, object]) -> None:
+        """A message instead of a delta: what it says takes the place of what was said."""
+        calls = message.pop("tool_calls", None)
+        if calls:
+            self._calls = Calls()
+            self._calls.add(calls)
+        for key, value in message.items():
+            rope = self._node.get(key)
+            if isinstance(rope, Rope) and isinstance(value, str):
+                rope.add_whole(value)
+            elif value:
+                self._node.pop(key, None)
+                grow(self._node, {key: value})
+
+
+MAX_REPLY_BYTES = 32 * 1024 * 1024
+MAX_REPLY_VALUES = 500_000
+"""Of all events that hold more than text: what they leave may take 50 MB."""
+
+SMALL = 32
+"""Values of a delta that is read when there have been so many."""
+
+_TEXTS = ("content", "reasoning_content", "reasoning")
+
+
+class _Delta(msgspec.Struct, forbid_unknown_fields=True):
+    """The common delta: text.  What else it may name is null here."""
+
+    role: str | None = None
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: None = None
+    audio: None = None
+    function_call: None = None
+    tool_calls: None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta
+    index: int = 0
+    finish_reason: str | None = None
+    logprobs: None = None
+    message: None = None
+    usage: None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice]
+    model: str | None = None
+    usage: msgspec.Raw | None = None
+    error: None = None
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+
+
+class ReplyBuilder:
+    """Builds a reply from the payloads of a stream.  ``build`` may be called at any time.
+
+    Of a reply over ``max_bytes`` the rest is not kept; choices not finished by then are incomplete.
+    Of one that holds too many values beside its texts, the texts are kept and the calls, if they
+    are not it.
+    """
+
+    def __init__(
+        self,
+        max_bytes: int = MAX_REPLY_BYTES,
+        max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES,
+    ) -> None:
+        self.error = False
+        self.truncated = False
+        self._room = max_bytes
+        self._values = MAX_REPLY_VALUES
+        self._inline = max_inline_media_bytes
+        self._drafts: dict[int, Draft] = {}
+        self._usage: bytes | None = None
+        self._model: str | None = None
+
+    def feed(self, payload: bytes) -> None:
+        """Take one payload; never raises."""
+        if is_heavy(payload):
+            return self._feed_any(payload)
+        try:
+            chunk = _chunk.decode(payload)
+        except jsontext.UNREADABLE:  # more than text, or no chunk
+            self._feed_any(payload)
+            return
+        for choice in chunk.choices:
+            self._add_text(choice)
+        if chunk.usage is not None and chunk.usage.startswith(b"{"):
+            self._usage = bytes(chunk.usage)
+        self._model = self._model or chunk.model
+
+    def build(self) -> Reply:
+        """The reply as far as it has come."""
+        drafts = sorted(self._drafts.items())
+        if any([draft.lighten() for _, draft in drafts]):
+            self.truncated = True
+        cached, written = cache_use(self._usage)
+        return Reply(
+            choices=tuple(self._choice(index, draft) for index, draft in drafts),
+            usage=self._usage,
+            cached_tokens=cached,
+            cache_write_tokens=written,
+            model=self._model,
+            error=self.error,
+            truncated=self.truncated,
+        )
+
+    def _choice(self, index: int, draft: Draft) -> Choice:
+        return make_choice(
+            index,
+            draft.message(),
+            finish_reason=draft.finish_reason,
+            complete=draft.finish_reason is not None,
+            logprobs=draft.logprobs(),
+            max_inline_media_bytes=self._inline,
+        )
+
+    def _draft(self, index: int, size: int) -> Draft | None:
+        """The choice to add to; None beyond what is kept."""
+        self._room -= size
+        self.truncated = self.truncated or self._room < 0
+        if self._room < 0 or not 0 <= index < MAX_CHOICES:
+            return None
+        draft = self._drafts.get(index)
+        if draft is None:
+            draft = self._drafts[index] = Draft()
+        return draft
+
+    def _add_text(self, choice: _Choice) -> None:
+        delta = choice.delta
+        texts = (delta.content or "", delta.reasoning_content or "", delta.reasoning or "")
+        draft = self._draft(choice.index, sum(map(len, texts)))
+        if draft is None:
+            return
+        for key, text in zip(_TEXTS, texts, strict=True):
+            if text:
+                draft.add_text(key, text)
+        if choice.finish_reason:
+            draft.finish_reason = choice.finish_reason
+
+    def _feed_any(self, payload: bytes) -> None:
+        if payload.strip() == DONE:
+            return
+        try:
+            event = self._read(payload)
+        except jsontext.UNREADABLE:  # relayed already; nothing in it to remember
+            return
+        if isinstance(event, dict):
+            self._take(event, len(payload))
+
+    def _read(self, payload: bytes) -> object:
+        """The event, or what can be had of it.  Raises UNREADABLE."""
+        size = values(payload)
+        self._values -= min(size, MAX_VALUES)
+        if self._values >= 0 and size <= MAX_VALUES:
+            return jsontext.shallow(payload)
+        self.truncated = True
+        return slimmed(payload, "delta", MAX_VALUES if self._values >= 0 else SMALL)
+
+    def _take(self, event: dict[str, object], size: int) -> None:
+        self.error = self.error or is_error(event.get("error"), event.get("object"))
+        self._model = self._model or _string(event.get("model"))
+        for place, choice in enumerate(_objects(event.get("choices"))):
+            draft = self._draft(_index(choice, place), size)
+            if draft is not None:
+                draft.add_choice(choice)
+            self._usage = _usage(choice) or self._usage
+        self._usage = _usage(event) or self._usage
+
+
+def read_reply(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES) -> Reply | None:
+    """The reply that a plain answer is; None if it is no JSON object with choices or an error."""
+    heavy = is_heavy(body)
+    try:
+        answer = slimmed(body, "message") if heavy else jsontext.shallow(body)
+    except jsontext.UNREADABLE:  # relayed as it is; nothing in it to remember
+        return None
+    if answer is None and heavy:
+        return Reply(truncated=True)
+    if not isinstance(answer, dict):
+        return None
+    error = is_error(answer.get("error"), answer.get("object"))
+    if not isinstance(answer.get("choices"), list) and not error:
+        return None
+    usage = _usage(answer)
+    cached, written = cache_use(usage)
+    found = [
+        _plain(choice, _index(choice, place), max_inline_media_bytes)
+        for place, choice in enumerate(_objects(answer.get("choices")))
+    ]
+    return Reply(
+        choices=tuple(sorted(found, key=lambda choice: choice.index)),
+        usage=usage,
+        cached_tokens=cached,
+        cache_write_tokens=written,
+        model=_string(answer.get("model")),
+        error=error,
+        truncated=heavy,
+    )
+
+
+def _plain(choice: dict[str, object], index: int, max_inline_media_bytes: int) -> Choice:
+    message = choice.get("message")
+    return make_choice(
+        index,
+        message if isinstance(message, dict) else {},
+        finish_reason=choice.get("finish_reason"),
+        complete=True,
+        logprobs=choice.get("logprobs"),
+        max_inline_media_bytes=max_inline_media_bytes,
+    )
+
+
+def _objects(items: object) -> list[dict[str, object]]:
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def _index(choice: dict[str, object], place: int) -> int:
+    """The index of a choice: its place where it has none."""
+    index = choice.get("index")
+    return index if isinstance(index, int) else place
+
+
+def _usage(holder: dict[str, object]) -> bytes | None:
+    usage = holder.get("usage")
+    return jsontext.encode(usage) if isinstance(usage, dict) else None
+
+
+def _string(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+__all__ = ["Choice", "Mark", "Reply", "ReplyBuilder", "mark", "read_reply", "suspect"]

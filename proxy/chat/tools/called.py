@@ -1,0 +1,108 @@
+"""Which calls of an answer are for memory, and what they say.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from proxy.chat import jsontext
+from proxy.chat.reply.reply import Choice, Reply
+from proxy.chat.tools.offer import NAMES, PARAMETERS
+
+MAX_ARGUMENTS = 8 * 1024
+"""Bytes of a call's arguments."""
+
+_CUT = ("length", "content_filter")
+"""Finishes of answers whose calls may be cut off."""
+
+_THOUGHTS = ("reasoning", "thinking")
+"""How the fields begin that some upstreams want back within a loop of tools, and only there."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCall:
+    """A call of one of our tools; ``arguments`` is the text that the model wrote."""
+
+    id: str
+    name: str
+    arguments: str
+
+    def argument(self) -> str:
+        """What is to be saved or looked for.  Raises ValueError, with a sentence for the model."""
+        name = PARAMETERS[self.name]
+        if len(self.arguments) > MAX_ARGUMENTS or len(self.arguments.encode()) > MAX_ARGUMENTS:
+            raise ValueError(f"the arguments are longer than {MAX_ARGUMENTS} bytes")
+        try:
+            given = jsontext.decode(self.arguments.encode())
+        except jsontext.UNREADABLE:
+            given = None
+        value = given.get(name) if isinstance(given, dict) else None
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError(f'the arguments are not a JSON object with a text as "{name}"')
+        return jsontext.well_formed(value).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What a finished answer asks of memory.
+
+    ``own``: it calls tools of the client's as well.  ``message`` is the answer as the next request
+    has it, as JSON.  ``usage`` is what it cost, as JSON.
+    """
+
+    calls: tuple[MemoryCall, ...]
+    own: bool
+    message: bytes
+    usage: bytes | None = None
+
+
+def called(reply: Reply) -> Called | None:
+    """None for an answer without calls of memory, or with calls that may be cut off."""
+    first = reply.choices[0] if reply.choices else None
+    if first is None or reply.error or first.finish_reason in _CUT:
+        return None
+    body = jsontext.decode(first.body)
+    listed = body.get("tool_calls") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(listed, list):
+        return None
+    listed = list(_with_ids(listed))
+    ours = tuple(_memory_call(call) for call in listed if _name(call) in NAMES)
+    if not ours:
+        return None
+    message = {**body, **_thoughts(first), "tool_calls": listed}
+    return Called(ours, len(ours) < len(listed), jsontext.encode(message), reply.usage)
+
+
+def is_ours(call: bytes) -> bool:
+    """Is a tool call (JSON) one of memory?"""
+    found = jsontext.decode(call)
+    return isinstance(found, dict) and _name(found) in NAMES
+
+
+def _thoughts(choice: Choice) -> Mapping[str, object]:
+    whole = jsontext.decode(choice.wire) if choice.wire else {}
+    if not isinstance(whole, dict):
+        return {}
+    return {key: value for key, value in whole.items() if key.startswith(_THOUGHTS)}
+
+
+def _with_ids(listed: Sequence[Mapping[str, object]]) -> Iterator[dict[str, object]]:
+    """Calls that results can refer to: some upstreams give no ids, or one to all."""
+    seen: set[object] = {""}
+    for place, call in enumerate(listed):
+        id = call.get("id")
+        if not isinstance(id, str) or id in seen:
+            id = f"call_{place}"
+        seen.add(id)
+        yield {**call, "id": id}
+
+
+def _memory_call(call: Mapping[str, object]) -> MemoryCall:
+    function = call["function"]
+    assert isinstance(function, dict)  # it has a name
+    return MemoryCall(str(call["id"]), function["name"], function.get("arguments") or "")
+
+
+def _name(call: Mapping[str, object]) -> object:
+    function = call.get("function")
+    return function.get("name") if isinstance(function, dict) else None

@@ -1,0 +1,84 @@
+"""Tool calls, merged from the pieces of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from proxy.chat import jsontext
+from proxy.chat.reply.deltas import Node, Rope, grow
+
+
+class Calls:
+    """Tool calls under construction.
+
+    A piece belongs to the call with its ``index``; without one, to the call with its id; without
+    either, to the newest call, or to the call at its own place in the delta if it has a name.
+    """
+
+    __slots__ = ("_by_id", "_by_index", "nodes")
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._by_index: dict[int, Node] = {}
+        self._by_id: dict[str, Node] = {}
+
+    def add(self, pieces: object) -> list[Node]:
+        """Take the pieces of a delta; the call that each of them went to."""
+        return [self._add(piece, place) for place, piece in enumerate(_objects(pieces))]
+
+    def _add(self, piece: Mapping[str, object], place: int) -> Node:
+        node = self._find(piece, place)
+        if node is None or _is_another(node, piece):
+            self.nodes.append(node := {})
+        index, id = piece.get("index"), piece.get("id")
+        if isinstance(index, int):
+            self._by_index[index] = node
+        if isinstance(id, str) and id:
+            self._by_id[id] = node
+        grow(node, piece)
+        return node
+
+    def _find(self, piece: Mapping[str, object], place: int) -> Node | None:
+        index, id = piece.get("index"), piece.get("id")
+        if isinstance(index, int):
+            return self._by_index.get(index)
+        if isinstance(id, str) and id:
+            return self._by_id.get(id)
+        if not _field(piece, "name"):
+            return self.nodes[-1] if self.nodes else None
+        return self.nodes[place] if place < len(self.nodes) else None
+
+
+def _is_another(node: Node, piece: Mapping[str, object]) -> bool:
+    """Does a named piece begin another call under an index that is in use?
+
+    It does with another id, or with whole arguments where there are some: there are upstreams that
+    give every call the index 0.
+    """
+    if not _field(piece, "name"):
+        return False
+    id, known = piece.get("id"), node.get("id")
+    if id and known and id != known:
+        return True
+    return bool(_field(node, "arguments")) and not id and _is_object(_field(piece, "arguments"))
+
+
+def _is_object(arguments: object) -> bool:
+    if not isinstance(arguments, str) or not arguments.strip().startswith("{"):
+        return isinstance(arguments, dict)
+    try:
+        return isinstance(jsontext.decode(arguments.encode()), dict)
+    except jsontext.UNREADABLE:  # a piece
+        return False
+
+
+def _field(call: Mapping[str, object], name: str) -> object:
+    """A field of a call's function; an empty Rope is nothing."""
+    function = call.get("function")
+    value = function.get(name) if isinstance(function, dict) else None
+    return None if isinstance(value, Rope) and not value.size else value
+
+
+def _objects(pieces: object) -> Iterator[dict[str, object]]:
+    if isinstance(pieces, list):
+        yield from (piece for piece in pieces if isinstance(piece, dict))

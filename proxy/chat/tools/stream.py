@@ -1,0 +1,283 @@
+"""Calls of memory in a streamed answer: taken out, and all else let through as it comes.
+
+Sans I/O: events in, events out.  An event that holds no part of such a call is the very one that
+came in; the others are rewritten, or left out.
+
+Pure; knows OpenAI's format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from proxy.chat import jsontext
+from proxy.chat.reply.deltas import Node, whole
+from proxy.chat.reply.events import mark, suspect
+from proxy.chat.reply.reply import ReplyBuilder
+from proxy.chat.slim import is_heavy
+from proxy.chat.tools.called import Called, called
+from proxy.chat.tools.calls import Calls
+from proxy.chat.tools.offer import NAMES
+from proxy.chat.tools.usage import summed
+
+_IDENTITY = ("id", "created", "model")
+_NOTHING = (b"null", b'""', b"[]", b"{}")
+
+
+class Chunk:
+    """``fields`` of all, of the ``choice``, and of its ``delta``; change them and ``write``.
+
+    The delta is the message where there is one instead, as in a plain answer.
+    """
+
+    __slots__ = ("_place", "_rest", "choice", "delta", "fields")
+
+    def __init__(self, fields: dict[str, bytes], choices: list[bytes]) -> None:
+        self.fields = fields
+        self.choice = jsontext.fields(choices[0]) if choices else {}
+        self._rest = choices[1:]
+        whole = "message" in self.choice and not says(self.choice.get("delta"))
+        self._place = "message" if whole else "delta"
+        delta = self.choice.get(self._place, b"null")
+        self.delta = jsontext.fields(delta) if says(delta) else {}
+
+    @classmethod
+    def read(cls, payload: bytes) -> Chunk | None:
+        """None for what is no chunk, or holds too much to be taken apart."""
+        if is_heavy(payload):
+            return None
+        try:
+            fields = jsontext.fields(payload)
+            choices = fields.get("choices", b"null")
+            return cls(fields, jsontext.items(choices) if says(choices) else [])
+        except jsontext.UNREADABLE:  # [DONE], and what means nothing to us
+            return None
+
+    @property
+    def finished(self) -> bool:
+        return says(self.choice.get("finish_reason"))
+
+    def stop(self) -> None:
+        """Nothing is called any more: an answer that ended with calls has just ended."""
+        if self.choice.get("finish_reason") == b'"tool_calls"':
+            self.choice["finish_reason"] = b'"stop"'
+
+    @property
+    def empty(self) -> bool:
+        """Is nothing in it that a client could use?"""
+        return not (
+            self._rest
+            or any(map(says, self.delta.values()))
+            or any(says(self.choice.get(name)) for name in ("finish_reason", "logprobs", "usage"))
+            or says(self.fields.get("usage"))
+            or not self.choice
+        )
+
+    def pieces(self) -> list[bytes]:
+        """The tool calls in it, or pieces of them, each as JSON."""
+        raw = self.delta.get("tool_calls", b"null")
+        try:
+            return jsontext.items(raw) if says(raw) else []
+        except jsontext.UNREADABLE:  # no list
+            return []
+
+    def take_identity(self, identity: Mapping[str, bytes]) -> None:
+        """Be a part of the answer with this identity, where it says which it is."""
+        self.fields |= {key: raw for key, raw in identity.items() if key in self.fields}
+
+    @property
+    def identity(self) -> dict[str, bytes]:
+        """What is the same in all chunks of an answer."""
+        return {key: self.fields[key] for key in _IDENTITY if key in self.fields}
+
+    def put_pieces(self, pieces: list[bytes]) -> None:
+        """These instead."""
+        if pieces:
+            self.delta["tool_calls"] = jsontext.join_items(pieces)
+        else:
+            self.delta.pop("tool_calls", None)
+
+    def write(self) -> bytes:
+        """The chunk as JSON."""
+        if not self.choice:
+            return jsontext.join_fields(self.fields)
+        choice = {**self.choice}
+        if self.delta or self._place in choice:
+            choice[self._place] = jsontext.join_fields(self.delta)
+        choices = jsontext.join_items([jsontext.join_fields(choice), *self._rest])
+        return jsontext.join_fields({**self.fields, "choices": choices})
+
+
+def says(raw: bytes | None) -> bool:
+    """Does a value (JSON; None: absent) say anything?"""
+    return raw is not None and raw not in _NOTHING
+
+
+class Event(Protocol):
+    """An event of a stream, with a payload."""
+
+    @property
+    def payload(self) -> bytes: ...
+
+    def replaced(self: EventT, payload: bytes) -> EventT:
+        """The same event with another payload."""
+        ...
+
+
+EventT = TypeVar("EventT", bound=Event)
+
+
+class _Waiting(NamedTuple, Generic[EventT]):
+    """An event, and the calls that the pieces in it belong to."""
+
+    event: EventT
+    chunk: Chunk | None
+    nodes: list[Node]
+
+
+class Sorter(Generic[EventT]):
+    """Of the stream of one request.
+
+    While a call's name may still become one of ours, it waits with all that follows: names come
+    whole, or piece by piece before any arguments.  Once the stream has finished with a call of
+    memory in it, the finish and all behind it are kept for ``rest``.
+    """
+
+    def __init__(self) -> None:
+        self._calls, self._builder = Calls(), ReplyBuilder()
+        self._waiting: list[_Waiting[EventT]] = []
+        self._rest: list[EventT] | None = None
+        self._ours: set[int] = set()
+        self._own: dict[int, int | None] = {}
+        """The client's calls: the index that each has for the client, None for its own.  Calls are
+        known by the identity of their nodes."""
+        self.identity: dict[str, bytes] = {}
+        """What is the same in all chunks of an answer, once it is finished."""
+
+    def take(self, event: EventT) -> list[EventT]:
+        """The events that the client may see now."""
+        self._builder.feed(event.payload)
+        if not self._concerns(event.payload):
+            return [event]
+        chunk = Chunk.read(event.payload)
+        self._waiting.append(_Waiting(event, chunk, self._nodes(chunk)))
+        if mark(event.payload) is None and self._undecided:
+            return []
+        return self._all_sorted()
+
+    def called(self) -> Called | None:
+        """What the stream, which has ended, asks of memory."""
+        return called(self._builder.build()) if self._rest is not None else None
+
+    def rest(self) -> list[EventT]:
+        """What was kept back, for an answer that ends here."""
+        waited = self._all_sorted()
+        kept, self._rest = self._rest or [], []
+        return [*waited, *(kept if self._own else map(_stopped, kept))]
+
+    def _concerns(self, payload: bytes) -> bool:
+        if self._waiting or self._rest is not None:
+            return True
+        if b"tool_calls" in payload or b"\\u00" in payload:
+            return True
+        return bool(self._ours) and suspect(payload)
+
+    def _nodes(self, chunk: Chunk | None) -> list[Node]:
+        pieces = [jsontext.decode(raw) for raw in chunk.pieces()] if chunk else []
+        if not all(isinstance(piece, dict) for piece in pieces):
+            return []
+        return self._calls.add(pieces)
+
+    @property
+    def _undecided(self) -> bool:
+        return any(_may_become_ours(node) for one in self._waiting for node in one.nodes)
+
+    def _all_sorted(self) -> list[EventT]:
+        waiting, self._waiting = self._waiting, []
+        return [event for one in waiting for event in self._sorted(one)]
+
+    def _sorted(self, one: _Waiting[EventT]) -> Iterator[EventT]:
+        event, chunk, nodes = one
+        if chunk is not None and nodes:
+            pieces = chunk.pieces()
+            kept = [
+                _renumbered(piece, self._number(node))
+                for piece, node in zip(pieces, nodes, strict=True)
+                if not self._is_ours(node)
+            ]
+            if kept != pieces:
+                chunk.put_pieces(kept)
+                event = event.replaced(chunk.write())
+        if chunk is not None and chunk.finished and self._ours and self._rest is None:
+            self._rest, self.identity = [], chunk.identity
+        if chunk is not None and event is not one.event and chunk.empty:
+            return
+        if self._rest is None:
+            yield event
+        else:
+            self._rest.append(event)
+
+    def _is_ours(self, node: Node) -> bool:
+        if id(node) not in self._own and _name_of(node) in NAMES:
+            self._ours.add(id(node))
+        return id(node) in self._ours
+
+    def _number(self, node: Node) -> int | None:
+        """Behind a call of memory the client's calls are counted anew."""
+        if id(node) not in self._own:
+            self._own[id(node)] = len(self._own) if self._ours else None
+        return self._own[id(node)]
+
+
+class Continuation(Generic[EventT]):
+    """Of the streams behind the first: they go on as the same answer.
+
+    ``identity`` are the fields that all its chunks share, ``spent`` is the usage so far (JSON).
+    """
+
+    def __init__(self, identity: Mapping[str, bytes], spent: bytes | None) -> None:
+        self.identity, self._spent = identity, spent
+
+    def take(self, event: EventT) -> EventT | None:
+        """The event as the client is to see it; None if there is nothing in it."""
+        chunk = Chunk.read(event.payload)
+        if chunk is None:
+            return event
+        chunk.take_identity(self.identity)
+        chunk.delta.pop("role", None)
+        for holder in (chunk.fields, chunk.choice):
+            if holder.get("usage", b"").startswith(b"{"):
+                holder["usage"] = summed(self._spent, holder["usage"]) or b"null"
+        return None if chunk.empty else event.replaced(chunk.write())
+
+
+def _may_become_ours(node: Node) -> bool:
+    name = _name_of(node)
+    if name in NAMES or not any(known.startswith(name) for known in NAMES):
+        return False
+    function = node.get("function")
+    arguments = whole(function.get("arguments")) if isinstance(function, dict) else None
+    return "custom" not in node and not (name and arguments)
+
+
+def _name_of(node: Node) -> str:
+    function = node.get("function")
+    name = function.get("name") if isinstance(function, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _renumbered(piece: bytes, index: int | None) -> bytes:
+    fields = jsontext.fields(piece)
+    if index is None or "index" not in fields:
+        return piece
+    return jsontext.join_fields({**fields, "index": b"%d" % index})
+
+
+def _stopped(event: EventT) -> EventT:
+    """The end of an answer that calls nothing any more."""
+    chunk = Chunk.read(event.payload)
+    if chunk is None or not chunk.finished:
+        return event
+    chunk.stop()
+    return event.replaced(chunk.write())

@@ -1,0 +1,64 @@
+"""OpenAI's chat completions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proxy.chat import jsontext
+from proxy.chat.blocks import block_message, with_block, with_block_behind
+from proxy.chat.cachemarks import without_marks
+from proxy.chat.message import ChatMessage, Piece, last_user
+from proxy.chat.reply.answer import Reply
+from proxy.chat.reply.events import mark, suspect
+from proxy.chat.reply.reply import ReplyBuilder, read_reply
+from proxy.chat.request import ChatRequest, Unread, read
+from proxy.formats.format import Addition
+from proxy.formats.native import without_native
+
+
+class ChatCompletions:
+    """See Format."""
+
+    tools = True
+
+    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
+        return read(body, max_inline_media_bytes)
+
+    def write(self, request: ChatRequest, addition: Addition) -> bytes:
+        stored = addition.system
+        system = jsontext.items(without_marks(stored)) if stored else request.system
+        head = _behind(system, addition.head, separate=addition.separate)
+        tail = _before_last_user(addition.messages, addition.tail, separate=addition.separate)
+        return request.with_messages((*head, *tail))
+
+    def read_reply(self, body: bytes) -> Reply | None:
+        return read_reply(body)
+
+    def read_stream(self) -> ChunkReader:
+        return ChunkReader()
+
+
+class ChunkReader(ReplyBuilder):
+    """See StreamReader."""
+
+    suspect, mark = staticmethod(suspect), staticmethod(mark)
+
+
+def _behind(system: Sequence[bytes], blocks: str, *, separate: bool) -> list[bytes]:
+    """The leading system messages with blocks behind them; one is made where there is none."""
+    if not blocks:
+        return list(system)
+    if separate or not system:
+        return [*system, block_message(blocks)]
+    return [*system[:-1], with_block_behind(system[-1], blocks)]
+
+
+def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:
+    """The messages with blocks at the last user message; without one there is no place."""
+    sent = [x.raw if isinstance(x, ChatMessage) else without_native(x) for x in messages]
+    at = last_user(messages) if blocks else None
+    if at is None:
+        return sent
+    if separate:
+        return [*sent[:at], block_message(blocks), *sent[at:]]
+    return [*sent[:at], with_block(sent[at], blocks), *sent[at + 1 :]]

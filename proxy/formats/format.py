@@ -1,0 +1,85 @@
+"""The seam where a wire format of conversations plugs in.
+
+Memory knows one form of a message: ``ChatMessage``, the request of which it is part, and the
+``Reply`` with its choices.  A format reads requests and replies into these, writes what memory adds
+in its own way, and says of a stream which event must not pass before the commit.  So neither what
+reconciles and records nor stores, recall and the memory API know which format a client speaks.
+
+For a format of items or content blocks: ``ChatMessage.raw`` is the client's own JSON, which is sent
+again byte for byte; what is recorded, compared and shown is ``said``, the same as a chat message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from proxy.chat.message import Piece
+from proxy.chat.reply.answer import Reply
+from proxy.chat.reply.events import Mark
+from proxy.chat.request import ChatRequest, Unread
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A request's conversation with what memory adds to it.
+
+    ``system`` is the JSON list of the remembered system messages, None where the request's own
+    stand.  ``messages`` are all that follow, stored ones as chat messages (JSON).  ``head`` and
+    ``tail`` are blocks as text, "" for none: behind the system messages, and before the text of the
+    last user message.  ``separate``: each in a message of its own.
+    """
+
+    system: bytes | None
+    messages: Sequence[Piece]
+    head: str
+    tail: str
+    separate: bool
+
+
+class StreamReader(Protocol):
+    """Of one streamed reply, event by event; none of it raises.
+
+    ``suspect`` is asked of all bytes and must be cheap: False only if ``mark`` surely is None.
+    """
+
+    def suspect(self, raw: bytes) -> bool: ...
+
+    def mark(self, payload: bytes) -> Mark | None:
+        """Does the first answer end here, or the stream, or has it failed?  Held back until the
+        commit is durable."""
+        ...
+
+    def feed(self, payload: bytes) -> None:
+        """The next event's data."""
+        ...
+
+    def build(self) -> Reply:
+        """The reply as far as it has come."""
+        ...
+
+
+class Format(Protocol):
+    """A wire format; holds no state.
+
+    ``tools``: may memory's own functions be offered?  They are written into requests, and called in
+    replies, as chat completions have it.
+    """
+
+    @property
+    def tools(self) -> bool: ...
+
+    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
+        """A request from its body, or why there is none.  Takes long for a large one."""
+        ...
+
+    def write(self, request: ChatRequest, addition: Addition) -> bytes:
+        """The request's body with what memory adds; all that is the client's keeps its bytes."""
+        ...
+
+    def read_reply(self, body: bytes) -> Reply | None:
+        """The reply that a plain answer is, None if it is none."""
+        ...
+
+    def read_stream(self) -> StreamReader: ...

@@ -1,0 +1,46 @@
+"""What an API says of a message beyond chat completions, kept with the stored message.
+
+A stored message is a chat message, whichever API it came by.  Its member ``native`` holds what the
+API itself said, ``{"api": NAME, "parts": [...]}``: content blocks or items, verbatim and in order,
+with signatures, encrypted reasoning and types that chat completions do not have.  It plays no part
+in equality, and goes upstream only where the same API is spoken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proxy.chat import jsontext
+
+FIELD = "native"
+_MARK = b'"native"'
+
+
+def with_native(message: bytes, api: str, parts: Sequence[bytes]) -> bytes:
+    """A chat message (a JSON object) with the JSON of its parts in this API."""
+    native = {"api": jsontext.encode(api), "parts": jsontext.join_items(list(parts))}
+    return jsontext.join_fields({**jsontext.fields(message), FIELD: jsontext.join_fields(native)})
+
+
+def native_of(message: bytes, api: str) -> tuple[bytes, ...] | None:
+    """The JSON of a stored message's parts in this API; None where it has none."""
+    if _MARK not in message:
+        return None
+    try:
+        native = jsontext.fields(jsontext.fields(message)[FIELD])
+        parts = tuple(jsontext.items(native["parts"]))
+        known = jsontext.value(native["api"]) == api
+    except (KeyError, *jsontext.UNREADABLE):  # some client's own field of this name
+        return None
+    return parts if known and all(part.startswith(b"{") for part in parts) else None
+
+
+def without_native(message: bytes) -> bytes:
+    """A stored message as chat completions may have it."""
+    if _MARK not in message:
+        return message
+    try:
+        fields = jsontext.fields(message)
+    except jsontext.UNREADABLE:
+        return message
+    return jsontext.join_fields({k: v for k, v in fields.items() if k != FIELD})

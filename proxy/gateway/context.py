@@ -1,0 +1,129 @@
+"""What surrounds a chat request: whose it is, what it asks, what its profile says.  Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from proxy.chat.blocks import summary_block
+from proxy.chat.request import ChatRequest
+from proxy.gateway.identity import Identity
+from proxy.memory.model import Ask, SessionKey
+from proxy.memory.prompt.compose import Rules, Summarised
+from proxy.memory.prompt.window import Window
+from proxy.memory.reconciliation.match import Intent
+from proxy.settings import ProfileSettings
+
+TOLD_BY = 16_384
+"""Characters of a text that tell what kind of request it is: patterns can be slow."""
+
+SHARE = 5
+"""The part of all injected tokens that recall has by default."""
+
+
+def window_of(profile: ProfileSettings) -> Window:
+    """The window of a profile.
+
+    A token window leaves room for the most that summary and recall may take, used or not: their
+    actual size must not move it.
+    """
+    max_messages = max_tokens = None
+    if profile.window == "none" or summarises_all(profile):
+        max_messages = 0
+    elif profile.window == "message_window":
+        max_messages = profile.max_messages
+    elif profile.window == "token_window":
+        max_tokens = max(0, profile.max_tokens - reserved_tokens(profile))
+    return Window(max_messages, max_tokens, profile.evict_to, profile.start_on_user)
+
+
+def reserved_tokens(profile: ProfileSettings) -> int:
+    """What the window leaves to the summary, to recall, and to what is known."""
+    summary = profile.summary.max_tokens if profile.summary.enabled else 0
+    recall = recall_tokens(profile) if profile.recall.enabled else 0
+    return summary + recall + known_tokens(profile)
+
+
+def known_tokens(profile: ProfileSettings) -> int:
+    """The most that what is learned may take."""
+    return sum(part.max_tokens for part in profile.learned.values() if part.enabled)
+
+
+def summarises_all(profile: ProfileSettings) -> bool:
+    """Does a summary stand in for all that is older than the running turn?"""
+    return profile.summary.enabled and profile.summary.mode == "summary"
+
+
+def recall_tokens(profile: ProfileSettings) -> int:
+    """What recall may take: its setting, and where that is not set at most a fifth of all.
+
+    A small ``max_tokens`` would otherwise be all recall's, by a default that nobody chose.
+    """
+    recall = profile.recall
+    if "max_tokens" in recall.model_fields_set:
+        return recall.max_tokens
+    return min(recall.max_tokens, profile.max_tokens // SHARE)
+
+
+class SideRequests:
+    """Requests that chat UIs make beside the conversation, under the same id: titles, tags.
+
+    The beginning of a text tells them.
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = [re.compile(pattern) for pattern in patterns]
+
+    def matches(self, *texts: str) -> bool:
+        beginnings = [text[:TOLD_BY] for text in texts if text]
+        return any(pattern.search(text) for pattern in self._patterns for text in beginnings)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """What surrounds an exchange: whose it is and what its profile says."""
+
+    key: SessionKey
+    identity: Identity
+    profile: ProfileSettings
+    side: SideRequests
+    closed: bool
+    """Refuse rather than go on without memory (``store.on_failure = "closed"``)."""
+
+
+def intent_of(context: RequestContext, now: float) -> Intent:
+    """What the client wants of reconciliation; ``now`` in Unix seconds."""
+    identity = context.identity
+    return Intent(
+        history=identity.history or context.profile.client_history,
+        rewind=identity.rewind,
+        retry=identity.retry,
+        now=now,
+    )
+
+
+def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str], int]) -> Rules:
+    """How the prompt is to be composed.  ``count`` counts the tokens of a text."""
+    profile = context.profile
+    summarised = None
+    if profile.summary.enabled:
+        summarised = Summarised(profile.max_tokens, count(summary_block("")))
+    return Rules(
+        window=window_of(profile),
+        system=profile.remember_system and not request.leading,
+        cap=context.identity.max_tokens,
+        inject=context.identity.mode != "write",
+        summarised=summarised,
+    )
+
+
+def ask_of(context: RequestContext, rules: Rules) -> Ask:
+    """What a request needs to see of its session."""
+    return Ask(
+        profile=context.identity.profile,
+        max_messages=rules.window.max_messages,
+        max_tokens=rules.window.max_tokens,
+        idempotency_key=context.identity.idempotency_key,
+        uncovered=rules.summarised.most if rules.summarised else None,
+    )

@@ -1,0 +1,159 @@
+"""A chat request as it goes upstream: what of memory is in it, and what is told and recorded of it.
+
+``prepare`` makes it; where the upstream refuses it, ``lessened`` and ``without_tools`` make the
+next one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, replace
+
+from proxy.errors import ProxyError, memory_unavailable
+from proxy.gateway.exchange import ChatExchange, Services, load
+from proxy.gateway.prompt.enrich import enrich, narrowed
+from proxy.gateway.prompt.prompt import AssembledPrompt
+from proxy.gateway.report import NOTHING_NOTED, MemoryReport, Reason
+from proxy.gateway.tools.use import RefusalKind, ToolUse, tool_use
+from proxy.memory.model import Injection
+from proxy.memory.store import StoreError, StoreTimeout
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """Memory has failed: the request goes on as it came, and is planned when it is replayed."""
+
+    exchange: ChatExchange
+    reason: Reason
+
+    @property
+    def recorded(self) -> bool:
+        return self.exchange.recorded
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingRequest:
+    """What the upstream is asked.  ``duration``: seconds that memory took.
+
+    ``lessened``: less of memory has been tried.  ``refused``: whose tools it did not take.
+    """
+
+    exchange: ChatExchange
+    prompt: AssembledPrompt | Degraded
+    recorded: bool
+    reason: Reason | None
+    duration: float
+    tools: ToolUse | None = None
+    lessened: bool = False
+    refused: RefusalKind | None = None
+
+    @property
+    def adds(self) -> bool:
+        """Is there anything of memory in it?"""
+        return isinstance(self.prompt, AssembledPrompt) and not self.prompt.empty
+
+    @property
+    def rewritten(self) -> bool:
+        return self.adds or self.tools is not None
+
+    @property
+    def drains(self) -> bool:
+        """Is the reply finished for a client that has left?"""
+        return self.recorded and self.exchange.context.profile.on_disconnect == "drain"
+
+    def body(self) -> bytes:
+        """The request with memory in it; its own bytes where there is nothing to add."""
+        prompt, body = self.prompt, self.exchange.body
+        if isinstance(prompt, AssembledPrompt) and not prompt.empty:
+            body = prompt.body()
+        return self.tools.put_into(body) if self.tools is not None else body
+
+    @property
+    def report(self) -> MemoryReport:
+        """What memory did, from all the steps."""
+        report = MemoryReport(
+            session=self.exchange.context.key.session,
+            exchange=self.exchange.id if self.recorded else None,
+            status="degraded",
+            reason=self.reason,
+            duration=self.duration,
+        )
+        return report if isinstance(self.prompt, Degraded) else self.prompt.told_in(report)
+
+    def injection(self) -> Injection:
+        """The same as the record has it."""
+        noted = NOTHING_NOTED if isinstance(self.prompt, Degraded) else self.prompt.noted()
+        return self.report.injection(noted)
+
+    def unrecorded(self, reason: Reason) -> OutgoingRequest:
+        """The same, of which nothing will be recorded."""
+        return replace(self, recorded=False, reason=reason)
+
+
+async def prepare(exchange: ChatExchange, services: Services) -> OutgoingRequest:
+    """Load and enrich.
+
+    Raises ProxyError 403 for another user's session, 503 where memory must not fail.
+    """
+    clock = time.perf_counter()
+    prompt = await _prompt(exchange, services)
+    duration = time.perf_counter() - clock
+    services.telemetry.loaded(duration)
+    return OutgoingRequest(exchange, prompt, prompt.recorded, prompt.reason, duration)
+
+
+async def _prompt(exchange: ChatExchange, services: Services) -> AssembledPrompt | Degraded:
+    try:
+        return await enrich(await load(exchange, services), services)
+    except ProxyError:
+        raise
+    except StoreError as error:
+        return _degraded(exchange, error)
+    except Exception as error:  # the boundary to what memory is made of: the chat goes on
+        logger.exception("a request goes on without memory")
+        return _degraded(exchange, error)
+
+
+def _degraded(exchange: ChatExchange, error: Exception) -> Degraded:
+    """Raises ProxyError where a chat must not go on without memory."""
+    if exchange.context.closed:
+        raise memory_unavailable() from error
+    timeout = isinstance(error, StoreTimeout)
+    return Degraded(exchange, "store_timeout" if timeout else "store_error")
+
+
+def with_tools(outgoing: OutgoingRequest) -> OutgoingRequest:
+    """The same with the functions of memory, where it may offer them."""
+    exchange = outgoing.exchange
+    if not exchange.format.tools:
+        return outgoing
+    count = exchange.counter.count_text
+    use = tool_use(exchange.request, exchange.context, outgoing.report, count, exchange.began)
+    if use == "tool_name_taken":
+        return replace(outgoing, reason=outgoing.reason or use)
+    return replace(outgoing, tools=use)
+
+
+def without_tools(outgoing: OutgoingRequest, refused: RefusalKind | None = None) -> OutgoingRequest:
+    """The upstream takes no tools for this model, or not beside what else is sent."""
+    return replace(outgoing, tools=None, reason="tools_refused", refused=refused)
+
+
+def lessened(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest | None:
+    """The upstream found the context too long: half as much of memory, then nothing.
+
+    None if there is nothing that could be left out.
+    """
+    prompt = outgoing.prompt
+    if isinstance(prompt, Degraded) or prompt.empty:
+        return None
+    half = () if outgoing.lessened else (prompt.tokens // 2,)
+    for cap in (*half, 0):
+        less = narrowed(prompt, cap, services, hard=True)
+        if less != prompt:
+            return replace(outgoing, prompt=less, reason="context_trimmed", lessened=True)
+        prompt = less
+    return None

@@ -1,0 +1,111 @@
+"""To the upstream and back, unchanged but for what ends at a proxy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from proxy.errors import RawHeaders
+from proxy.gateway.identity import without_ours
+from proxy.gateway.report import MemoryReport
+from proxy.gateway.request import ProxyRequest
+from proxy.telemetry import Telemetry
+from proxy.tenancy import Tenancy
+from proxy.wire import body as bodies
+from proxy.wire.body import ClientGone
+from proxy.wire.headers import content_length, end_to_end, get
+from proxy.wire.relay import Presence, relay
+from proxy.wire.replies import is_event_stream
+from proxy.wire.upstream import Reply, Upstream
+
+CHANGED = frozenset({b"content-md5", b"digest", b"content-digest", b"repr-digest"})
+"""Digests of a body that is not the client's any more."""
+
+Body = bytes | AsyncIterator[bytes] | None
+
+
+class Outgoing(NamedTuple):
+    """A body for the upstream; ``length`` where it is streamed and declared."""
+
+    body: Body
+    length: int | None = None
+
+
+class Passthrough:
+    """Sends calls upstream and answers alone, with no memory of them."""
+
+    def __init__(self, upstream: Upstream, tenancy: Tenancy, telemetry: Telemetry) -> None:
+        self._upstream, self._tenancy, self._telemetry = upstream, tenancy, telemetry
+
+    async def serve(self, call: ProxyRequest) -> None:
+        """Pass a call through, its body streaming where it does not come in one piece."""
+        first = await call.receive()
+        if first["type"] == "http.disconnect":
+            raise ClientGone
+        if first.get("more_body", False):
+            streamed = bodies.stream(call.receive, first)
+            declared = content_length(call.headers)
+            return await self._relay(call, await self.ask(call, Outgoing(streamed, declared)))
+        await self.forward(call, first.get("body", b"") or self._nothing(call))
+
+    def _nothing(self, call: ProxyRequest) -> bytes | None:
+        """An empty body that was declared is declared again; one that was not is not."""
+        framed = content_length(call.headers) is not None
+        return b"" if framed or get(call.headers, b"transfer-encoding") else None
+
+    async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
+        """Pass a call through whose body is here."""
+        with Presence(call.receive) as presence:
+            call.delivery.presence = presence
+            await self._relay(call, await self.ask(call, Outgoing(body)))
+
+    async def ask(self, call: ProxyRequest, out: Outgoing, *, rewritten: bool = False) -> Reply:
+        """Send a call upstream.  ``rewritten``: the body is ours, and so is what must be read."""
+        headers = without_ours(end_to_end(call.headers, CHANGED if rewritten else frozenset()))
+        if call.remembers:
+            headers = _readable(headers)
+        headers = self._tenancy.credentials_upstream(headers, call.caller)
+        clock = time.perf_counter()
+        reply = await self._upstream.send(call.method, call.target, headers, out.body, out.length)
+        waited = time.perf_counter() - clock
+        call.upstream_seconds += waited
+        self._telemetry.first_byte(waited)
+        if reply.status == 429:
+            self._telemetry.upstream_failed("rate_limited")
+        elif reply.status >= 500:
+            self._telemetry.upstream_failed("server_error")
+        return reply
+
+    async def _relay(self, call: ProxyRequest, reply: Reply) -> None:
+        try:
+            await call.delivery.start(reply.status, answer_headers(reply, call.report))
+            bodiless = call.method == "HEAD" or reply.status in (204, 304)
+            length = None if bodiless else content_length(reply.headers)
+            await relay(reply, call.delivery, length)
+        finally:
+            await reply.close()
+
+
+def _readable(headers: RawHeaders) -> RawHeaders:
+    """Ask for an answer that can be read (RFC 9110 12.5.3)."""
+    kept = [field for field in headers if field[0].lower() != b"accept-encoding"]
+    return [*kept, (b"accept-encoding", b"identity")]
+
+
+def answer_headers(reply: Reply, report: MemoryReport | None) -> RawHeaders:
+    """The upstream's end-to-end headers, and what memory did where there is a session."""
+    headers = end_to_end(reply.headers, response=True)
+    if report is None:
+        return headers
+    headers = [field for field in headers if not field[0].lower().startswith(b"x-memory-")]
+    headers += report.headers()
+    if is_event_stream(headers):
+        headers += _unbuffered(headers)
+    return headers
+
+
+def _unbuffered(headers: RawHeaders) -> RawHeaders:
+    """Tell reverse proxies in front of us to pass a stream on as it comes."""
+    hints = ((b"x-accel-buffering", b"no"), (b"cache-control", b"no-cache"))
+    return [hint for hint in hints if get(headers, hint[0]) is None]

@@ -1,0 +1,152 @@
+"""What goes into a prompt beside the stored messages, as far as there is room.
+
+``enrich`` puts it there; ``narrowed`` makes all that memory adds smaller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from proxy.chat.message import last_user
+from proxy.chat.models.limits import context_window
+from proxy.chat.models.tokens import TokenCounter
+from proxy.chat.request import ChatRequest
+from proxy.gateway.aside import Aside
+from proxy.gateway.context import known_tokens, recall_tokens
+from proxy.gateway.exchange import Loaded, Services
+from proxy.gateway.prompt.knowledge_step import KnowledgeStep
+from proxy.gateway.prompt.prompt import AssembledPrompt
+from proxy.gateway.prompt.recall_step import NOTHING, RecallBlock, query_for, text_at
+from proxy.learning.prompt_cards import Known
+from proxy.memory.prompt.compose import compose
+
+ANSWER = 1024
+"""Tokens kept free for an answer whose request sets no limit."""
+
+
+class TokenBudget:
+    """``bounds`` are what the request and its profile allow; None is no bound."""
+
+    def __init__(
+        self,
+        request: ChatRequest,
+        body: bytes,
+        counter: TokenCounter,
+        aside: Aside,
+        *bounds: int | None,
+    ) -> None:
+        self._request, self._size, self._counter = request, len(body), counter
+        self._aside = aside
+        self._bounds = [bound for bound in bounds if bound is not None]
+
+    async def in_context(self, wanted: int) -> int | None:
+        """What the model's context leaves, None if there is room enough for all that is wanted.
+
+        A request has fewer tokens than bytes: only near the limit it is worth counting them.
+        """
+        answer = self._request.max_output or ANSWER
+        window = context_window(self._request.model)
+        if window is None or wanted + self._size + answer <= window:
+            return None
+        return max(0, window - answer - await self._said())
+
+    async def left(self, most: int, injected: int) -> int:
+        """What of ``most`` may be added, beside what is injected already."""
+        room = await self.in_context(injected + most)
+        bounds = self._bounds if room is None else [*self._bounds, room]
+        return min([most, *(bound - injected for bound in bounds)])
+
+    async def _said(self) -> int:
+        said = [x.raw for x in (*self._request.leading, *self._request.messages)]
+        return await self._aside.run(self._size, lambda: sum(map(self._counter.count, said)))
+
+
+async def enrich(loaded: Loaded, services: Services) -> AssembledPrompt:
+    """The window within the model's context, what is known of the person, and what is recalled."""
+    budget = _budget(loaded, services)
+    prompt = await _fitted(
+        AssembledPrompt(loaded, loaded.prepared.planned.prompt), budget, services
+    )
+    if not loaded.exchange.enriched:
+        return prompt
+    prompt = replace(prompt, known=await _known(prompt, budget, services))
+    return replace(prompt, recall=await _recalled(prompt, budget, services))
+
+
+def narrowed(
+    before: AssembledPrompt, cap: int, services: Services, *, hard: bool
+) -> AssembledPrompt:
+    """Composed anew within ``cap`` tokens; what is beside the window gets half at least.
+
+    ``hard``: see Rules.
+    """
+    loaded = before.loaded
+    most = max(cap // 2, cap - before.prompt.injected.tokens)
+    fits = before.known.tokens <= most
+    known = before.known if fits else _chosen(before, most, services.knowledge)
+    recall = before.recall.within(most - known.tokens)
+    left = cap - known.tokens - recall.tokens
+    rules = replace(loaded.exchange.rules, cap=left, capped_by="context_length", hard=hard)
+    planned, messages = loaded.prepared.planned, loaded.exchange.request.messages
+    prompt = compose(loaded.prepared.snapshot, planned.plan, messages, rules)
+    return replace(before, prompt=prompt, known=known, recall=recall)
+
+
+def _budget(loaded: Loaded, services: Services) -> TokenBudget:
+    """Evicted turns that no summary covers yet may take the place of all that comes after them."""
+    exchange, profile = loaded.exchange, loaded.exchange.context.profile
+    most = profile.max_tokens if exchange.rules.summarised else None
+    bounds = (exchange.context.identity.max_tokens, most)
+    return TokenBudget(exchange.request, exchange.body, exchange.counter, services.aside, *bounds)
+
+
+async def _fitted(
+    prompt: AssembledPrompt, budget: TokenBudget, services: Services
+) -> AssembledPrompt:
+    """Within the model's context window, where that is known."""
+    room = await budget.in_context(prompt.tokens) if prompt.tokens else None
+    if room is None or prompt.tokens <= room:
+        return prompt
+    return replace(narrowed(prompt, room, services, hard=False), trimmed=True)
+
+
+async def _known(prompt: AssembledPrompt, budget: TokenBudget, services: Services) -> Known:
+    """What is known of the person and of how to answer."""
+    if prompt.loaded.knowledge is None:
+        return prompt.known
+    most = known_tokens(prompt.loaded.exchange.context.profile)
+    return _chosen(prompt, await budget.left(most, prompt.tokens), services.knowledge)
+
+
+def _chosen(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> Known:
+    knowledge, exchange = prompt.loaded.knowledge, prompt.loaded.exchange
+    if knowledge is None or budget <= 0:
+        return Known()
+    messages, asked = prompt.messages(), exchange.request.last_user
+    at = last_user(messages)
+    question = text_at(messages, at, asked) if at is not None else ""
+    known = step.choose(knowledge, question, budget, exchange.counter.count_text)
+    return known if at is not None else Known(known.head)
+
+
+async def _recalled(
+    prompt: AssembledPrompt, budget: TokenBudget, services: Services
+) -> RecallBlock:
+    """What recall finds that the window does not show."""
+    loaded, exchange = prompt.loaded, prompt.loaded.exchange
+    profile = exchange.context.profile
+    if not profile.recall.enabled:
+        return NOTHING
+    query = query_for(
+        exchange.context,
+        loaded.prepared,
+        prompt.prompt,
+        prompt.messages(),
+        exchange.request.last_user,
+        [message.digest for message in exchange.request.messages],
+        await budget.left(recall_tokens(profile), prompt.tokens),
+        exchange.counter.count_text,
+    )
+    if query is None:
+        return NOTHING
+    return await services.recall.remind(query, profile.recall.timeout)

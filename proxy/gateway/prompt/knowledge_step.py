@@ -1,0 +1,68 @@
+"""What is known of a person, asked on behalf of chat requests; never fails the chat."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from proxy.gateway.context import RequestContext, known_tokens
+from proxy.learning.prompt_cards import Cards, CountText, Known, PromptCards
+from proxy.memory.store import StoreError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedKnowledge:
+    """What is known, and what of it is chosen for ``question`` where there is room for all."""
+
+    cards: Cards
+    question: str
+    known: Known
+
+
+class KnowledgeStep:
+    """Looks and chooses while the session is being loaded; again if there is less room then."""
+
+    def __init__(self, knowledge: PromptCards) -> None:
+        self._knowledge = knowledge
+
+    def begin(
+        self, context: RequestContext, question: str, count: CountText, *, wanted: bool
+    ) -> asyncio.Future[LoadedKnowledge | None]:
+        """A look under way; one that has found nothing where nothing is learned, or wanted."""
+        if wanted and self._knowledge.wanted(context.profile):
+            return asyncio.create_task(self._look(context, question, count), name="look")
+        nothing = asyncio.get_running_loop().create_future()
+        nothing.set_result(None)
+        return nothing
+
+    async def _look(
+        self, context: RequestContext, question: str, count: CountText
+    ) -> LoadedKnowledge | None:
+        user, profile = context.identity.user, context.profile
+        try:
+            async with asyncio.timeout(profile.recall.timeout):
+                cards = await self._knowledge.look(context.key.tenant, user, profile)
+        except (StoreError, TimeoutError) as failure:
+            why = str(failure) or "no answer in time"
+            logger.warning("nothing known goes into the prompt: %s", why)
+            return None
+        known = self._choose(cards, question, known_tokens(profile), count)
+        return LoadedKnowledge(cards, question, known)
+
+    def choose(
+        self, informed: LoadedKnowledge, question: str, budget: int, count: CountText
+    ) -> Known:
+        """What fits into ``budget`` tokens."""
+        if question == informed.question and informed.known.tokens <= budget:
+            return informed.known
+        return self._choose(informed.cards, question, budget, count)
+
+    def _choose(self, cards: Cards, question: str, budget: int, count: CountText) -> Known:
+        try:
+            return self._knowledge.choose(cards, question, budget, count)
+        except Exception:  # the boundary to what models wrote: whatever it is, the chat goes on
+            logger.exception("nothing known goes into the prompt")
+            return Known()

@@ -1,0 +1,153 @@
+"""All that memory adds to one request, and the request with it.  Pure.
+
+``[system, instructions, summary] [window] [the client's messages]``, the blocks about the user and
+what is recalled before the last user message's own text: what changes from turn to turn stands at
+the tail, so that all before it stays as it was in the request before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from proxy.chat.blocks import block, summary_block
+from proxy.chat.message import Piece
+from proxy.chat.tools.calltext import sent_again
+from proxy.formats.format import Addition
+from proxy.gateway.exchange import Loaded
+from proxy.gateway.prompt.recall_step import NOTHING, RecallBlock
+from proxy.gateway.report import MemoryReport, Noted, Reason
+from proxy.learning.prompt_cards import Block, Known
+from proxy.memory.model import NOTHING_RECALLED, Entry, Recalled
+from proxy.memory.prompt.compose import Prompt, render
+from proxy.memory.prompt.trace import PromptTrace, stretches_of
+
+
+@dataclass(frozen=True, slots=True)
+class AssembledPrompt:
+    """The prompt with the stored messages, what is known, and what is recalled.
+
+    ``trimmed``: the model's context left no room for all of it.
+    """
+
+    loaded: Loaded
+    prompt: Prompt
+    known: Known = Known()
+    recall: RecallBlock = NOTHING
+    trimmed: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Is there nothing to put into the request?"""
+        return self.prompt.empty and not self.known and not self.recall
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt.injected.tokens + self.known.tokens + self.recall.tokens
+
+    @property
+    def recalled(self) -> int:
+        """How many passages, standing instructions, facts and examples."""
+        return self.recall.recalled + len(self._learned)
+
+    @property
+    def recorded(self) -> bool:
+        return self.loaded.recorded
+
+    @property
+    def reason(self) -> Reason | None:
+        if self.trimmed:
+            return "context_trimmed"
+        return self.loaded.reason or self.recall.reason
+
+    @property
+    def _learned(self) -> tuple[Recalled, ...]:
+        return tuple(source for part in self.known.blocks for source in part.sources)
+
+    def told_in(self, report: MemoryReport) -> MemoryReport:
+        """The report with what was put in."""
+        messages, tokens = self.prompt.evicted
+        return replace(
+            report,
+            status="empty" if self.empty else "applied",
+            messages=self.prompt.injected.messages,
+            tokens=self.tokens,
+            recalled=self.recalled,
+            recall_duration=self.recall.seconds,
+            evicted_messages=messages,
+            evicted_tokens=tokens,
+            evicted_reason=self.prompt.reason,
+        )
+
+    def noted(self) -> Noted:
+        """Where it all is from, and as much of what stands where as the profile says."""
+        sources = [*self._learned, *self.recall.sources()]
+        recalled = msgspec.Raw(msgspec.json.encode(sources)) if sources else NOTHING_RECALLED
+        stored = [card for card in self.prompt.cards if card.id in self.loaded.bodies]
+        # What waits in the spool gets its places when it is replayed.
+        resent = () if self.loaded.prepared.spools else self.prompt.resent
+        shown = self._shown(len(stored) - self._behind_question(), resent)
+        most = self.loaded.exchange.context.profile.why
+        return Noted(recalled, msgspec.Raw(msgspec.json.encode(shown.limited(stored, most))))
+
+    def _shown(self, before: int, resent: Sequence[Entry]) -> PromptTrace:
+        """Without the stored messages; so many of them stand before what is known and recalled."""
+        prompt, known, learned = self.prompt, self.known, len(self._learned)
+        return PromptTrace(
+            system=prompt.system_tokens,
+            summary=prompt.summary_tokens,
+            version=prompt.summary.version if prompt.summary else 0,
+            known=known.tokens,
+            recall=self.recall.tokens,
+            before=before,
+            order=(*range(learned), *(learned + n for n in self.recall.order())),
+            ahead=sum(len(part.sources) for part in known.head),
+            resent=stretches_of(entry.position.seq for entry in resent),
+        )
+
+    def _behind_question(self) -> int:
+        """How many stored messages stand behind the beginning of the last user message."""
+        behind, request = 0, self.loaded.exchange.request
+        for piece in reversed(self.prompt.pieces):
+            if isinstance(piece, int):
+                role = request.messages[piece].role
+            elif piece.card.id in self.loaded.bodies:
+                role = piece.card.role
+                behind += 1
+            else:
+                continue
+            if role == "user":
+                return behind
+        return 0
+
+    def messages(self) -> list[Piece]:
+        """What stands behind the system messages, without blocks."""
+        own = self.loaded.exchange.request.messages
+        return render(self.prompt, own, self.loaded.bodies, sent_again)
+
+    def body(self) -> bytes:
+        """The request with all of it."""
+        exchange = self.loaded.exchange
+        addition = Addition(
+            system=self.prompt.system,
+            messages=self.messages(),
+            head="\n".join(self._head()),
+            tail="\n".join(self._tail()),
+            separate=exchange.context.profile.block_placement == "separate",
+        )
+        return exchange.format.write(exchange.request, addition)
+
+    def _head(self) -> Iterable[str]:
+        yield from map(_written, self.known.head)
+        if self.prompt.summary is not None:
+            yield summary_block(self.prompt.summary.text)
+
+    def _tail(self) -> Iterable[str]:
+        yield from map(_written, self.known.tail)
+        yield from self.recall.blocks
+
+
+def _written(part: Block) -> str:
+    return block(part.kind, part.note, part.lines)

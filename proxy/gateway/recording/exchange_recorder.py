@@ -1,0 +1,292 @@
+"""Recording one exchange: what was said, once the reply is there, and the work that follows.
+
+Made when the request is on its way, and as small as can be: streams last long, and there are many.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from proxy.chat import jsontext
+from proxy.chat.message import ChatMessage
+from proxy.chat.reply.answer import Choice
+from proxy.chat.reply.reply import Reply
+from proxy.chat.tools.calltext import in_words
+from proxy.gateway.aside import Aside
+from proxy.gateway.context import RequestContext
+from proxy.gateway.exchange import Services
+from proxy.gateway.outgoing import Degraded, OutgoingRequest
+from proxy.gateway.recording.tap import TOO_LARGE
+from proxy.gateway.tools.toolbox import ToolLog
+from proxy.memory.erasure import steady
+from proxy.memory.model import (
+    Amendment,
+    Commit,
+    Due,
+    Exchange,
+    Injection,
+    Kind,
+    SessionKey,
+    Snapshot,
+)
+from proxy.memory.prompt.window import Window
+from proxy.memory.reconciliation.match import Intent
+from proxy.memory.recording.commit import (
+    Count,
+    Deferred,
+    ExchangeMeta,
+    PendingRecord,
+    amend,
+    build_commit,
+    pending_record,
+)
+from proxy.memory.recording.recorder import CommitResult, Recorder
+from proxy.settings import ProfileSettings
+from proxy.telemetry import Telemetry
+
+NEVER = 10 * 365 * 86_400.0
+"""Seconds; stands for a quiet that does not count."""
+
+
+def due_of(context: RequestContext, now: float) -> tuple[Due, ...]:
+    """All that may be due once the reply is there; ``now`` in Unix seconds."""
+    return (*_summary(context, now), *_learning(context, now))
+
+
+def due_after_import(profile: ProfileSettings, user: str | None, now: float) -> tuple[Due, ...]:
+    """What an import into a session of ``user`` asks for, under the default profile: at once."""
+    kinds: list[Kind] = ["summary"] if profile.summary.enabled else []
+    if user is not None and profile.paces:
+        kinds.append("learning")
+    return tuple(Due(kind=kind, profile="", at=now) for kind in kinds)
+
+
+def _summary(context: RequestContext, now: float) -> Iterator[Due]:
+    """Only where the exchange fills the window: see ``build_commit``."""
+    if context.profile.summary.enabled:
+        yield Due(kind="summary", profile=context.identity.profile, at=now)
+
+
+def _learning(context: RequestContext, now: float) -> Iterator[Due]:
+    """A person's sessions are learned from, a few turns at a time or when there is a pause."""
+    paces = context.profile.paces
+    if paces and context.identity.user is not None:
+        yield Due(
+            kind="learning",
+            profile=context.identity.profile,
+            at=now,
+            after=min(turns for turns, _ in paces),
+            later=now + min(seconds or NEVER for _, seconds in paces),
+        )
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What is recorded of an exchange beside the messages.  ``system`` is empty if it is known.
+
+    ``forced``: the model had to call a tool, so that its calls may be the answer.
+    """
+
+    id: str
+    profile: str
+    began: float
+    model: str | None
+    choices: int
+    user: str | None
+    system: tuple[bytes, ...]
+    idempotency_key: str | None
+    ttl: int
+    injection: Injection
+    due: tuple[Due, ...] = ()
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unplanned:
+    """A request that found no snapshot: it is reconciled when its record is replayed."""
+
+    said: Sequence[ChatMessage]
+    intent: Intent
+    window: Window
+
+
+class ExchangeRecorder:
+    """Where the tap writes the reply.
+
+    ``size`` is that of the request's new messages, in bytes.
+    """
+
+    def __init__(
+        self,
+        key: SessionKey,
+        heading: Heading,
+        pending: PendingRecord | Unplanned,
+        recorder: Recorder,
+        count: Count,
+        telemetry: Telemetry,
+        aside: Aside,
+        size: int = 0,
+        tools: ToolLog | None = None,
+    ) -> None:
+        self._key, self._heading, self._pending = key, heading, pending
+        self._recorder, self._count, self._telemetry = recorder, count, telemetry
+        self._aside, self._size = aside, size
+        self._tools = tools
+        self._commit: Commit | None = None
+        self._told_usage = self._counted_cache = False
+
+    async def commit(self, reply: Reply | None, *, incomplete: bool) -> None:
+        """Record the exchange; durable on return, or counted as lost."""
+        clock = time.perf_counter()
+        result = await self._record(reply, await self._meta(reply, incomplete))
+        self._telemetry.committed(time.perf_counter() - clock)
+        if result == "lost":
+            self._telemetry.lost()
+        else:
+            self._telemetry.outcome(result)
+        if result == "erased":
+            logger.warning("an exchange is not recorded: it began before an erasure")
+        if reply is not None:
+            self._count_cache(reply)
+
+    def _count_cache(self, reply: Reply) -> None:
+        """Once, in whichever of the two writes the usage has come by."""
+        if reply.usage is None or self._counted_cache:
+            return
+        self._counted_cache = True
+        self._telemetry.cached(reply.cached_tokens or 0)
+        self._telemetry.cache_written(reply.cache_write_tokens or 0)
+
+    async def _record(self, reply: Reply | None, meta: ExchangeMeta) -> CommitResult:
+        self._told_usage = meta.exchange.usage is not None
+        answers = self._choices(reply) if reply else ()
+        pending = self._pending
+        if isinstance(pending, Unplanned):
+            unplanned = (pending.said, answers, meta, pending.intent, pending.window)
+            deferred = await self._aside.run(self._size, partial(Deferred.of, *unplanned))
+            return await self._recorder.defer(self._key, deferred)
+        size = self._size + sum(len(answer.body) for answer in answers)
+        planned = (pending, answers, meta, self._count)
+        self._commit = await self._aside.run(size, partial(build_commit, *planned))
+        return await self._recorder.record(self._key, self._commit)
+
+    async def amend(self, reply: Reply) -> None:
+        """Record what came after choice 0 was complete."""
+        self._count_cache(reply)
+        amendment = None
+        if self._commit is not None:
+            amendment = amend(self._commit, self._choices(reply), reply.usage, self._count)
+        elif reply.usage is not None and not self._told_usage:
+            amendment = Amendment(exchange=self._heading.id, usage=reply.usage)
+        if amendment is not None:
+            await self._recorder.amend(self._key, amendment)
+
+    def _choices(self, reply: Reply) -> tuple[Choice, ...]:
+        if not self._heading.forced:
+            return reply.choices
+        return tuple(
+            msgspec.structs.replace(choice, told=in_words(choice.body)) if choice.calls else choice
+            for choice in reply.choices
+        )
+
+    async def _meta(self, reply: Reply | None, incomplete: bool) -> ExchangeMeta:
+        heading = self._heading
+        return ExchangeMeta(
+            exchange=self._exchange(reply, incomplete),
+            user=heading.user,
+            system=b"[" + b",".join(heading.system) + b"]" if heading.system else None,
+            system_tokens=await self._tokens(heading.system),
+            idempotency_key=heading.idempotency_key,
+            ttl=heading.ttl,
+            choices=heading.choices,
+            due=heading.due,
+        )
+
+    async def _tokens(self, messages: Sequence[bytes]) -> int:
+        size = sum(map(len, messages))
+        return await self._aside.run(size, lambda: sum(map(self._count, messages)))
+
+    def _exchange(self, reply: Reply | None, incomplete: bool) -> Exchange:
+        heading = self._heading
+        first = reply.choices[0] if reply and reply.choices else None
+        return Exchange(
+            id=heading.id,
+            profile=heading.profile,
+            started_at=heading.began,
+            created_at=steady(),
+            model=_encodable((reply.model if reply else None) or heading.model),
+            asked=_encodable(heading.model),
+            incomplete=incomplete,
+            finish_reason=_encodable(first.finish_reason) if first else None,
+            usage=reply.usage if reply else None,
+            memory=self._injection(reply),
+        )
+
+    def _injection(self, reply: Reply | None) -> Injection:
+        """What memory did, and whether it could keep all of the answer."""
+        injection = self._heading.injection
+        if reply is not None and reply.truncated:
+            injection = msgspec.structs.replace(injection, reason=TOO_LARGE)
+        return self._tools.into(injection) if self._tools else injection
+
+
+def recorder_for(outgoing: OutgoingRequest, services: Services) -> ExchangeRecorder:
+    """What will be recorded of a request that is on its way."""
+    exchange = outgoing.exchange
+    pending, m = _pending(outgoing), exchange.request.messages
+    new = m if isinstance(pending, Unplanned) else [m[fresh.i] for fresh, _ in pending.said]
+    return ExchangeRecorder(
+        exchange.context.key,
+        _heading(outgoing),
+        pending,
+        services.recorder,
+        exchange.counter.count,
+        services.telemetry,
+        services.aside,
+        sum(len(message.raw) for message in new),
+        outgoing.tools.log if outgoing.tools else None,
+    )
+
+
+def _pending(outgoing: OutgoingRequest) -> PendingRecord | Unplanned:
+    exchange, prompt = outgoing.exchange, outgoing.prompt
+    said = exchange.request.messages
+    if isinstance(prompt, Degraded):
+        return Unplanned(said, exchange.intent, exchange.rules.window)
+    return pending_record(prompt.loaded.prepared.planned.plan, prompt.prompt, said)
+
+
+def _heading(outgoing: OutgoingRequest) -> Heading:
+    exchange, prompt = outgoing.exchange, outgoing.prompt
+    request, context = exchange.request, exchange.context
+    leading = request.system_record
+    system = b"[" + b",".join(leading) + b"]" if leading else None
+    found = Snapshot() if isinstance(prompt, Degraded) else prompt.loaded.prepared.snapshot
+    return Heading(
+        id=exchange.id,
+        profile=context.identity.profile,
+        began=exchange.began,
+        model=request.model,
+        choices=request.n,
+        forced=request.forces_calls,
+        user=context.identity.user or found.owner,
+        system=leading if system != found.system else (),
+        idempotency_key=context.identity.idempotency_key,
+        ttl=context.profile.ttl,
+        injection=outgoing.injection(),
+        due=due_of(context, exchange.began),
+    )
+
+
+def _encodable(said: str | None) -> str | None:
+    """Clients and upstreams may say half a surrogate pair, which no store keeps."""
+    return None if said is None else jsontext.well_formed(said)

@@ -1,0 +1,101 @@
+"""What memory did for a request, as the response says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from proxy.chat.request import Unread
+from proxy.errors import RawHeaders
+from proxy.memory.model import NOTHING_RECALLED, NOTHING_SHOWN, Injection
+
+Status = Literal["applied", "empty", "off", "degraded"]
+
+Reason = Literal[
+    "not_chat",
+    "cross_site",
+    "encoded_body",
+    Unread,
+    "side_request",
+    "stale_retry",
+    "spooled",
+    "store_timeout",
+    "store_error",
+    "recall_timeout",
+    "recall_error",
+    "context_trimmed",
+    "tool_name_taken",
+    "tools_refused",
+    "answer_too_large",
+]
+"""Why memory did less than it was asked for."""
+
+
+class Noted(NamedTuple):
+    """What was injected, as the record has it: see Injection."""
+
+    recalled: msgspec.Raw = NOTHING_RECALLED
+    shown: msgspec.Raw = NOTHING_SHOWN
+
+
+NOTHING_NOTED = Noted()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryReport:
+    """Sent with the answer's headers, and recorded."""
+
+    session: str
+    exchange: str | None = None
+    status: Status = "off"
+    reason: Reason | None = None
+    messages: int = 0
+    tokens: int = 0
+    evicted_messages: int = 0
+    evicted_tokens: int = 0
+    duration: float = 0.0
+    """Seconds spent before the upstream was called."""
+    recalled: int = 0
+    recall_duration: float | None = None
+    """Seconds of it that recall took, None where it was not asked."""
+    evicted_reason: str | None = None
+    """What kept the newest of what is evicted out: see ``compose``."""
+
+    def headers(self) -> RawHeaders:
+        """``X-Memory-*`` and ``Server-Timing``."""
+        fields = [
+            (b"x-memory-status", self.status.encode()),
+            (b"x-memory-session-id", self.session.encode()),
+            (b"x-memory-messages", b"%d" % self.messages),
+            (b"x-memory-tokens", b"%d" % self.tokens),
+            (b"x-memory-recalled", b"%d" % self.recalled),
+            (b"server-timing", self._timing()),
+        ]
+        if self.exchange is not None:
+            fields.append((b"x-memory-exchange-id", self.exchange.encode()))
+        if self.reason is not None:
+            fields.append((b"x-memory-reason", self.reason.encode()))
+        return fields
+
+    def _timing(self) -> bytes:
+        timing = b"memory;dur=%.2f" % (self.duration * 1000)
+        if self.recall_duration is not None:
+            timing += b", recall;dur=%.2f" % (self.recall_duration * 1000)
+        return timing
+
+    def injection(self, noted: Noted = NOTHING_NOTED) -> Injection:
+        """The same for the exchange's record, with what was put where."""
+        return Injection(
+            status=self.status,
+            reason=self.reason,
+            messages=self.messages,
+            tokens=self.tokens,
+            evicted_messages=self.evicted_messages,
+            evicted_tokens=self.evicted_tokens,
+            evicted_reason=self.evicted_reason,
+            duration_ms=round(self.duration * 1000, 3),
+            recalled=noted.recalled,
+            shown=noted.shown,
+        )

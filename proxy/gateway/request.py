@@ -1,0 +1,46 @@
+"""One request to the relay, as it goes through the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.errors import RawHeaders
+from proxy.gateway.identity import Identity
+from proxy.gateway.report import MemoryReport
+from proxy.gateway.routes import Route
+from proxy.tenancy import Caller
+from proxy.wire.body import Receive
+from proxy.wire.relay import Delivery
+
+Scope = MutableMapping[str, Any]
+
+
+@dataclass(slots=True)
+class ProxyRequest:
+    """What came in (``method`` to ``receive``) and who it is from, once that is known."""
+
+    method: str
+    route: Route
+    query: bytes
+    headers: RawHeaders
+    receive: Receive
+    delivery: Delivery
+    caller: Caller
+    identity: Identity
+    report: MemoryReport | None = None
+    """What memory did, as far as it is known; None without a session."""
+    model: str | None = None
+    upstream_seconds: float = 0.0
+    """How long the heads of the upstream's answers took."""
+
+    @property
+    def target(self) -> bytes:
+        """Path and query for the upstream."""
+        return self.route.target + b"?" + self.query if self.query else self.route.target
+
+    @property
+    def remembers(self) -> bool:
+        """Is this a chat completion with memory?"""
+        return self.identity.remembers and self.method == "POST" and self.route.chat

@@ -1,0 +1,196 @@
+"""The rounds of one answer: what the model asks of memory is done, and the upstream asked on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+
+from proxy.chat.tools.answer import Joined, called_in
+from proxy.chat.tools.called import Called
+from proxy.chat.tools.offer import Dialogue
+from proxy.chat.tools.stream import Continuation, Sorter
+from proxy.chat.tools.usage import summed
+from proxy.errors import RawHeaders
+from proxy.gateway.tools.events import Bytes, Events, StreamEvent
+from proxy.gateway.tools.toolbox import MemoryTools, ToolRunner
+from proxy.gateway.tools.use import ToolUse
+from proxy.wire.failures import UpstreamBroken
+from proxy.wire.replies import PeekedReply, encoding, is_event_stream
+from proxy.wire.reply import READ_LIMIT, whole
+from proxy.wire.upstream import Reply
+
+Ask = Callable[[bytes], Awaitable[Reply]]
+"""Sends a body upstream; raises UpstreamError."""
+
+REFUSALS = (400, 413, 422)
+"""Statuses that tell that a request is wrong or too long."""
+
+_ABOUT_BYTES = (b"content-length", b"content-md5", b"digest", b"content-digest", b"repr-digest")
+
+
+class Rounds:
+    """Of an answer to the request ``sent``."""
+
+    def __init__(self, sent: bytes, use: ToolUse, tools: MemoryTools, ask: Ask) -> None:
+        self._use, self._ask = use, ask
+        self._runner = ToolRunner(tools, use.whose, use.names, use.log)
+        self._dialogue = Dialogue(sent, use.own)
+        self._number = 1
+
+    async def run(self, asked: Called) -> Reply | None:
+        """Do what an answer asks of memory; the answer to the next request.
+
+        None if the answer ends here: the client has calls of its own to answer, or there had been
+        nothing to call.  A request that is refused with what memory said is asked as the client
+        asked it.  Raises UpstreamError.
+        """
+        if self._number > self._use.rounds:
+            self._runner.refuse(self._number, asked)
+            return None
+        results = await self._runner.run(self._number, asked)
+        if asked.own:
+            return None
+        self._number += 1
+        self._dialogue.add(asked.message, results)
+        reply = await self._ask(self._dialogue.body(offers=self._number <= self._use.rounds))
+        if reply.status not in REFUSALS:
+            return reply
+        await reply.close()
+        self._number = self._use.rounds + 1
+        return await self._ask(self._dialogue.as_asked())
+
+
+class ToolStream:
+    """A streamed reply that goes on with the streams of further rounds: see ``wire.Reply``."""
+
+    def __init__(self, reply: Reply, rounds: Rounds) -> None:
+        self._reply, self._rounds = reply, rounds
+        self.status = reply.status
+        self.headers: RawHeaders = _about_no_bytes(reply.headers)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The bytes that the client sees, each piece as soon as it is there.
+
+        Raises UpstreamError, also where a further round is answered with no stream.
+        """
+        sorter = Sorter[StreamEvent]()
+        on: Continuation[StreamEvent] | None = None
+        spent: bytes | None = None
+        while True:
+            events = Events()
+            async for data in self._reply.chunks():
+                if seen := _seen(events.feed(data), sorter, on):
+                    yield seen
+            if seen := _seen(events.close(), sorter, on):
+                yield seen
+            asked = sorter.called()
+            if asked is None or not await self._goes_on(asked):
+                break
+            spent = summed(spent, asked.usage)
+            on = Continuation(on.identity if on else sorter.identity, spent)
+            sorter = Sorter()
+        if rest := _raw(sorter.rest(), on):
+            yield rest
+
+    async def _goes_on(self, asked: Called) -> bool:
+        await self._reply.close()
+        reply = await self._rounds.run(asked)
+        if reply is None:
+            return False
+        self._reply = reply
+        if not _is_good(reply) or not is_event_stream(reply.headers):
+            raise UpstreamBroken(f"the answer does not go on: status {reply.status}")
+        return True
+
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        return await whole(self.chunks(), limit)
+
+    async def close(self) -> None:
+        await self._reply.close()
+
+
+class JoinedReply:
+    """A plain reply with another body: see ``wire.Reply``."""
+
+    def __init__(self, reply: Reply, body: bytes) -> None:
+        self._reply, self._body = reply, body
+        self.status = reply.status
+        length = (b"content-length", b"%d" % len(body))
+        self.headers: RawHeaders = [*_about_no_bytes(reply.headers), length]
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        return await whole(self.chunks(), limit)
+
+    async def close(self) -> None:
+        await self._reply.close()
+
+
+async def followed(reply: Reply, rounds: Rounds) -> Reply:
+    """The reply as the client is to have it; a plain one has been through all its rounds.
+
+    Raises UpstreamError.
+    """
+    if not _is_good(reply):
+        return reply
+    if is_event_stream(reply.headers):
+        return ToolStream(reply, rounds)
+    return await settled(reply, rounds)
+
+
+async def settled(first: Reply, rounds: Rounds) -> Reply:
+    """The reply to pass on where ``first`` is plain; itself, byte for byte, if it asks nothing.
+
+    The error of a further round is passed on as it is.  Raises UpstreamError; closes what it does
+    not return.
+    """
+    peeked = PeekedReply(first)
+    reply: Reply = peeked
+    joined = Joined()
+    try:
+        body = await peeked.peek(READ_LIMIT)
+        while (asked := called_in(body)) is not None:
+            await reply.close()
+            then = await rounds.run(asked)
+            if then is None:
+                return JoinedReply(reply, joined.ended(body))
+            joined.add(body)
+            reply = then
+            if not _is_good(reply):
+                return reply
+            body = await reply.read(READ_LIMIT)
+        return peeked if reply is peeked else JoinedReply(reply, joined.ended(body))
+    except BaseException:  # the client has left, or the upstream failed: nobody else would close it
+        await reply.close()
+        raise
+
+
+def _seen(
+    found: Iterable[Bytes | StreamEvent],
+    sorter: Sorter[StreamEvent],
+    on: Continuation[StreamEvent] | None,
+) -> bytes:
+    """What of the events that have ended the client may see."""
+    pieces: list[bytes] = []
+    for one in found:
+        if isinstance(one, Bytes):
+            pieces.append(one.raw)
+        else:
+            pieces.append(_raw(sorter.take(one), on))
+    return b"".join(pieces)
+
+
+def _raw(events: Iterable[StreamEvent], on: Continuation[StreamEvent] | None) -> bytes:
+    going = events if on is None else filter(None, map(on.take, events))
+    return b"".join(event.raw for event in going)
+
+
+def _is_good(reply: Reply) -> bool:
+    """Is it an answer that can be read?"""
+    return 200 <= reply.status < 300 and encoding(reply.headers) == b"identity"
+
+
+def _about_no_bytes(headers: RawHeaders) -> RawHeaders:
+    """Headers without those that are true of the upstream's bytes alone."""
+    return [field for field in headers if field[0].lower() not in _ABOUT_BYTES]

@@ -1,0 +1,126 @@
+"""What of memory's tools a request offers the model, and who has refused them."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from proxy.chat import jsontext
+from proxy.chat.request import ChatRequest
+from proxy.chat.tools.offer import SAVE, SEARCH, may_offer, name_taken, with_tools
+from proxy.gateway.context import RequestContext
+from proxy.gateway.report import MemoryReport
+from proxy.gateway.tools.toolbox import ToolContext, ToolLog
+
+MOST = 256
+"""Kinds that are known; the one that was refused longest ago is forgotten."""
+
+SECONDS = 600.0
+"""Until it is tried again: upstreams learn, too."""
+
+LONGEST = 256
+"""Bytes of a name; the client writes it, and we would keep it."""
+
+
+class RefusalKind(NamedTuple):
+    """What decides: the model, how much it reasons (JSON), whether the client brings tools."""
+
+    model: str | None = None
+    effort: bytes = b""
+    own: bool = False
+
+    @property
+    def short(self) -> bool:
+        return len(self.model or "") + len(self.effort) <= LONGEST
+
+
+class Refusals:
+    """Of one upstream.  ``clock`` gives seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._until: OrderedDict[RefusalKind, float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._until)
+
+    def add(self, kind: RefusalKind) -> None:
+        """Tools were refused, and the same request was answered without them."""
+        if not kind.short:
+            return
+        self._until[kind] = self._clock() + SECONDS
+        self._until.move_to_end(kind)
+        if len(self._until) > MOST:
+            self._until.popitem(last=False)
+
+    def __contains__(self, kind: RefusalKind) -> bool:
+        until = self._until.get(kind)
+        if until is not None and until <= self._clock():
+            del self._until[kind]
+            return False
+        return until is not None
+
+
+NameTaken = Literal["tool_name_taken"]
+"""The client has a tool of that name itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """The functions ``names`` for at most ``rounds`` rounds.
+
+    ``own`` is the JSON of the client's own tools.  ``kind`` is by what an upstream may refuse them.
+    ``log`` is what comes of it.
+    """
+
+    names: tuple[str, ...]
+    rounds: int
+    own: bytes | None
+    whose: ToolContext
+    log: ToolLog = field(default_factory=ToolLog)
+    kind: RefusalKind = RefusalKind()
+
+    def put_into(self, body: bytes) -> bytes:
+        """A request's body with the functions in it."""
+        return jsontext.join_fields(with_tools(jsontext.fields(body), self.names))
+
+
+def tool_use(
+    request: ChatRequest,
+    context: RequestContext,
+    report: MemoryReport,
+    count: Callable[[str], int],
+    began: float,
+) -> ToolUse | NameTaken | None:
+    """None for a request that offers nothing."""
+    names, user = names_for(context, report), context.identity.user
+    if not names or user is None or not may_offer(request):
+        return None
+    if name_taken(request):
+        return "tool_name_taken"
+    whose = ToolContext(context.key, user, report.exchange, context.profile, count, began)
+    own = request.fields.get("tools")
+    kind = RefusalKind(request.model, request.fields.get("reasoning_effort", b""), own is not None)
+    return ToolUse(names, context.profile.tools.max_rounds, own, whose, kind=kind)
+
+
+def names_for(context: RequestContext, report: MemoryReport) -> tuple[str, ...]:
+    """What the model may do: save where the exchange is recorded, search where memory is read.
+
+    Neither for a person who is not known, nor where memory has failed already, nor for a request
+    beside the conversation.
+    """
+    identity = context.identity
+    recorded = report.exchange is not None
+    if not context.profile.tools.enabled or report.status == "degraded":
+        return ()
+    if identity.user is None or (identity.mode != "read" and not recorded):
+        return ()
+    if report.reason == "side_request":
+        return ()
+    save = (SAVE,) if recorded else ()
+    search = (SEARCH,) if identity.mode != "write" else ()
+    return (*save, *search)

@@ -1,0 +1,156 @@
+"""Asking a model for something learned, and finding the JSON in what it answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol, TypeVar
+
+from proxy.background.completion import Assignment, Completer, Failed
+from proxy.memory.model import SessionKey
+from proxy.settings import ProfileSettings
+from proxy.settings.written import WriterSettings
+
+MOST_TRIES = 50
+"""Places in an answer where its JSON may begin."""
+
+REQUESTS = 2
+"""How often a model is asked for the same at most."""
+
+AGAIN = "That cannot be used: {problem}\nAnswer once more, with JSON only."
+
+_BEGINS = re.compile(r"[{\[]")
+
+T = TypeVar("T")
+
+
+class Unreadable(Failed):
+    """The model's answer is not what it was asked for, as often as it was asked."""
+
+
+class Unusable(ValueError):
+    """What is wrong with an answer; not ``readable``: it has no such JSON at all."""
+
+    def __init__(self, problem: str, *, readable: bool = True) -> None:
+        super().__init__(problem)
+        self.readable = readable
+
+
+class About(Protocol):
+    """Whose session it is asked about; ``model`` is the one that the session uses."""
+
+    @property
+    def key(self) -> SessionKey: ...
+    @property
+    def settings(self) -> ProfileSettings: ...
+    @property
+    def model(self) -> str | None: ...
+
+
+Again = Callable[[str, str, Unusable], str]
+"""What is asked the next time: from the assignment, the answer and what was wrong with it."""
+
+
+def told(most: int) -> Again:
+    """The assignment once more, with the beginning of the answer and what was wrong with it."""
+
+    def again(prompt: str, answer: str, wrong: Unusable) -> str:
+        problem = AGAIN.format(problem=wrong)
+        return f"{prompt}\nYour answer was:\n{answer[:most]}\n{problem}"
+
+    return again
+
+
+@dataclass(frozen=True, slots=True)
+class KindModel:
+    """The model that writes one kind of memory, asked under that kind's settings.
+
+    ``wants``: is it to write under a profile?
+    """
+
+    completer: Completer
+    feature: str
+    settings: Callable[[ProfileSettings], WriterSettings]
+    wants: Callable[[ProfileSettings], bool]
+
+    def room(self, profile: ProfileSettings) -> int:
+        """Tokens of material that fit into one request."""
+        return self.settings(profile).max_input_tokens
+
+    def ready(self, tenant: str, profile: ProfileSettings) -> bool:
+        """Is there a credential to ask the model with?"""
+        return self.completer.ready(assignment(tenant, self.feature, self.settings(profile)))
+
+    async def extract(
+        self,
+        about: About,
+        prompt: str,
+        read: Callable[[str], T],
+        again: Again,
+        schema: Mapping[str, object] | None = None,
+        requests: int = REQUESTS,
+    ) -> T | None:
+        """What ``read`` makes of an answer; where it raises Unusable, the model is asked again.
+
+        None: there were answers with JSON, but none of use.  Raises CompletionError: Unreadable if
+        no answer has the JSON.
+        """
+        text, readable, problem = prompt, False, ""
+        for _ in range(requests):
+            answer = await self._ask(about, text, schema)
+            try:
+                return read(answer)
+            except Unusable as wrong:
+                readable, problem = readable or wrong.readable, str(wrong)
+                text = again(prompt, answer, wrong)
+        if not readable:
+            raise Unreadable(problem)
+        return None
+
+    async def _ask(self, about: About, text: str, schema: Mapping[str, object] | None) -> str:
+        writer = self.settings(about.settings)
+        asked = assignment(about.key.tenant, self.feature, writer, text, about.model, schema)
+        return (await self.completer.complete(asked)).text
+
+
+def assignment(
+    tenant: str,
+    feature: str,
+    writer: WriterSettings,
+    text: str = "",
+    model: str | None = None,
+    schema: Mapping[str, object] | None = None,
+) -> Assignment:
+    """What is asked under a feature's settings; ``model`` is the one of the session."""
+    return Assignment(
+        tenant=tenant,
+        feature=feature,
+        text=text,
+        model=writer.model,
+        default_model=model,
+        url=writer.url,
+        key=writer.api_key.get_secret_value() if writer.api_key else None,
+        parameters=writer.parameters,
+        schema=schema,
+        timeout=writer.timeout,
+    )
+
+
+def json_in(answer: str, wanted: Callable[[object], bool]) -> object | None:
+    """The first ``wanted`` value in an answer that may have fences, thoughts or talk around it."""
+    decoder = json.JSONDecoder()
+    at = 0
+    for found in islice(_BEGINS.finditer(answer), MOST_TRIES):
+        if found.start() < at:
+            continue  # within a value that is not wanted
+        try:
+            value: object
+            value, at = decoder.raw_decode(answer, found.start())
+        except (ValueError, RecursionError):
+            continue
+        if wanted(value):
+            return value
+    return None

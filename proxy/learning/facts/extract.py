@@ -1,0 +1,114 @@
+"""Learning facts: one request a batch, whose answer is checked before anything is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from proxy.learning.batch import Batch, mark_place
+from proxy.learning.extract import KindModel, Unusable
+from proxy.learning.facts.claim import (
+    AGAIN,
+    SCHEMA,
+    Claim,
+    Operation,
+    claims,
+    operations_in,
+    prompt,
+)
+from proxy.learning.facts.fact import FACTS, Fact, new_id
+from proxy.learning.facts.rules import entered
+from proxy.learning.facts.statements import tells_of_user
+from proxy.learning.facts.store import FactStore, StoredFacts
+from proxy.memory.items import Items
+from proxy.recall.own_words import BLANK
+from proxy.recall.query.question import read
+
+NO_JSON = "the answer about facts is not the JSON that was asked for"
+
+SHOWN = 30
+"""Facts that the model is shown: all if they are no more, else those most like the messages."""
+
+CUE = 300
+"""Characters of each message that say what it is about."""
+
+ATTEMPTS = 5
+"""How often what was learned is entered into what others have changed meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactExtractor:
+    """See :class:`proxy.learning.batch.Extractor`.
+
+    ``on_empty`` is told when nothing was found, twice, in messages that clearly tell something.
+    """
+
+    model: KindModel
+    items: Items
+    facts: FactStore
+    on_empty: Callable[[], None] = lambda: None
+    ids: Callable[[], str] = new_id
+
+    async def learn(self, batch: Batch) -> bool:
+        if not any(said.own.strip(f"{BLANK} \n\t") for said in batch.said):
+            read = [batch.mark(FACTS)]
+            return await self.items.change_items(batch.shelf, read, batch.since)
+        kept = await self.facts.load(batch.shelf)
+        shown = _shown(kept, batch, self.facts.clock())
+        operations = await self._operations(batch, shown)
+        found = claims(operations, batch, [fact.id for fact in shown])
+        return await self._enter(batch, kept, found)
+
+    async def _enter(self, batch: Batch, kept: StoredFacts, found: Sequence[Claim]) -> bool:
+        """Store what was learned; others' changes are no reason to ask the model again."""
+        for _ in range(ATTEMPTS):
+            facts = entered(kept.facts, found, batch.settings.facts, self.ids, self.facts.clock())
+            read = [batch.mark(FACTS)]
+            if await self.facts.save(batch.shelf, kept, facts, read, batch.since):
+                return True
+            if not await self._unread(batch):
+                return False
+            kept = await self.facts.load(batch.shelf)
+        return False
+
+    async def _unread(self, batch: Batch) -> bool:
+        """Is the batch still one that nobody has learned, or taken back?"""
+        place = mark_place(batch.shelf.user, FACTS, batch.key.session)
+        item = (await self.items.items_at(batch.shelf, [place])).get(place)
+        return (item.version if item else 0) == batch.read
+
+    async def _operations(self, batch: Batch, shown: Sequence[Fact]) -> tuple[Operation, ...]:
+        """What the model answers; asked once more where that is nothing, or nothing readable."""
+        telling = tells_of_user(batch.said)
+
+        def read(answer: str) -> tuple[Operation, ...]:
+            found = operations_in(answer)
+            if found is None:
+                raise Unusable(NO_JSON, readable=False)
+            if telling and not found:
+                raise Unusable("there is nothing in it")
+            return found
+
+        text = prompt(batch.said, shown, batch.settings.facts.focus)
+        found = await self.model.extract(batch, text, read, _again, SCHEMA)
+        if found is None:
+            self.on_empty()
+        return found or ()
+
+
+def _again(prompt: str, answer: str, wrong: Unusable) -> str:
+    return prompt + AGAIN if wrong.readable else prompt
+
+
+def _shown(kept: StoredFacts, batch: Batch, now: float) -> list[Fact]:
+    """The facts that the messages may be about."""
+    held = [fact for fact in kept.facts.values() if fact.state == "current"]
+    held = [fact for fact in held if fact.until is None or fact.until > now]
+    held.sort(key=lambda fact: (fact.valid_from, fact.id))
+    if len(held) <= SHOWN:
+        return held
+    asked = "\n".join(said.own[:CUE] for said in batch.said)
+    scores = kept.card.value.words.likeness(read(asked, (), now)).tolist()
+    likeness = {line.id: score for line, score in zip(kept.card.value.lines, scores, strict=True)}
+    best = sorted(held, key=lambda fact: (-likeness.get(fact.id, 0.0), -fact.last_confirmed))
+    return sorted(best[:SHOWN], key=lambda fact: (fact.valid_from, fact.id))

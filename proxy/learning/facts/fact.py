@@ -1,0 +1,235 @@
+"""What a person has said of themselves: one statement, where it is from, whether it holds, how it
+is shown.
+
+Nothing that was said is deleted because something else was said later: it is superseded.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from proxy.learning.collection import LearnedMemory, Stored, stored
+from proxy.learning.evidence import Source, source_fields
+from proxy.memory.items import PEOPLE, Item, Place
+from proxy.settings.written import FactsSettings
+
+State = Literal["current", "superseded", "quarantined"]
+Origin = Literal["learned", "saved", "added"]
+
+FACTS = "facts"
+USER = "user"
+"""``about`` of what is said of the user."""
+
+MOST_CHARACTERS = 500
+MOST_ABOUT = 100
+"""Characters of a statement, and of whom it is about."""
+
+MOST_SOURCES = 10
+
+DAY = 86_400.0
+
+_SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A statement about the user, or about somebody or something in their life.
+
+    It holds from ``valid_from``, was last said or confirmed ``last_confirmed``, and is of no use
+    after ``expires_at``, of which ``until`` is what was said, or set by a person.
+    ``superseded_by`` is the fact that took its place, ``superseded_in`` the message that said so.
+    ``sources`` have all said it, the first of them first; ``inherited`` said what it makes more
+    precise.  ``origin``: learned from messages, saved by the model's tool, or added over the memory
+    API.  ``edited``: by a person.  Times are Unix seconds.
+    """
+
+    id: str
+    text: str
+    about: str = USER
+    state: State = "current"
+    valid_from: float = 0.0
+    last_confirmed: float = 0.0
+    expires_at: float | None = None
+    until: float | None = None
+    superseded_by: str | None = None
+    superseded_in: Source | None = None
+    sources: tuple[Source, ...] = ()
+    inherited: tuple[Source, ...] = ()
+    origin: Origin = "learned"
+    edited: bool = False
+    metadata: Mapping[str, object] = {}
+
+    def expired(self, now: float) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+    def holds(self, now: float) -> bool:
+        """Is it current, and not expired?"""
+        return self.state == "current" and not self.expired(now)
+
+
+Facts = dict[str, Fact]
+"""All facts of a person, by id."""
+
+
+def new_id() -> str:
+    return f"fact_{secrets.token_urlsafe(12)}"
+
+
+def fact_place(user: str, fact: str) -> Place:
+    return Place((PEOPLE, user, FACTS), fact)
+
+
+def one_line(text: str) -> str:
+    """A text without line breaks and other control characters: none of it can pass for a line."""
+    return _SPACE.sub(" ", text).strip()
+
+
+def confirmed(fact: Fact, source: Source, settings: FactsSettings) -> Fact:
+    """The fact, said once more."""
+    said = (source.exchange, source.message)
+    if any(said == (known.exchange, known.message) for known in fact.sources):
+        return fact
+    sources = kept_sources((*fact.sources, source))
+    last = max(fact.last_confirmed, source.at)
+    return dated(replace(fact, sources=sources, last_confirmed=last), settings)
+
+
+def superseded(old: Fact, new: Fact, source: Source) -> Fact:
+    """The fact whose place another took because of this message."""
+    return replace(old, state="superseded", superseded_by=new.id, superseded_in=source)
+
+
+def parted(fact: Fact, state: State) -> Fact:
+    """The fact in a state that no other fact is the reason of."""
+    return replace(fact, state=state, superseded_by=None, superseded_in=None)
+
+
+def dated(fact: Fact, settings: FactsSettings) -> Fact:
+    """The fact with the time at which it expires, which moves with each confirmation."""
+    ends = [fact.until] if fact.until is not None else []
+    if settings.expire_days:
+        ends.append(fact.last_confirmed + settings.expire_days * DAY)
+    return replace(fact, expires_at=min(ends, default=None))
+
+
+def kept_sources(sources: Iterable[Source]) -> tuple[Source, ...]:
+    """At most so many: the oldest that is not the only one of its session goes first."""
+    kept = list(sources)
+    while len(kept) > MOST_SOURCES:
+        sessions = [source.session for source in kept]
+        spare = (i for i, session in enumerate(sessions) if sessions.count(session) > 1)
+        del kept[next(spare, 1)]
+    return tuple(kept)
+
+
+EARLIEST, LATEST = 1850, 2200
+"""Years that a fact of somebody's life may name."""
+
+FIRST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""The first and the last day that there is a date for."""
+
+_DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?![\d/])")
+_NUMBER = re.compile(r"\d+")
+
+
+def day(text: str) -> float | None:
+    """The beginning of a day (YYYY-MM-DD), month or year, in Unix seconds; None: it is none."""
+    found = _DATE.match(text)
+    if found is None or not EARLIEST <= int(found[1]) <= LATEST:
+        return None
+    try:
+        return datetime(
+            int(found[1]), int(found[2] or 1), int(found[3] or 1), tzinfo=UTC
+        ).timestamp()
+    except ValueError:  # 30 February
+        return None
+
+
+def holds_from(claimed: str, said_at: float, texts: str) -> float:
+    """Since when something holds that was said then.
+
+    That it will hold later is believed only if ``texts`` name that day; the rest is a model's
+    arithmetic.
+    """
+    time = day(claimed)
+    if time is None or time <= said_at < time + DAY:
+        return said_at
+    if time > said_at + DAY and not _names(texts, time):
+        return said_at
+    return time
+
+
+def holds_until(claimed: str, said_at: float, begins: float) -> float | None:
+    """The end of the last day on which something holds; None: for good, as far as is known."""
+    time = day(claimed)
+    if time is None or time + DAY <= max(begins, said_at - DAY):
+        return None
+    return time + DAY
+
+
+def date_text(time: float) -> str:
+    """YYYY-MM-DD, of a time that no calendar has the nearest day."""
+    return datetime.fromtimestamp(min(max(FIRST, time), LAST), UTC).date().isoformat()
+
+
+def _names(texts: str, time: float) -> bool:
+    """Do they name the year, or the day of the month?"""
+    named = set(map(int, (number[:4] for number in _NUMBER.findall(texts))))
+    date = datetime.fromtimestamp(time, UTC)
+    return date.year in named or date.day in named
+
+
+def state_of(fact: Fact, now: float) -> str:
+    """As people list it: a current fact may have expired."""
+    return "expired" if fact.state == "current" and fact.expired(now) else fact.state
+
+
+def fact_memory(item: Item, now: float) -> LearnedMemory:
+    """See :class:`proxy.learning.kinds.Kind`."""
+    filed = stored(item, Fact)
+    return LearnedMemory(
+        id=filed.value.id,
+        state=state_of(filed.value, now),
+        created_at=filed.created_at,
+        confirmed=filed.value.last_confirmed,
+        shown=partial(fact_fields, filed, now),
+    )
+
+
+def fact_fields(filed: Stored[Fact], now: float, count: Callable[[str], int]) -> dict[str, object]:
+    """A memory of the kind "fact"."""
+    fact = filed.value
+    first = fact.sources[0] if fact.sources else None
+    return {
+        "object": "memory",
+        "id": fact.id,
+        "kind": "fact",
+        "text": fact.text,
+        "about": fact.about,
+        "state": state_of(fact, now),
+        "score": 0.0,
+        "parts": {},
+        "tokens": count(fact.text),
+        "role": "user",
+        "message_id": first.message if first else None,
+        "session_id": first.session if first else None,
+        "sources": [source_fields(each) for each in (*fact.sources, *fact.inherited)],
+        "valid_from": fact.valid_from,
+        "last_confirmed": fact.last_confirmed,
+        "expires_at": fact.expires_at,
+        "superseded_by": fact.superseded_by,
+        "edited": fact.edited,
+        "origin": fact.origin,
+        "metadata": fact.metadata,
+        "created_at": filed.created_at,
+        "updated_at": filed.updated_at,
+        "version": filed.version,
+    }

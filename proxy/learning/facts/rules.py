@@ -1,0 +1,130 @@
+"""From claims to facts: what is new, said again, said better, or no longer so.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from proxy.learning.evidence import Source
+from proxy.learning.facts.claim import Claim
+from proxy.learning.facts.fact import USER, Fact, Origin, confirmed, dated, kept_sources, superseded
+from proxy.learning.facts.statements import Gist, alike, gist
+from proxy.settings.written import FactsSettings
+
+
+@dataclass(slots=True)
+class Notes:
+    """All facts of a person, by id, while claims are entered into them.
+
+    ``new_id`` gives ids; ``now`` is in Unix seconds; ``origin`` is that of new facts.
+    """
+
+    facts: dict[str, Fact]
+    settings: FactsSettings
+    new_id: Callable[[], str]
+    now: float
+    origin: Origin = "learned"
+    _gists: dict[str, Gist] = field(default_factory=dict)
+
+    def enter(self, claim: Claim) -> Fact:
+        """The fact that says it now: a new one, or one that did so before."""
+        twin, target = self._twin(claim), self._target(claim)
+        if twin and twin.state != claim.state:
+            return twin
+        fact = self.confirm(twin, claim.source) if twin else self._add(claim, target)
+        if target and target.id != fact.id and fact.state == "current":
+            self._put(superseded(target, fact, claim.source))
+        return fact
+
+    def said_again(self, claim: Claim) -> None:
+        """The claim says nothing of its own, only that a fact still holds."""
+        known = self.facts.get(claim.fact or "")
+        if known is not None and known.state == claim.state == "current":
+            self.confirm(known, claim.source)
+
+    def confirm(self, fact: Fact, source: Source) -> Fact:
+        again = confirmed(fact, source, self.settings)
+        self._put(again)
+        return again
+
+    def within(self, most: int) -> None:
+        """Let the least recently confirmed go where there are more than ``most`` current ones."""
+        current = [fact for fact in self.facts.values() if fact.holds(self.now)]
+        learned = [fact for fact in current if fact.origin == "learned" and not fact.edited]
+        learned.sort(key=lambda fact: (fact.last_confirmed, fact.id))
+        for fact in learned[: max(0, len(current) - most)]:
+            self._put(replace(fact, state="superseded"))
+
+    def _twin(self, claim: Claim) -> Fact | None:
+        """A fact that says the same: of the claim's state, or known though that is doubtful."""
+        wanted, states = gist(claim.text), {claim.state, "current"}
+        found = (
+            fact
+            for fact in self.facts.values()
+            if fact.state in states
+            and (fact.until is None or fact.until > claim.source.at)
+            and (fact.about == USER) == (claim.about == USER)
+            and alike(wanted, self._gist(fact))
+        )
+        return next(found, None)
+
+    def _target(self, claim: Claim) -> Fact | None:
+        """The fact whose place the claim takes."""
+        known = self.facts.get(claim.fact or "")
+        if known is None or claim.op == "add" or claim.state != "current":
+            return None
+        same_kind = (known.about == USER) == (claim.about == USER)
+        return known if known.state == "current" and same_kind else None
+
+    def _add(self, claim: Claim, target: Fact | None) -> Fact:
+        fact = Fact(
+            id=self.new_id(),
+            text=claim.text,
+            about=claim.about,
+            state=claim.state,
+            valid_from=claim.valid_from,
+            last_confirmed=claim.source.at,
+            until=claim.until,
+            sources=(claim.source,),
+            origin=self.origin,
+        )
+        if target and claim.op == "update":
+            fact = replace(
+                fact,
+                inherited=kept_sources((*target.inherited, *target.sources)),
+                valid_from=min(fact.valid_from, target.valid_from),
+            )
+        elif target and claim.source.at < target.last_confirmed:  # older news than what is known
+            fact = superseded(fact, target, claim.source)
+        fact = dated(fact, self.settings)
+        self._put(fact)
+        return fact
+
+    def _put(self, fact: Fact) -> None:
+        self.facts[fact.id] = fact
+
+    def _gist(self, fact: Fact) -> Gist:
+        known = self._gists.get(fact.id)
+        if known is None:
+            known = self._gists[fact.id] = gist(fact.text)
+        return known
+
+
+def entered(
+    facts: Mapping[str, Fact],
+    claimed: Sequence[Claim],
+    settings: FactsSettings,
+    new_id: Callable[[], str],
+    now: float,
+) -> dict[str, Fact]:
+    """The facts after claims, at most ``max_facts`` of them current."""
+    notes = Notes(dict(facts), settings, new_id, now)
+    for claim in claimed:
+        if claim.op == "none":
+            notes.said_again(claim)
+        else:
+            notes.enter(claim)
+    notes.within(settings.max_facts)
+    return notes.facts

@@ -1,0 +1,160 @@
+"""Statements compared: when two say the same, whom one is about, whether it is its writer's own.
+Pure.
+
+Small models write what a friend likes down as the user's own.  Where a sentence begins with whom
+it is about ("my friend Jack ..."), that is told by pattern; a language without any still learns.
+
+A language without patterns is only never asked about twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from proxy.learning.evidence import Said
+from proxy.learning.facts.fact import MOST_ABOUT, USER, one_line
+from proxy.recall.lexicon.cues import fold
+from proxy.recall.lexicon.loader import any_of, either, filled, patterns, told
+from proxy.recall.own_words import BLANK
+from proxy.recall.query.words import (
+    STOP_WORDS,
+    guess,
+    is_stop_word,
+    plausible,
+    terms_of,
+    words,
+)
+
+SAME = 0.8
+"""Two say the same if they share this part of all their words."""
+
+SURE = 2
+"""Function words of a language by which a short text is told to be in it."""
+
+STUMP = 4
+"""Letters of a word that stay the same in most of its forms."""
+
+# How the one who speaks is called when others tell it.
+_USER = re.compile(told(lambda each: each.facts.user))
+_NOT = re.compile(told(lambda each: each.facts.denies))
+_NUMBER = re.compile(r"\d+")
+_SCRIPTS = (
+    ("latin", re.compile(r"[a-z\u00df-\u024f]")),
+    ("cyrillic", re.compile("[\u0400-\u04ff]")),
+    ("greek", re.compile("[\u0370-\u03ff]")),
+    ("arabic", re.compile("[\u0600-\u06ff]")),
+    ("hebrew", re.compile("[\u0590-\u05ff]")),
+    ("indic", re.compile("[\u0900-\u0dff]")),
+    ("thai", re.compile("[\u0e00-\u0eff]")),
+    ("hangul", re.compile("[\uac00-\ud7af]")),
+    ("han", re.compile("[\u3041-\u30ff\u3400-\u9fff]")),
+)
+
+
+class Gist(NamedTuple):
+    """What a statement says: its terms, and what must be the same to the letter."""
+
+    terms: frozenset[bytes]
+    exact: tuple[object, ...]
+
+
+@lru_cache(maxsize=8192)
+def gist(text: str) -> Gist:
+    folded = _USER.sub(" ", fold(text.replace("’", "'")))
+    found = words(folded)
+    terms = frozenset(terms_of(found, guess([word.text for word in found])))
+    exact = (len(_NOT.findall(folded)), *sorted(_NUMBER.findall(folded)))
+    return Gist(terms, exact)
+
+
+def alike(one: Gist, other: Gist) -> bool:
+    """Do they say the same?  A number or a "not" more makes another statement."""
+    both = one.terms | other.terms
+    return (
+        bool(both) and one.exact == other.exact and len(one.terms & other.terms) >= SAME * len(both)
+    )
+
+
+def in_other_words(text: str, quote: str, message: str) -> bool:
+    """Is a text in another script than its quote, or in another language than the message?"""
+    ours, theirs = _script(text), _script(quote)
+    if ours and theirs and ours != theirs:
+        return True
+    found = [word.text for word in words(_USER.sub(" ", fold(text)))]
+    language = guess(found)
+    sure = sum(word in STOP_WORDS.get(language, ()) for word in found) >= SURE
+    likely = plausible([word.text for word in words(message)])
+    return sure and bool(likely) and language not in likely
+
+
+def speaks_of(text: str, message: str) -> bool:
+    """Do they share a word that says something, or how one begins?  Without any such word: yes."""
+    ours = set(_stumps(text))
+    return not ours or not ours.isdisjoint(_stumps(message))
+
+
+def _stumps(text: str) -> Iterator[str]:
+    """How the words begin that say something; pairs of characters where words have no spaces."""
+    found = words(_USER.sub(" ", fold(text)))
+    language = guess([word.text for word in found])
+    for word in found:
+        if word.unspaced:
+            yield from map("".join, zip(word.text, word.text[1:], strict=False))
+        elif not is_stop_word(word.text, language):
+            yield word.text[:STUMP]
+
+
+def _script(text: str) -> str:
+    """The script of most letters, "" if there are none."""
+    folded = fold(text)
+    counts = [(len(pattern.findall(folded)), name) for name, pattern in _SCRIPTS]
+    most, name = max(counts, key=lambda counted: counted[0])
+    return name if most else ""
+
+
+_USER_NAMES = frozenset(("", *patterns(lambda each: each.facts.user_names)))
+_NAME = r"(?:,? (?-i:[A-ZÀ-ÞА-Я])[\w'’-]+(?: (?-i:[A-ZÀ-ÞА-Я])[\w'’-]+)?)?"
+_BEFORE = any_of(lambda each: each.facts.before)
+_WHOM = either(filled(each, {"NAME": _NAME}) for each in patterns(lambda each: each.facts.others))
+_OTHERS = re.compile(rf"^\W*(?:{_BEFORE}\W+)?(?P<whom>{_WHOM})(?!\w)?", re.IGNORECASE)
+_FIRST_PERSON = re.compile(told(lambda each: each.facts.first_person), re.IGNORECASE)
+
+
+def about(claimed: str) -> str:
+    """``USER``, or whom or what else, on one line."""
+    plain = one_line(claimed).strip("\"'.")[:MOST_ABOUT]
+    return USER if plain.lower() in _USER_NAMES else plain
+
+
+def others(quote: str) -> str | None:
+    """Whom a quote is about, if it begins with somebody else and never comes to the user."""
+    found = _OTHERS.match(quote)
+    if found is None or _FIRST_PERSON.search(quote, found.end()):
+        return None
+    return found["whom"].strip()
+
+
+def names(text: str, whom: str) -> bool:
+    """Does a text name them, by any word of how they are called?"""
+    folded = text.lower()
+    return any(word in folded for word in re.findall(r"\w{3,}|[一-鿿]{2,}", whom.lower())[-2:])
+
+
+READ = 4_000
+"""Characters of a message that are looked at."""
+
+_SENTENCE = re.compile(r"[^.!?。！？؟\n\x00]+[.!?。！？؟]?")
+_TELLS = re.compile(told(lambda each: each.person.tells), re.IGNORECASE)
+
+
+def tells_of_user(said: Iterable[Said]) -> bool:
+    """Whether one of these messages has a sentence, not a question, that says what the user is."""
+    return any(_tells(each.own[:READ].replace("’", "'")) for each in said)
+
+
+def _tells(text: str) -> bool:
+    sentences = _SENTENCE.findall(text.replace(BLANK, "\n"))
+    return any(_TELLS.search(each) and each[-1] not in "?？؟" for each in sentences)

@@ -1,0 +1,73 @@
+"""Facts saved and looked up in the middle of a chat, for the model's own tools."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from proxy.learning.evidence import Source, is_instruction
+from proxy.learning.facts.claim import Claim
+from proxy.learning.facts.fact import MOST_CHARACTERS, USER, Fact, Facts, new_id, one_line
+from proxy.learning.facts.rules import Notes
+from proxy.learning.facts.store import FactStore
+from proxy.memory.items import ItemOwner
+from proxy.recall.query.question import read
+from proxy.settings.written import FactsSettings
+
+
+class FoundFact(NamedTuple):
+    """A fact that was found: its id, its text, and how like the question it is, 0 to 1."""
+
+    id: str
+    text: str
+    score: float
+
+
+class FactTools:
+    """All methods raise StoreError; ``settings`` bound what is kept."""
+
+    def __init__(self, facts: FactStore, settings: FactsSettings) -> None:
+        self._facts, self._settings = facts, settings
+
+    async def save(
+        self, shelf: ItemOwner, text: str, source: Source, since: float | None = None
+    ) -> Fact:
+        """Keep a statement; one that says the same already is confirmed.
+
+        It was read at ``since``: see Items.change_items.  Text that tells the assistant what to do
+        is kept in quarantine, where it does nothing.
+        Raises ValueError for a text that is empty or longer than 500 characters, and Busy.
+        """
+        plain = one_line(text)
+        if not 0 < len(plain) <= MOST_CHARACTERS:
+            raise ValueError(f"must have 1 to {MOST_CHARACTERS} characters")
+        return await self._facts.change(
+            shelf, lambda facts: self._enter(facts, plain, source), since
+        )
+
+    async def find(self, shelf: ItemOwner, query: str, limit: int) -> list[FoundFact]:
+        """Facts in force that share words with a question, best first.  One round trip."""
+        card = await self._facts.card(shelf)
+        now = self._facts.clock()
+        scores = card.words.likeness(read(query, (), now)).tolist()
+        found = [
+            FoundFact(line.id, line.line.removeprefix("- "), score)
+            for score, line in zip(scores, card.lines, strict=True)
+            if score > 0 and line.holds(now)
+        ]
+        return sorted(found, key=lambda fact: -fact.score)[:limit]
+
+    def _enter(self, facts: Facts, text: str, source: Source) -> Fact:
+        notes = Notes(facts, self._settings, new_id, self._facts.clock(), "saved")
+        claim = Claim(
+            op="add",
+            text=text,
+            about=USER,
+            state="quarantined" if is_instruction(text) else "current",
+            valid_from=source.at,
+            until=None,
+            source=source,
+            fact=None,
+        )
+        fact = notes.enter(claim)
+        notes.within(self._settings.max_facts)
+        return fact

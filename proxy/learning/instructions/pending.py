@@ -1,0 +1,200 @@
+"""Feedback that waits for a proposal, and how what is erased goes from it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Many
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
+
+from proxy.learning.collection import Busy, Collection, Stored, dropping, putting, stored
+from proxy.learning.feedback import NOBODYS, Feedback
+from proxy.learning.instructions.document import (
+    MOST_PENDING,
+    Given,
+    Reflection,
+    Theirs,
+    namespace,
+    pending_place,
+    reflection_place,
+)
+from proxy.learning.instructions.store import InstructionStore
+from proxy.memory.items import INSTRUCTIONS, Change, Item, ItemOwner, Items
+from proxy.memory.model import SessionKey
+
+Waiting = Stored[Reflection]
+"""When there is to be a proposal."""
+
+
+class PendingFeedback(Collection):
+    """Those methods that change something raise Busy as well.  A shelf is a tenant's own."""
+
+    async def waiting(self, shelf: ItemOwner, application: str) -> Waiting:
+        return await self.read(shelf, reflection_place(application), Reflection())
+
+    async def pending(self, shelf: ItemOwner, application: str) -> Sequence[tuple[Item, Given]]:
+        """All that waits, the newest first."""
+        where = namespace(application, "feedback")
+        page = await self._items.items(shelf, where, None, MOST_PENDING)
+        found = [(item, msgspec.json.decode(item.value, type=Given)) for item in page.items]
+        return sorted(found, key=lambda pair: pair[1].at, reverse=True)
+
+    async def note(self, shelf: ItemOwner, application: str, user: str, feedback: Feedback) -> None:
+        """Let a piece of feedback wait; of the same message it waits once."""
+        place = pending_place(application, feedback.session, feedback.message)
+        session, message, at = feedback.session, feedback.message, feedback.created_at
+        given = Given(user=user, session=session, message=message, at=at)
+
+        counted = reflection_place(application)
+
+        async def step() -> tuple[None, Sequence[Change]]:
+            found = await self._items.items_at(shelf, [place, counted])
+            held, old = _waiting(found.get(counted)), found.get(place)
+            if old is None and held.value.waiting >= MOST_PENDING:
+                return None, ()
+            then = replace(held.value, waiting=held.value.waiting + (old is None))
+            return None, [
+                putting(place, given, old.version if old else 0),
+                _reflecting(application, then, held),
+            ]
+
+        await self.update(shelf, step)
+
+    async def ask(self, shelf: ItemOwner, application: str) -> Given | None:
+        """Want a proposal now: the newest feedback there is for it, None if there is none."""
+
+        async def step() -> tuple[Given | None, Sequence[Change]]:
+            held = await self.waiting(shelf, application)
+            pending = await self.pending(shelf, application)
+            if not pending:
+                return None, ()
+            then = replace(held.value, asked=True)
+            return pending[0][1], [_reflecting(application, then, held)]
+
+        return await self.update(shelf, step)
+
+    async def tried(self, shelf: ItemOwner, application: str) -> bool:
+        """Wait for as much feedback again before the next attempt.  False: not done."""
+        held = await self.waiting(shelf, application)
+        then = Reflection(waiting=held.value.waiting, tried=held.value.waiting)
+        return await self._items.change_items(shelf, [_reflecting(application, then, held)])
+
+    async def done(
+        self, shelf: ItemOwner, application: str, pending: Sequence[Item], changes: Sequence[Change]
+    ) -> bool:
+        """Make changes that come of feedback, which waits no longer; what was said anew stays.
+
+        Nothing is changed if others have made theirs of all of it.  False: to be tried again, as if
+        some of it is gone: who said it may have been erased, and the changes tell of it.
+        """
+        places = [item.place for item in pending]
+
+        async def step() -> tuple[bool, Sequence[Change]]:
+            held = await self.waiting(shelf, application)
+            found = await self._items.items_at(shelf, places)
+            now = {place: item.version for place, item in found.items()}
+            read = [p for p in pending if now.get(p.place) == p.version]
+            if found and len(found) < len(pending):
+                return False, ()
+            if not read:
+                return True, ()
+            then = Reflection(waiting=max(0, held.value.waiting - len(read)))
+            leaving = [dropping(item.place, item.version) for item in read]
+            return True, [*leaving, _reflecting(application, then, held), *changes]
+
+        try:
+            return await self.update(shelf, step)
+        except Busy:
+            return False
+
+    async def drop(self, shelf: ItemOwner, application: str, theirs: Theirs) -> int:
+        """Let nothing wait any more that is theirs; how many pieces it was."""
+
+        async def step() -> tuple[int, Sequence[Change]]:
+            held = await self.waiting(shelf, application)
+            pending = await self.pending(shelf, application)
+            gone = [item for item, given in pending if theirs(given)]
+            if not gone:
+                return 0, ()
+            then = replace(held.value, waiting=len(pending) - len(gone))
+            leaving = [dropping(item.place, item.version) for item in gone]
+            return len(gone), [*leaving, _reflecting(application, then, held)]
+
+        return await self.update(shelf, step)
+
+
+def _reflecting(application: str, then: Reflection, held: Waiting) -> Change:
+    return putting(reflection_place(application), then, held.version)
+
+
+def _waiting(item: Item | None) -> Waiting:
+    return stored(item, Reflection) if item else Stored(Reflection())
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionsForgetting:
+    """A text in force stays, whatever it was made of: it is the application's.
+
+    What gives a number gives that of the proposals, with ``dry_run`` of those that would be
+    dropped.  All methods raise StoreError, and Busy.
+    """
+
+    items: Items
+    pending: PendingFeedback
+    instructions: InstructionStore
+
+    async def person(
+        self, tenant: str, user: str, sessions: Many[str] = (), *, dry_run: bool = False
+    ) -> int:
+        """Drop what is made of anything that a person gave, or of feedback on these sessions."""
+        return await self._forget(
+            tenant, lambda given: given.user == user or given.session in sessions, dry_run
+        )
+
+    async def session(
+        self, key: SessionKey, message: str | None = None, *, dry_run: bool = False
+    ) -> int:
+        """Drop what is made of feedback on a session, or on one message of it."""
+        return await self._forget(
+            key.tenant,
+            lambda given: given.session == key.session and message in (None, given.message),
+            dry_run,
+        )
+
+    async def judged(self, key: SessionKey) -> set[str]:
+        """The messages of a session that something was proposed because of."""
+        shelf = ItemOwner(key.tenant)
+        return {
+            given.message
+            for application in await self._applications(shelf)
+            for proposal in (await self.instructions.made(shelf, application)).values()
+            for given in proposal.sources
+            if given.session == key.session
+        }
+
+    async def proposed(self, key: SessionKey, messages: Many[str]) -> None:
+        """Drop what was proposed because of these messages; feedback that waits stays."""
+        shelf = ItemOwner(key.tenant)
+        for application in await self._applications(shelf):
+            await self.instructions.drop_proposals(
+                shelf,
+                application,
+                lambda given: given.session == key.session and given.message in messages,
+            )
+
+    async def _forget(self, tenant: str, theirs: Theirs, dry_run: bool) -> int:
+        shelf, proposals = ItemOwner(tenant), 0
+        for application in await self._applications(shelf):
+            # First: what is being proposed of it must find that it is gone.
+            if not dry_run:
+                await self.pending.drop(shelf, application, theirs)
+            proposals += await self.instructions.drop_proposals(
+                shelf, application, theirs, dry_run=dry_run
+            )
+        return proposals
+
+    async def _applications(self, shelf: ItemOwner) -> set[str]:
+        found = await self.items.namespaces(shelf, (INSTRUCTIONS,))
+        return {name for _, *labels in found for name in labels[:1] if name != NOBODYS}

@@ -1,0 +1,172 @@
+"""Where a tenant's instructions are kept: read, written, put back, proposals decided on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from proxy.learning.collection import Collection, Stored, anything, dropping, putting, stored
+from proxy.learning.instructions.document import (
+    MOST_PROPOSALS,
+    MOST_VERSIONS,
+    Instructions,
+    Proposal,
+    Revision,
+    Theirs,
+    current_place,
+    namespace,
+    proposal_place,
+    revision_place,
+)
+from proxy.memory.archive import Page
+from proxy.memory.items import Change, ItemOwner, Place
+
+StoredInstructions = Stored[Instructions]
+
+Check = Callable[[StoredInstructions], None]
+"""Raises where instructions are not what a change is meant for."""
+
+
+class NotThere(LookupError):
+    """There is no such version, or no such proposal."""
+
+
+class Outdated(Exception):
+    """The proposal was decided on before, or the instructions have changed since it was made."""
+
+
+class InstructionStore(Collection):
+    """Those methods that change something raise Busy as well.  A shelf is a tenant's own."""
+
+    async def current(self, shelf: ItemOwner, application: str) -> StoredInstructions:
+        return await self.read(shelf, current_place(application), Instructions())
+
+    async def versions(
+        self, shelf: ItemOwner, application: str, after: int, limit: int
+    ) -> Page[Revision]:
+        """By number, ascending, behind ``after``."""
+        where, key = revision_place(application, after)
+        page = await self.page(shelf, where, key, limit, Revision)
+        return Page(page.items, str(int(page.after)) if page.after is not None else None)
+
+    async def proposals(
+        self, shelf: ItemOwner, application: str, after: str | None, limit: int
+    ) -> Page[Proposal]:
+        """The oldest first, behind the id ``after``."""
+        where = namespace(application, "proposals")
+        return await self.page(shelf, where, after or None, limit, Proposal)
+
+    async def write(
+        self, shelf: ItemOwner, application: str, text: str, check: Check = anything
+    ) -> StoredInstructions:
+        """A person's text; as it is afterwards."""
+        return await self._revise(
+            shelf, application, lambda held: Revision(version=held.version + 1, text=text), check
+        )
+
+    async def roll_back(
+        self, shelf: ItemOwner, application: str, number: int, check: Check = anything
+    ) -> StoredInstructions:
+        """Put an earlier version into force again.  Raises NotThere."""
+        item = await self.at(shelf, revision_place(application, number))
+        if item is None:
+            raise NotThere
+        text = msgspec.json.decode(item.value, type=Revision).text
+        return await self._revise(
+            shelf,
+            application,
+            lambda held: Revision(version=held.version + 1, text=text, rolled_back_to=number),
+            check,
+        )
+
+    async def decide(self, shelf: ItemOwner, application: str, id: str, approve: bool) -> Proposal:
+        """Put a proposal into force, or not; as it is afterwards.  Raises NotThere and Outdated."""
+
+        async def step() -> tuple[Proposal, Sequence[Change]]:
+            item = await self.at(shelf, proposal_place(application, id))
+            if item is None:
+                raise NotThere
+            proposal = stored(item, Proposal).value
+            held = await self.current(shelf, application)
+            if proposal.state != "pending" or (approve and proposal.base != held.value.version):
+                raise Outdated
+            decided = replace(
+                proposal, state="approved" if approve else "rejected", decided_at=self.clock()
+            )
+            changes = [putting(item.place, decided, item.version)]
+            return decided, [
+                *changes,
+                *self.applying(application, held, decided),
+            ] if approve else changes
+
+        return await self.update(shelf, step)
+
+    def applying(
+        self, application: str, held: StoredInstructions, proposal: Proposal
+    ) -> list[Change]:
+        """What puts a proposal into force, if the instructions are still what ``held`` says."""
+        version = held.value.version + 1
+        revision = Revision(
+            version=version, text=proposal.text, origin="learned", proposal=proposal.id
+        )
+        return self._revising(application, held, revision)
+
+    async def proposing(
+        self, shelf: ItemOwner, application: str, proposal: Proposal
+    ) -> list[Change]:
+        """What keeps a proposal; of too many the oldest goes."""
+        page = await self.proposals(shelf, application, None, MOST_PROPOSALS)
+        places = [proposal_place(application, proposal.id)]
+        if len(page.items) >= MOST_PROPOSALS:
+            places.append(proposal_place(application, page.items[0].id))
+        return [putting(places[0], proposal, 0), *map(dropping, places[1:])]
+
+    async def made(self, shelf: ItemOwner, application: str) -> dict[Place, Proposal]:
+        """All proposals."""
+        where = namespace(application, "proposals")
+        page = await self._items.items(shelf, where, None, MOST_PROPOSALS)
+        return {item.place: msgspec.json.decode(item.value, type=Proposal) for item in page.items}
+
+    async def drop_proposals(
+        self, shelf: ItemOwner, application: str, theirs: Theirs, *, dry_run: bool = False
+    ) -> int:
+        """Drop those made of feedback that is theirs; how many there were."""
+        made = await self.made(shelf, application)
+        gone = [place for place, each in made.items() if any(map(theirs, each.sources))]
+        if gone and not dry_run:
+            await self._items.change_items(shelf, [*map(dropping, gone)])
+        return len(gone)
+
+    async def _revise(
+        self,
+        shelf: ItemOwner,
+        application: str,
+        revised: Callable[[Instructions], Revision],
+        check: Check,
+    ) -> StoredInstructions:
+        async def step() -> tuple[None, Sequence[Change]]:
+            held = await self.current(shelf, application)
+            check(held)
+            revision = revised(held.value)
+            if revision.text == held.value.text and held.version:
+                return None, ()
+            return None, self._revising(application, held, revision)
+
+        await self.update(shelf, step)
+        return await self.current(shelf, application)
+
+    def _revising(
+        self, application: str, held: StoredInstructions, revision: Revision
+    ) -> list[Change]:
+        dated = replace(revision, created_at=self.clock())
+        now = Instructions(text=revision.text, version=revision.version)
+        changes = [
+            putting(current_place(application), now, held.version),
+            putting(revision_place(application, revision.version), dated, 0),
+        ]
+        if revision.version > MOST_VERSIONS:
+            oldest = revision_place(application, revision.version - MOST_VERSIONS)
+            changes.append(dropping(oldest))
+        return changes

@@ -1,0 +1,319 @@
+"""The kinds of what is learned: the one list, and all that goes over it.
+
+A new kind is one entry here, a folder beside this file, its section of the settings, and its names
+in the console, which tests ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from proxy.background.completion import Completer
+from proxy.learning.batch import READ, Exchanges, Extractor, History, Improver, ReadMark
+from proxy.learning.collection import Collection, KindStore, LearnedMemory, ListedStore
+from proxy.learning.episodes import store as episode_card
+from proxy.learning.episodes.episode import Episode, EpisodeCard, episode_memory
+from proxy.learning.episodes.extract import EpisodeExtractor
+from proxy.learning.episodes.store import EpisodeStore
+from proxy.learning.extract import KindModel
+from proxy.learning.facts import card as fact_card
+from proxy.learning.facts.extract import FactExtractor
+from proxy.learning.facts.fact import Fact, fact_memory
+from proxy.learning.facts.store import FactStore
+from proxy.learning.feedback import FEEDBACK, NOBODYS, Feedback
+from proxy.learning.instructions import document as instructions_card
+from proxy.learning.instructions.document import (
+    CURRENT,
+    Given,
+    Instructions,
+    Proposal,
+    Reflection,
+    Revision,
+    current_place,
+)
+from proxy.learning.instructions.improve import InstructionsImprover
+from proxy.learning.instructions.pending import PendingFeedback
+from proxy.learning.instructions.store import InstructionStore
+from proxy.learning.profile import store as profile_card
+from proxy.learning.profile.document import Profile, Schemas, Version, profile_place
+from proxy.learning.profile.extract import ProfileExtractor
+from proxy.learning.profile.store import ProfileStore
+from proxy.learning.prompt_cards import CARDS, Allowance, Asked, Block, Where, card_place
+from proxy.memory.items import PEOPLE, REQUESTS, Item, ItemOwner, Items, Namespace, Place
+from proxy.settings import ProfileSettings
+from proxy.settings.written import LearnedSettings
+
+CollectionT = TypeVar("CollectionT", bound=Collection)
+
+Choose = Callable[[bytes, ProfileSettings, Asked, Allowance], Block | None]
+
+
+class Store(Items, History, Protocol):
+    """What is needed of a store."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindResources:
+    """What the parts of all kinds are made over.
+
+    ``count`` gives the tokens of a text, ``clock`` Unix seconds.
+    """
+
+    store: Store
+    exchanges: Exchanges
+    schemas: Schemas
+    count: Callable[[str], int]
+    clock: Callable[[], float]
+
+    def made(self, collection: type[CollectionT]) -> CollectionT:
+        return collection(self.store, self.count, self.clock)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who is told what came of asking a model: the kind whose answer could not be used, and that
+    nothing was found where something is clearly told."""
+
+    skipped: Callable[[str], None] = lambda kind: None
+    nothing: Callable[[], None] = lambda: None
+
+
+def persons_card(name: str) -> Callable[[str, str | None, ProfileSettings], Where | None]:
+    """Where a person's card of a kind is; nobody has none."""
+
+    def where(tenant: str, user: str | None, profile: ProfileSettings) -> Where | None:
+        return Where(ItemOwner(tenant, user), card_place(user, name)) if user else None
+
+    return where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of what is learned.
+
+    ``name`` is its section of [memory], the kind of its block in prompts, what its model's tokens
+    are counted for, and the label that its items lie under: the third one of a person's namespaces,
+    or, of what is ``shared`` by all people of a tenant, the first.  ``rank`` is its place in lists,
+    where a person's standing instructions have the second.
+    """
+
+    name: str
+    memory: str
+    """What one of it is called among memories and in counts."""
+    rank: int
+    shared: bool = False
+    values: Mapping[str, type[msgspec.Struct]]
+    """What lies under its labels: under the third, or, of what is shared and has none, the key."""
+    by_id: bool = False
+    """Its items are kept by the ``id`` of their values."""
+    card: type[msgspec.Struct] | None = None
+    where: Callable[[str, str | None, ProfileSettings], Where | None]
+    choose: Choose
+    """See CardKind: where its card is, and what of that goes into a prompt."""
+    current: Callable[[str], Place] | None = None
+    """Of what has versions: where the current one is, by the person or the application."""
+    repeats: bool = False
+    """It repeats what was said, and goes with its session."""
+    store: Callable[[KindResources], KindStore] | None = None
+    listed: Callable[[KindResources], ListedStore] | None = None
+    view: Callable[[Item, float], LearnedMemory] | None = None
+    """Of what is listed among a person's memories: an item, as it is now (Unix seconds)."""
+    extractor: Callable[[KindResources, KindModel, Watch], Extractor] | None = None
+    improver: Callable[[KindResources, KindModel, Watch], Improver] | None = None
+
+    def settings(self, profile: ProfileSettings) -> LearnedSettings:
+        part: LearnedSettings = getattr(profile, self.name)
+        return part
+
+    def model(self, completer: Completer) -> KindModel:
+        """What writes it."""
+        return KindModel(completer, self.name, self.settings, self._is_written)
+
+    def _is_written(self, profile: ProfileSettings) -> bool:
+        part = self.settings(profile)
+        return part.enabled if self.extractor is None else part.reads
+
+    def stores(self, over: KindResources) -> KindStore | None:
+        """Where it is kept, of what is a person's."""
+        made = self.listed or self.store
+        return made(over) if made else None
+
+
+INSTRUCTIONS = Kind(
+    name="instructions",
+    memory="instructions",
+    rank=3,
+    shared=True,
+    values={
+        "versions": Revision,
+        "proposals": Proposal,
+        "feedback": Given,
+        CURRENT: Instructions,
+        "reflection": Reflection,
+    },
+    where=instructions_card.where,
+    choose=instructions_card.choose,
+    current=current_place,
+    improver=lambda over, model, watch: InstructionsImprover(
+        model,
+        over.store,
+        over.made(InstructionStore),
+        over.made(PendingFeedback),
+        over.exchanges,
+        over.count,
+        over.clock,
+        watch.skipped,
+    ),
+)
+
+PROFILE = Kind(
+    name="profile",
+    memory="profile",
+    rank=1,
+    values={"profile": Profile, "profiles": Version},
+    card=profile_card.ProfileCard,
+    where=persons_card("profile"),
+    choose=profile_card.choose,
+    current=profile_place,
+    store=lambda over: over.made(ProfileStore),
+    extractor=lambda over, model, watch: ProfileExtractor(
+        model,
+        over.store,
+        over.made(ProfileStore),
+        over.schemas,
+        over.clock,
+        watch.skipped,
+    ),
+)
+
+FACTS = Kind(
+    name="facts",
+    memory="fact",
+    rank=0,
+    values={"facts": Fact},
+    by_id=True,
+    card=fact_card.FactCard,
+    where=persons_card("facts"),
+    choose=fact_card.choose,
+    listed=lambda over: over.made(FactStore),
+    view=fact_memory,
+    extractor=lambda over, model, watch: FactExtractor(
+        model, over.store, over.made(FactStore), watch.nothing
+    ),
+)
+
+EPISODES = Kind(
+    name="episodes",
+    memory="episode",
+    rank=2,
+    values={"episodes": Episode},
+    by_id=True,
+    card=EpisodeCard,
+    where=persons_card("episodes"),
+    choose=episode_card.choose,
+    repeats=True,
+    listed=lambda over: over.made(EpisodeStore),
+    view=episode_memory,
+    extractor=lambda over, model, watch: EpisodeExtractor(
+        model,
+        over.store,
+        over.made(EpisodeStore),
+        over.exchanges,
+        over.count,
+        over.clock,
+    ),
+)
+
+KINDS: tuple[Kind, ...] = (INSTRUCTIONS, PROFILE, FACTS, EPISODES)
+"""In the order in which they stand in a prompt, and may take from its budget."""
+
+
+_BESIDE: Mapping[str, type[msgspec.Struct]] = {
+    FEEDBACK: Feedback,
+    NOBODYS: Feedback,
+    READ: ReadMark,
+}
+"""What lies beside the kinds, by its label: a person's third, or a tenant's second."""
+
+
+class Kinds:
+    """All that is derived from the list, in order of rank.
+
+    ``personal`` are learned of people, the items of those that are ``listed`` are memories of their
+    own, and ``reading`` are the names of those that are learned by reading sessions.  ``labels``
+    are the third ones of people's namespaces that hold what the proxy has learned of them.
+    """
+
+    def __init__(self, kinds: Sequence[Kind] = KINDS) -> None:
+        self.ranked = tuple(sorted(kinds, key=lambda kind: kind.rank))
+        self.personal = tuple(kind for kind in self.ranked if not kind.shared)
+        self.listed = tuple(kind for kind in self.ranked if kind.view is not None)
+        self.reading = tuple(kind.name for kind in self.ranked if kind.extractor is not None)
+        values = (kind.values for kind in self.personal)
+        self.labels = frozenset({READ, CARDS, FEEDBACK}.union(*values))
+        self._shared = {kind.name: kind for kind in self.ranked if kind.shared}
+
+    def named(self, memory: str) -> Kind | None:
+        """The kind of a listed memory, by its id."""
+        named = (kind for kind in self.listed if memory.startswith(f"{kind.memory}_"))
+        return next(named, None)
+
+    def is_reserved(self, namespace: Namespace) -> bool:
+        """Whether only the proxy itself writes here."""
+        if namespace[:1] == (PEOPLE,):
+            return bool(self.labels.intersection(namespace[2:3]))
+        return namespace[0] in (REQUESTS, *self._shared) if namespace else False
+
+    def is_sound(self, item: Item) -> bool:
+        """Whether a reserved item holds what its place says: for those that others bring.
+
+        What is learned is read without suspicion wherever it is used: nothing else may get there.
+        """
+        kind, type = self._kind_of(item), self._type_of(item)
+        if type is None:
+            return False
+        try:
+            value = msgspec.json.decode(item.value, type=type)
+        except (ValueError, RecursionError):
+            return False
+        named = kind is not None and kind.by_id and not is_card(item)
+        return not named or getattr(value, "id", None) == item.key
+
+    def story(self, item: Item) -> Place | None:
+        """What has versions is one story: the place of its current one.  None for all else."""
+        kind = self._kind_of(item)
+        if kind is None or kind.current is None or len(item.namespace) < 2:
+            return None
+        return kind.current(item.namespace[1])
+
+    def _kind_of(self, item: Item) -> Kind | None:
+        """The kind of which it is, or of which it is a card."""
+        first, *labels = item.namespace
+        if first != PEOPLE:
+            return self._shared.get(first) if labels[:1] != [NOBODYS] else None
+        label = labels[1] if len(labels) > 1 else ""
+        kinds = (x for x in self.personal if label in x.values or _card_of(x, label, item))
+        return next(kinds, None)
+
+    def _type_of(self, item: Item) -> type[msgspec.Struct] | None:
+        """What its value must be; None where nothing belongs."""
+        _, *labels = item.namespace
+        kind, label = self._kind_of(item), labels[1] if len(labels) > 1 else ""
+        if kind is None:
+            theirs = item.namespace[0] == PEOPLE
+            return _BESIDE.get(label if theirs else labels[0] if labels else "")
+        if is_card(item):
+            return kind.card
+        return kind.values.get(label or item.key)
+
+
+def is_card(item: Item) -> bool:
+    return item.namespace[:1] == (PEOPLE,) and item.namespace[2:] == (CARDS,)
+
+
+def _card_of(kind: Kind, label: str, item: Item) -> bool:
+    return label == CARDS and item.key == kind.name

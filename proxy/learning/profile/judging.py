@@ -1,0 +1,78 @@
+"""What a JSON Schema says of a document.  Knows the libraries, which are large, and no profile.
+
+Without a registry of its own, the library would fetch what a schema refers to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import Draft202012Validator, validator_for
+from referencing import Registry, Resource
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+_LONGEST_REASON = 200
+"""Characters of what is wrong with a value."""
+
+
+class Judge:
+    """Judges documents by one schema."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._validator: Validator = _validators(schema)(schema, registry=Registry())
+
+    def faults(self, document: dict[str, Any]) -> Iterator[tuple[list[str], str]]:
+        """The steps to what is wrong, and what is wrong with it."""
+        for error in self._validator.iter_errors(document):
+            yield [str(step) for step in error.absolute_path], _told(error)
+
+
+def check_schema(path: Path | str, schema: dict[str, Any]) -> None:
+    """Raise ValueError unless it is a JSON Schema, and all that it refers to is in the file."""
+    try:
+        _validators(schema).check_schema(schema)
+    except SchemaError as error:
+        raise ValueError(f"{path} is not a JSON Schema: {_told(error)}") from None
+
+
+def _validators(schema: Mapping[str, Any]) -> type[Validator]:
+    found: type[Validator] = validator_for(schema, default=Draft202012Validator)
+    return found
+
+
+def _told(error: ValidationError | SchemaError) -> str:
+    return (
+        error.message
+        if len(error.message) <= _LONGEST_REASON
+        else f"{error.message[:_LONGEST_REASON]}…"
+    )
+
+
+def check_references(path: Path | str, schema: Mapping[str, Any]) -> None:
+    """Raise ValueError unless all that the schema refers to is in the file."""
+    resource = Resource.from_contents(schema, default_specification=DRAFT202012)
+    resolver = Registry().with_resource("", resource).resolver()
+    for reference in _references(schema):
+        try:
+            if not reference.startswith("#"):
+                raise ValueError(f'{path}: "$ref" must stay in the file: {reference}')
+            resolver.lookup(reference)
+        except Unresolvable:
+            raise ValueError(f'{path}: there is nothing at "$ref": {reference}') from None
+
+
+def _references(schema: object) -> Iterator[str]:
+    if isinstance(schema, list):
+        for each in schema:
+            yield from _references(each)
+    if isinstance(schema, dict):
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            yield reference
+        for each in schema.values():
+            yield from _references(each)

@@ -1,0 +1,89 @@
+"""Work on a whole store, beside a proxy that may go on serving: moving tenants, new indexes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from proxy.assembly.resources import store_of
+from proxy.chat.message import text_of
+from proxy.memory.model import SessionKey
+from proxy.memory_api.overview.tenants import has_memory
+from proxy.recall.index import Owner, owner_of, sessions_of
+from proxy.recall.indexing.indexer import Indexer
+from proxy.settings import Settings
+from proxy.stores.open import Backend
+
+PATIENCE = 60.0
+"""Seconds for one look at the store: nobody waits for an answer here."""
+
+
+async def reindex(
+    settings: Settings,
+    tenant: str | None,
+    user: str | None,
+    on_progress: Callable[[int, int], None],
+) -> int:
+    """Index all sessions, those of a tenant, or those of one user of it; the number of messages.
+
+    ``on_progress`` is told the sessions done and their number.  A running
+    proxy may go on: what it indexes meanwhile is not lost.  Raises StoreError.
+    """
+    async with _store(settings) as store:
+        owners = await _owners(store, tenant, user)
+        return await _rebuild(Indexer(store, store, text_of, time.time), owners, on_progress)
+
+
+class Moved(NamedTuple):
+    """``known``: whether the old tenant had any memory.
+
+    ``stayed``: its sessions whose id the new one has already.
+    """
+
+    known: bool
+    sessions: int
+    stayed: int
+
+
+async def move(settings: Settings, old: str, new: str) -> Moved:
+    """Hand all memory of a tenant to another.  Raises StoreError."""
+    async with _store(settings) as store:
+        known = await has_memory(store, old)
+        # Also where there is none to be seen: a move that was cut short is done to its end.
+        moved = await store.move(old, new)
+        stayed = [session async for session in sessions_of(store, old, None)]
+        return Moved(known, moved, len(stayed))
+
+
+@asynccontextmanager
+async def _store(settings: Settings) -> AsyncIterator[Backend]:
+    store = store_of(settings, PATIENCE, as_is=True)
+    try:
+        await store.open()
+        yield store
+    finally:
+        await store.close()
+
+
+async def _owners(store: Backend, tenant: str | None, user: str | None) -> dict[Owner, int]:
+    """Every owner, and the number of their sessions."""
+    found: dict[Owner, int] = {}
+    for one in [tenant] if tenant is not None else await store.tenants():
+        async for session in sessions_of(store, one, user):
+            owner = owner_of(SessionKey(one, session.id), session.user)
+            found[owner] = found.get(owner, 0) + 1
+    return found
+
+
+async def _rebuild(
+    indexer: Indexer, owners: dict[Owner, int], on_progress: Callable[[int, int], None]
+) -> int:
+    done = messages = 0
+    total = sum(owners.values())
+    for owner, sessions in owners.items():
+        messages += await indexer.rebuild(owner)
+        done += sessions
+        on_progress(done, total)
+    return messages

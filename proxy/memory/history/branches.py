@@ -1,0 +1,281 @@
+"""Branches of a conversation: what was said another way, how it comes back, and how one is
+forked.  Pure.
+
+History is append-only, so a message that was edited, or an answer that was made again, is still
+there, superseded.  Each exchange says which message it *followed*, the last one of the log when it
+was recorded, so that history is a tree: the way to a message is its own exchange up to it, then the
+message that this exchange followed with the way to that one.
+
+A branch is made the active one by making its way active.  Of all else that is active only what was
+recorded before the branch and stands before the *fork point* stays, the last message of the way
+that was active already: that is what ran beside the conversation and belongs to neither branch.
+
+An exchange that does not say what it followed (an older release has recorded it), or that followed
+what has been removed since, is taken to follow the newest active message before it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from msgspec import structs
+
+from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
+from proxy.memory.model import BEGINNING, Position, State, Summary, exchange_of
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Ids of messages that leave the log, and of those that come back into it."""
+
+    superseded: tuple[str, ...] = ()
+    activated: tuple[str, ...] = ()
+
+
+NO_SWITCH = Switch()
+
+
+def switch_to(
+    lines: Sequence[StoredMessage],
+    exchanges: Sequence[PlacedExchange],
+    message: str,
+    *,
+    whole: bool = True,
+) -> Switch | None:
+    """What makes the branch of a message the active one; None if there is no such message.
+
+    ``lines`` and ``exchanges`` are all that the session has, ascending.  The branch ends with the
+    message's exchange, or, unless ``whole``, with the message itself.  Nothing changes for a
+    message that is active already, unless something behind it has to leave.
+    """
+    tree = _Tree(lines, exchanges)
+    target = tree.lines.get(message)
+    if target is None:
+        return None
+    if whole and target.state == "active":
+        return NO_SWITCH
+    way = tree.way(target, whole=whole)
+    fork = max((x.position for x in way.values() if x.state == "active"), default=BEGINNING)
+    begin = tree.first(target)
+    return Switch(
+        superseded=tuple(
+            x.card.id
+            for x in lines
+            if x.state == "active"
+            and x.card.id not in way
+            and (x.position.seq >= begin or x.position > fork)
+        ),
+        activated=tuple(x.card.id for x in lines if x.card.id in way and x.state != "active"),
+    )
+
+
+class _Tree:
+    """The messages of a session and what each exchange followed."""
+
+    def __init__(self, lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange]) -> None:
+        self.lines = {line.card.id: line for line in lines}
+        self._placed = {placed.exchange.id: placed for placed in exchanges}
+        self._of: dict[str, list[StoredMessage]] = {}
+        for line in lines:
+            self._of.setdefault(line.card.exchange, []).append(line)
+        self._active = [line for line in lines if line.state == "active"]
+        self._newest = list(accumulate(self._active, _later))
+
+    def first(self, line: StoredMessage) -> int:
+        """The first seq of a message's exchange."""
+        placed = self._placed.get(line.card.exchange)
+        return placed.first if placed else self._of[line.card.exchange][0].position.seq
+
+    def way(self, target: StoredMessage, *, whole: bool) -> dict[str, StoredMessage]:
+        """All that leads to a message, and with ``whole`` the rest of its exchange."""
+        end = self._of[target.card.exchange][-1] if whole else target
+        steps: list[StoredMessage] = []
+        at, until = target, end.position.seq
+        while True:
+            steps += self._own(at, until)
+            before = self._before(at)
+            if before is None:
+                return {line.card.id: line for line in self._without_replaced(steps)}
+            at, until = before, before.position.seq
+
+    def _own(self, at: StoredMessage, until: int) -> list[StoredMessage]:
+        """The messages of an exchange up to a seq, of several choices the one that is meant."""
+        own = [x for x in self._of[at.card.exchange] if x.position.seq <= until]
+        choices = [x for x in self._of[at.card.exchange] if x.card.origin == "response"]
+        chosen = at if at in choices else _chosen(choices)
+        return [x for x in own if x.card.origin != "response" or x is chosen]
+
+    def _before(self, line: StoredMessage) -> StoredMessage | None:
+        """The message that the exchange of this one followed."""
+        placed = self._placed.get(line.card.exchange)
+        follows = placed.exchange.follows if placed else None
+        if follows == "":
+            return None
+        first = self.first(line)
+        found = self.lines.get(follows) if follows else None
+        if found is None and follows:
+            found = self._last_left(follows)
+        if found is not None and found.position.seq < first:
+            return found
+        before = bisect_left(self._active, first, key=lambda x: x.position.seq)
+        return self._newest[before - 1] if before else None
+
+    def _last_left(self, removed: str) -> StoredMessage | None:
+        """Of the exchange of a removed message, the last of those before it that are there."""
+        index = _index(removed)
+        left = [x for x in self._of.get(exchange_of(removed), ()) if _index(x.card.id) < index]
+        return left[-1] if left else None
+
+    def _without_replaced(self, steps: Iterable[StoredMessage]) -> list[StoredMessage]:
+        """Without answers in whose place a later exchange has put another."""
+        kept: list[StoredMessage] = []
+        for line in sorted(steps, key=_place):
+            if kept and self._replaces(line, kept[-1]):
+                kept.pop()
+            kept.append(line)
+        return kept
+
+    def _replaces(self, line: StoredMessage, before: StoredMessage) -> bool:
+        """An answer behind a complete answer of its turn that its exchange did not go on from."""
+        if line.position.turn != before.position.turn or not _answer(line) or not _answer(before):
+            return False
+        placed = self._placed.get(line.card.exchange)
+        if line.card.exchange == before.card.exchange or placed is None:
+            return False
+        return placed.exchange.follows not in (None, before.card.id)
+
+
+def _chosen(choices: Sequence[StoredMessage]) -> StoredMessage | None:
+    """Of the choices of a reply the one that is memory, else the first."""
+    return next((x for x in choices if x.state == "active"), choices[0] if choices else None)
+
+
+def _answer(line: StoredMessage) -> bool:
+    return line.card.role == "assistant" and not line.card.calls
+
+
+def _place(line: StoredMessage) -> tuple[int, int]:
+    return line.position
+
+
+def _later(one: StoredMessage, other: StoredMessage) -> StoredMessage:
+    return max(one, other, key=_place)
+
+
+def _index(message: str) -> int:
+    tail = message.rpartition(".")[2]
+    return int(tail) if tail.isdecimal() else 0
+
+
+class NoMessage(LookupError):
+    """There is no such message in this session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """What a fork is to be: its id, when it was made (Unix seconds), and up to which message it
+    goes, None for all.  Without a ``title`` of its own it has that of what it comes from."""
+
+    id: str
+    at: float
+    until: str | None = None
+    title: str | None = None
+
+
+def forked(archived: SessionArchive, fork: Fork) -> SessionArchive:
+    """The new session: everything that was recorded up to and including the message.
+
+    Ids, places, times, exchanges, windows and owner are the same.  The branch that leads to the
+    message is the active one.  Versions of the summary that cover anything left out are left out.
+    Raises NoMessage.
+    """
+    lines, exchanges = _until(archived, fork.until)
+    end = max((placed.first + placed.exchange.size - 1 for placed in exchanges), default=0)
+    if fork.until is None:
+        end = archived.session.end
+    left_out = archived.lines[len(lines) :]
+    switch = _switch(lines, exchanges, fork.until)
+    lines = tuple(_switched(line, switch) for line in lines)
+    last = max((line.position for line in lines if line.state == "active"), default=BEGINNING)
+    summaries = tuple(
+        structs.replace(summary, seen=min(summary.seen, end))
+        for summary in archived.summaries
+        if _stands(summary, left_out, archived.lines, switch)
+    )
+    session, details = archived.session, archived.session.details
+    return SessionArchive(
+        session=replace(
+            session,
+            id=fork.id,
+            messages=sum(line.state == "active" for line in lines),
+            tokens=sum(line.card.tokens for line in lines if line.state == "active"),
+            created_at=fork.at,
+            last_active_at=fork.at,
+            details=details if fork.title is None else replace(details, title=fork.title),
+            summary=summaries[0] if summaries else None,
+            end=end,
+            last=exchanges[-1].exchange.id if exchanges else None,
+            windows=_windows(archived, switch, last),
+        ),
+        lines=lines,
+        exchanges=exchanges,
+        summaries=summaries,
+    )
+
+
+def _until(
+    archived: SessionArchive, until: str | None
+) -> tuple[tuple[StoredMessage, ...], tuple[PlacedExchange, ...]]:
+    """The messages up to this one by seq, and their exchanges with what is left of them."""
+    if until is None:
+        return archived.lines, archived.exchanges
+    cut = next((x.position.seq for x in archived.lines if x.card.id == until), None)
+    if cut is None:
+        raise NoMessage
+    lines = tuple(x for x in archived.lines if x.position.seq <= cut)
+    there = {line.card.id for line in lines}
+    placed = (
+        each._replace(messages=tuple(id for id in each.messages if id in there))
+        for each in archived.exchanges
+    )
+    return lines, tuple(each for each in placed if each.messages)
+
+
+def _switch(
+    lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange], until: str | None
+) -> Switch:
+    if until is None:
+        return NO_SWITCH
+    return switch_to(lines, exchanges, until, whole=False) or NO_SWITCH
+
+
+def _switched(line: StoredMessage, switch: Switch) -> StoredMessage:
+    state: State = line.state
+    if line.card.id in switch.activated:
+        state = "active"
+    elif line.card.id in switch.superseded:
+        state = "superseded"
+    return line if state == line.state else line._replace(state=state)
+
+
+def _stands(
+    summary: Summary,
+    left_out: Sequence[StoredMessage],
+    lines: Sequence[StoredMessage],
+    switch: Switch,
+) -> bool:
+    """Does it cover nothing that is not there, or is there in another state?"""
+    changed = {*switch.activated, *switch.superseded}
+    touched = (*left_out, *(line for line in lines if line.card.id in changed))
+    return not any(summary.covers(line.position) for line in touched)
+
+
+def _windows(archived: SessionArchive, switch: Switch, last: Position) -> dict[str, Position]:
+    """Where windows start that start within what is there; the others are found anew."""
+    if switch != NO_SWITCH:
+        return {}
+    windows = archived.session.windows
+    return {profile: start for profile, start in windows.items() if start <= last}

@@ -1,0 +1,52 @@
+"""A message in people's hands: other words in its place, and what goes when it goes.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec import structs
+
+from proxy.chat.message import ChatMessage
+from proxy.memory.archive import Edited, StoredMessage
+from proxy.memory.model import Card, Entry
+from proxy.memory.recording.commit import Count
+
+
+def edited(line: StoredMessage, said: ChatMessage, count: Count) -> Edited:
+    """A message with what ``said`` says in its place, read as everything that is recorded.
+
+    What only history had of it goes as well, reasoning text and the like: it speaks of the old
+    words.  What a person has written is never incomplete.
+    """
+    body = said.record
+    blank = line.card.role == "assistant" and said.blank
+    card = structs.replace(
+        line.card,
+        tokens=0 if blank else count(body),
+        digest=said.digest,
+        calls=said.calls,
+        answers=said.answers,
+        shape=said.shape,
+        incomplete=False,
+        blank=blank,
+    )
+    return Edited(card=card, body=body, was=line.body if line.wire is None else line.wire)
+
+
+def results_of(calls: Collection[str], behind: Iterable[Card]) -> list[str]:
+    """Ids of the results of a message's calls, among those recorded behind it, superseded or not.
+
+    Results of a later call with the same id are that one's.
+    """
+    waiting, found = set(calls), list[str]()
+    for card in behind:
+        if card.answers in waiting:
+            found.append(card.id)
+        waiting.difference_update(card.calls)
+    return found
+
+
+def behind(log: Sequence[Entry], message: str) -> list[str] | None:
+    """Ids of a message of the log and all that follow it; None if it is not there."""
+    ids = [entry.card.id for entry in log]
+    return ids[ids.index(message) :] if message in ids else None

@@ -1,0 +1,381 @@
+"""Composing the prompt: ``[system, summary] [window] [the client's messages]``.  Pure.
+
+The client's own messages keep their order and their bytes; stored messages are put between them
+where the plan says, as far as the window shows them and a strict upstream accepts them.  What a
+summary covers is not shown; what the window has evicted is, until a summary covers it.
+
+OpenAI's chat API refuses a tool message that answers no call of the assistant message before it,
+and an assistant message whose calls are not all answered before anything else is said.  What the
+client sent is its own affair and stays; stored messages are left out until the rule holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, Self, TypeVar
+
+import msgspec
+
+from proxy.chat.message import ChatMessage, Piece
+from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot, Summary
+from proxy.memory.prompt.window import ANYTHING, Size, Window, advance, size, view
+from proxy.memory.reconciliation.reconcile import Plan
+
+
+class Sent(Protocol):
+    """A message on its way upstream; ``stored`` ones may be left out.
+
+    ``in_words`` are calls that were asked for as an answer, as text; None for all else.
+    """
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def calls(self) -> tuple[str, ...]: ...
+    @property
+    def answers(self) -> str | None: ...
+    @property
+    def stored(self) -> bool: ...
+    @property
+    def in_words(self) -> Self | None: ...
+
+
+S = TypeVar("S", bound=Sent)
+
+
+def valid(messages: Sequence[S]) -> list[S]:
+    """The messages without stored calls that lack a result and stored results that lack a call.
+
+    A stored call that is an answer by itself, and has no result at all, is told in words.  One that
+    the client itself answers, though only in part, is kept: the client knows.
+    """
+    kept: list[S] = []
+    at = 0
+    while at < len(messages):
+        end = _end_of_block(messages, at)
+        kept += _block(messages[at:end])
+        at = end
+    return kept
+
+
+def _end_of_block(messages: Sequence[S], at: int) -> int:
+    """A block is a message and the results that follow it directly."""
+    end = at + 1
+    while end < len(messages) and messages[end].answers is not None:
+        end += 1
+    return end
+
+
+def _block(block: Sequence[S]) -> list[S]:
+    head, results = block[0], block[1:]
+    if head.answers is not None:  # results without anything before them
+        return [x for x in block if not x.stored]
+    if not head.calls:
+        return [head, *(x for x in results if not x.stored)]
+    wanted = Counter(head.calls)
+    answered = Counter(x.answers for x in results if x.answers in wanted)
+    by_client = any(not x.stored and x.answers in answered for x in results)
+    if head.stored and not by_client and not answered >= wanted:
+        words = None if answered else head.in_words
+        return [*([words] if words else []), *(x for x in results if not x.stored)]
+    return [head, *_once(results, head.calls)]
+
+
+def _once(results: Sequence[S], calls: Sequence[str]) -> list[S]:
+    """Each call answered once; where the client sends a result that is stored, the client's.
+
+    Calls may share an id: some upstreams give them none.
+    """
+    left = Counter(calls)
+    left.subtract(x.answers for x in results if not x.stored and x.answers is not None)
+    kept: list[S] = []
+    for result in results:
+        if result.stored and left[result.answers or ""] <= 0:
+            continue
+        if result.stored:
+            left[result.answers or ""] -= 1
+        kept.append(result)
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """With summaries: evicted turns stay until one covers them, within ``most`` injected tokens.
+
+    ``frame`` is what a block of memory costs beside the summary's own text.
+    """
+
+    most: int
+    frame: int = 0
+
+
+Capped = Literal["max_tokens_header", "context_length"]
+Reason = Literal["window", "summary"] | Capped
+"""What kept the newest of the evicted messages out of a prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How to compose for one request.
+
+    ``system`` says that the remembered system message goes in (the request has none of its own).
+    ``cap`` is a bound on all injected tokens of this request alone, ``capped_by`` where it is from;
+    ``hard``: even the remembered system message is left out rather than pass it.
+    ``inject = False`` adds nothing at all.  ``summarised`` is None where the profile has no
+    summaries.
+    """
+
+    window: Window
+    system: bool = True
+    cap: int | None = None
+    hard: bool = True
+    capped_by: Capped = "max_tokens_header"
+    inject: bool = True
+    summarised: Summarised | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What is sent: ``pieces`` are stored entries and indexes into the request's messages.
+
+    ``start`` is where the profile's window starts from now on; it ``moved``, or was found ``anew``
+    because what it showed was superseded.  ``injected`` counts stored messages, and the tokens of
+    these, of the summary and of the remembered system message, which ``system_tokens`` and
+    ``summary_tokens`` count by themselves; ``evicted`` what is left out, and ``reason`` why.
+    ``left`` may be said before there is something to summarise.  ``resent``: see Plan.
+    """
+
+    pieces: tuple[Entry | int, ...]
+    system: bytes | None
+    summary: Summary | None
+    start: Position
+    moved: bool
+    anew: bool
+    injected: Size
+    evicted: Size
+    reason: Reason | None
+    system_tokens: int
+    summary_tokens: int
+    left: Size = ANYTHING
+    resent: tuple[Entry, ...] = ()
+    told: frozenset[str] = frozenset()
+    """Ids of the stored calls that are sent as the text that they are."""
+
+    @property
+    def cards(self) -> list[Card]:
+        """The stored messages, with their tokens as they are sent."""
+        cards = (piece[1] for piece in self.pieces if not isinstance(piece, int))
+        return [_as_sent(card, self.told) for card in cards]
+
+    @property
+    def empty(self) -> bool:
+        return self.system is None and self.summary is None and self.injected.messages == 0
+
+    def missing(self, bodies: Mapping[str, bytes]) -> list[str]:
+        """Ids of the stored messages whose JSON is still to be fetched."""
+        ids = [piece[1].id for piece in self.pieces if not isinstance(piece, int)]
+        return [id for id in ids if id not in bodies]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    piece: Entry | int
+    role: str
+    calls: tuple[str, ...]
+    answers: str | None
+    stored: bool
+    words: bool = False
+    """It is sent as the text that its calls are."""
+
+    @property
+    def in_words(self) -> _Sent | None:
+        if isinstance(self.piece, int) or not self.piece.card.told:
+            return None
+        return replace(self, calls=(), words=True)
+
+
+def _as_sent(card: Card, told: AbstractSet[str]) -> Card:
+    return msgspec.structs.replace(card, tokens=card.told) if card.id in told else card
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """Which stored entries are shown: those from ``start`` on that ``summary`` does not cover, and
+    all of the turn that is ``running``."""
+
+    start: Position
+    running: int | None
+    summary: Summary | None
+
+    def shows(self, entry: Entry) -> bool:
+        position = entry[0]
+        if position[0] == self.running:
+            return True
+        return position >= self.start and not (self.summary and self.summary.covers(position))
+
+
+def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rules) -> Prompt:
+    """The prompt for a plan; an entry whose body the snapshot lacks may be in it."""
+    system = snapshot.system if rules.system and rules.inject else None
+    system_tokens = snapshot.system_tokens if system else 0
+    if system and rules.hard and rules.cap is not None and system_tokens > rules.cap:
+        system, system_tokens = None, 0
+    window = rules.window.beside(system_tokens)
+    start, anew = _start(snapshot, plan, window)
+    cover = snapshot.summary if rules.summarised else None
+    summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
+    beside = system_tokens + summary_tokens
+    uncapped, shown = _shown(snapshot, plan, rules, start, beside)
+    sight = _Sight(shown, plan.running, cover)
+    pieces, told = _pieces(plan, m, sight, inject=rules.inject)
+    injected = _count(piece for piece in pieces if not isinstance(piece, int))
+    if told:
+        spared = (x for x in pieces if not isinstance(x, int) and x.card.id in told)
+        more = sum(entry.card.told - entry.card.tokens for entry in spared)
+        injected = Size(injected.messages, injected.tokens + more)
+    evicted = _evicted(snapshot, plan, sight)
+    return Prompt(
+        pieces=pieces,
+        system=system,
+        summary=summary,
+        start=start,
+        moved=start != (snapshot.start or BEGINNING),
+        anew=anew,
+        injected=Size(injected.messages, injected.tokens + beside),
+        evicted=evicted,
+        reason=_reason(sight, rules, capped=shown != uncapped) if evicted.messages else None,
+        system_tokens=system_tokens,
+        summary_tokens=summary_tokens,
+        left=_left(plan, start, cover, window) if rules.summarised else ANYTHING,
+        resent=plan.resent,
+        told=told,
+    )
+
+
+def _left(plan: Plan, start: Position, cover: Summary | None, window: Window) -> Size:
+    """Until the window overflows; nothing where turns behind it wait for a summary already."""
+    if any(e[0] < start and not (cover and cover.covers(e[0])) for e in plan.log):
+        return Size(0, 0)
+    return window.left(size(view(plan.log, start)))
+
+
+def _summary(
+    snapshot: Snapshot, plan: Plan, rules: Rules, system_tokens: int
+) -> tuple[Summary | None, int]:
+    """The summary to be sent and its tokens; none where it says what the client says itself."""
+    summary = snapshot.summary
+    if summary is None or not summary.text or rules.summarised is None or not rules.inject:
+        return None, 0
+    tokens = summary.tokens + rules.summarised.frame
+    if rules.cap is not None and system_tokens + tokens > rules.cap:
+        return None, 0
+    hidden = (e for e in plan.order if not isinstance(e, int) and summary.covers(e[0]))
+    if snapshot.whole and next(hidden, None) is None and summary.seen:
+        return None, 0
+    return summary, tokens
+
+
+def _shown(
+    snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside: int
+) -> tuple[Position, Position]:
+    """Where the view of this request starts, without its own bound and with it; ``beside`` tokens
+    are injected besides."""
+    shown, log = start, plan.log
+    if rules.summarised is not None:
+        cover = snapshot.summary
+        log = tuple(e for e in log if not (cover and cover.covers(e[0])))
+        if not snapshot.stalled:
+            room = Window(max_tokens=max(0, rules.summarised.most - beside))
+            shown = min(start, advance(log, BEGINNING, room, plan.running))
+    if rules.cap is None:
+        return shown, shown
+    bound = rules.window.at_most(rules.cap - beside)
+    return shown, advance(log, shown, bound, plan.running)
+
+
+def _reason(sight: _Sight, rules: Rules, *, capped: bool) -> Reason:
+    """What kept out the newest of what is not shown."""
+    if capped:
+        return rules.capped_by
+    covered = sight.summary is not None and sight.summary.until >= sight.start
+    return "summary" if covered else "window"
+
+
+def render(
+    prompt: Prompt,
+    m: Sequence[ChatMessage],
+    bodies: Mapping[str, bytes],
+    again: Callable[[bytes, bool], bytes],
+) -> list[Piece]:
+    """The messages of a prompt, without system messages; what has no body is not.
+
+    ``again`` makes of a stored message what is sent, in words where that is demanded.
+    """
+    messages: list[Piece] = []
+    for piece in prompt.pieces:
+        if isinstance(piece, int):
+            messages.append(m[piece])
+        elif (body := bodies.get(piece[1].id)) is not None:
+            messages.append(again(body, piece[1].id in prompt.told))
+    return messages
+
+
+def _start(snapshot: Snapshot, plan: Plan, window: Window) -> tuple[Position, bool]:
+    old = snapshot.start or BEGINNING
+    anew = False
+    if snapshot.start is not None and plan.superseded:
+        gone = plan.superseded
+        anew = any(e.position < old for e in snapshot.log if e.card.id in gone)
+    start = BEGINNING if anew else old
+    return advance(plan.log, start, window, plan.running), anew
+
+
+def _pieces(
+    plan: Plan, m: Sequence[ChatMessage], sight: _Sight, *, inject: bool
+) -> tuple[tuple[Entry | int, ...], frozenset[str]]:
+    """What is sent, in order, and what of it in words; one look at each entry, for this is done for
+    every request."""
+    tools = False
+    pieces: list[Entry | int] = []
+    for piece in plan.order:
+        if isinstance(piece, int):
+            said: ChatMessage | Card = m[piece]
+        elif inject and not piece[1].blank and sight.shows(piece):
+            said = piece[1]
+        else:
+            continue
+        pieces.append(piece)
+        tools = tools or bool(said.calls) or said.answers is not None
+    if not tools:
+        return tuple(pieces), frozenset()  # every order of such messages is valid
+    sent = valid([_sent(piece, m) for piece in pieces])
+    told = (x.piece for x in sent if x.words)
+    ids = frozenset(x.card.id for x in told if not isinstance(x, int))
+    return tuple(x.piece for x in sent), ids
+
+
+def _sent(piece: Entry | int, m: Sequence[ChatMessage]) -> _Sent:
+    if isinstance(piece, int):
+        said = m[piece]
+        return _Sent(piece, said.role, said.calls, said.answers, stored=False)
+    card = piece.card
+    return _Sent(piece, card.role, card.calls, card.answers, stored=True)
+
+
+def _count(entries: Iterable[Entry]) -> Size:
+    tokens = [card.tokens for _, card in entries]
+    return Size(len(tokens), sum(tokens))
+
+
+def _evicted(snapshot: Snapshot, plan: Plan, sight: _Sight) -> Size:
+    """What is neither shown nor brought by the request itself."""
+    gone = Size(0, 0)
+    if plan.superseded:
+        gone = _count(e for e in snapshot.log if e.card.id in plan.superseded)
+    resent = {entry.card.id for entry in plan.resent}
+    shown = _count(e for e in plan.log if sight.shows(e) or e.card.id in resent)
+    messages = snapshot.messages - gone.messages - shown.messages
+    return Size(max(0, messages), max(0, snapshot.tokens - gone.tokens - shown.tokens))

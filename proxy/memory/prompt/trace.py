@@ -1,0 +1,151 @@
+"""What was put into a prompt, piece by piece: ids and numbers, never text.  Pure.
+
+Kept with the exchange, so it is small: messages of one exchange are neighbours nearly always, and
+share its id; what is known and recalled is listed there already, and only its order is kept here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from proxy.memory.model import Card, Injection, Recalled, message_id
+
+NOWHERE = -1
+"""The index of a message whose id is none of an exchange's: then the id stands whole."""
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True):
+    """Stored messages of one exchange, with the indexes from ``first`` on, and their tokens."""
+
+    exchange: str
+    first: int
+    tokens: tuple[int, ...]
+
+    @property
+    def ids(self) -> Iterator[str]:
+        if self.first == NOWHERE:
+            return iter([self.exchange])
+        return (message_id(self.exchange, self.first + n) for n in range(len(self.tokens)))
+
+
+Stretch = tuple[int, int]
+"""The first and the last of places in history that follow one another."""
+
+
+class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What stood in a prompt beside the client's own messages.
+
+    ``system``, ``summary``, ``known`` and ``recall`` are tokens of the remembered system message
+    and of the blocks, with their frames; ``version`` is the summary's.  ``runs`` are the stored
+    messages in their order.  ``order`` are the indexes in ``Injection.recalled`` of what is known
+    and recalled, as it stands in the prompt: ``ahead`` of it before the summary, the rest behind
+    ``before`` stored messages.  Of all that, the first ``kept`` pieces are listed, ``cut`` are not.
+    ``resent`` is where the stored messages stand that the client itself sent once more.
+    """
+
+    system: int = 0
+    summary: int = 0
+    version: int = 0
+    known: int = 0
+    recall: int = 0
+    runs: tuple[Run, ...] = ()
+    before: int = 0
+    order: tuple[int, ...] = ()
+    ahead: int = 0
+    kept: int = 0
+    cut: int = 0
+    resent: tuple[Stretch, ...] = ()
+
+    def limited(self, cards: Sequence[Card], most: int) -> PromptTrace:
+        """With these stored messages, and no more than ``most`` pieces listed, nor stretches."""
+        others = bool(self.system) + bool(self.version) + len(self.order)
+        pieces = others + len(cards)
+        kept = min(most, pieces)
+        runs = runs_of(cards[:kept])
+        resent = self.resent[-most:] if most else ()
+        return msgspec.structs.replace(self, runs=runs, kept=kept, cut=pieces - kept, resent=resent)
+
+
+def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:
+    """The messages as runs, in their order; done for every exchange that is recorded."""
+    runs: list[tuple[str, int, list[int]]] = []
+    following: str | None = None
+    exchange, index, tokens = "", NOWHERE, list[int]()
+    for card in cards:
+        if card.id != following:
+            exchange, index = _parted(card.id)
+            tokens = []
+            runs.append((exchange, index, tokens))
+        tokens.append(card.tokens)
+        index += 1
+        following = f"{exchange}.{index}" if index else None
+    return tuple(Run(exchange, first, tuple(tokens)) for exchange, first, tokens in runs)
+
+
+def stretches_of(seqs: Iterable[int]) -> tuple[Stretch, ...]:
+    """Places, ascending, as few stretches: a conversation that was resent whole is one."""
+    stretches: list[Stretch] = []
+    for seq in sorted(seqs):
+        if stretches and seq == stretches[-1][1] + 1:
+            stretches[-1] = (stretches[-1][0], seq)
+        else:
+            stretches.append((seq, seq))
+    return tuple(stretches)
+
+
+def _parted(id: str) -> tuple[str, int]:
+    """The exchange and the index of a message."""
+    exchange, _, index = id.rpartition(".")
+    if index.isdecimal() and message_id(exchange, int(index)) == id:
+        return exchange, int(index)
+    return id, NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class TracePiece:
+    """One thing in a prompt.
+
+    ``kind`` is "system", "summary", "message", or that of something known or recalled.  ``id`` is
+    of a message or a memory, None where there is none; ``session`` is None for the exchange's own.
+    """
+
+    kind: str
+    tokens: int
+    id: str | None = None
+    session: str | None = None
+    score: float | None = None
+    version: int | None = None
+
+
+def shown_in(injection: Injection) -> PromptTrace | None:
+    """None where nothing was noted: memory was off or failed, or the record is an old one."""
+    return msgspec.json.decode(injection.shown, type=PromptTrace | None)
+
+
+def pieces_of(shown: PromptTrace, recalled: Sequence[Recalled]) -> list[TracePiece]:
+    """All that is listed, in the order of the prompt."""
+    told = [_told(recalled[n]) for n in shown.order if n < len(recalled)]
+    messages = [
+        TracePiece("message", tokens, id)
+        for run in shown.runs
+        for id, tokens in zip(run.ids, run.tokens, strict=True)
+    ]
+    pieces = [
+        *([TracePiece("system", shown.system)] if shown.system else []),
+        *told[: shown.ahead],
+        *([TracePiece("summary", shown.summary, version=shown.version)] if shown.version else []),
+        *messages[: shown.before],
+        *told[shown.ahead :],
+        *messages[shown.before :],
+    ]
+    return pieces[: shown.kept]
+
+
+def _told(recalled: Recalled) -> TracePiece:
+    session = recalled.session or None
+    return TracePiece(
+        recalled.kind, recalled.tokens, recalled.message or None, session, recalled.score or None
+    )

@@ -1,0 +1,359 @@
+"""Aligning the messages of a request with the stored log.  Pure; knows hashes, not texts.
+
+An alignment is a list of matches, ascending in the request (M) and in the log (H).  Its *runs* are
+matches that are neighbours in both, where a gap in H that holds nothing but tool calls and their
+results does not part neighbours (many clients show no tool messages).
+
+Four kinds of match:
+
+* EQUAL    the canonical digests agree;
+* SIMILAR  an answer directly after a match, the stored one re-rendered (``similar`` decides); or a
+           call or a result that equals nothing in H but for the ids of the calls;
+* REPLACED an answer directly after a match where another answer is stored: the client edited it, or
+           tells a call in a form of its own;
+* RETOLD   the same, where later messages of that turn match: the log goes on from the stored form.
+           Nothing here finds it; ``match`` does.
+
+Each run holds at least one EQUAL or SIMILAR assistant message and begins with a user message, at
+M's start or after a message that equals nothing in H.  A REPLACED answer may lie inside a run, and
+is what a run rests on only where nothing else can be aligned.  What follows a call told otherwise
+and equals nothing in H, a result in another form, does not part neighbours.
+
+Of all alignments the one is taken that ends latest in H, then has most matches, then fewest runs,
+then ends earliest in M.  The search runs over the pairs of equal digests, row by row of M; each
+pair costs a few steps however long a gap of calls is, for a row is swept once from its beginning to
+its end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from proxy.chat.message import ChatMessage
+from proxy.memory.model import Card
+
+MAX_PAIRS = 20_000
+"""Bound on the pairs looked at, so that endless repetition of few texts stays cheap."""
+
+MAX_SAME_CALLS = 4
+"""How many stored messages with the same calls are looked at for one that is re-rendered."""
+
+_MATCH = 1 << 32
+"""What a match is worth in a score: more than any number of runs that it may cost."""
+
+
+class MatchKind(Enum):
+    EQUAL = "equal"
+    SIMILAR = "similar"
+    REPLACED = "replaced"
+    RETOLD = "retold"
+
+
+class Match(NamedTuple):
+    """Message ``i`` of the request is message ``j`` of the log."""
+
+    i: int
+    j: int
+    kind: MatchKind
+
+
+Side = ChatMessage | Card
+"""A message on either side, of the request or of the log."""
+
+Similar = Callable[[int, int], bool]
+
+
+class Cell(NamedTuple):
+    """The best way to reach one match; ``founded`` once the run holds an answer."""
+
+    i: int
+    j: int
+    kind: MatchKind
+    founded: bool
+    score: int
+    before: Cell | None
+
+
+Row = dict[int, Cell]
+"""Cells of one row of M, by ``_key``: so they are sorted by their place in H."""
+
+
+def _key(j: int, founded: bool, replaced: bool) -> int:
+    return 4 * j + 2 * founded + replaced
+
+
+def align(m: Sequence[Side], h: Sequence[Side], similar: Similar) -> tuple[Match, ...]:
+    """The best alignment, or () if there is none."""
+    if not any(x.role == "assistant" for x in m) or not h:
+        return ()
+    if whole := _resent(m, h):
+        return whole
+    log = Log(h)
+    strict = _Search(m, log, similar, lenient=False).best()
+    return strict or _Search(m, log, similar, lenient=True).best()
+
+
+def last_run(matches: Sequence[Match], h: Sequence[Side]) -> Iterator[Match]:
+    """The matches of the last run, the last first."""
+    for n in range(len(matches) - 1, -1, -1):
+        yield matches[n]
+        if n and not _neighbours(matches[n - 1], matches[n], h):
+            return
+
+
+def of_a_call(message: Side) -> bool:
+    """Is it a tool call or a result of one?"""
+    return bool(message.calls) or message.role in ("tool", "function")
+
+
+def _neighbours(a: Match, b: Match, h: Sequence[Side]) -> bool:
+    near = b.i == a.i + 1 or a.kind in (MatchKind.REPLACED, MatchKind.RETOLD)
+    return near and all(of_a_call(h[j]) for j in range(a.j + 1, b.j))
+
+
+def _resent(m: Sequence[Side], h: Sequence[Side]) -> tuple[Match, ...]:
+    """All of H at the beginning of M, as most clients resend it: no alignment is better."""
+    if len(h) > len(m) or m[len(h) - 1].digest != h[-1].digest:
+        return ()
+    if any(mine.digest != theirs.digest for mine, theirs in zip(m, h, strict=False)):
+        return ()
+    if not any(x.role == "assistant" for x in h):
+        return ()
+    return tuple(Match(i, i, MatchKind.EQUAL) for i in range(len(h)))
+
+
+class Log:
+    """The stored log, with what is asked of it again and again."""
+
+    def __init__(self, h: Sequence[Side]) -> None:
+        self.h = h
+        self.by_digest: defaultdict[str, list[int]] = defaultdict(list)
+        self.by_shape: defaultdict[str, list[int]] = defaultdict(list)
+        self._by_calls: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+        self.gap_start: list[int] = []
+        """For each message the first of the calls and results that stand unbroken before it."""
+        in_gap = [of_a_call(message) for message in h]
+        for j, message in enumerate(h):
+            self.by_digest[message.digest].append(j)
+            if message.shape:
+                self.by_shape[message.shape].append(j)
+            if message.calls:
+                self._by_calls[message.calls].append(j)
+            self.gap_start.append(self.gap_start[-1] if j and in_gap[j - 1] else j)
+        self._behind_gap = _ends(in_gap)
+
+    def answer_behind(self, j: int) -> int | None:
+        """The stored answer that stands directly after j, calls and results skipped."""
+        k = self._behind_gap[j]
+        return k if k < len(self.h) and self.h[k].role == "assistant" else None
+
+    def same_calls_behind(self, j: int, calls: tuple[str, ...]) -> list[int]:
+        """The messages that make these calls and stand directly after j, others skipped."""
+        places = self._by_calls.get(calls, [])
+        first = bisect_right(places, j)
+        end = self._behind_gap[j]
+        return [k for k in places[first : first + MAX_SAME_CALLS] if k < end]
+
+    def told_otherwise(self, j: int, message: Side) -> list[int]:
+        """What ``message``, an answer after j, may be another form of, the likelier first.
+
+        A plain answer is one of the next plain answer, or of the call that stands there; a call is
+        one of whatever answer stands there.
+        """
+        k = j + 1
+        next_to = k < len(self.h) and self.h[k].role == "assistant"
+        answer = None if message.calls else self.answer_behind(j)
+        if answer is None or answer == k:
+            return [k] if next_to else []
+        return [answer, k] if next_to else [answer]
+
+
+def _ends(in_gap: Sequence[bool]) -> list[int]:
+    """For each message the next one that is no call and no result."""
+    ends = [len(in_gap)] * len(in_gap)
+    for j in range(len(in_gap) - 2, -1, -1):
+        ends[j] = ends[j + 1] if in_gap[j + 1] else j + 1
+    return ends
+
+
+class _Finished:
+    """The best finished cell before any place: cells by place, their scores never falling."""
+
+    def __init__(self) -> None:
+        self._places: list[int] = []
+        self._cells: list[Cell] = []
+
+    def add(self, cell: Cell) -> None:
+        at = bisect_right(self._places, cell.j)
+        if at and self._cells[at - 1].score > cell.score:
+            return
+        if at and self._places[at - 1] == cell.j and self._cells[at - 1].score == cell.score:
+            return
+        end = at
+        while end < len(self._cells) and self._cells[end].score < cell.score:
+            end += 1
+        self._places[at:end] = [cell.j]
+        self._cells[at:end] = [cell]
+
+    def before(self, j: int) -> Cell | None:
+        at = bisect_left(self._places, j)
+        return self._cells[at - 1] if at else None
+
+
+class _Search:
+    def __init__(self, m: Sequence[Side], log: Log, similar: Similar, *, lenient: bool) -> None:
+        self._m, self._log, self._similar, self._lenient = m, log, similar, lenient
+        self._most = max(2, MAX_PAIRS // len(m))
+        self._finished = _Finished()
+        self._known_before = False
+        """Does the message before the row's equal something in H?"""
+        self._carried: list[Cell] = []
+        """Calls told otherwise, with nothing but unknown messages between them and the row."""
+
+    def best(self) -> tuple[Match, ...]:
+        top: Cell | None = None
+        row: Row = {}
+        for i in range(len(self._m)):
+            row = self._row(i, self._before(row))
+            for cell in row.values():
+                if not cell.founded or (cell.kind is MatchKind.REPLACED and not self._lenient):
+                    continue
+                if top is None or (cell.j, cell.score) > (top.j, top.score):
+                    top = cell
+                self._finished.add(cell)
+        return _path(top)
+
+    def _before(self, row: Row) -> list[Cell]:
+        """The cells that the next row can go on from, by their place in H."""
+        if len(row) + len(self._carried) <= 1:
+            return [*row.values(), *self._carried]
+        if not self._carried:
+            return [row[key] for key in sorted(row)]
+        return sorted((*row.values(), *self._carried), key=lambda cell: (cell.j, cell.founded))
+
+    def _row(self, i: int, before: list[Cell]) -> Row:
+        row: Row = {}
+        mine = self._m[i]
+        kind, places = self._places(i)
+        near = self._near(i, places)
+        if near:
+            self._extend(row, i, kind, near, before)
+            if self._may_begin(i, kind):
+                self._begin(row, i, kind, near)
+        if mine.role == "assistant" and before:
+            self._after(row, i, before, set(near))
+        self._known_before = kind is MatchKind.EQUAL
+        self._carried = [] if places else [x for x in before if self._of_a_call(x)]
+        return row
+
+    def _of_a_call(self, cell: Cell) -> bool:
+        """Is it a call told otherwise, or an answer told as a call?"""
+        if cell.kind is not MatchKind.REPLACED:
+            return False
+        return bool(self._m[cell.i].calls or self._log.h[cell.j].calls)
+
+    def _places(self, i: int) -> tuple[MatchKind, Sequence[int]]:
+        """Where M's message stands in H; where it does not, what is the same but for ids."""
+        places = self._log.by_digest.get(self._m[i].digest)
+        if places:
+            return MatchKind.EQUAL, places
+        shape = self._m[i].shape if self._log.by_shape else ""
+        return MatchKind.SIMILAR, self._log.by_shape.get(shape, ()) if shape else ()
+
+    def _may_begin(self, i: int, kind: MatchKind) -> bool:
+        """The same call may be made again: under other ids it begins a run only where M does."""
+        if i == 0 or kind is MatchKind.SIMILAR:
+            return i == 0
+        return self._m[i].role == "user" or not self._known_before
+
+    def _near(self, i: int, places: Sequence[int]) -> Sequence[int]:
+        """Of many places the latest, and those on the likeliest diagonals; ascending."""
+        if len(places) <= self._most:
+            return places
+        shift = len(self._log.h) - len(self._m)
+        likely = {i, i + shift - 1, i + shift, i + shift + 1}
+        return sorted({j for j in likely if _contains(places, j)}.union(places[-self._most :]))
+
+    def _extend(
+        self, row: Row, i: int, kind: MatchKind, places: Iterable[int], before: Sequence[Cell]
+    ) -> None:
+        """Go on from matches of the row before that stand directly before these places.
+
+        ``before`` is sorted by place, and so are the places: the gaps that end at them do not
+        overlap, so that one sweep sees all.
+        """
+        answer = self._m[i].role == "assistant"
+        at, start = 0, -1
+        best: list[Cell | None] = [None, None]
+        for j in places:
+            first = self._log.gap_start[j] - 1
+            if first != start:
+                start, best = first, [None, None]
+                while at < len(before) and before[at].j < first:
+                    at += 1
+            while at < len(before) and before[at].j < j:
+                cell = before[at]
+                known = best[cell.founded]
+                if known is None or cell.score > known.score:
+                    best[cell.founded] = cell
+                at += 1
+            for found in best:
+                if found is not None:
+                    founded = found.founded or answer
+                    _put(row, Cell(i, j, kind, founded, found.score + _MATCH, found))
+
+    def _begin(self, row: Row, i: int, kind: MatchKind, places: Iterable[int]) -> None:
+        founded = self._m[i].role == "assistant"
+        for j in places:
+            finished = self._finished.before(j)
+            score = finished.score if finished else 0
+            _put(row, Cell(i, j, kind, founded, score + _MATCH - 1, finished))
+
+    def _after(self, row: Row, i: int, before: Sequence[Cell], equal: set[int]) -> None:
+        """An answer after a match: the stored one re-rendered, edited, or told otherwise."""
+        mine = self._m[i]
+        alike: dict[int, bool] = {}
+        for cell in before:
+            if cell.kind is MatchKind.REPLACED:
+                continue
+            for k in self._same_calls(cell.j, mine):
+                if k in equal:
+                    continue
+                if k not in alike:
+                    alike[k] = self._similar(i, k)
+                if alike[k]:
+                    _put(row, Cell(i, k, MatchKind.SIMILAR, True, cell.score + _MATCH, cell))
+            for told in self._log.told_otherwise(cell.j, mine):
+                if told not in equal and not alike.get(told, False):
+                    founded = cell.founded or self._lenient
+                    _put(row, Cell(i, told, MatchKind.REPLACED, founded, cell.score, cell))
+
+    def _same_calls(self, j: int, mine: Side) -> list[int]:
+        if mine.calls:
+            return self._log.same_calls_behind(j, mine.calls)
+        k = self._log.answer_behind(j)
+        return [] if k is None else [k]
+
+
+def _contains(places: Sequence[int], j: int) -> bool:
+    at = bisect_left(places, j)
+    return at < len(places) and places[at] == j
+
+
+def _put(row: Row, cell: Cell) -> None:
+    key = _key(cell.j, cell.founded, cell.kind is MatchKind.REPLACED)
+    old = row.get(key)
+    if old is None or cell.score > old.score:
+        row[key] = cell
+
+
+def _path(cell: Cell | None) -> tuple[Match, ...]:
+    matches: list[Match] = []
+    while cell:
+        matches.append(Match(cell.i, cell.j, cell.kind))
+        cell = cell.before
+    return tuple(reversed(matches))

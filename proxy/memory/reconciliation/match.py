@@ -1,0 +1,174 @@
+"""Which stored messages the messages of a request are.  Pure; around ``align``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from proxy.chat.message import ChatMessage
+from proxy.memory.model import Card, Entry, Snapshot
+from proxy.memory.reconciliation.align import Log, Match, MatchKind, Side, align, last_run
+
+History = Literal["auto", "full", "delta"]
+
+
+Rerendered = Callable[[ChatMessage, Card], bool]
+"""Is an assistant message of the request the stored answer, re-rendered?  Equal calls are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What the client said about its request, beside the messages."""
+
+    history: History = "auto"
+    rewind: int = 0
+    retry: bool = False
+    """The client's SDK calls it an automatic retry (``X-Stainless-Retry-Count`` above 0)."""
+    now: float = 0.0
+
+
+def visible(message: ChatMessage) -> bool:
+    return message.role not in ("system", "developer") and not message.blank
+
+
+def open_calls(log: Sequence[Entry]) -> dict[str, Entry]:
+    """The unanswered calls by id; of calls with the same id the latest."""
+    waiting: dict[str, Entry] = {}
+    for entry in log:
+        card = entry[1]
+        for call in card.calls:
+            waiting[call] = entry
+        if card.answers is not None:
+            waiting.pop(card.answers, None)
+    return waiting
+
+
+def last_turns(log: Sequence[Entry], n: int) -> list[Entry]:
+    """The entries of the last ``n`` turns."""
+    if not n:
+        return []
+    dropped = set(sorted({entry.position.turn for entry in log})[-n:])
+    return [entry for entry in log if entry.position.turn in dropped]
+
+
+MAX_WANTED = 500
+"""How many stored answers are fetched to be compared with re-rendered ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Matches in terms of M and the log; ``evidence``: their last run holds a real answer."""
+
+    matches: tuple[Match, ...] = ()
+    evidence: bool = False
+
+
+def match_messages(
+    log: Sequence[Entry], snapshot: Snapshot, m: Sequence[ChatMessage], rerendered: Rerendered
+) -> Alignment:
+    """Align what is visible: neither blank messages nor later system ones part neighbours."""
+    if not any(x.role == "assistant" for x in m):
+        return Alignment()  # nothing could be aligned, and most requests are so
+    mine = [i for i, x in enumerate(m) if visible(x)]
+    theirs = [j for j, e in enumerate(log) if not e.card.blank]
+    cards = [log[j].card for j in theirs]
+
+    def similar(i: int, j: int) -> bool:
+        message, card = m[mine[i]], cards[j]
+        return alternate(snapshot, card, message.digest) is not None or rerendered(message, card)
+
+    seen = [m[i] for i in mine]
+    found = _with_edited_answers(align(seen, cards, similar), seen, cards)
+    if not found:
+        return Alignment()
+    evidence = any(cards[x.j].evidence for x in last_run(found, cards))
+    matches = list(found)
+    if len(seen) < len(m) or len(cards) < len(log):
+        matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in found]
+    return Alignment(tuple(_in_client_form(_retold(matches, log), log, m)), evidence)
+
+
+def wanted_bodies(snapshot: Snapshot, m: Sequence[ChatMessage]) -> list[str]:
+    """Ids of stored answers that may be re-rendered in M and whose text the snapshot lacks."""
+    if not any(x.role == "assistant" for x in m):
+        return []
+    cards = [entry.card for entry in snapshot.log]
+    digests = {card.digest for card in cards}
+    pairs = zip(m, m[1:], strict=False)
+    asked = {a.digest for a, b in pairs if b.role == "assistant" and b.digest not in digests}
+    if asked.isdisjoint(digests):
+        return []
+    stored, wanted = Log(cards), dict[str, None]()
+    for j, card in enumerate(cards):
+        k = stored.answer_behind(j) if card.digest in asked else None
+        if k is not None and cards[k].id not in snapshot.bodies:
+            wanted[cards[k].id] = None
+    return list(wanted)[-MAX_WANTED:]
+
+
+def alternate(snapshot: Snapshot, card: Card, digest: str) -> Entry | None:
+    """The inactive choice of the same reply that has this digest."""
+    for entry in snapshot.alternates.get(card.exchange, ()):
+        if entry.card.digest == digest:
+            return entry
+    return None
+
+
+def _with_edited_answers(
+    matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side]
+) -> tuple[Match, ...]:
+    """Add the answers told otherwise that stand directly behind a run (inside runs they are found).
+
+    Where the next plain answer is matched already, it may be the call before it that is meant.
+    """
+    taken = {x.i for x in matches}
+    ends = [*(x.j for x in matches[1:]), len(h)]
+    open_ends = [
+        (x, end)
+        for x, end in zip(matches, ends, strict=False)
+        if x.i + 1 < len(m) and x.i + 1 not in taken and x.kind is not MatchKind.REPLACED
+    ]
+    if not any(m[x.i + 1].role == "assistant" for x, _ in open_ends):
+        return tuple(matches)
+    log, added = Log(h), list[Match]()
+    for match, end in open_ends:
+        i = match.i + 1
+        if m[i].role != "assistant":
+            continue
+        free = [j for j in log.told_otherwise(match.j, m[i]) if j < end]
+        added += [Match(i, j, MatchKind.REPLACED) for j in free[:1]]
+    return tuple(sorted((*matches, *added)))
+
+
+def _retold(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
+    """An answer told otherwise stays as it is stored where later messages of its turn match.
+
+    What takes its place would have to stand before them, and history is only appended to.
+    """
+    kept = list(matches)
+    for n, (match, after) in enumerate(zip(matches, matches[1:], strict=False)):
+        if match.kind is not MatchKind.REPLACED:
+            continue
+        if log[after.j].position.turn == log[match.j].position.turn:
+            kept[n] = match._replace(kind=MatchKind.RETOLD)
+    return kept
+
+
+def _in_client_form(
+    matches: list[Match], log: Sequence[Entry], m: Sequence[ChatMessage]
+) -> list[Match]:
+    """A call whose ids alone are the client's stands in the client's form if new results answer it.
+
+    Else they would answer an id that is nowhere.  Its results so far are recorded anew with it.
+    """
+    new = range(matches[-1].i + 1, len(m))
+    answered = {m[i].answers for i in new if m[i].answers is not None}
+    for n in range(len(matches) - 1, -1, -1):
+        message, card = m[matches[n].i], log[matches[n].j].card
+        if message.role != "assistant":
+            continue
+        if message.calls != card.calls and not answered.isdisjoint(message.calls):
+            return [*matches[:n], matches[n]._replace(kind=MatchKind.REPLACED)]
+        break
+    return matches

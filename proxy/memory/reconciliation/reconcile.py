@@ -1,0 +1,363 @@
+"""Deciding which messages of a request are new.  Pure: a snapshot and a request in, a plan out.
+
+Clients send only what is new, or everything, or a window, or a preamble; all must end with each
+message stored once and sent once.  H is the active log, M the request's messages without its
+leading system ones.  What the client sent is never removed or reordered; only what the snapshot
+showed can be superseded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from proxy.chat.message import ChatMessage, is_prefix, similar, text_of
+from proxy.memory.model import Card, Entry, Exchange, Position, Snapshot
+from proxy.memory.reconciliation.align import Match, MatchKind
+from proxy.memory.reconciliation.match import (
+    Alignment,
+    Intent,
+    Rerendered,
+    alternate,
+    last_turns,
+    match_messages,
+    open_calls,
+    visible,
+)
+
+
+def rerender(bodies: Mapping[str, bytes]) -> Rerendered:
+    """Is an answer of the request the stored one, re-rendered, or the rest of a broken one?"""
+
+    def same(message: ChatMessage, card: Card) -> bool:
+        body = bodies.get(card.id)
+        if body is None:
+            return False
+        stored = text_of(body)
+        if card.incomplete and (is_prefix(stored, message.text) or is_prefix(message.text, stored)):
+            return True
+        return similar(message.text, stored)
+
+    return same
+
+
+RETRY_SECONDS = 120
+"""How long after its commit an SDK's automatic retry still means the same exchange."""
+
+
+def retried_exchange(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) -> str | None:
+    """The exchange that this request is another attempt of."""
+    if snapshot.attempt is not None:
+        return snapshot.attempt.id
+    last = snapshot.last
+    again = last is not None and (last.incomplete or _recent_retry(last, intent))
+    if last is not None and again and _ends_with(snapshot, m, last.id):
+        return last.id
+    return _answered_again(snapshot, m)
+
+
+def _recent_retry(last: Exchange, intent: Intent) -> bool:
+    return intent.retry and intent.now - last.created_at < RETRY_SECONDS
+
+
+def _ends_with(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
+    """Does M end with exactly the messages (at least one) that the exchange recorded of its own?"""
+    asked = [
+        e.card for e in snapshot.log if e.card.exchange == exchange and e.card.origin == "request"
+    ]
+    said = [x for x in m if visible(x)][-len(asked) :]
+    if not asked or len(said) != len(asked):
+        return False
+    return all(_same(mine, card) for mine, card in zip(said, asked, strict=True))
+
+
+def _same(message: ChatMessage, card: Card) -> bool:
+    """Equal, if need be but for the ids of calls: some clients make new ones for each request."""
+    return message.digest == card.digest or bool(card.shape and message.shape == card.shape)
+
+
+def _answered_again(snapshot: Snapshot, m: Sequence[ChatMessage]) -> str | None:
+    """Tool results that are recorded already, sent again on their own."""
+    if not m or m[-1].answers is None or any(x.answers is None for x in m):
+        return None
+    if not open_calls(snapshot.log).keys().isdisjoint(x.answers for x in m):
+        return None
+    for entry in reversed(snapshot.log):
+        if entry.card.answers == m[-1].answers:
+            return entry.card.exchange if _same_calls(snapshot, m, entry.card.exchange) else None
+    return None
+
+
+def _same_calls(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
+    answered = {e.card.answers for e in snapshot.log if e.card.exchange == exchange}
+    return {x.answers for x in m} <= answered
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """Message ``i`` of the request is new.
+
+    It ``opens`` a turn, or is in the turn of the stored message ``joins``, or else in the turn of
+    the new message before it.  ``replaces`` is the stored answer whose place it takes.
+    """
+
+    i: int
+    opens: bool = False
+    joins: str | None = None
+    replaces: Card | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What follows from a request.
+
+    ``order`` is everything in the order of sending: entries of the log, and indexes into M.
+    ``log`` is the active log when the plan has been carried out, without what is new.  ``running``
+    is the turn that the request goes on with, None where it begins one.  ``reply_joins`` is a
+    stored message in whose turn the reply is, None: the turn of the newest new message.
+    ``follows`` is the last message of the log then, ``activated`` ones included, "" without any.
+    ``resent`` are the stored messages that the request itself brings once more.
+    """
+
+    order: tuple[Entry | int, ...]
+    log: tuple[Entry, ...]
+    fresh: tuple[Fresh, ...] = ()
+    superseded: frozenset[str] = frozenset()
+    activated: tuple[str, ...] = ()
+    running: int | None = None
+    reply_joins: str | None = None
+    follows: str = ""
+    resent: tuple[Entry, ...] = ()
+
+
+def reconcile(
+    snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent, rerendered: Rerendered
+) -> Plan:
+    """The plan for a request with the messages ``m``; needs a whole snapshot if M has answers."""
+    retried = retried_exchange(snapshot, m, intent)
+    if retried is not None:
+        gone = [e for e in snapshot.log if e.card.exchange == retried]
+    else:
+        gone = last_turns(snapshot.log, intent.rewind)
+    dropped = {entry.card.id for entry in gone}
+    told = _told_by_client(gone) if retried is not None else set()
+    log = _without(snapshot.log, dropped - told)
+    found, again = Alignment(), dict[int, Card]()
+    if intent.history != "delta":
+        found = match_messages(log, snapshot, m, rerendered)
+    if told:
+        log, found, again = _said_again(log, found, told)
+    layout = _Layout(log, m, found, again, full=intent.history == "full", retry=retried is not None)
+    return layout.plan(dropped, snapshot)
+
+
+def _told_by_client(gone: Sequence[Entry]) -> set[str]:
+    """What an attempt recorded of its request, if it told answers in a form of its own.
+
+    What these stood for is superseded, so that without them M would match nothing there.
+    """
+    asked = [entry.card for entry in gone if entry.card.origin == "request"]
+    return {card.id for card in asked} if any(x.role == "assistant" for x in asked) else set()
+
+
+def _said_again(
+    log: list[Entry], found: Alignment, told: AbstractSet[str]
+) -> tuple[list[Entry], Alignment, dict[int, Card]]:
+    """What an attempt recorded of its request is recorded anew by the next one.
+
+    At M's end it is new; before that it takes the place of what was recorded.  Also, by its place
+    in M, what was recorded of it before.
+    """
+    again = {x.i: log[x.j].card for x in found.matches if log[x.j].card.id in told}
+    matches = list(found.matches)
+    while matches and matches[-1].i in again:
+        matches.pop()
+    inside = {log[x.j].card.id for x in matches if x.i in again}
+    kept = [j for j, e in enumerate(log) if e.card.id not in told or e.card.id in inside]
+    place = {j: n for n, j in enumerate(kept)}
+    moved = [
+        Match(x.i, place[x.j], MatchKind.REPLACED if x.i in again else x.kind) for x in matches
+    ]
+    return [log[j] for j in kept], replace(found, matches=tuple(moved)), again
+
+
+def _place(entry: Entry) -> Position:
+    return entry.position
+
+
+def _without(entries: Sequence[Entry], gone: AbstractSet[str]) -> list[Entry]:
+    return [e for e in entries if e.card.id not in gone] if gone else list(entries)
+
+
+class _Layout:
+    """Rules 2 to 7, once the alignment is known."""
+
+    def __init__(
+        self,
+        log: Sequence[Entry],
+        m: Sequence[ChatMessage],
+        found: Alignment,
+        again: Mapping[int, Card],
+        *,
+        full: bool,
+        retry: bool,
+    ) -> None:
+        self.log, self.m, self.matches, self.full = log, m, found.matches, full
+        self.evidence, self.replaced, self.again = found.evidence, retry, again
+        self.waiting = open_calls(log)
+        behind = self.matches[-1].j + 1 if self.matches else (0 if full else len(log))
+        self.rest, self.new = list(log[behind:]), self._behind_last_match()
+        self.superseded: set[str] = set()
+        self.untold = self._untold()
+
+    def plan(self, dropped: set[str], snapshot: Snapshot) -> Plan:
+        if self._supersedes_rest():
+            self._drop_rest()
+        chosen = self._exchange_answers(snapshot)
+        self._bring_something()
+        gone = frozenset(dropped | self.superseded)
+        running = self._running()
+        log = tuple(_without(self.log, gone))
+        return Plan(
+            order=self._order(running),
+            log=log,
+            fresh=(*self._edited(), *self._fresh(running)),
+            superseded=gone,
+            activated=tuple(entry.card.id for entry in chosen),
+            running=running.position.turn if running else None,
+            reply_joins=running.card.id if running and not self._recorded() else None,
+            follows=max((*log[-1:], *chosen), key=_place).card.id if log or chosen else "",
+            resent=(*self._kept([self.log[match.j] for match in self.matches]), *chosen),
+        )
+
+    def _behind_last_match(self) -> list[int]:
+        return list(range(self.matches[-1].i + 1 if self.matches else 0, len(self.m)))
+
+    def _untold(self) -> dict[int, list[Entry]]:
+        """For each answer told otherwise, but the last match, what was stored behind its other form
+        and is not told: the rest of its turn up to the next match."""
+        pairs = zip(self.matches, self.matches[1:], strict=False)
+        return {
+            a.i: [e for e in self.log[a.j + 1 : b.j] if e.position.turn == self._turn(a)]
+            for a, b in pairs
+            if a.kind in (MatchKind.REPLACED, MatchKind.RETOLD)
+        }
+
+    def _turn(self, match: Match) -> int:
+        return self.log[match.j].position.turn
+
+    def _supersedes_rest(self) -> bool:
+        """Rules 3, 4 and 7: an edit or a regenerate."""
+        if self.full or (self.matches and self.matches[-1].kind is MatchKind.REPLACED):
+            return True
+        waiting = open_calls(self.rest)
+        if any(self.m[i].answers in waiting for i in self.new if self.m[i].answers is not None):
+            return False
+        return self.evidence
+
+    def _drop_rest(self) -> None:
+        self.superseded.update(entry.card.id for entry in self.rest)
+        self.replaced |= any(entry.card.role == "assistant" for entry in self.rest)
+        self.rest = []
+
+    def _exchange_answers(self, snapshot: Snapshot) -> list[Entry]:
+        """Answers that the client edited, or chose among several, replace the stored ones."""
+        activated: list[Entry] = []
+        for match in self.matches:
+            if match.kind not in (MatchKind.SIMILAR, MatchKind.REPLACED):
+                continue
+            card = self.log[match.j].card
+            if match.kind is MatchKind.SIMILAR:
+                chosen = alternate(snapshot, card, self.m[match.i].digest)
+                if chosen is None:
+                    continue
+                activated.append(chosen)
+            self.superseded.add(card.id)
+            self.superseded.update(entry.card.id for entry in self.untold.get(match.i, ()))
+        return activated
+
+    def _bring_something(self) -> None:
+        """Rule 6: a request always brings something."""
+        unmatched = any(self.m[i].role not in ("system", "developer") for i in self.new)
+        if unmatched or self.replaced or not self.matches:
+            return
+        last = self.matches[-1]
+        if self.m[last.i].role == "assistant" or self._renamed(last):
+            return
+        self.matches = self.matches[:-1]
+        self.rest = [self.log[last.j], *self.rest]
+        self.new = [last.i, *self.new]
+
+    def _renamed(self, match: Match) -> bool:
+        """Is it a result under an id that only the client knows?"""
+        return self.m[match.i].answers != self.log[match.j].card.answers
+
+    def _recorded(self) -> list[int]:
+        """The new messages that go into history: no later system messages, nothing blank."""
+        return [i for i in self.new if visible(self.m[i])]
+
+    def _running(self) -> Entry | None:
+        """A stored message of the turn that the request goes on with."""
+        recorded = self._recorded()
+        first = self.m[recorded[0]] if recorded else None
+        if first is not None and first.role == "user":
+            return None
+        last = self.matches[-1] if self.matches else None
+        if first is not None and last is not None and first.answers in self.m[last.i].calls:
+            return self.log[last.j]
+        if first is not None and first.answers in self.waiting:
+            return self.waiting[first.answers]
+        if self.rest and recorded:
+            return self.rest[-1]
+        if last is not None:
+            return self.log[last.j]
+        return self.log[-1] if self.log and not self.full else None
+
+    def _order(self, running: Entry | None) -> tuple[Entry | int, ...]:
+        if self.full:
+            return tuple(range(len(self.m)))
+        order: list[Entry | int] = []
+        hidden = {e.card.id for entries in self.untold.values() for e in entries}
+        i = j = 0
+        for match in self.matches:
+            if match.j > j:
+                order += _without(self._kept(self.log[j : match.j]), hidden)
+            order += range(i, match.i + 1)
+            i, j = match.i + 1, match.j + 1
+        turn = running.position.turn if running else None
+        behind = self._kept(self.log[j:])
+        order += [e for e in behind if e.position.turn != turn]
+        order += [e for e in behind if e.position.turn == turn]
+        return (*order, *range(i, len(self.m)))
+
+    def _kept(self, entries: Sequence[Entry]) -> list[Entry]:
+        return _without(entries, self.superseded)
+
+    def _edited(self) -> list[Fresh]:
+        edited: list[Fresh] = []
+        ends = [*(x.i for x in self.matches[1:]), 0]
+        for match, end in zip(self.matches, ends, strict=False):
+            if match.kind is not MatchKind.REPLACED:
+                continue
+            card = self.log[match.j].card
+            edited.append(Fresh(match.i, joins=card.id, replaces=card))
+            if self.m[match.i].calls or card.calls:
+                edited += [Fresh(i, joins=card.id) for i in self._between(match.i, end)]
+        return edited
+
+    def _between(self, i: int, end: int) -> list[int]:
+        """What the client tells of a call behind it: results, and all that stands for them."""
+        return [k for k in range(i + 1, end) if visible(self.m[k])]
+
+    def _fresh(self, running: Entry | None) -> list[Fresh]:
+        fresh: list[Fresh] = []
+        for i in self._recorded():
+            before = self.again.get(i)
+            if self.m[i].role == "user" or (not fresh and running is None):
+                fresh.append(Fresh(i, opens=True, replaces=before))
+            elif not fresh and running is not None:
+                fresh.append(Fresh(i, joins=running.card.id, replaces=before))
+            else:
+                fresh.append(Fresh(i, replaces=before))
+        return fresh

@@ -1,0 +1,311 @@
+"""What waits in the spool for its store: shown to later requests, and carried out in order.
+
+Several workers share a spool.  Each keeps the order of a session, and an exchange counts once, so
+that it does no harm if all of them replay it.
+
+A session that cannot be replayed in the time of a chat is replayed beside all others, with a time
+of its own, one such session after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from proxy.memory.model import Amendment, Ask, Commit, SessionKey, Snapshot
+from proxy.memory.planner import Planner
+from proxy.memory.recording.availability import Troubles, hashed
+from proxy.memory.recording.commit import Count, Deferred, settle
+from proxy.memory.recording.overlay import overlay
+from proxy.memory.recording.spool import Kind, Spool, SpoolEntry, SpoolError
+from proxy.memory.store import Store, StoreError, StoreTimeout
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+REPLAY_SECONDS = 30.0
+"""What an entry may take that cannot be replayed in the time of a chat."""
+
+AT_ONCE = 16
+"""Entries of a session that are replayed before it is the others' turn."""
+
+SESSIONS_AT_ONCE = 1000
+"""Sessions with something to replay that are looked at together."""
+
+SHOWN = (200, 8 * 1024 * 1024)
+"""Entries of a session, and bytes of them, that a request can be shown: more take too long."""
+
+LATELY = 60.0
+"""Seconds for which a loss is told of."""
+
+THREADS = 2
+"""For the spool: others' work in threads must not delay what has to be durable."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has become of exchanges that the store did not take at once."""
+
+    lost: int = 0
+    spooled: int = 0
+    replayed: int = 0
+
+
+class Means(NamedTuple):
+    """With what an entry is carried out: a store, and the planner over it."""
+
+    store: Store
+    planner: Planner
+
+
+class Backlog:
+    """A spool and the store that it is for.
+
+    ``live`` is for the time that a chat has, ``patient`` for ``REPLAY_SECONDS``.  ``on_quarantine``
+    is told of each entry set aside, ``on_recorded`` of each session written to.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        live: Means,
+        patient: Means,
+        counter: Callable[[str | None], Count],
+        on_quarantine: Callable[[], None],
+        on_recorded: Callable[[SessionKey], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._spool, self._live, self._patient = spool, live, patient
+        self._counter, self._on_quarantine = counter, on_quarantine
+        self._on_recorded = on_recorded
+        self._threads, self._closed = ThreadPoolExecutor(THREADS, "spool"), False
+        self._untidy = True
+        """The spool's files may hold what was carried out: by now, or by a process that ended."""
+        self._beside: asyncio.Task[None] | None = None
+        self._clock, self._lost_at = clock, -LATELY
+        self.tally = Tally()
+        self.slow = Troubles(clock)
+        """Sessions that could not be replayed in the time of a chat."""
+
+    async def aside(self, work: Callable[..., T], *arguments: object) -> T:
+        """The result of something that the spool does, which blocks.
+
+        Raises SpoolError once this is closed.
+        """
+        if self._closed:
+            raise SpoolError("the spool is closed")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(work, *arguments))
+
+    async def close(self) -> None:
+        """Leave the rest for the next start; the spool is closed."""
+        if self._beside is not None:
+            self._beside.cancel()
+            await asyncio.gather(self._beside, return_exceptions=True)
+        self._closed = True
+        await asyncio.to_thread(self._spool.close)
+        await asyncio.to_thread(self._threads.shutdown)
+
+    async def put(
+        self, key: SessionKey, exchange: str, kind: Kind, what: msgspec.Struct
+    ) -> Literal["spooled", "lost"]:
+        """Keep something for later; durable on return unless it is lost."""
+
+        def keep() -> None:
+            self._spool.put(key, exchange, kind, msgspec.json.encode(what))
+
+        try:
+            await self.aside(keep)
+        except SpoolError as failure:
+            logger.error("an exchange is lost: %s", failure)
+        except Exception:  # the boundary to the spool: whatever is wrong with it, the chat goes on
+            logger.exception("an exchange is lost")
+        else:
+            self.tally.spooled += 1
+            return "spooled"
+        self.tally.lost += 1
+        self._lost_at = self._clock()
+        return "lost"
+
+    @property
+    def losing(self) -> bool:
+        """Was an exchange lost lately?"""
+        return self._clock() - self._lost_at < LATELY
+
+    # Showing
+
+    def waiting(self, key: SessionKey) -> bool:
+        """Does something of this session wait?"""
+        try:
+            return self._spool.waiting(key)
+        except SpoolError:
+            return False
+
+    async def load(self, key: SessionKey, ask: Ask) -> tuple[Snapshot, list[SpoolEntry]]:
+        """The session, and what waits for it; ``ask`` is for the whole log.  Raises StoreError.
+
+        An entry that is carried out while the store is asked may be in neither of the two: then
+        both are asked again.
+        """
+        before = await self._entries(key)
+        while True:
+            snapshot = await self._live.store.load(key, ask)
+            entries = await self._entries(key)
+            if {entry.id for entry in before} <= {entry.id for entry in entries}:
+                return snapshot, entries
+            before = entries
+
+    async def overlaid(
+        self, key: SessionKey, snapshot: Snapshot, entries: Sequence[SpoolEntry], ask: Ask
+    ) -> Snapshot:
+        """The session as it will be."""
+        for entry in entries:
+            commit = await self._legible(entry, snapshot)
+            if commit is not None:
+                work = partial(overlay, snapshot, commit, ask)
+                snapshot = await self._live.planner.run(len(snapshot.log), work)
+        return snapshot
+
+    async def _entries(self, key: SessionKey) -> list[SpoolEntry]:
+        try:
+            count, size = await self.aside(self._spool.weight, key)
+            if count > SHOWN[0] or size > SHOWN[1]:
+                raise StoreTimeout("more waits in the spool than can be shown in time")
+            return await self.aside(self._spool.entries, key)
+        except SpoolError:
+            return []
+
+    async def _legible(self, entry: SpoolEntry, snapshot: Snapshot) -> Commit | None:
+        try:
+            return await self._commit_of(entry, self._live, snapshot)
+        except msgspec.DecodeError:
+            return None  # replay sets it aside
+
+    async def _commit_of(
+        self, entry: SpoolEntry, means: Means, snapshot: Snapshot | None
+    ) -> Commit | None:
+        if entry.kind == "commit":
+            return msgspec.json.decode(entry.payload, type=Commit)
+        if entry.kind == "amendment":
+            return None
+        deferred = msgspec.json.decode(entry.payload, type=Deferred)
+        if snapshot is None:
+            snapshot = await means.store.load(entry.key, deferred.ask)
+        count = self._counter(deferred.meta.exchange.model)
+        return await settle(means.planner, entry.key, snapshot, deferred, count)
+
+    # Replay
+
+    async def replay(self, on_taken: Callable[[], None]) -> bool:
+        """Carry out what waits, in order; False if nothing was done.  Raises StoreError if the
+        store is down, SpoolError.
+
+        ``on_taken`` is told of each entry that the store took, at once: it works again.
+
+        A session whose entry the store refuses is left for later, so that it holds up no other.
+        """
+        if self._spool.idle():
+            await self._tidy()
+            return False
+        await self._live.store.ping()  # a backlog is not read for a store that is down
+        progress, after = False, -1
+        while heads := await self.aside(self._spool.heads, after, SESSIONS_AT_ONCE):
+            for head in heads:
+                if head.key in self.slow:
+                    self._replay_beside(head.key, on_taken)
+                elif await self._replay_session(head.key, self._live, on_taken):
+                    progress = True
+            after = heads[-1].id
+        return progress
+
+    async def _tidy(self) -> None:
+        """What was carried out may be erased in the store: the spool must not hold it still."""
+        if self._untidy:
+            await self.aside(self._spool.empty_log)
+            self._untidy = False
+
+    async def review(self) -> None:
+        """Drop what is quarantined of sessions and people that were erased since: it is never
+        committed again, where their mark would refuse it.  Raises StoreError, SpoolError.
+        """
+        for entry in await self.aside(self._spool.quarantined):
+            if await self._live.store.erased(entry.subjects, entry.began):
+                self._untidy = True
+                await self.aside(self._spool.done, entry)
+
+    def _replay_beside(self, key: SessionKey, on_taken: Callable[[], None]) -> None:
+        """Begin to replay a slow session, if none is being replayed and it is due."""
+        if (self._beside is None or self._beside.done()) and not self.slow.pausing(key):
+            work = self._replay_slow(key, on_taken)
+            self._beside = asyncio.create_task(work, name="slow replay")
+
+    async def _replay_slow(self, key: SessionKey, on_taken: Callable[[], None]) -> None:
+        try:
+            async with asyncio.timeout(REPLAY_SECONDS):
+                if await self._replay_session(key, self._patient, on_taken):
+                    self.slow.worked(key)
+        except (StoreError, SpoolError):
+            pass  # of store or spool, not of this session: the next look comes soon
+        except TimeoutError:
+            self._is_slow(key, StoreTimeout(f"it took longer than {REPLAY_SECONDS:g} s"))
+
+    async def _replay_session(
+        self, key: SessionKey, means: Means, on_taken: Callable[[], None]
+    ) -> bool:
+        """Carry out some entries of a session; whether there were any that could be."""
+        progress = False
+        for entry in await self.aside(self._spool.entries, key, AT_ONCE):
+            if not await self._replay_one(entry, means, on_taken):
+                return progress
+            progress = True
+        return progress
+
+    async def _replay_one(
+        self, entry: SpoolEntry, means: Means, on_taken: Callable[[], None]
+    ) -> bool:
+        """Carry out one entry; False if the store is up and yet refuses it."""
+        try:
+            outcome = await self._carry_out(entry, means)
+        except msgspec.DecodeError:
+            outcome = "unreadable"
+        except StoreError as failure:
+            await self._live.store.ping()
+            if isinstance(failure, StoreTimeout):
+                await self._live.store.peek(entry.key)
+                self._is_slow(entry.key, failure)
+            return False
+        except Exception:  # the boundary to the store: one bad entry must not hold up all others
+            logger.exception("an exchange in the spool cannot be carried out")
+            outcome = "unreadable"
+        if outcome != "unreadable":
+            on_taken()
+        if outcome in ("foreign", "unreadable"):
+            await self.aside(self._spool.quarantine, entry, outcome)
+            self._on_quarantine()
+            return True
+        self._untidy = True
+        await self.aside(self._spool.done, entry)
+        if outcome != "erased":
+            self.tally.replayed += 1
+            self._on_recorded(entry.key)
+        return True
+
+    def _is_slow(self, key: SessionKey, failure: StoreError) -> None:
+        logger.warning("session %s is replayed later, by itself: %s", hashed(key), failure)
+        self.slow.failed(key, failure)
+
+    async def _carry_out(self, entry: SpoolEntry, means: Means) -> str:
+        if entry.kind == "amendment":
+            amendment = msgspec.json.decode(entry.payload, type=Amendment)
+            await means.store.amend(entry.key, amendment)
+            return "recorded"
+        commit = await self._commit_of(entry, means, None)
+        return "recorded" if commit is None else await means.store.commit(entry.key, commit)

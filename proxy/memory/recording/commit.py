@@ -1,0 +1,319 @@
+"""Writing an exchange down: a plan and a reply become a commit, at once or out of the spool.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from proxy.chat.message import ChatMessage
+from proxy.chat.reply.answer import Choice
+from proxy.memory.model import (
+    Amendment,
+    Ask,
+    Card,
+    Commit,
+    Draft,
+    Due,
+    Entry,
+    Exchange,
+    SessionKey,
+    Snapshot,
+    State,
+    WindowMove,
+    message_id,
+)
+from proxy.memory.planner import Planner
+from proxy.memory.prompt.compose import Prompt, Rules, Summarised
+from proxy.memory.prompt.window import NOWHERE, Size, Window
+from proxy.memory.reconciliation.match import Intent
+from proxy.memory.reconciliation.reconcile import Fresh, Plan
+
+
+class Utterance(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of the request, as the spool keeps it: what reconciling and recording need."""
+
+    role: str
+    digest: str
+    calls: tuple[str, ...]
+    answers: str | None
+    text: str
+    blank: bool
+    record: bytes
+    shape: str = ""
+
+    @classmethod
+    def of(cls, said: ChatMessage) -> Utterance:
+        return cls(
+            role=said.role,
+            digest=said.digest,
+            calls=said.calls,
+            answers=said.answers,
+            text=said.text if said.role == "assistant" else "",
+            blank=said.blank,
+            record=said.record,
+            shape=said.shape,
+        )
+
+    @property
+    def message(self) -> ChatMessage:
+        """The message again: its record is all that is left of what was sent."""
+        return ChatMessage(
+            raw=self.record,
+            role=self.role,
+            digest=self.digest,
+            shape=self.shape,
+            calls=self.calls,
+            answers=self.answers,
+            text=self.text,
+            blank=self.blank,
+            max_inline_media_bytes=len(self.record),
+        )
+
+
+class Deferred(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is needed to plan and record an exchange later."""
+
+    said: tuple[Utterance, ...]
+    answers: tuple[Choice, ...]
+    meta: ExchangeMeta = msgspec.field(name="occasion")
+    intent: Intent
+    window: Window
+
+    @classmethod
+    def of(
+        cls,
+        said: Sequence[ChatMessage],
+        answers: Sequence[Choice],
+        meta: ExchangeMeta,
+        intent: Intent,
+        window: Window,
+    ) -> Deferred:
+        return cls(
+            said=tuple(Utterance.of(x) for x in said),
+            answers=tuple(_kept(x) for x in answers),
+            meta=meta,
+            intent=intent,
+            window=window,
+        )
+
+    @property
+    def ask(self) -> Ask:
+        exchange = self.meta.exchange
+        return Ask(exchange.profile, whole=True, idempotency_key=self.meta.idempotency_key)
+
+
+def _kept(answer: Choice) -> Choice:
+    """A choice without what its body and its exchange say."""
+    return msgspec.structs.replace(answer, text="", finish_reason=None)
+
+
+async def settle(
+    planner: Planner, key: SessionKey, snapshot: Snapshot, deferred: Deferred, count: Count
+) -> Commit:
+    """The commit of a deferred exchange, planned over the log as it is now.
+
+    Only what was committed before the exchange began can be superseded: its client had not seen
+    the rest.  Where it named nobody it is the session's owner's.
+    """
+    summarised = any(due.kind == "summary" for due in deferred.meta.due)
+    rules = Rules(
+        window=deferred.window, inject=False, summarised=Summarised(0) if summarised else None
+    )
+    began = deferred.meta.exchange.started_at
+    seen = [entry for entry in snapshot.log if entry.card.created_at <= began]
+    intent = _behind_unseen_turns(deferred.intent, snapshot, seen)
+    said = [utterance.message for utterance in deferred.said]
+    planned = await planner.plan(key, snapshot, said, intent, rules)
+    older = {entry.card.id for entry in seen}
+    plan = replace(planned.plan, superseded=planned.plan.superseded & older)
+    pending = pending_record(plan, planned.prompt, said)
+    meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
+    return build_commit(pending, deferred.answers, meta, count)
+
+
+def _behind_unseen_turns(intent: Intent, snapshot: Snapshot, seen: Sequence[Entry]) -> Intent:
+    """A rewind counts turns from the end that its client saw."""
+    if not intent.rewind:
+        return intent
+    turns = {entry.position.turn for entry in snapshot.log}
+    unseen = turns - {entry.position.turn for entry in seen}
+    return replace(intent, rewind=intent.rewind + len(unseen))
+
+
+Count = Callable[[bytes], int]
+"""Tokens of a message's JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeMeta:
+    """What a commit says beside the messages; see Commit."""
+
+    exchange: Exchange
+    user: str | None = None
+    system: bytes | None = None
+    system_tokens: int = 0
+    idempotency_key: str | None = None
+    ttl: int = 0
+    choices: int = 1
+    """Choices that the request asked for (``n``)."""
+    due: tuple[Due, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRecord:
+    """What of a plan has to be kept while the reply is on its way: little, for there are many.
+
+    ``window_start`` is the message that the window now starts at, "" the first one of the
+    exchange itself, None where the window has not moved.  ``left``: see Prompt.  ``follows``: see
+    Exchange.
+    """
+
+    said: tuple[tuple[Fresh, ChatMessage], ...]
+    superseded: tuple[str, ...]
+    activated: tuple[str, ...]
+    reply_joins: str | None
+    window_start: str | None
+    window_anew: bool
+    left: Size
+    follows: str
+
+
+def pending_record(plan: Plan, prompt: Prompt, m: Sequence[ChatMessage]) -> PendingRecord:
+    """What will be recorded of a request, but for the reply."""
+    return PendingRecord(
+        said=tuple((fresh, m[fresh.i]) for fresh in plan.fresh),
+        superseded=tuple(sorted(plan.superseded)),
+        activated=plan.activated,
+        reply_joins=plan.reply_joins,
+        window_start=_window_start(plan, prompt) if prompt.moved or prompt.anew else None,
+        window_anew=prompt.anew,
+        left=prompt.left,
+        follows=plan.follows,
+    )
+
+
+def _window_start(plan: Plan, prompt: Prompt) -> str:
+    shown = (e.card.id for e in plan.log if e.position >= prompt.start)
+    return next(shown, "") if prompt.start != NOWHERE else ""
+
+
+def build_commit(
+    pending: PendingRecord, answers: Sequence[Choice], meta: ExchangeMeta, count: Count
+) -> Commit:
+    """The commit of an exchange whose reply has these choices so far."""
+    exchange = meta.exchange
+    drafts = _said(pending, exchange, count)
+    base = len(drafts)
+    turn = pending.reply_joins or (drafts[-1].turn if drafts else message_id(exchange.id, base))
+    by_index = {answer.index: answer for answer in answers}
+    if 0 in by_index:
+        drafts.append(_answered(by_index[0], turn, base, exchange, count))
+    reserved = max(0, meta.choices - 1)
+    further = [by_index[k] for k in range(1, meta.choices) if k in by_index]
+    if 0 in by_index and len(further) == reserved and all(a.complete for a in further):
+        drafts += [_answered(a, turn, base + a.index, exchange, count) for a in further]
+        reserved = 0  # of those that are still on their way, ``amend`` will know more
+    return Commit(
+        exchange=msgspec.structs.replace(
+            exchange, size=len(drafts) + reserved, follows=pending.follows
+        ),
+        user=meta.user,
+        drafts=tuple(drafts),
+        reserved=reserved,
+        superseded=pending.superseded,
+        activated=pending.activated,
+        system=meta.system,
+        system_tokens=meta.system_tokens,
+        window=_window(pending, exchange, drafts),
+        idempotency_key=meta.idempotency_key,
+        ttl=meta.ttl,
+        due=_due(meta, pending.left, drafts),
+    )
+
+
+def _due(meta: ExchangeMeta, left: Size, drafts: Sequence[Draft]) -> tuple[Due, ...]:
+    """A summary only if the next request will find the window too small for what was said."""
+    tokens = [draft.card.tokens for draft in drafts if draft.state == "active"]
+    if len(tokens) > left.messages or sum(tokens) > left.tokens:
+        return meta.due
+    return tuple(due for due in meta.due if due.kind != "summary")
+
+
+def amend(
+    commit: Commit, answers: Sequence[Choice], usage: bytes | None, count: Count
+) -> Amendment | None:
+    """What a reply has brought since its commit, or None."""
+    exchange = commit.exchange
+    base = len(commit.drafts) - 1
+    drafts: list[Draft] = []
+    if commit.reserved and commit.drafts:
+        turn = commit.drafts[-1].turn
+        further = (a for a in answers if 0 < a.index <= commit.reserved)
+        drafts = [_answered(a, turn, base + a.index, exchange, count) for a in further]
+    if not drafts and (usage is None or exchange.usage is not None):
+        return None
+    return Amendment(exchange=exchange.id, usage=usage, drafts=tuple(drafts))
+
+
+def _said(pending: PendingRecord, exchange: Exchange, count: Count) -> list[Draft]:
+    drafts: list[Draft] = []
+    turn = ""
+    for index, (fresh, message) in enumerate(pending.said):
+        id = message_id(exchange.id, index)
+        turn = id if fresh.opens else fresh.joins or turn or id
+        drafts.append(_draft(fresh, message, id, turn, exchange, count))
+    return drafts
+
+
+def _draft(
+    fresh: Fresh, message: ChatMessage, id: str, turn: str, exchange: Exchange, count: Count
+) -> Draft:
+    body = message.record  # made anew each time it is asked for
+    card = Card(
+        id=id,
+        role=message.role,
+        tokens=count(body),
+        digest=message.digest,
+        calls=message.calls,
+        answers=message.answers,
+        evidence=fresh.replaces.evidence if fresh.replaces else False,
+        created_at=exchange.created_at,
+        shape=message.shape,
+    )
+    return Draft(card=card, turn=turn, body=body)
+
+
+def _answered(answer: Choice, turn: str, index: int, exchange: Exchange, count: Count) -> Draft:
+    card = Card(
+        id=message_id(exchange.id, index),
+        role="assistant",
+        tokens=0 if answer.blank else count(answer.body),
+        digest=answer.digest,
+        calls=answer.calls,
+        origin="response",
+        evidence=True,
+        incomplete=not answer.complete,
+        blank=answer.blank,
+        choice=answer.index,
+        created_at=exchange.created_at,
+        shape=answer.shape,
+        told=0 if answer.told is None else count(answer.told),
+    )
+    state: State = "active" if answer.index == 0 else "superseded"
+    return Draft(card=card, turn=turn, body=answer.body, wire=answer.wire, state=state)
+
+
+def _window(
+    pending: PendingRecord, exchange: Exchange, drafts: Sequence[Draft]
+) -> WindowMove | None:
+    start = pending.window_start
+    if start == "" and drafts:
+        start = drafts[0].card.id
+    if not start:
+        return None
+    return WindowMove(profile=exchange.profile, start=start, anew=pending.window_anew)

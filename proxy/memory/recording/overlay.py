@@ -1,0 +1,146 @@
+"""A snapshot as it will be once a commit that still waits in the spool is carried out.  Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from proxy.memory.model import (
+    BEGINNING,
+    Ask,
+    Commit,
+    Draft,
+    Entry,
+    Exchange,
+    Position,
+    Snapshot,
+    Summary,
+)
+
+
+def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
+    """``snapshot`` with ``commit`` applied.  Sequence numbers of new entries are provisional.
+
+    What the store would refuse, as far as the snapshot tells, changes nothing.
+    """
+    attempt = _attempt(snapshot, commit, ask)
+    if _refused(snapshot, commit, attempt):
+        return snapshot
+    known = _known(snapshot, commit)
+    gone = _gone(snapshot, commit, attempt)
+    active = _active(snapshot, commit, gone) & known.keys()
+    switched = _switched(snapshot, commit, gone)
+    log = tuple(sorted((known[id] for id in active), key=lambda entry: entry.position))
+    same_key = commit.idempotency_key is not None and commit.idempotency_key == ask.idempotency_key
+    return replace(
+        snapshot,
+        exists=True,
+        owner=snapshot.owner or commit.user,
+        system=snapshot.system if commit.system is None else commit.system,
+        system_tokens=snapshot.system_tokens if commit.system is None else commit.system_tokens,
+        start=_start(snapshot, commit, known, ask),
+        log=log,
+        bodies={**snapshot.bodies, **{d.card.id: d.body for d in commit.drafts}},
+        alternates=_alternates(snapshot, known, active),
+        last=commit.exchange,
+        attempt=commit.exchange if same_key else snapshot.attempt,
+        messages=snapshot.messages + len(log) - len(snapshot.log),
+        tokens=snapshot.tokens + _tokens(log) - _tokens(snapshot.log),
+        summary=_summary(snapshot, switched),
+        changes=snapshot.changes + len(switched),
+    )
+
+
+def _attempt(snapshot: Snapshot, commit: Commit, ask: Ask) -> Exchange | None:
+    """The exchange that this is another attempt of; known only of the key that was asked for."""
+    same = commit.idempotency_key is not None and commit.idempotency_key == ask.idempotency_key
+    return snapshot.attempt if same else None
+
+
+def _refused(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) -> bool:
+    """Is it there already, somebody else's, or a retry that comes too late?"""
+    id, last = commit.exchange.id, snapshot.last
+    if last is not None and last.id == id or any(e.card.exchange == id for e in snapshot.log):
+        return True
+    if snapshot.owner and commit.user and snapshot.owner != commit.user:
+        return True
+    if attempt is None:
+        return False
+    followed = last is not None and last.id != attempt.id
+    return followed or attempt.started_at > commit.exchange.started_at
+
+
+def _known(snapshot: Snapshot, commit: Commit) -> dict[str, Entry]:
+    """Every entry in sight by its id, the new ones behind all others and in the window."""
+    idle = (entry for group in snapshot.alternates.values() for entry in group)
+    known = {entry.card.id: entry for entry in (*snapshot.log, *idle)}
+    seqs = [entry.position.seq for entry in known.values()]
+    # Behind all that the summary has seen: of what is new it covers nothing.
+    seen = snapshot.summary.seen if snapshot.summary else 0
+    last = max([*seqs, (snapshot.start or BEGINNING).seq, seen])
+    for seq, draft in enumerate(commit.drafts, last + 1):
+        known[draft.card.id] = Entry(Position(_turn(draft, known, seq), seq), draft.card)
+    return known
+
+
+def _turn(draft: Draft, known: Mapping[str, Entry], seq: int) -> int:
+    return known[draft.turn].position.turn if draft.turn in known else seq
+
+
+def _gone(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) -> set[str]:
+    """Ids of what the commit takes out of the log."""
+    gone = set(commit.superseded)
+    if attempt is not None:
+        gone |= {e.card.id for e in snapshot.log if e.card.exchange == attempt.id}
+    return gone & {entry.card.id for entry in snapshot.log}
+
+
+def _active(snapshot: Snapshot, commit: Commit, gone: set[str]) -> set[str]:
+    """Ids of the log when the commit has been carried out."""
+    kept = {entry.card.id for entry in snapshot.log} - gone
+    return kept.union(commit.activated, (d.card.id for d in commit.drafts if d.state == "active"))
+
+
+def _switched(snapshot: Snapshot, commit: Commit, gone: set[str]) -> list[Position]:
+    """Where messages stand that leave the log or come back; twice where one does both."""
+    left = [entry.position for entry in snapshot.log if entry.card.id in gone]
+    kept = {entry.card.id for entry in snapshot.log} - gone
+    idle = (entry for group in snapshot.alternates.values() for entry in group)
+    back = set(commit.activated) - kept
+    return left + [e.position for e in (*snapshot.log, *idle) if e.card.id in back]
+
+
+def _summary(snapshot: Snapshot, switched: Sequence[Position]) -> Summary | None:
+    """The summary, if it covers none of these places: of other versions nothing is known."""
+    summary = snapshot.summary
+    if summary is None or any(summary.covers(position) for position in switched):
+        return None
+    return summary
+
+
+def _alternates(
+    snapshot: Snapshot, known: Mapping[str, Entry], active: set[str]
+) -> Mapping[str, tuple[Entry, ...]]:
+    """The idle choices of replies that had several."""
+    several = set(snapshot.alternates)
+    several.update(e.card.exchange for e in known.values() if e.card.choice)
+    idle: defaultdict[str, tuple[Entry, ...]] = defaultdict(tuple)
+    for id, entry in known.items():
+        if id not in active and entry.card.origin == "response" and entry.card.exchange in several:
+            idle[entry.card.exchange] += (entry,)
+    return dict(idle)
+
+
+def _start(
+    snapshot: Snapshot, commit: Commit, known: Mapping[str, Entry], ask: Ask
+) -> Position | None:
+    move = commit.window
+    if move is None or move.profile != ask.profile or move.start not in known:
+        return snapshot.start
+    start = known[move.start].position
+    return start if move.anew else max(start, snapshot.start or BEGINNING)
+
+
+def _tokens(log: tuple[Entry, ...]) -> int:
+    return sum(entry.card.tokens for entry in log)

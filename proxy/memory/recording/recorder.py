@@ -1,0 +1,338 @@
+"""Loading and recording, whatever the store does.
+
+A failure of memory is never a failure of the chat: a load that fails means an exchange without
+memory, a commit that fails goes to the spool and is replayed, in order, when the store is back.
+While a session has spooled exchanges its commits follow them into the spool and its loads overlay
+them, so that nothing overtakes and every request sees the one before.
+
+A store is away when it does not answer what is cheap; then all requests leave it alone for a
+moment.  What one session's size or state brings about concerns that session alone.
+
+Writes are tasks of the recorder's own: a client that leaves cannot cancel them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from proxy.chat.message import ChatMessage
+from proxy.memory.limit import Limit
+from proxy.memory.model import Amendment, Ask, Commit, Due, Outcome, SessionKey, Snapshot
+from proxy.memory.planner import Planned, Planner, asks_for_whole, sees_enough, whole
+from proxy.memory.prompt.compose import Rules
+from proxy.memory.reconciliation.match import Intent
+from proxy.memory.recording.availability import Probe, Troubles, hashed
+from proxy.memory.recording.backlog import Backlog, Means, Tally
+from proxy.memory.recording.commit import Count, Deferred
+from proxy.memory.recording.spool import Spool, SpoolEntry, SpoolError
+from proxy.memory.store import Store, StoreError, StoreTimeout
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+CommitResult = Literal["spooled", "lost"] | Outcome
+"""What became of an exchange; the first two are not in the store (yet)."""
+
+ASKED_AT = 0.25
+"""Of a load's time: when it takes longer, it is asked whether the store answers at all."""
+
+PLANNING = 10.0
+"""Seconds that planning may take: only for endless conversations is it more than milliseconds."""
+
+PAUSE = 1.0
+"""Seconds for which requests leave a store alone that failed them."""
+
+REPLAY_EVERY = 0.25
+"""Seconds between looks at the spool."""
+
+REVIEW_EVERY = 600.0
+"""Seconds between looks at what is quarantined in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a request finds: the session, and the plan over it.
+
+    ``spools``: its exchange will go to the spool, as things stand.
+    """
+
+    snapshot: Snapshot
+    planned: Planned
+    spools: bool = False
+
+
+def unattended(due: Sequence[Due]) -> None:
+    """Whom to tell of work that is due where nobody waits for it."""
+
+
+class Recorder:
+    """The one place that knows what to do when the store fails; see the module."""
+
+    def __init__(
+        self,
+        store: Store,
+        spool: Spool,
+        planner: Planner,
+        counter: Callable[[str | None], Count],
+        load_timeout: float,
+        on_quarantine: Callable[[], None],
+        on_recorded: Callable[[SessionKey], None],
+        clock: Callable[[], float] = time.monotonic,
+        on_due: Callable[[Sequence[Due]], None] = unattended,
+        patient: Means | None = None,
+        on_trouble: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store, self._spool, self._planner = store, spool, planner
+        live = Means(store, planner)
+        self._backlog = Backlog(
+            spool, live, patient or live, counter, on_quarantine, on_recorded, clock
+        )
+        self._probe = Probe(store.peek, load_timeout * (1 - ASKED_AT))
+        self._troubles, self._halves = Troubles(clock), Troubles(clock)
+        self._on_trouble = on_trouble
+        self._on_recorded, self._on_due = on_recorded, on_due
+        self._load_timeout, self._clock = load_timeout, clock
+        self._no_loads_until = self._no_commits_until = 0.0
+        self._reviewed = -REVIEW_EVERY
+        self._failure: StoreError = StoreError()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def tally(self) -> Tally:
+        return self._backlog.tally
+
+    @property
+    def losing(self) -> bool:
+        """Could an exchange be kept nowhere lately?"""
+        return self._backlog.losing
+
+    @property
+    def troubled(self) -> int:
+        """Sessions that cannot be loaded whole or replayed in time, as far as was tried lately."""
+        return len(self._troubles) + len(self._halves) + len(self._backlog.slow)
+
+    def __repr__(self) -> str:
+        return f"<Recorder [writing: {len(self._tasks)}, {self.tally}]>"
+
+    async def open(self) -> None:
+        """Open the spool and begin to replay it.
+
+        A spool that cannot be used is done without until it can: readiness says so, and each loss
+        is counted.
+        """
+        try:
+            await self._backlog.aside(self._spool.open)
+        except SpoolError as failure:
+            logger.error("there is no spool: %s", failure)
+        self._own(self._replay_for_ever(), "spool replay")
+
+    async def close(self, timeout: float) -> None:
+        """Finish what is being written and flush the spool, within ``timeout`` seconds."""
+        replayer = [task for task in self._tasks if task.get_name() == "spool replay"]
+        for task in replayer:
+            task.cancel()
+        await asyncio.gather(*replayer, return_exceptions=True)
+        try:
+            async with asyncio.timeout(timeout):
+                await self._written()
+                await self.replay()
+        except (TimeoutError, StoreError, SpoolError):
+            pass  # what is left stays in the spool, and is replayed at the next start
+        for task in self._tasks:
+            task.cancel()  # it goes to the spool instead
+        await self._written()
+        await self._backlog.close()
+
+    async def _written(self) -> None:
+        """Wait for all writes; cancelling this cancels none of them."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    # Loading
+
+    async def prepare(
+        self, key: SessionKey, ask: Ask, m: Sequence[ChatMessage], intent: Intent, rules: Rules
+    ) -> Prepared:
+        """Load, within the load timeout, and plan.  Raises StoreError: the chat goes on without."""
+        if self._clock() < self._no_loads_until:
+            # A new one each time: a traceback grows with every raise, and keeps its frames alive.
+            raise type(self._failure)(*self._failure.args)
+        if (failure := self._troubles.pausing(key)) is not None:
+            raise failure
+        waiting = self._backlog.waiting(key)
+        began: list[asyncio.Task[bool]] = []
+        asked = asyncio.get_running_loop().call_later(
+            self._load_timeout * ASKED_AT, lambda: began.append(self._probe.begin(key))
+        )
+        try:
+            planned = await self._planned(key, ask, m, intent, rules, waiting)
+        except StoreError as error:
+            raise await self._judged(key, error, *began) from None
+        except Exception as error:  # the boundary to what a store has: the chat goes on
+            failure = StoreError("what the store has of the session cannot be used")
+            failure.__cause__ = error
+            raise await self._judged(key, failure, *began) from error
+        finally:
+            asked.cancel()
+        self._troubles.worked(key)
+        if planned.snapshot.lost:
+            self._damaged(key, planned.snapshot.lost)
+        spools = waiting or self._clock() < self._no_commits_until
+        return Prepared(planned.snapshot, planned, spools)
+
+    async def _planned(
+        self,
+        key: SessionKey,
+        ask: Ask,
+        m: Sequence[ChatMessage],
+        intent: Intent,
+        rules: Rules,
+        waiting: bool,
+    ) -> Planned:
+        entries: list[SpoolEntry] = []
+        try:
+            async with Limit(self._load_timeout):
+                if waiting:
+                    ask = whole(ask)
+                    snapshot, entries = await self._backlog.load(key, ask)
+                else:
+                    snapshot = await self._look(key, ask, m, intent)
+        except TimeoutError as error:
+            raise StoreTimeout("the store did not answer in time") from error
+        try:
+            async with asyncio.timeout(PLANNING):
+                snapshot = await self._backlog.overlaid(key, snapshot, entries, ask)
+                return await self._planner.plan(key, snapshot, m, intent, rules)
+        except TimeoutError as error:
+            raise StoreTimeout(f"planning took longer than {PLANNING:g} s") from error
+
+    async def _look(
+        self, key: SessionKey, ask: Ask, m: Sequence[ChatMessage], intent: Intent
+    ) -> Snapshot:
+        if asks_for_whole(m, intent):
+            ask = whole(ask)
+        snapshot = await self._store.load(key, ask)
+        if not sees_enough(snapshot, m, intent):
+            snapshot = await self._store.load(key, whole(ask))
+        return snapshot
+
+    async def _judged(
+        self, key: SessionKey, failure: StoreError, began: asyncio.Task[bool] | None = None
+    ) -> StoreError:
+        """Find out whom a failure concerns: this session, or all because the store is away."""
+        if not await self._probe.answers(key, began):
+            return self._pause_all(failure)
+        cause = None if isinstance(failure, StoreTimeout) else failure.__cause__
+        told = "the memory of session %s is not available: %s"
+        logger.warning(told, hashed(key), failure, exc_info=cause)
+        self._troubles.failed(key, failure)
+        self._on_trouble()
+        return failure
+
+    def _damaged(self, key: SessionKey, lost: int) -> None:
+        """The session goes on with what there is; that is told once in a while."""
+        if self._halves.pausing(key) is None:
+            logger.warning("%d messages of session %s are gone from the store", lost, hashed(key))
+            self._halves.failed(key, StoreError(f"{lost} messages are gone"))
+            self._on_trouble()
+
+    def _pause_all(self, failure: StoreError) -> StoreError:
+        logger.warning("memory is not available: %s", failure)
+        self._failure = failure
+        self._no_loads_until = self._no_commits_until = self._clock() + PAUSE
+        return failure
+
+    # Recording
+
+    def spools(self, key: SessionKey) -> bool:
+        """Does what is recorded of a session now go to the spool?"""
+        return self._clock() < self._no_commits_until or self._backlog.waiting(key)
+
+    async def record(self, key: SessionKey, commit: Commit) -> CommitResult:
+        """Put an exchange into history, or into the spool.  Does not raise; cannot be cancelled."""
+        return await asyncio.shield(self._own(self._record(key, commit), "commit"))
+
+    async def defer(self, key: SessionKey, deferred: Deferred) -> CommitResult:
+        """Spool an exchange that found no snapshot.  Does not raise; cannot be cancelled."""
+        exchange = deferred.meta.exchange.id
+        spooled = self._backlog.put(key, exchange, "deferred", deferred)
+        return await asyncio.shield(self._own(spooled, "commit"))
+
+    async def amend(self, key: SessionKey, amendment: Amendment) -> CommitResult:
+        """Add to an exchange.  Does not raise; cannot be cancelled."""
+        return await asyncio.shield(self._own(self._amend(key, amendment), "amendment"))
+
+    async def _record(self, key: SessionKey, commit: Commit) -> CommitResult:
+        outcome = await self._at_once(key, lambda: self._store.commit(key, commit))
+        if outcome == "recorded":
+            self._on_recorded(key)
+            self._on_due(commit.due)
+        return outcome or await self._backlog.put(key, commit.exchange.id, "commit", commit)
+
+    async def _amend(self, key: SessionKey, amendment: Amendment) -> CommitResult:
+        async def amended() -> CommitResult:
+            await self._store.amend(key, amendment)
+            return "recorded"
+
+        outcome = await self._at_once(key, amended)
+        return outcome or await self._backlog.put(key, amendment.exchange, "amendment", amendment)
+
+    async def _at_once(
+        self, key: SessionKey, write: Callable[[], Awaitable[CommitResult]]
+    ) -> CommitResult | None:
+        """Write to the store, unless it is known to fail or earlier writes of the session wait."""
+        if self.spools(key):
+            return None
+        try:
+            return await write()
+        except StoreError as failure:
+            logger.warning("an exchange goes to the spool: %s", failure)
+            if isinstance(failure, StoreTimeout):
+                self._no_commits_until = self._clock() + PAUSE
+        except asyncio.CancelledError:
+            logger.warning("an exchange goes to the spool: there is no more time for the store")
+        except Exception:  # the boundary to the store: whatever is wrong with it, the chat goes on
+            logger.exception("an exchange goes to the spool")
+        return None
+
+    def _own(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # Replay
+
+    async def _replay_for_ever(self) -> None:
+        while True:
+            with suppress(StoreError, SpoolError):  # still down: the entries stay where they are
+                if not self._spool.is_open:
+                    await self._backlog.aside(self._spool.open)
+                await self.replay()
+                await self._review()
+            await asyncio.sleep(REPLAY_EVERY)
+
+    async def _review(self) -> None:
+        now = self._clock()
+        if now - self._reviewed >= REVIEW_EVERY:
+            await self._backlog.review()
+            self._reviewed = now
+
+    async def replay(self) -> None:
+        """Carry out all that waits, in order.  Raises StoreError if the store is down."""
+        before = self.tally.replayed
+        while await self._backlog.replay(self._resume):
+            pass
+        if self.tally.replayed > before:
+            fields = {"exchanges": self.tally.replayed - before}
+            logger.info("the store has all that waited in the spool", extra={"fields": fields})
+
+    def _resume(self) -> None:
+        self._no_loads_until = self._no_commits_until = 0.0

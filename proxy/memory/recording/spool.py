@@ -1,0 +1,393 @@
+"""The spool: what the store could not take yet, in one SQLite file that a host's workers share.
+
+An entry is durable when ``put`` returns (``synchronous = FULL``) and stays until it has been
+carried out.  Entries belong to a store, by its name, and are carried out in the order in which they
+came.  Calls block; they are made on a thread, except ``waiting`` and ``idle``, which read shared
+memory only.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from proxy.memory.model import SessionKey
+from proxy.memory.recording import spool_owners
+from proxy.memory.recording.spool_owners import EntryOwner, QuarantinedEntry
+
+logger = logging.getLogger(__name__)
+
+Kind = Literal["commit", "deferred", "amendment"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    store TEXT NOT NULL, tenant TEXT NOT NULL, session TEXT NOT NULL,
+    exchange TEXT NOT NULL, kind TEXT NOT NULL, payload BLOB NOT NULL,
+    created_at REAL NOT NULL, quarantined TEXT,
+    UNIQUE (store, exchange, kind)
+);
+CREATE INDEX IF NOT EXISTS by_session ON entries (store, tenant, session, id);
+"""
+
+
+PATIENCE = 5.0
+"""Seconds for which other processes are waited for."""
+
+
+PAGE_BYTES = 32 * 1024 * 1024
+"""Payloads that are read at once: as many as fit, and one whatever its size."""
+
+
+ROOM = 1024 * 1024
+"""Bytes that the disk must have left: room for an exchange that is large."""
+
+NEARLY = 0.95
+"""Of its bounds, from where on a spool counts as full."""
+
+Identity = tuple[int, int] | None
+
+
+class SpoolError(Exception):
+    """The spool cannot be read or written, or is full."""
+
+
+class SpoolFull(SpoolError):
+    """There is no room left; the text says where."""
+
+
+class SpoolEntry(NamedTuple):
+    """One thing to do.  ``payload`` is JSON of the value that ``kind`` names."""
+
+    id: int
+    key: SessionKey
+    exchange: str
+    kind: Kind
+    payload: bytes
+
+
+class Head(NamedTuple):
+    """The oldest entry of a session."""
+
+    id: int
+    key: SessionKey
+
+
+class Spool:
+    """The entries of one store.  Raises SpoolError; sqlite3 errors become it in one place."""
+
+    def __init__(self, path: Path, store: str, max_bytes: int) -> None:
+        self._path, self._store, self._max_bytes = path, store, max_bytes
+        self._lock = threading.Lock()
+        self._closed = True
+        self._db: sqlite3.Connection | None = None
+        self._look: sqlite3.Connection | None = None
+        self._seen = -1
+        self._sessions: frozenset[SessionKey] = frozenset()
+        self._file: Identity = None
+        self._log: Identity = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._db is not None
+
+    def open(self) -> None:
+        """Create the file (mode 0600) if need be; what fails here is tried again by each use."""
+        with self._lock, _mapped():
+            self._closed = False
+            self._open()
+
+    def _open(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        _create(self._path)
+        until = time.monotonic() + PATIENCE
+        while self._db is None:
+            try:
+                self._db, self._look = self._connected()
+                self._seen = -1
+                self._file, self._log = _identity(self._path), _identity(self._wal)
+            except sqlite3.OperationalError as error:
+                # Processes that open a new file at once lock each other out: SQLite's own patience
+                # does not cover the change to write-ahead logging.
+                if not _is_busy(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+
+    @property
+    def _wal(self) -> Path:
+        return self._path.with_name(f"{self._path.name}-wal")
+
+    def _follow(self) -> None:
+        """Take all that waits along to the file that lies at the path now.
+
+        Someone has deleted or replaced the one that is open: nobody would find what is in it.
+        """
+        if self._db is None or _identity(self._path) == self._file:
+            return
+        if _identity(self._wal) == self._log:
+            # SQLite would take the log of the old file for the new one's.
+            if self._path.exists():
+                raise SpoolError("its file was replaced while it was in use: start the proxy again")
+            for left in (self._wal, self._path.with_name(f"{self._path.name}-shm")):
+                left.unlink(missing_ok=True)
+        logger.error("the spool's file was deleted or replaced while it was in use")
+        old = [connection for connection in (self._db, self._look) if connection]
+        self._db = self._look = None
+        try:
+            self._take_along(old[0])
+        finally:
+            for connection in old:
+                connection.close()
+
+    def _take_along(self, old: sqlite3.Connection) -> None:
+        self._open()
+        if self._db is not None:
+            _copy(old, self._db)
+
+    def _connected(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+        db = self._connect()
+        try:
+            db.executescript(_SCHEMA)
+            return db, self._connect()
+        except BaseException:
+            db.close()
+            raise
+
+    def close(self) -> None:
+        with self._lock:  # a thread may still be at it
+            self._closed = True
+            for connection in (self._db, self._look):
+                if connection is not None:
+                    connection.close()
+            self._db = self._look = None
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            self._path, isolation_level=None, check_same_thread=False, timeout=PATIENCE
+        )
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA secure_delete = ON")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def put(self, key: SessionKey, exchange: str, kind: Kind, payload: bytes) -> None:
+        """Keep an entry; durable on return.  The same exchange and kind again is a no-op."""
+        with self._writing() as db:
+            if _used(db) + len(payload) > self._max_bytes:
+                raise SpoolError("the spool is full")
+            db.execute(
+                "INSERT OR IGNORE INTO entries"
+                " (store, tenant, session, exchange, kind, payload, created_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (self._store, *key, exchange, kind, payload, time.time()),
+            )
+
+    def waiting(self, key: SessionKey) -> bool:
+        """Does this session have entries?  Cheap: asked by every request."""
+        return key in self._waiting_sessions()
+
+    def idle(self) -> bool:
+        """Is there nothing to carry out?"""
+        return not self._waiting_sessions()
+
+    def _waiting_sessions(self) -> frozenset[SessionKey]:
+        look = self._look
+        if look is None:
+            return frozenset()
+        with _mapped():
+            version = look.execute("PRAGMA data_version").fetchone()[0]
+            if version != self._seen:
+                rows = look.execute(
+                    "SELECT DISTINCT tenant, session FROM entries"
+                    " WHERE store = ? AND quarantined IS NULL",
+                    (self._store,),
+                ).fetchall()
+                self._sessions = frozenset(SessionKey(*row) for row in rows)
+                self._seen = version
+        return self._sessions
+
+    def entries(self, key: SessionKey | None = None, limit: int = 1000) -> list[SpoolEntry]:
+        """The oldest entries, of one session or of all, in order; see ``PAGE_BYTES``."""
+        where = " AND tenant = ? AND session = ?" if key else ""
+        found: list[SpoolEntry] = []
+        size = 0
+        with self._reading() as db:
+            rows = db.execute(
+                "SELECT id, tenant, session, exchange, kind, payload FROM entries"
+                f" WHERE store = ? AND quarantined IS NULL{where} ORDER BY id LIMIT ?",
+                (self._store, *(key or ()), limit),
+            )
+            for id, tenant, session, exchange, kind, payload in rows:
+                size += len(payload)
+                if found and size > PAGE_BYTES:
+                    break
+                found.append(SpoolEntry(id, SessionKey(tenant, session), exchange, kind, payload))
+            rows.close()
+        return found
+
+    def heads(self, after: int, limit: int) -> list[Head]:
+        """Each session's oldest entry, from behind the id ``after`` on, the oldest first."""
+        with self._reading() as db:
+            rows = db.execute(
+                "SELECT min(id) AS head, tenant, session FROM entries"
+                " WHERE store = ? AND quarantined IS NULL GROUP BY tenant, session"
+                " HAVING head > ? ORDER BY head LIMIT ?",
+                (self._store, after, limit),
+            ).fetchall()
+        return [Head(id, SessionKey(tenant, session)) for id, tenant, session in rows]
+
+    def weight(self, key: SessionKey) -> tuple[int, int]:
+        """Entries of a session that wait, and the bytes of their payloads."""
+        with self._reading() as db:
+            row = db.execute(
+                "SELECT count(*), coalesce(sum(length(payload)), 0) FROM entries"
+                " WHERE store = ? AND quarantined IS NULL AND tenant = ? AND session = ?",
+                (self._store, *key),
+            ).fetchone()
+        return int(row[0]), int(row[1])
+
+    def done(self, entry: SpoolEntry | QuarantinedEntry) -> None:
+        with self._writing() as db:
+            db.execute("DELETE FROM entries WHERE id = ?", (entry.id,))
+
+    def quarantine(self, entry: SpoolEntry, reason: str) -> None:
+        """Keep what can never be carried out, out of the way."""
+        with self._writing() as db:
+            db.execute("UPDATE entries SET quarantined = ? WHERE id = ?", (reason, entry.id))
+
+    def quarantined(self) -> list[QuarantinedEntry]:
+        """What is quarantined."""
+        with self._reading() as db:
+            return spool_owners.quarantined(db, self._store)
+
+    def sessions_of(self, tenant: str, user: str) -> list[str]:
+        """The sessions for which something waits that names this person."""
+        with self._reading() as db:
+            return spool_owners.sessions_of(db, self._store, tenant, user)
+
+    def knows(self, tenant: str) -> bool:
+        """Is there anything of this tenant, in quarantine and for other stores too?"""
+        with self._reading() as db:
+            found = db.execute("SELECT 1 FROM entries WHERE tenant = ? LIMIT 1", (tenant,))
+            return found.fetchone() is not None
+
+    def count(self, whose: EntryOwner) -> int:
+        """How many exchanges; those in quarantine count, and those that wait for other stores."""
+        with self._reading() as db:
+            return spool_owners.count(db, whose)
+
+    def erase(self, whose: EntryOwner) -> int:
+        """Remove what ``count`` counts; nothing of it is in the files then."""
+        with self._writing() as db:
+            found = spool_owners.count(db, whose)
+            if found:
+                spool_owners.remove(db, whose)
+        self.empty_log()
+        return found
+
+    def empty_log(self) -> None:
+        """Let nothing that was removed be in the files any more."""
+        with self._reading() as db:
+            busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise SpoolError("others use the spool all the while")
+
+    def depth(self) -> tuple[int, int]:
+        """Entries waiting and quarantined."""
+        with self._reading() as db:
+            row = db.execute(
+                "SELECT count(*) FILTER (WHERE quarantined IS NULL),"
+                " count(*) FILTER (WHERE quarantined IS NOT NULL) FROM entries WHERE store = ?",
+                (self._store,),
+            ).fetchone()
+        return int(row[0]), int(row[1])
+
+    def check(self) -> None:
+        """Raise SpoolError unless the spool can be written, and has room."""
+        with self._writing() as db:
+            db.execute("DELETE FROM entries WHERE id = -1")
+            if _used(db) > self._max_bytes * NEARLY:
+                raise SpoolFull("the spool is nearly full")
+        if shutil.disk_usage(self._path.parent).free < ROOM:
+            raise SpoolFull("the disk of the spool is full")
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, _mapped():
+            if self._closed:
+                raise SpoolError("the spool is not open")
+            self._follow()
+            if self._db is None:
+                self._open()
+            assert self._db is not None
+            yield self._db
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._reading() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+
+def _used(db: sqlite3.Connection) -> int:
+    """Bytes that are taken."""
+    pages = db.execute("PRAGMA page_count").fetchone()[0]
+    free = db.execute("PRAGMA freelist_count").fetchone()[0]
+    size = db.execute("PRAGMA page_size").fetchone()[0]
+    return int((pages - free) * size)
+
+
+def _identity(path: Path) -> Identity:
+    """What tells a file from another one of its name."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _copy(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
+    """Put all entries into another file, once; those that are carried out meanwhile count once."""
+    columns = "store, tenant, session, exchange, kind, payload, created_at, quarantined"
+    rows = old.execute(f"SELECT {columns} FROM entries ORDER BY id")
+    new.execute("BEGIN IMMEDIATE")
+    new.executemany(
+        f"INSERT OR IGNORE INTO entries ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
+    )
+    new.execute("COMMIT")
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def _create(path: Path) -> None:
+    """An empty file that only we can read.  One that exists is not opened: closing it again would
+    drop the locks that SQLite holds on it in this process (POSIX record locks)."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+@contextmanager
+def _mapped() -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise SpoolError(f"the spool cannot be used: {error}") from error

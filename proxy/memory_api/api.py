@@ -1,0 +1,114 @@
+"""What the memory API is made of: the parts it is given, and the little it knows of each.
+
+The domain's own types are used as they are; of HTTP's callers and of the chat format it knows only
+the protocols here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from proxy.chat.message import ChatMessage
+from proxy.learning.learned import Learned
+from proxy.learning.prompt_cards import Block
+from proxy.memory.erasure import steady
+from proxy.memory.items import Items
+from proxy.memory.model import Due, Injection, SessionKey
+from proxy.memory.recording.commit import Count
+from proxy.memory.recording.spool import Spool
+from proxy.memory.usage import Meter
+from proxy.memory_api.erasure.eraser import Eraser
+from proxy.memory_api.overview.counts import Counted
+from proxy.memory_api.transfer.threads import Reading
+from proxy.recall.recaller import RecallAdmin
+from proxy.recall.results import Found
+from proxy.settings import Settings
+from proxy.telemetry import Telemetry
+from proxy.tenancy import Tenancy
+
+
+class Preview(Protocol):
+    """The messages of a request as they would be sent, and what memory did for it.
+
+    ``tokens`` counts all ``messages``; ``did`` is what would be recorded of it.
+    """
+
+    @property
+    def messages(self) -> tuple[bytes, ...]: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def did(self) -> Injection: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def recalled(self) -> tuple[Found, ...]: ...
+    @property
+    def known(self) -> tuple[Block, ...]: ...
+    @property
+    def summary(self) -> str | None: ...
+
+
+Previewer = Callable[[SessionKey, bytes, str, str | None], Awaitable[Preview | None]]
+"""Previews a request's body in a session under a profile ("" is the default one) as a user's,
+without a trace.
+
+None: this is no request with messages.  Raises ProxyError 400 ``unknown_profile`` and 503
+``memory_unavailable``.
+"""
+
+
+class ReadMessage(Protocol):
+    """Reads a message's JSON; None if it is no object.
+
+    ``limit``: bytes of inline media from which on a placeholder is recorded instead.
+    """
+
+    def __call__(self, raw: bytes, limit: int, /) -> ChatMessage | None: ...
+
+
+@dataclass(frozen=True)
+class Api:
+    """Everything that health, metrics and the memory API need.
+
+    ``on_recorded`` is to be told of each session that was written to, ``on_edited`` of messages
+    that have other words now, by seq.  ``due_after_import`` gives
+    the work that an import asks for, by the session's user and the time (Unix seconds).
+    ``counter`` gives the token count for a model, ``counters`` says which tables it uses,
+    by the models' encodings;
+    ``count_text`` gives the tokens of a text.
+    ``troubled`` gives the number of sessions that cannot be loaded whole or
+    replayed in time; ``losing`` says whether exchanges were lost lately.
+    """
+
+    settings: Settings
+    telemetry: Telemetry
+    store: Counted
+    spool: Spool
+    tenancy: Tenancy
+    preview: Previewer
+    recall_admin: RecallAdmin
+    on_recorded: Callable[[SessionKey], None]
+    on_edited: Callable[[SessionKey, tuple[int, ...]], None]
+    due_after_import: Callable[[str | None, float], tuple[Due, ...]]
+    read_message: ReadMessage
+    counter: Callable[[str | None], Count]
+    counters: Callable[[], Mapping[str, str]]
+    count_text: Callable[[str], int]
+    shelves: Items
+    meter: Meter
+    learned: Learned
+    troubled: Callable[[], int] = lambda: 0
+    losing: Callable[[], bool] = lambda: False
+
+    @cached_property
+    def eraser(self) -> Eraser:
+        """One for all requests: it lets nothing be erased twice at the same time."""
+        return Eraser(self.store, self.spool, self.learned, steady)
+
+    @cached_property
+    def reading(self) -> Reading:
+        return Reading()

@@ -1,0 +1,168 @@
+"""Sessions that go on from another one, or back in themselves.
+
+Nothing leaves history by this: messages are superseded, and can be made active again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+from proxy.errors import ProxyError, session_not_found
+from proxy.learning.batch import read_on
+from proxy.memory import archive
+from proxy.memory.archive import Revision, StoredMessage
+from proxy.memory.history import branches
+from proxy.memory.history.branches import NoMessage, Switch, forked, switch_to
+from proxy.memory.history.editing import behind
+from proxy.memory.history.reading import WHOLE_LOG, all_exchanges, all_lines, read_session
+from proxy.memory.model import SessionKey
+from proxy.memory.reconciliation.match import last_turns
+from proxy.memory_api.api import Api
+from proxy.memory_api.call import Given, Repeated
+from proxy.memory_api.conversations.message_edit import revise
+from proxy.memory_api.conversations.sessions import BY_ID, SESSION, TAG, must_not_wait, the_session
+from proxy.memory_api.errors import message_not_found, session_exists
+from proxy.memory_api.fields import invalid
+from proxy.memory_api.idempotency import Attempt, Once
+from proxy.memory_api.objects import session_object
+from proxy.memory_api.openapi.operation import Link
+from proxy.memory_api.operation import operation
+from proxy.memory_api.parameters import MessageAt, SessionAt
+from proxy.memory_api.shapes.sessions import Fork, RewindTo, RewindTurns, Session
+
+
+@operation(
+    "POST",
+    f"{SESSION}/fork",
+    TAG,
+    status=201,
+    examples={"copy": {"id": "trip-to-porto", "title": "What if Porto?"}},
+    errors=(message_not_found, session_exists),
+    links=(
+        Link("getSession", BY_ID),
+        Link("listMessages", BY_ID),
+        Link("updateSession", BY_ID, {"title": "A fork"}),
+        Link("deleteSession", BY_ID),
+    ),
+)
+async def fork_session(api: Api, at: SessionAt, wanted: Fork, once: Repeated) -> Session:
+    """Go on from a session in a new one.
+
+    The new session has everything up to and including `until`, and the same user.
+    """
+    # What waits in the spool belongs to it, so nothing is forked before that has arrived: 503.
+    fork = branches.Fork(wanted.id, time.time(), wanted.until, wanted.title)
+    new = SessionKey(at.tenant, fork.id)
+    must_not_wait(api.spool, at)
+    must_not_wait(api.spool, new)
+    attempt = await once.attempt()
+    if attempt is None:
+        await _make(api, at, new, fork)
+    else:
+        await _make_once(api, at, new, replace(fork, at=attempt.at), attempt, once)
+    found = await the_session(api.store, new)
+    if attempt is not None:
+        await once.done(attempt)
+    return session_object(found)
+
+
+async def _make_once(
+    api: Api, at: SessionKey, new: SessionKey, fork: branches.Fork, attempt: Attempt, once: Once
+) -> None:
+    """What an earlier attempt has made stays as it is by now.
+
+    It is known by its time: all attempts fork at the time of the first.
+    """
+    if attempt.done or (attempt.again and await _is_there(api, new, fork)):
+        return
+    try:
+        await _make(api, at, new, fork)
+    except ProxyError:
+        if not await _is_there(api, new, fork):
+            await once.dropped(attempt)
+            raise
+
+
+async def _is_there(api: Api, new: SessionKey, fork: branches.Fork) -> bool:
+    found = await api.store.session(new)
+    return found is not None and found.created_at == fork.at
+
+
+async def _make(api: Api, at: SessionKey, new: SessionKey, fork: branches.Fork) -> None:
+    archived = await read_session(api.store, at)
+    if archived is None:
+        raise session_not_found()
+    try:
+        copy = await asyncio.to_thread(forked, archived, fork)
+    except NoMessage:
+        raise message_not_found() from None
+    if not await api.store.restore(new, copy):
+        raise session_exists()
+    reading = api.learned.kinds.reading
+    await read_on(api.shelves, reading, archived.session, copy.session, at.tenant)
+    api.on_recorded(new)
+
+
+@operation(
+    "POST",
+    f"{SESSION}/rewind",
+    TAG,
+    examples={"turns": {"turns": 1}},
+    errors=(message_not_found,),
+    links=(Link("listMessages", BY_ID), Link("getSession", BY_ID)),
+)
+async def rewind_session(
+    api: Api, at: SessionAt, back: RewindTurns | RewindTo, given: Given
+) -> Session:
+    """Take turns back.
+
+    The messages stay in history as superseded. Give either `turns` or `to`.
+    """
+    must_not_wait(api.spool, at)
+    await the_session(api.store, at)
+    gone = await _behind(api, at, back)
+    # Behind it: then what is taken back is what the caller has seen.
+    given.hold_for(session_object(await the_session(api.store, at)))
+    await revise(api, at, Revision(superseded=tuple(gone)))
+    return session_object(await the_session(api.store, at))
+
+
+@operation("POST", f"{SESSION}/messages/{{message}}/activate", "Messages")
+async def activate_message(api: Api, at: SessionAt, wanted: MessageAt, given: Given) -> Session:
+    """Make a branch the active one.
+
+    The branch that the message belongs to comes back; what stood in its place is superseded.
+    `If-Match` takes the tag of the session.
+    """
+    must_not_wait(api.spool, at)
+    switch = await _switch(api, at, await the_session(api.store, at), wanted)
+    given.hold_for(session_object(await the_session(api.store, at)))
+    if switch.activated or switch.superseded:
+        revision = Revision(superseded=switch.superseded, activated=switch.activated)
+        await revise(api, at, revision)
+    return session_object(await the_session(api.store, at))
+
+
+async def _behind(api: Api, at: SessionKey, back: RewindTurns | RewindTo) -> list[str]:
+    log = (await api.store.load(at, WHOLE_LOG)).log
+    if isinstance(back, RewindTurns):
+        return [entry.card.id for entry in last_turns(log, back.turns)]
+    found = behind(log, back.to)
+    if found is not None:
+        return found
+    if await api.store.message(at, back.to) is None:
+        raise message_not_found()
+    raise invalid("to is superseded already: name an active message.", "to")
+
+
+async def _switch(api: Api, at: SessionKey, session: archive.Session, wanted: str) -> Switch:
+    lines: list[StoredMessage] = []
+    async for line in all_lines(api.store, at, session.end):
+        lines.append(line._replace(body=b"", wire=None))
+    newest_first = [placed async for placed in all_exchanges(api.store, at, session.end)]
+    found = await asyncio.to_thread(switch_to, lines, newest_first[::-1], wanted)
+    if found is None:
+        raise message_not_found()
+    return found

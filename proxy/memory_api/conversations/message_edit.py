@@ -1,0 +1,292 @@
+"""One message of a session: looked at, checked, edited in place, removed, and what has to follow.
+
+All later requests of the session carry it, and upstreams refuse those for what they cannot read in
+it.  Fields and types of parts that are not known are let through: vendors have their own.
+
+Raises ProxyError 400 with ``param`` naming what is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping
+
+from proxy.chat.jsontext import UNREADABLE, decode, fields, join_fields, shallow
+from proxy.chat.message import ChatMessage
+from proxy.errors import memory_unavailable, message_not_found
+from proxy.learning.feedback import drop_feedback
+from proxy.memory.archive import Edited, Revision, StoredMessage
+from proxy.memory.history.editing import edited, results_of
+from proxy.memory.history.reading import NEWEST_TURN, all_lines
+from proxy.memory.model import Due, SessionKey, Summary
+from proxy.memory_api.api import Api
+from proxy.memory_api.call import Given
+from proxy.memory_api.conversations.sessions import BY_PATH, SESSION, must_not_wait, the_session
+from proxy.memory_api.fields import bytes_of, invalid
+from proxy.memory_api.objects import line_object
+from proxy.memory_api.openapi.operation import Link
+from proxy.memory_api.operation import operation
+from proxy.memory_api.parameters import MessageAt, SessionAt
+from proxy.memory_api.shapes.messages import Message, MessageContent, MessageDeleted, WholeMessage
+from proxy.recall.index import owner_of
+from proxy.recall.indexing.indexer import Said, blank_messages
+from proxy.recall.ranking.packing import check_of
+
+_INSTEAD: Mapping[str, type] = {
+    "tool_calls": list,
+    "function_call": dict,
+    "refusal": str,
+    "audio": dict,
+}
+"""What an assistant's message may have instead of content."""
+
+
+def check_message(raw: bytes, name: str) -> None:
+    """``name`` is the message's place in the body; what is in ``raw`` must be an object."""
+    message = _object(raw, name)
+    content, calls = message.get("content"), message.get("tool_calls")
+    if content is not None or not _does_without(message):
+        check_content(content, f"{name}.content")
+    if calls is not None:
+        _check_calls(calls, f"{name}.tool_calls")
+
+
+def check_content(content: object, name: str) -> None:
+    """Text, or parts of which those that are text have some."""
+    if isinstance(content, str):
+        return
+    if not isinstance(content, list) or not content:
+        raise invalid(f"{name} must be a string or a list of one or more parts.", name)
+    for number, part in enumerate(content):
+        _check_part(part, f"{name}[{number}]")
+
+
+def _check_part(part: object, name: str) -> None:
+    if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+        raise invalid(f"{name} must be an object with a type.", name)
+    if part["type"] == "text" and not isinstance(part.get("text"), str):
+        raise invalid(f"{name}.text must be a string.", f"{name}.text")
+
+
+def _check_calls(calls: object, name: str) -> None:
+    if not isinstance(calls, list):  # an empty one is what some servers answer with
+        raise invalid(f"{name} must be a list of calls.", name)
+    for number, call in enumerate(calls):
+        if not _is_call(call):
+            sentence = "must be an object with an id, and a function with a name and arguments."
+            raise invalid(f"{name}[{number}] {sentence}", f"{name}[{number}]")
+
+
+def _is_call(call: object) -> bool:
+    if not isinstance(call, dict) or not isinstance(call.get("id"), str):
+        return False
+    function = call.get("function")
+    return call.get("type") == "custom" or (
+        isinstance(function, dict)
+        and isinstance(function.get("name"), str)
+        and isinstance(function.get("arguments"), str)
+    )
+
+
+def _does_without(message: Mapping[str, object]) -> bool:
+    """May there be no content?"""
+    instead = any(isinstance(message.get(k), t) and message[k] for k, t in _INSTEAD.items())
+    return instead and message.get("role") == "assistant"
+
+
+def _object(raw: bytes, name: str) -> Mapping[str, object]:
+    try:
+        message = decode(raw)
+    except UNREADABLE:
+        raise invalid(f"{name} must be JSON that is not nested too deeply.", name) from None
+    if not isinstance(message, dict):
+        raise invalid(f"{name} must be an object.", name)
+    return message
+
+
+async def revise(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int, ...] = ()) -> bool:
+    """Make a change, or none: False.  A summary that it has dropped is asked for anew.
+
+    ``seqs`` are the places of what says something else then, or nothing: recall learns of it.
+    Raises StoreError.
+    """
+    before = await _in_force(api, key)
+    # Before and behind it: whoever embeds it meanwhile looks behind himself too.
+    await _blank(api, key, revision, seqs)
+    if not await api.store.revise(key, revision):
+        return False
+    if seqs:
+        await _blank(api, key, revision, seqs)
+        api.on_edited(key, seqs)
+    if before is not None and await _in_force(api, key) != before:
+        await _summarise(api, key)
+    return True
+
+
+async def _blank(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int, ...]) -> None:
+    """Let no vector tell what was said; its session may have been nobody's then."""
+    session = await api.store.session(key) if seqs else None
+    cards = [x.card for x in revision.edited if x.card.id not in revision.removed]
+    said = Said(seqs, [check_of(card.id, card.digest) for card in cards])
+    for user in {None, session.user} if session else ():
+        await blank_messages(api.store, owner_of(key, user), key.session, said)
+
+
+async def _in_force(api: Api, key: SessionKey) -> Summary | None:
+    session = await api.store.session(key)
+    return session.summary if session else None
+
+
+async def _summarise(api: Api, key: SessionKey) -> None:
+    """Ask for the summary under the profile of the newest exchange, if it has any."""
+    snapshot = await api.store.load(key, NEWEST_TURN)
+    name = snapshot.last.profile if snapshot.last else ""
+    profile = api.settings.profile(name or None)
+    if profile is not None and profile.summary.enabled:
+        await api.store.enqueue(key, Due(kind="summary", profile=name, at=time.time()))
+
+
+ATTEMPTS = 10
+"""How often an edit is tried again that another has overtaken."""
+
+TAG = "Messages"
+ONE = f"{SESSION}/messages/{{message}}"
+SAME = {**BY_PATH, "message": "$request.path.message"}
+
+New = MessageContent | WholeMessage
+
+
+@operation("GET", ONE, TAG, links=(Link("deleteMessage", SAME), Link("getFeedback", SAME)))
+async def get_message(api: Api, at: SessionAt, wanted: MessageAt) -> Message:
+    """Get a message."""
+    return line_object(await _line(api, at, wanted))
+
+
+@operation(
+    "PATCH",
+    ONE,
+    TAG,
+    examples={"words": {"content": "What is worth seeing in Porto?"}},
+    links=(Link("getMessage", SAME),),
+)
+async def update_message(
+    api: Api, at: SessionAt, wanted: MessageAt, new: MessageContent | WholeMessage, given: Given
+) -> Message:
+    """Edit a message in place.
+
+    Give either `content` or the whole `message`. The old words are not kept anywhere.
+    """
+    # Results of calls that it does not make any more go with them, and so do examples and
+    # proposals made of its turn.  What else was learned from it stays, and names it as its source.
+    must_not_wait(api.spool, at)
+    for _ in range(ATTEMPTS):
+        line = await _line(api, at, wanted)
+        given.hold_for(line_object(line))
+        other = await asyncio.to_thread(_edited, api, line, new)
+        if await _put(api, at, line, other):
+            return line_object(await _line(api, at, wanted))
+    raise memory_unavailable()
+
+
+@operation("DELETE", ONE, TAG)
+async def delete_message(
+    api: Api, at: SessionAt, wanted: MessageAt, given: Given
+) -> MessageDeleted:
+    """Remove a message.
+
+    With calls all their results go as well.
+    """
+    # So do examples, proposals and feedback.  What else was learned from it stays.
+    must_not_wait(api.spool, at)
+    for _ in range(ATTEMPTS):
+        line = await _line(api, at, wanted)
+        given.hold_for(line_object(line))
+        ids = (wanted, *await _results(api, at, line, line.card.calls))
+        still = (_unchanged(line),) if given.any else ()
+        await _forget(api, at, line, ids)
+        # Results have no passages.
+        if await revise(api, at, Revision(edited=still, removed=ids), (line.position.seq,)):
+            return MessageDeleted(id=wanted, deleted=True, ids=list(ids))
+    raise memory_unavailable()
+
+
+async def _line(api: Api, at: SessionKey, wanted: str) -> StoredMessage:
+    line = await api.store.message(at, wanted)
+    if line is None:
+        await the_session(api.store, at)
+        raise message_not_found()
+    return line
+
+
+async def _put(api: Api, at: SessionKey, line: StoredMessage, new: Edited) -> bool:
+    """False if it is another message by now."""
+    gone = set(line.card.calls) - set(new.card.calls)
+    ids = tuple(await _results(api, at, line, gone))
+    await _forget(api, at, line, ids)
+    moved = line.card.digest != new.card.digest
+    seqs = (line.position.seq,) if moved else ()
+    return await revise(api, at, Revision(edited=(new,), removed=ids), seqs)
+
+
+async def _results(
+    api: Api, at: SessionKey, line: StoredMessage, calls: set[str] | tuple[str, ...]
+) -> list[str]:
+    session = await api.store.session(at) if calls else None
+    if session is None:
+        return []
+    after = line.position.seq
+    cards = [x.card async for x in all_lines(api.store, at, session.end, after)]
+    return results_of(calls, cards)
+
+
+async def _forget(api: Api, at: SessionKey, line: StoredMessage, gone: Collection[str]) -> None:
+    """What repeats a message, and what was said of those that go.
+
+    First: who tries again must find the message.
+    """
+    session = await api.store.session(at)
+    user = (session.user if session else None) or ""
+    await api.learned.drop_turn(at, user, line.position.turn)
+    await drop_feedback(api.shelves, at, user, gone)
+
+
+def _edited(api: Api, line: StoredMessage, new: New) -> Edited:
+    """Raises ProxyError 400."""
+    if isinstance(new, WholeMessage):
+        name, raw = "message", bytes_of(new.message)
+    else:
+        name, raw = "content", _with_content(line, bytes_of(new.content))
+    said = api.read_message(raw, api.settings.memory.max_inline_media_bytes)
+    if said is None:
+        raise invalid("message must be an object.", "message")
+    _is_the_same(line, said)
+    if name == "message":
+        check_message(raw, name)
+    if said.blank:
+        raise invalid("A message must say something. DELETE removes it.", name)
+    return edited(line, said, api.counter(None))
+
+
+def _with_content(line: StoredMessage, content: bytes) -> bytes:
+    """The message as later requests carry it, with this content."""
+    try:
+        value = shallow(content)
+    except UNREADABLE:
+        value = None
+    check_content(value, "content")
+    return join_fields({**fields(line.body), "content": content})
+
+
+def _is_the_same(line: StoredMessage, said: ChatMessage) -> None:
+    """Raise ProxyError 400 for what is another message, and not other words for this one."""
+    if said.role != line.card.role:
+        raise invalid(f"The role must stay {line.card.role}.", "message.role")
+    if said.answers != line.card.answers:
+        raise invalid("A result must stay that of its call.", "message.tool_call_id")
+
+
+def _unchanged(line: StoredMessage) -> Edited:
+    """An edit that changes nothing, so that a change is made only where nobody else has."""
+    was = line.body if line.wire is None else line.wire
+    return Edited(card=line.card, body=line.body, wire=line.wire, was=was)

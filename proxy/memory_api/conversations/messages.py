@@ -1,0 +1,220 @@
+"""The messages of a session: listed, and imported."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated
+
+from starlette.responses import Response
+
+from proxy.errors import ProxyError, memory_unavailable, session_not_found
+from proxy.memory.archive import StoredMessage
+from proxy.memory.history.reading import NEWEST_TURN, all_lines
+from proxy.memory.model import Commit, Outcome, SessionKey, State
+from proxy.memory.store import StoreTimeout
+from proxy.memory_api.api import Api
+from proxy.memory_api.call import Repeated
+from proxy.memory_api.conversations.sessions import (
+    BY_PATH,
+    SESSION,
+    must_not_wait,
+    the_session,
+)
+from proxy.memory_api.errors import invalid_user_id, message_not_found, session_owner_mismatch
+from proxy.memory_api.idempotency import Attempt, Once
+from proxy.memory_api.objects import line_object, message_object, recorded_object, reply
+from proxy.memory_api.openapi.operation import Link, Parameter
+from proxy.memory_api.operation import operation
+from proxy.memory_api.parameters import AfterSeq, Limit, SessionAt, several, words
+from proxy.memory_api.shapes.messages import MessageList, NewMessages
+from proxy.memory_api.transfer.import_messages import Import, MessageReader, commit_of
+
+ATTEMPTS = 4
+
+TAG = "Messages"
+ALL = f"{SESSION}/messages"
+FIRST = {**BY_PATH, "message": "$response.body#/data/0/id"}
+SECOND = {**BY_PATH, "message": "$response.body#/data/1/id"}
+ITS_EXCHANGE = {**BY_PATH, "exchange": "$response.body#/data/0/exchange_id"}
+
+STATES: tuple[State, ...] = ("active", "superseded")
+
+States = Annotated[
+    Sequence[State],
+    Parameter(
+        "state",
+        "query",
+        "Which: the active log, or branches that were left as well.",
+        {**words(*STATES), "default": "active"},
+        example="active,superseded",
+        read=several("state", STATES, STATES[:1]),
+    ),
+]
+
+
+@operation(
+    "GET",
+    ALL,
+    TAG,
+    links=(
+        Link("getMessage", FIRST),
+        Link("updateMessage", FIRST, {"content": "What is worth seeing in Porto?"}),
+        Link("activateMessage", FIRST),
+        Link("deleteMessage", FIRST),
+        Link("sendFeedback", SECOND),
+        Link("getExchange", ITS_EXCHANGE),
+        Link("listMessages", {**BY_PATH, "after": "$response.body#/next"}),
+    ),
+)
+async def list_messages(
+    api: Api, at: SessionAt, states: States, limit: Limit, after: AfterSeq
+) -> MessageList:
+    """List messages.
+
+    By seq, ascending. `after` is a seq, so a client may jump.
+    """
+    page = await api.store.messages(at, states, after, limit)
+    if not page.items:
+        await the_session(api.store, at)
+    return MessageList.part([message_object(message) for message in page.items], page.after)
+
+
+@operation(
+    "POST",
+    ALL,
+    TAG,
+    answer=MessageList,
+    founds=True,
+    examples={
+        "conversation": {
+            "user": "ada",
+            "messages": [
+                {"role": "user", "content": "What is worth seeing in Lisbon?"},
+                {"role": "assistant", "content": "The Alfama, early in the morning."},
+            ],
+        },
+    },
+    errors=(invalid_user_id, session_owner_mismatch, message_not_found),
+    links=(
+        Link("getSession", BY_PATH),
+        Link("listMessages", BY_PATH),
+        Link("listExchanges", BY_PATH),
+        Link("getMessage", FIRST),
+        Link("deleteMessage", FIRST),
+        Link("forkSession", BY_PATH, {"id": "trip-to-porto"}),
+        Link("rewindSession", BY_PATH, {"turns": 1}),
+        Link("exportSession", BY_PATH),
+        Link("deleteSession", BY_PATH),
+    ),
+)
+async def import_messages(
+    api: Api, at: SessionAt, new: NewMessages, once: Repeated
+) -> MessageList | Response:
+    """Append messages.
+
+    In one exchange, or not at all: each must be a message that upstreams can read. A session
+    begins with its first message. Leading system messages become the remembered ones.
+    """
+    now = time.time()
+    reader = MessageReader(api.read_message, api.settings.memory.max_inline_media_bytes)
+    imported = await asyncio.to_thread(reader.read, new, now)
+    must_not_wait(api.spool, at)
+    attempt = await once.attempt()
+    if attempt is None:
+        commit = await _append(api, at, imported, f"im_{secrets.token_urlsafe(15)}", now)
+        if commit is None:
+            raise memory_unavailable()
+        return await _created(api, at, commit)
+    exchange = f"im_{attempt.mark}"
+    if not attempt.done:
+        if not (attempt.again and await api.store.exchange(at, exchange)):
+            await _attempt(api, at, imported, attempt, once)
+        await once.done(attempt)
+    return await _recorded(api, at, exchange)
+
+
+async def _attempt(
+    api: Api, at: SessionKey, imported: Import, attempt: Attempt, once: Once
+) -> None:
+    """Append what an earlier attempt has not; a first one that is refused leaves no trace."""
+    try:
+        commit = await _append(api, at, imported, f"im_{attempt.mark}", attempt.at)
+        if commit is None and not attempt.again:
+            raise memory_unavailable()
+    except ProxyError:
+        await once.dropped(attempt)
+        raise
+
+
+async def _append(
+    api: Api, at: SessionKey, imported: Import, exchange: str, now: float
+) -> Commit | None:
+    """None if the session or its user has been erased since ``now``.  Raises ProxyError 403."""
+    snapshot = await api.store.load(at, NEWEST_TURN)
+    commit = await asyncio.to_thread(
+        commit_of,
+        imported,
+        snapshot,
+        exchange,
+        now,
+        api.counter(None),
+        api.settings.memory.ttl,
+        api.due_after_import(imported.user or snapshot.owner, now),
+    )
+    outcome = await _commit(api, at, commit)
+    if outcome == "foreign":
+        raise session_owner_mismatch()
+    if outcome == "erased":
+        return None
+    api.on_recorded(at)
+    return commit
+
+
+async def _commit(api: Api, at: SessionKey, commit: Commit) -> Outcome:
+    """Commit, with more patience than a chat has: a large import can outlast one timeout.
+
+    A store that was only slow has it already, and says ``duplicate``.
+    """
+    for _ in range(ATTEMPTS - 1):
+        with suppress(StoreTimeout):
+            return await api.store.commit(at, commit)
+    return await api.store.commit(at, commit)
+
+
+async def _created(api: Api, at: SessionKey, commit: Commit) -> Response:
+    """The messages of a commit, which are neighbours in history."""
+    if not commit.drafts:
+        return reply(MessageList.part([]))
+    first = await api.store.message(at, commit.drafts[0].card.id)
+    if first is None:  # somebody has deleted the session meanwhile
+        raise session_not_found()
+    return await asyncio.to_thread(_neighbours, commit, first.position.seq)
+
+
+def _neighbours(commit: Commit, first: int) -> Response:
+    """The messages of a commit, from seq ``first`` on; to be made on a thread, for many."""
+    objects = [
+        recorded_object(seq, draft.card, draft.state, draft.body)
+        for seq, draft in enumerate(commit.drafts, first)
+    ]
+    return reply(MessageList.part(objects))
+
+
+async def _recorded(api: Api, at: SessionKey, exchange: str) -> MessageList:
+    """The messages of an import, as they are by now; ProxyError 404 if they are gone."""
+    found = await api.store.exchange(at, exchange)
+    session = await api.store.session(at)
+    if found is None or session is None:
+        raise session_not_found() if session is None else message_not_found()
+    first = await api.store.message(at, found[1][0]) if found[1] else None
+    lines: list[StoredMessage] = []
+    if first is not None:
+        async for line in all_lines(api.store, at, session.end, first.position.seq - 1):
+            if line.card.exchange != exchange:
+                break
+            lines.append(line)
+    return MessageList.part([line_object(line) for line in lines])

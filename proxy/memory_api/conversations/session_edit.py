@@ -1,0 +1,194 @@
+"""Changing a session by hand: title, metadata, lifetime, system messages, and its summaries."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from proxy.chat.jsontext import UNREADABLE, items
+from proxy.errors import memory_unavailable, session_not_found
+from proxy.memory import archive
+from proxy.memory.archive import Revision
+from proxy.memory.history.reading import NEWEST_TURN
+from proxy.memory.model import Due, SessionKey, Summary
+from proxy.memory_api.api import Api
+from proxy.memory_api.call import Given
+from proxy.memory_api.conversations.message_edit import check_message
+from proxy.memory_api.conversations.sessions import BY_ID, SESSION, TAG, must_not_wait, the_session
+from proxy.memory_api.errors import summary_disabled
+from proxy.memory_api.fields import bytes_of, invalid
+from proxy.memory_api.objects import session_object, summary_version
+from proxy.memory_api.openapi.operation import Link
+from proxy.memory_api.operation import operation
+from proxy.memory_api.parameters import AfterSeq, Limit, SessionAt
+from proxy.memory_api.shapes.sessions import (
+    SYSTEM,
+    Session,
+    SessionChange,
+    SummaryList,
+    SummaryText,
+)
+from proxy.memory_api.transfer.import_messages import SYSTEM_ROLES, system_of
+from proxy.settings import ProfileSettings
+
+ATTEMPTS = 10
+"""How often an edit is tried again that another has overtaken."""
+
+Details = dict[str, Any]
+"""Fields of a session's details that are to be others."""
+
+
+@operation(
+    "PATCH",
+    SESSION,
+    TAG,
+    examples={
+        "title": {"title": "A weekend in Lisbon"},
+        "metadata": {"metadata": {"channel": "web"}},
+    },
+    links=(Link("getSession", BY_ID),),
+)
+async def update_session(api: Api, at: SessionAt, change: SessionChange, given: Given) -> Session:
+    """Change a session.
+
+    All changes are made, or, where one cannot be made, none.
+    """
+    # The summary is kept apart from the rest: if the store fails between the two writes, the
+    # answer is an error and the rest is changed already.
+    details = await asyncio.to_thread(_details, api, change)
+    must_not_wait(api.spool, at)
+    summary = change.summary
+    told = summary is UNSET
+    for _ in range(ATTEMPTS):
+        session = await the_session(api.store, at)
+        if not (told and summary is not UNSET):  # else it has changed already, by this
+            given.hold_for(session_object(session))
+        if not told and summary is not UNSET:
+            told = await _tell(api, at, session, summary.text if summary else None)
+        if told and await _describe(api, at, session, details):
+            return session_object(await the_session(api.store, at))
+    raise memory_unavailable()
+
+
+async def _describe(api: Api, at: SessionKey, session: archive.Session, wanted: Details) -> bool:
+    """False if they are not as they were read any more."""
+    was = session.details
+    details = replace(was, **wanted)
+    if details == was:
+        return True
+    return await api.store.revise(at, Revision(details=details, was=was))
+
+
+async def _tell(api: Api, at: SessionKey, session: archive.Session, text: str | None) -> bool:
+    """Put other words in the summary's place, of the same coverage; or forget all versions.
+
+    False if another version has come between.
+    """
+    if text is None:
+        await api.store.drop_summaries(at)
+        return True
+    base = session.summary or Summary(text="", version=0)
+    edited = msgspec.structs.replace(
+        base,
+        text=text,
+        tokens=api.count_text(text),
+        edited=True,
+        model=None,
+        created_at=time.time(),
+    )
+    return await api.store.put_summary(at, edited, base.version, None)
+
+
+def _details(api: Api, change: SessionChange) -> Details:
+    """Raises ProxyError 400."""
+    wanted: Details = {}
+    if change.title is not UNSET:
+        wanted["title"] = change.title
+    if change.metadata is not UNSET:
+        wanted["metadata"] = bytes(change.metadata).strip()
+    if change.ttl is not UNSET:
+        wanted["ttl"] = change.ttl
+    if change.system is not UNSET:
+        wanted |= _system(api, bytes_of(change.system).strip())
+    if isinstance(change.summary, SummaryText):
+        _must_fit(api, change.summary.text)
+    return wanted
+
+
+def _system(api: Api, raw: bytes) -> Details:
+    """One message, a list of them, or null: nothing is remembered."""
+    if raw == b"null":
+        return {"system": None, "system_tokens": 0}
+    several = raw.startswith(b"[")
+    try:
+        pieces = items(raw) if several else [raw]
+    except UNREADABLE:
+        pieces = []
+    if not pieces or not all(_is_system(api, piece) for piece in pieces):
+        raise invalid(f"system {SYSTEM}", "system")
+    for number, piece in enumerate(pieces):
+        check_message(piece, f"system[{number}]" if several else "system")
+    kept = [_record(api, piece) for piece in pieces]
+    return {"system": system_of(kept), "system_tokens": sum(map(api.counter(None), kept))}
+
+
+def _record(api: Api, piece: bytes) -> bytes:
+    said = api.read_message(piece, len(piece))
+    return said.record if said else piece
+
+
+def _is_system(api: Api, piece: bytes) -> bool:
+    said = api.read_message(piece, len(piece))
+    return said is not None and said.role in SYSTEM_ROLES and not said.blank
+
+
+def _must_fit(api: Api, text: str) -> None:
+    """Raise ProxyError 400 for a summary longer than any profile allows."""
+    settings = api.settings
+    profiles: tuple[ProfileSettings, ...] = (settings.memory, *settings.profiles.values())
+    most = max(profile.summary.max_tokens for profile in profiles)
+    if not text.strip() or api.count_text(text) > most:
+        message = f"summary.text must have 1 to {most} tokens; null forgets the summary."
+        raise invalid(message, "summary.text")
+
+
+TAG = "Sessions"
+ONE = "/memory/v1/sessions/{session}"
+
+
+@operation("GET", f"{ONE}/summaries", TAG)
+async def list_summaries(api: Api, at: SessionAt, limit: Limit, after: AfterSeq) -> SummaryList:
+    """List the versions of a summary.
+
+    The newest first: it is in force.
+    """
+    versions = [s for s in await api.store.summaries(at) if not after or s.version < after]
+    if not versions:
+        await the_session(api.store, at)
+    page = versions[:limit]
+    cursor = str(page[-1].version) if len(versions) > limit else None
+    return SummaryList.part([summary_version(summary) for summary in page], cursor)
+
+
+@operation("POST", f"{ONE}/summary/rebuild", TAG, status=202, errors=(summary_disabled,))
+async def rebuild_summary(api: Api, at: SessionAt) -> Session:
+    """Make the summary anew.
+
+    All versions are forgotten, and one is written from the history soon.
+    """
+    must_not_wait(api.spool, at)
+    snapshot = await api.store.load(at, NEWEST_TURN)
+    name = snapshot.last.profile if snapshot.last else ""
+    profile = api.settings.profile(name or None)
+    if not snapshot.exists:
+        raise session_not_found()
+    if profile is None or not profile.summary.enabled:
+        raise summary_disabled()
+    await api.store.drop_summaries(at)
+    await api.store.enqueue(at, Due(kind="summary", profile=name, at=time.time()))
+    return session_object(await the_session(api.store, at))

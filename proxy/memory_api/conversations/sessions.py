@@ -1,0 +1,176 @@
+"""The sessions of a tenant, listed: newest activity first, searched, with a look into each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+from proxy.errors import memory_unavailable, session_not_found
+from proxy.memory import archive
+from proxy.memory.archive import Archive, Page
+from proxy.memory.model import SessionKey, State
+from proxy.memory.recording.spool import Spool
+from proxy.memory_api.api import Api
+from proxy.memory_api.call import Tenant
+from proxy.memory_api.fields import opened, sealed, unknown_cursor
+from proxy.memory_api.objects import session_object
+from proxy.memory_api.openapi.operation import Link, Parameter
+from proxy.memory_api.operation import operation
+from proxy.memory_api.parameters import FLAG, After, Limit, OfUser, SessionAt, flag
+from proxy.memory_api.shapes.sessions import Session, SessionList
+
+TAG = "Sessions"
+SESSIONS = "/memory/v1/sessions"
+SESSION = f"{SESSIONS}/{{session}}"
+
+BY_ID = {"session": "$response.body#/id"}
+BY_PATH = {"session": "$request.path.session"}
+
+
+@operation("GET", SESSION, TAG, links=(Link("listMessages", BY_ID), Link("deleteSession", BY_ID)))
+async def get_session(api: Api, at: SessionAt) -> Session:
+    """Get a session."""
+    return session_object(await the_session(api.store, at))
+
+
+async def the_session(store: Archive, key: SessionKey) -> archive.Session:
+    """The session.  Raises ProxyError 404 where there is none, StoreError."""
+    session = await store.session(key)
+    if session is None:
+        raise session_not_found()
+    return session
+
+
+def must_not_wait(spool: Spool, key: SessionKey) -> None:
+    """Raise ProxyError 503 while exchanges of the session wait in the spool: nothing overtakes."""
+    if spool.waiting(key):
+        raise memory_unavailable()
+
+
+LOOKED_AT = 1000
+"""Sessions that one request looks at at most for a query."""
+
+CHUNK = 100
+"""Sessions that are asked for at once for a query."""
+
+PREVIEW = 140
+"""Characters."""
+
+BEGINNING = 5
+"""Active messages among which the first of the user's is looked for."""
+
+ACTIVE: tuple[State, ...] = ("active",)
+
+AT_ONCE = 16
+"""Previews that are read side by side."""
+
+NEWEST = {"session": "$response.body#/data/0/id"}
+
+Query = Annotated[
+    str,
+    Parameter(
+        "query",
+        "query",
+        "Is in the id, the title or the user; case is ignored.",
+        read=lambda call: call.request.query_params.get("query", ""),
+    ),
+]
+Preview = Annotated[
+    bool,
+    Parameter(
+        "preview",
+        "query",
+        "Add to each session how it begins.",
+        FLAG,
+        read=flag("preview"),
+    ),
+]
+
+
+@operation(
+    "GET",
+    SESSIONS,
+    TAG,
+    links=(
+        Link("getSession", NEWEST),
+        Link("listMessages", NEWEST),
+        Link("listSessions", {"after": "$response.body#/next"}),
+    ),
+)
+async def list_sessions(
+    api: Api,
+    tenant: Tenant,
+    user: OfUser,
+    query: Query,
+    preview: Preview,
+    limit: Limit,
+    after: After,
+) -> SessionList:
+    """List sessions.
+
+    Newest activity first: what becomes active between two parts moves to the front, and the parts
+    that follow do not have it. With `query` a part may be short, or empty, and have more behind it:
+    follow `next` while `has_more` is true.
+    """
+    try:
+        start = opened(after) if after is not None else None
+        page = await _page(api, tenant, user, start, limit, query.casefold())
+    except ValueError:
+        raise unknown_cursor() from None
+    data = [session_object(session) for session in page.items]
+    if preview:
+        await _look_into(api, tenant, data)
+    return SessionList.part(data, sealed(page.after) if page.after is not None else None)
+
+
+async def _page(
+    api: Api, tenant: str, user: str | None, after: str | None, limit: int, query: str
+) -> Page[archive.Session]:
+    """As many as ``limit`` that hold the words, of as many as may be looked at."""
+    sessions = api.store.sessions
+    if not query:
+        return await sessions(tenant, user, after, limit)
+    found: list[archive.Session] = []
+    left = LOOKED_AT
+    while left > 0 and len(found) < limit:
+        listed = await sessions(tenant, user, after, min(left, CHUNK))
+        while (size := _fitting(listed.items, query, limit - len(found))) < len(listed.items):
+            listed = await sessions(tenant, user, after, size)
+        found += [session for session in listed.items if _holds(session, query)]
+        left -= len(listed.items)
+        after = listed.after
+        if after is None:
+            break
+    return Page(tuple(found), after)
+
+
+async def _look_into(api: Api, tenant: str, sessions: Sequence[Session]) -> None:
+    """Add to each session how it begins."""
+    free = asyncio.Semaphore(AT_ONCE)
+
+    async def look(session: Session) -> None:
+        async with free:
+            session.preview = await _beginning(api, SessionKey(tenant, session.id))
+
+    await asyncio.gather(*map(look, sessions))
+
+
+async def _beginning(api: Api, key: SessionKey) -> str | None:
+    """What the user says first, None if that does not come soon."""
+    page = await api.store.messages(key, ACTIVE, 0, BEGINNING)
+    first = next((x.wire for x in page.items if x.card.role == "user"), None)
+    said = api.read_message(first, len(first)) if first is not None else None
+    return said.text[:PREVIEW] if said is not None else None
+
+
+def _holds(session: archive.Session, query: str) -> bool:
+    """Is it in the id, the title or the user?  The query is folded already."""
+    names = (session.id, session.details.title, session.user)
+    return any(name is not None and query in name.casefold() for name in names)
+
+
+def _fitting(sessions: Sequence[archive.Session], query: str, room: int) -> int:
+    """How many sessions to take so that no more than ``room`` of them hold the query."""
+    places = [place for place, session in enumerate(sessions) if _holds(session, query)]
+    return len(sessions) if len(places) <= room else places[room - 1] + 1

@@ -1,0 +1,156 @@
+"""One path of the proxy's own: matched as it came, answered in JSON whatever happens.
+
+Ids in paths are percent-encoded and may hold an encoded slash, so paths are matched before they are
+decoded.  Every failure has the shape of the proxy's errors; a bug is logged here, once.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from starlette.datastructures import URLPath
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, NoMatchFound
+from starlette.types import Message, Receive, Scope, Send
+
+from proxy.errors import (
+    ProxyError,
+    memory_unavailable,
+    method_not_allowed,
+    not_found,
+    server_error,
+)
+from proxy.learning.collection import Busy
+from proxy.logs import CLIENT_GONE, Access, access, hashed
+from proxy.memory.recording.spool import SpoolError
+from proxy.memory.store import StoreError
+from proxy.memory_api.access import who
+from proxy.memory_api.conditions import conditional
+from proxy.telemetry import Route as Kind
+from proxy.telemetry import Telemetry
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+_GROUP = re.compile(r"\(\?P<(\w+)>[^)]*\)")
+
+
+class Endpoint(BaseRoute):
+    """``pattern`` is of the raw path; its named groups are ``request.path_params``, still encoded.
+
+    Without handlers there is nothing at the path.
+    """
+
+    def __init__(
+        self, pattern: str, handlers: Mapping[str, Handler], telemetry: Telemetry, kind: Kind
+    ) -> None:
+        self._pattern = re.compile(pattern.encode("ascii"), re.DOTALL)
+        self._handlers = dict(handlers)
+        if "GET" in handlers:
+            self._handlers.setdefault("HEAD", handlers["GET"])
+        self._telemetry, self._kind = telemetry, kind
+
+    @property
+    def template(self) -> str:
+        """The path as OpenAPI writes it: ``/sessions/{session}``."""
+        return _GROUP.sub(r"{\1}", self._pattern.pattern.decode("ascii"))
+
+    @property
+    def methods(self) -> frozenset[str]:
+        return frozenset(self._handlers)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        found = self._pattern.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None
+        if found is None:
+            return Match.NONE, {}
+        return Match.FULL, {"path_params": found.groupdict()}
+
+    def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
+        raise NoMatchFound(name, path_params)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        clock = time.perf_counter()
+        status, size = CLIENT_GONE, 0
+
+        async def counted(message: Message) -> None:
+            nonlocal size
+            size += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            response = await self._answer(Request(scope, receive))
+            await response(scope, receive, counted)
+            status = response.status_code
+        except ClientDisconnect:
+            pass
+        finally:
+            self._telemetry.answered(self._kind, status, "none")
+            if self._kind != "health":  # asked every few seconds, by machines
+                ms = (time.perf_counter() - clock) * 1000
+                access(self._line(Request(scope), status, ms, size))
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            response = await self._handler(request.method)(request)
+            return conditional(request, response) if self._kind == "memory" else response
+        except ClientDisconnect:
+            raise
+        except ProxyError as error:
+            return refusal(error)
+        except (StoreError, SpoolError) as failure:
+            cause = failure.__cause__
+            logger.warning("the memory API cannot use its store: %s", failure, exc_info=cause)
+            return refusal(memory_unavailable())
+        except Busy:
+            return refusal(memory_unavailable())
+        except HTTPException as error:
+            return refusal(ProxyError(error.status_code, "invalid_request", error.detail))
+        except Exception:  # the boundary to the server: a bug is logged here and answered
+            logger.exception("a request failed")
+            return refusal(server_error())
+
+    def _handler(self, method: str) -> Handler:
+        if not self._handlers:
+            raise not_found()
+        if method not in self._handlers:
+            raise method_not_allowed(", ".join(sorted(self._handlers)))
+        return self._handlers[method]
+
+    def _line(self, request: Request, status: int, ms: float, size: int) -> Access:
+        caller = who(request)
+        return Access(
+            request=secrets.token_hex(8),
+            method=request.method,
+            route=self._kind,
+            path=self.template,
+            status=status,
+            ms=ms,
+            memory="none",
+            bytes=size,
+            by=caller.get("by"),
+            tenant=caller.get("tenant"),
+            session=_named(request, "session"),
+            user=_named(request, "user"),
+        )
+
+
+def _named(request: Request, part: str) -> str | None:
+    """The hash of an id in the path."""
+    value = request.path_params.get(part)
+    return hashed(unquote_to_bytes(value).decode("utf-8", "replace")) if value else None
+
+
+def refusal(error: ProxyError) -> Response:
+    """An error as an answer."""
+    response = Response(error.body, error.status)
+    response.raw_headers = error.raw_headers
+    return response

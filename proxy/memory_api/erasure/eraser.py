@@ -1,0 +1,231 @@
+"""Erasing a person or a session for good, and the marks of an erasure.
+
+The mark is set before anything is removed and lies ahead of time until the end: a request that has
+loaded what is erased cannot write it any more, nor can the background.  Then all places are gone
+through, again and again until nothing is found in any of them; so it can also be repeated after it
+was cut off.  Behind the receipt everything that begins is recorded as ever.
+
+Each place is either looked at after the mark was set, or its writers look behind themselves: see
+``FeedbackService.take``, ``EpisodeExtractor`` and ``EmbeddingBackfill``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
+
+from proxy.learning.collection import Busy
+from proxy.learning.learned import Learned
+from proxy.memory.archive import Session
+from proxy.memory.erasure import Erasures, Subject
+from proxy.memory.items import ItemOwner
+from proxy.memory.model import SessionKey
+from proxy.memory.recording.spool import Spool
+from proxy.memory.recording.spool_owners import EntryOwner
+from proxy.memory_api.erasure.receipt import Counts, Receipt
+from proxy.memory_api.overview.counts import Counted, session_counts, shelf_counts
+from proxy.recall.index import Owner, owner_of, sessions_of
+from proxy.recall.indexing.indexer import blank, passages_of, places_of
+
+LEASE = 60.0
+"""Seconds that marks lie ahead: what an erasure that was cut off leaves runs out by itself."""
+
+RENEWAL = 20.0
+"""Seconds after which they are set anew."""
+
+
+class Marks:
+    """What began before the end is refused meanwhile, so that nothing that a request has loaded
+    comes back behind the erasure.  ``clock`` gives Unix seconds.  All methods raise StoreError.
+    """
+
+    def __init__(self, erasures: Erasures, clock: Callable[[], float]) -> None:
+        self._erasures, self._clock = erasures, clock
+        self._subjects: dict[Subject, None] = {}
+        self._renew_at = clock() + RENEWAL
+
+    @property
+    def sessions(self) -> list[str]:
+        """Those that have been marked."""
+        return [subject.session for subject in self._subjects if subject.session]
+
+    async def put(self, subject: Subject) -> None:
+        """Mark one more, and the others anew where it is time."""
+        self._subjects[subject] = None
+        await self._erasures.mark(subject, self._clock() + LEASE)
+        await self.renew()
+
+    async def renew(self) -> None:
+        """To be called often enough: nothing between two calls may last as long as a lease."""
+        now = self._clock()
+        if now < self._renew_at:
+            return
+        self._renew_at = now + RENEWAL
+        for subject in self._subjects:
+            await self._erasures.mark(subject, self._clock() + LEASE)
+
+    async def settle(self) -> float:
+        """The end, in Unix seconds.  What begins behind this call is written again; of what begins
+        while it lasts, what finds its mark lowered already.
+        """
+        end = self._clock()
+        for subject in self._subjects:
+            await self._erasures.mark(subject, end)
+        return end
+
+
+ROUNDS = 10
+"""How often all places are gone through while something is found in them still."""
+
+
+class Eraser:
+    """All methods raise StoreError and SpoolError, with nothing lost but time: they are repeated.
+
+    Raise Busy as well.  ``clock`` gives Unix seconds.
+    """
+
+    def __init__(
+        self, store: Counted, spool: Spool, learned: Learned, clock: Callable[[], float]
+    ) -> None:
+        self._store, self._spool, self._learned, self._clock = store, spool, learned, clock
+        self._turns: WeakValueDictionary[Subject, asyncio.Lock] = WeakValueDictionary()
+
+    # A person
+
+    async def count_person(self, tenant: str, user: str) -> Receipt:
+        """What ``person`` would remove now."""
+        counts = await shelf_counts(self._store, ItemOwner(tenant, user), self._learned.kinds)
+        ids: list[str] = []
+        places = await places_of(self._store, Owner(tenant, user=user))
+        async for key in self._sessions(tenant, user):
+            ids.append(key.session)
+            indexed = places.get(key.session, set())
+            counts.add(await session_counts(self._store, key, indexed))
+            repeated = await self._learned.drop_session(key, None, dry_run=True)
+            counts.feedback += repeated.feedback
+        counts.proposals = await self._learned.remarks.person(tenant, user, ids, dry_run=True)
+        counts.spooled = await self._spooled(EntryOwner(tenant, ids, user))
+        return Receipt(Subject(tenant, user), counts)
+
+    async def person(self, tenant: str, user: str) -> Receipt:
+        """Remove all that is known of a person, and all that they said."""
+        subject, total = Subject(tenant, user), Counts()
+        async with self._turn(subject):
+            marks = Marks(self._store, self._clock)
+            await marks.put(subject)
+            for _ in range(ROUNDS):
+                found = await self._person(tenant, user, marks)
+                total.add(found)
+                if not found:
+                    return Receipt(subject, total, await marks.settle())
+        raise Busy
+
+    async def _person(self, tenant: str, user: str, marks: Marks) -> Counts:
+        """Remove what is there now; what it was."""
+        found, shelf, owner = Counts(), ItemOwner(tenant, user), Owner(tenant, user=user)
+        # First: what is proposed of their remarks must find that they are gone.
+        found.proposals = await self._learned.remarks.person(tenant, user)
+        places = await places_of(self._store, owner)
+        async for key in self._sessions(tenant, user):
+            await marks.put(Subject(tenant, session=key.session))
+            indexed = places.get(key.session, set())
+            counts = await session_counts(self._store, key, indexed)
+            repeated = await self._learned.drop_session(key, None)
+            found.feedback += repeated.feedback
+            found.proposals += repeated.proposals
+            if await self._store.delete(key):
+                found.add(counts)
+        found.add(await shelf_counts(self._store, shelf, self._learned.kinds))
+        await self._store.drop_items(shelf, ())
+        await marks.renew()
+        # Behind the sessions: what is indexed of one that is gone is removed by who indexes it.
+        await self._store.drop(owner)
+        await marks.renew()
+        whose = EntryOwner(tenant, marks.sessions, user)
+        found.spooled = await asyncio.to_thread(self._spool.erase, whose)
+        return found
+
+    async def _sessions(self, tenant: str, user: str) -> AsyncIterator[SessionKey]:
+        """A person's sessions: those in the store, and those that the spool will make theirs."""
+        async for session in sessions_of(self._store, tenant, user):
+            yield SessionKey(tenant, session.id)
+        for id in await asyncio.to_thread(self._spool.sessions_of, tenant, user):
+            key = SessionKey(tenant, id)
+            found = await self._store.session(key)
+            if found is None or not found.user:
+                yield key
+
+    # A session
+
+    async def count_session(self, key: SessionKey) -> Receipt | None:
+        """What ``session`` would remove now; None where there is nothing of this name."""
+        session = await self._store.session(key)
+        counts = await session_counts(self._store, key, await self._indexed(key, session))
+        counts.spooled = await self._spooled(EntryOwner(key.tenant, (key.session,)))
+        if not counts:
+            return None
+        user = session.user if session else None
+        repeated = await self._learned.drop_session(key, user, dry_run=True)
+        counts.memories.update(repeated.memories)
+        counts.feedback, counts.proposals = repeated.feedback, repeated.proposals
+        return Receipt(Subject(key.tenant, session=key.session), counts)
+
+    async def session(self, key: SessionKey) -> Receipt | None:
+        """Remove a session with all that it owns, and what repeats it: examples, comments, and what
+        was proposed because of these.
+
+        What was learned of it otherwise stays.  None where there is nothing of this name.
+        """
+        subject, total = Subject(key.tenant, session=key.session), Counts()
+        async with self._turn(subject):
+            session = await self._store.session(key)
+            if session is None and not await self._spooled(EntryOwner(key.tenant, (key.session,))):
+                return None
+            marks = Marks(self._store, self._clock)
+            await marks.put(subject)
+            owner = owner_of(key, session.user if session else None)
+            passages = await passages_of(self._store, owner, key.session)
+            indexed = await self._indexed(key, session)
+            for _ in range(ROUNDS):
+                # Before and behind its end: whoever embeds it meanwhile looks behind himself too.
+                await blank(self._store, owner, passages)
+                found = await self._session(key, await self._store.session(key), indexed)
+                total.add(found)
+                if not found:
+                    return Receipt(subject, total, await marks.settle())
+                await marks.renew()
+        raise Busy
+
+    async def _session(
+        self, key: SessionKey, session: Session | None, indexed: Collection[int]
+    ) -> Counts:
+        """Remove what is there now; what it was."""
+        found = Counts()
+        # First: who tries again must find the session to know whose it was.
+        user = session.user if session else None
+        repeated = await self._learned.drop_session(key, user)
+        found.memories.update(repeated.memories)
+        found.feedback, found.proposals = repeated.feedback, repeated.proposals
+        found.spooled = await asyncio.to_thread(
+            self._spool.erase, EntryOwner(key.tenant, (key.session,))
+        )
+        counts = await session_counts(self._store, key, indexed)
+        if await self._store.delete(key):
+            found.add(counts)
+        return found
+
+    async def _indexed(self, key: SessionKey, session: Session | None) -> Collection[int]:
+        """The seqs that recall's index leads to."""
+        owner = owner_of(key, session.user if session else None)
+        return (await places_of(self._store, owner)).get(key.session, set())
+
+    async def _spooled(self, whose: EntryOwner) -> int:
+        return await asyncio.to_thread(self._spool.count, whose)
+
+    @asynccontextmanager
+    async def _turn(self, subject: Subject) -> AsyncIterator[None]:
+        """One erasure of the same at a time: the end of one would lower the other's mark."""
+        async with self._turns.setdefault(subject, asyncio.Lock()):
+            yield

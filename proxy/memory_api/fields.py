@@ -1,0 +1,172 @@
+"""What many objects and requests of the API share: ids, times, cursors, and their limits."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Generic, Self, TypeVar, cast
+
+import msgspec
+from msgspec import Meta
+
+from proxy.errors import ProxyError, invalid_session_id, invalid_user_id
+from proxy.memory_api.errors import invalid_value
+
+T = TypeVar("T")
+
+LONGEST_TITLE = 200
+"""Characters."""
+
+LONGEST_TTL = 100 * 366 * 86_400
+"""Seconds; no back end can count much further."""
+
+ID_PATTERN = r"^(?:[!-\-/-~][!-~]*|\.[!-\-/-~][!-~]*|\.\.[!-~]+)$"
+"""Visible ASCII, and neither "." nor "..": what a user or a session may be called."""
+
+LONGEST_ID = 256
+
+APPLICATION = r"[A-Za-z0-9_.-]{1,64}"
+
+MAX_LIMIT, DEFAULT_LIMIT = 1000, 100
+"""How much a part of a list has."""
+
+SOMETHING = r"[^\s\u001c-\u001f\u0085]"
+"""A text that is not all white space."""
+
+VISIBLE = r"[^\s\u0000-\u001f\u007f-\u009f]"
+"""A text that is not all white space and control characters."""
+
+NO_TIME = 1e11
+"""Seconds; a number from here on, thousands of years ahead, is milliseconds by mistake."""
+
+Time = Annotated[float, Meta(description="Unix seconds.", examples=[1767225600.0])]
+Count = Annotated[int, Meta(ge=0)]
+Seq = Annotated[int, Meta(ge=0, description="A place in the session's history, from 1.")]
+
+Json = dict[str, Any]
+"""A JSON object of somebody else's making."""
+
+
+RawJson = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
+"""The same, as its bytes are."""
+
+_ID = re.compile(ID_PATTERN.encode("ascii"))
+
+REFUSAL, LARGEST, KEPT = "refusal", "largest", "kept"
+
+
+def invalid(message: str, param: str | None = None) -> ProxyError:
+    """Something in the body or the query is not what it should be."""
+    return invalid_value(message, param)
+
+
+def refused(error: Callable[[str], ProxyError]) -> dict[str, Any]:
+    """For ``Meta(extra=…)``: the error for what such a field cannot be, by the field's name."""
+    return {REFUSAL: error}
+
+
+def says(sentence: str, largest: int | None = None) -> dict[str, Any]:
+    """The same in words that follow the field's name: "must be …"; ``largest``: bytes of JSON."""
+    told = refused(lambda name: invalid(f"{name} {sentence}", name))
+    return told if largest is None else {**told, LARGEST: largest}
+
+
+def kept(sentence: str) -> Meta:
+    """A value whose bytes are wanted: a body has a ``msgspec.Raw`` there, to be looked at by hand.
+
+    ``sentence`` is for where it is missing.
+    """
+    return Meta(extra={KEPT: True, **says(sentence)})
+
+
+def bytes_of(value: object) -> bytes:
+    """The bytes of a value that was kept."""
+    return bytes(cast(msgspec.Raw, value))
+
+
+def whole(least: int, most: int, description: str | None = None) -> Meta:
+    """A whole number of a range."""
+    said = says(f"must be a whole number from {least} to {most}.")
+    return Meta(ge=least, le=most, description=description, extra=said)
+
+
+def _id(example: str, error: Callable[[str], ProxyError]) -> Meta:
+    return Meta(
+        min_length=1,
+        max_length=LONGEST_ID,
+        pattern=ID_PATTERN,
+        examples=[example],
+        extra=refused(error),
+    )
+
+
+SessionId = Annotated[str, _id("trip-to-lisbon", invalid_session_id)]
+UserId = Annotated[str, _id("ada", invalid_user_id)]
+
+Title = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=LONGEST_TITLE,
+        examples=["A weekend in Lisbon"],
+        extra=says(f"must have 1 to {LONGEST_TITLE} characters; null removes it."),
+    ),
+]
+Ttl = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=LONGEST_TTL,
+        description="Seconds without activity after which the session goes; 0 is for ever.",
+        extra=says(f"must be seconds from 0, for ever, to {LONGEST_TTL}."),
+    ),
+]
+
+
+def is_id(value: bytes) -> bool:
+    """The rule for ids of sessions and users, for what comes outside of bodies."""
+    return len(value) <= LONGEST_ID and _ID.fullmatch(value) is not None
+
+
+def unknown_cursor() -> ProxyError:
+    return invalid("after must be a cursor that this list gave out as next.", "after")
+
+
+def sealed(cursor: str) -> str:
+    """A cursor that can be put into a URL as it is, whatever ids it holds."""
+    return base64.urlsafe_b64encode(cursor.encode()).rstrip(b"=").decode("ascii")
+
+
+def opened(sealed: str) -> str:
+    """What was sealed.  Raises ValueError."""
+    padded = sealed + "=" * (-len(sealed) % 4)
+    try:
+        return base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True).decode()
+    except binascii.Error as error:
+        raise ValueError("not a cursor of this list") from error
+
+
+class ChatMessage(msgspec.Struct, kw_only=True):
+    """A message of OpenAI's chat API, as it is on the wire; fields that are not known are kept."""
+
+    role: Annotated[str, Meta(examples=["user"])]
+    content: Annotated[
+        Any,
+        Meta(description="Text, or a list of parts.", examples=["What is worth seeing in Lisbon?"]),
+    ] = None
+
+
+class Listing(msgspec.Struct, Generic[T], kw_only=True):
+    """A part of a list."""
+
+    object: Annotated[str, Meta(pattern="^list$")]
+    data: list[T]
+    has_more: Annotated[bool, Meta(description="Is there more behind this part?")]
+    next: Annotated[str | None, Meta(description="The cursor of the next part: `?after=`.")]
+
+    @classmethod
+    def part(cls, data: list[T], after: str | None = None) -> Self:
+        """``after`` is the cursor of the next part."""
+        return cls(object="list", data=data, has_more=after is not None, next=after)

@@ -1,0 +1,139 @@
+"""The same request twice is one request: Idempotency-Key on what creates something.
+
+No answer is kept.  What a request creates has ids that are made from its tenant, path and key, so
+that a second attempt finds it there, or creates what the first one did not get to.  Kept is a
+fingerprint of the body, for a day: it says whether it is the same request, and, since it is made
+with the key, nothing of what the body says.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import time
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
+from starlette.requests import Request
+
+from proxy.errors import invalid_header, memory_unavailable
+from proxy.memory.items import REQUESTS, Change, Item, ItemOwner, Items, Place
+from proxy.memory.model import IDEMPOTENCY_SECONDS
+from proxy.memory_api.errors import idempotency_key_reused
+
+HEADER = "Idempotency-Key"
+
+ATTEMPTS = 5
+
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a request; ``done``: it has created what it was to create.
+
+    ``at``: when it came first, Unix seconds.
+    """
+
+    body: str
+    at: float
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a request with a key.
+
+    ``mark`` is the same for all of them and for no other request.  ``again``: it has come before.
+    """
+
+    mark: str
+    seen: Seen
+    again: bool = False
+
+    @property
+    def at(self) -> float:
+        return self.seen.at
+
+    @property
+    def done(self) -> bool:
+        return self.seen.done
+
+
+class Once:
+    """One request: what requests have come is kept on the tenant's own shelf.
+
+    All methods raise StoreError.
+    """
+
+    def __init__(self, items: Items, request: Request, tenant: str, body: bytes) -> None:
+        self._items, self._shelf = items, ItemOwner(tenant)
+        self._request, self._tenant, self._body = request, tenant, body
+
+    async def attempt(self) -> Attempt | None:
+        """The attempt that this request is, None without a key.
+
+        To be asked for a request that is right in itself: one that is refused may be put right and
+        come again with its key.  Raises ProxyError 400 and 422.
+        """
+        key = self._request.headers.get(HEADER)
+        if key is None:
+            return None
+        if not _KEY.fullmatch(key):
+            message = f"{HEADER} must be 1 to 255 visible ASCII characters."
+            raise invalid_header(message, HEADER)
+        path = self._request.scope["raw_path"]
+        mark = _hash(self._tenant.encode(), path, key.encode())
+        first = Seen(body=_hash(mark.encode(), key.encode(), self._body), at=time.time())
+        for _ in range(ATTEMPTS):
+            if await self._put(mark, first, 0):
+                return Attempt(mark, first)
+            found = await self._found(mark)
+            if found is not None:
+                return _again(mark, first, msgspec.json.decode(found.value, type=Seen))
+        raise memory_unavailable()
+
+    async def done(self, attempt: Attempt) -> None:
+        """All is there: what is deleted from now on is not created again."""
+        if not attempt.done:
+            await self._put(attempt.mark, replace(attempt.seen, done=True), None)
+
+    async def dropped(self, attempt: Attempt) -> None:
+        """Nothing has been created, and nothing can be: the key is as good as new."""
+        place = _place(attempt.mark)
+        gone = Change(namespace=place.namespace, key=place.key, value=None)
+        await self._items.change_items(self._shelf, [gone])
+
+    async def _put(self, mark: str, seen: Seen, after: int | None) -> bool:
+        place = _place(mark)
+        change = Change(
+            namespace=place.namespace,
+            key=place.key,
+            value=msgspec.json.encode(seen),
+            after=after,
+            expires_at=time.time() + IDEMPOTENCY_SECONDS,
+        )
+        return await self._items.change_items(self._shelf, [change])
+
+    async def _found(self, mark: str) -> Item | None:
+        place = _place(mark)
+        return (await self._items.items_at(self._shelf, [place])).get(place)
+
+
+def _again(mark: str, now: Seen, seen: Seen) -> Attempt:
+    if seen.body != now.body:
+        raise idempotency_key_reused()
+    return Attempt(mark, seen, again=True)
+
+
+def _place(mark: str) -> Place:
+    return Place((REQUESTS,), mark)
+
+
+def _hash(*parts: bytes) -> str:
+    """22 characters, for ids and keys; where one part ends makes a difference."""
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(len(part).to_bytes(8) + part)
+    return base64.urlsafe_b64encode(whole.digest())[:22].decode("ascii")

@@ -1,0 +1,224 @@
+"""Items of one's own: put, looked at, searched, deleted, the way LangGraph's store has them.
+
+What the proxy itself has learned lies in reserved namespaces, which can only be read here.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from proxy.learning.collection import ATTEMPTS
+from proxy.memory import items
+from proxy.memory.items import Change, ItemOwner, Place, shelf_of
+from proxy.memory_api.api import Api
+from proxy.memory_api.body import read
+from proxy.memory_api.call import Call, From, Given, Tenant
+from proxy.memory_api.conditions import Conditions
+from proxy.memory_api.errors import (
+    invalid_user_id,
+    item_not_found,
+    request_timeout,
+    request_too_large,
+    reserved_namespace,
+    version_conflict,
+)
+from proxy.memory_api.items.params import (
+    MOST_LABELS,
+    filter_of,
+    literal,
+    matches,
+    place_in_query,
+    place_of,
+    prefix_of,
+)
+from proxy.memory_api.items.search import ItemQuery, ItemSearch, is_shown
+from proxy.memory_api.objects import as_is
+from proxy.memory_api.openapi.operation import Link
+from proxy.memory_api.operation import operation
+from proxy.memory_api.parameters import KEY, NAMESPACE
+from proxy.memory_api.shapes import items as shapes
+from proxy.memory_api.shapes.items import (
+    Item,
+    ItemDeleted,
+    ItemList,
+    ItemPlace,
+    NamespaceList,
+    NamespaceSearch,
+    NewItem,
+)
+
+DEFAULT_FOUND = 10
+DEFAULT_NAMESPACES = 100
+
+TAG = "Store"
+ITEMS = "/memory/v1/store/items"
+NAMESPACES = "/memory/v1/store/namespaces"
+PUT = {"namespace": "$response.body#/namespace", "key": "$response.body#/key"}
+RECIPES = {"namespace_prefix": ["recipes"], "query": "gazpacho"}
+SOUP = {"namespace": ["recipes", "soups"], "key": "gazpacho", "value": {"serves": 4}}
+
+
+async def _place(call: Call) -> Place:
+    """In the body, or where that is empty in the query, as with GET."""
+    body = await call.body()
+    if not body:
+        return place_in_query(call.request)
+    said = await read(ItemPlace, body)
+    return place_of(said.namespace, said.key)
+
+
+Asked = Annotated[Place, From(lambda call: place_in_query(call.request))]
+AskedOrSaid = Annotated[Place, From(_place)]
+
+
+@operation(
+    "PUT",
+    ITEMS,
+    TAG,
+    examples={"soup": SOUP},
+    errors=(invalid_user_id, item_not_found, version_conflict, reserved_namespace),
+    links=(Link("getItem", PUT), Link("deleteItem", PUT)),
+    founds=True,
+)
+async def put_item(api: Api, tenant: Tenant, new: NewItem, given: Given) -> Item:
+    """Put an item.
+
+    New, or in place of what is there; `if_version` and `If-Match` bind it to what was read.
+    """
+    place = _writable(api, place_of(new.namespace, new.key))
+    change = Change(
+        namespace=place.namespace,
+        key=place.key,
+        value=bytes(new.value),
+        after=new.if_version,
+        expires_at=time.time() + new.ttl if new.ttl else None,
+    )
+    await _make(api, tenant, change, given)
+    return item_object(await _item(api, tenant, place))
+
+
+@operation("GET", ITEMS, TAG, parameters=(NAMESPACE, KEY), errors=(invalid_user_id, item_not_found))
+async def get_item(api: Api, tenant: Tenant, place: Asked) -> Item:
+    """Get an item."""
+    return item_object(await _item(api, tenant, place))
+
+
+@operation(
+    "DELETE",
+    ITEMS,
+    TAG,
+    parameters=(NAMESPACE, KEY),
+    errors=(
+        invalid_user_id,
+        item_not_found,
+        version_conflict,
+        reserved_namespace,
+        request_timeout,
+        request_too_large,
+    ),
+)
+async def delete_item(api: Api, tenant: Tenant, place: AskedOrSaid, given: Given) -> ItemDeleted:
+    """Delete an item.
+
+    Its place may come as a JSON body as well, for names that are too long for a URL.
+    """
+    await _item(api, tenant, _writable(api, place))
+    gone = Change(namespace=place.namespace, key=place.key, value=None)
+    await _make(api, tenant, gone, given)
+    return ItemDeleted(namespace=list(place.namespace), key=place.key, deleted=True)
+
+
+@operation("POST", f"{ITEMS}/search", TAG, examples={"recipes": RECIPES}, errors=(invalid_user_id,))
+async def search_items(api: Api, tenant: Tenant, asked: shapes.ItemSearch) -> ItemList:
+    """Search items.
+
+    Below a prefix: by place, or for a query the best first. What is kept of requests with an
+    Idempotency-Key is found only below the prefix `requests`.
+    """
+    prefix = prefix_of(asked.namespace_prefix, "namespace_prefix")
+    wanted = ItemQuery(
+        shelf=shelf_of(tenant, prefix),
+        prefix=prefix,
+        filter=filter_of(asked.filter),
+        query=asked.query or "",
+        offset=asked.offset or 0,
+        limit=asked.limit or DEFAULT_FOUND,
+    )
+    found = await ItemSearch(api.shelves).find(wanted)
+    objects = [item_object(item, score) for item, score in found]
+    return ItemList.of(objects, wanted.offset, wanted.limit)
+
+
+@operation(
+    "POST",
+    NAMESPACES,
+    TAG,
+    examples={"recipes": {"prefix": ["recipes"]}},
+    errors=(invalid_user_id,),
+)
+async def list_namespaces(api: Api, tenant: Tenant, asked: NamespaceSearch) -> NamespaceList:
+    """List namespaces.
+
+    Those that have items; `requests` only below that prefix.
+    """
+    prefix, suffix = prefix_of(asked.prefix, "prefix"), tuple(asked.suffix or ())
+    depth, offset = asked.max_depth or MOST_LABELS, asked.offset or 0
+    limit = asked.limit or DEFAULT_NAMESPACES
+    listed = await api.shelves.namespaces(shelf_of(tenant, prefix), literal(prefix))
+    shown = (space for space in listed if is_shown(space, prefix))
+    found = {space[:depth] for space in shown if matches(space, prefix, suffix)}
+    part = [list(space) for space in sorted(found)[offset : offset + limit + 1]]
+    return NamespaceList.of(part, offset, limit)
+
+
+async def _make(api: Api, tenant: str, change: Change, given: Conditions) -> None:
+    """Change an item, if it is as the request says.  Raises ProxyError 409 and 412."""
+    shelf = shelf_of(tenant, change.namespace)
+    for _ in range(ATTEMPTS):
+        fitting = await _fitting(api, shelf, change, given)
+        if await api.shelves.change_items(shelf, [fitting]):
+            return
+        if change.after is not None:
+            break
+    raise version_conflict()
+
+
+async def _fitting(api: Api, shelf: ItemOwner, change: Change, given: Conditions) -> Change:
+    """The change, to be made only to what the request's conditions were compared with."""
+    if not given.any:
+        return change
+    place = Place(change.namespace, change.key)
+    there = (await api.shelves.items_at(shelf, [place])).get(place)
+    given.hold_for(item_object(there) if there else None)
+    version = there.version if there else 0
+    return replace(change, after=version if change.after is None else change.after)
+
+
+async def _item(api: Api, tenant: str, place: Place) -> items.Item:
+    found = await api.shelves.items_at(shelf_of(tenant, place.namespace), [place])
+    if place not in found:
+        raise item_not_found()
+    return found[place]
+
+
+def item_object(item: items.Item, score: float | None | UnsetType = UNSET) -> Item:
+    return Item(
+        namespace=list(item.namespace),
+        key=item.key,
+        value=as_is(item.value),
+        version=item.version,
+        created_at=item.created_at,
+        updated_at=item.updated_at,
+        expires_at=item.expires_at,
+        score=score,
+    )
+
+
+def _writable(api: Api, place: Place) -> Place:
+    if api.learned.kinds.is_reserved(place.namespace):
+        raise reserved_namespace()
+    return place

@@ -1,0 +1,142 @@
+"""What an operation may answer, as OpenAPI's responses.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from proxy.memory_api.errors import (
+    ALWAYS,
+    CODES,
+    CONDITIONAL,
+    EVERYWHERE,
+    IDEMPOTENT,
+    OF_A_TENANT,
+    WITH_BODY,
+    Failure,
+    tenant_not_found,
+)
+from proxy.memory_api.openapi.operation import JSON, Link, Operation, Schema
+from proxy.memory_api.shapes.overview import Error
+
+PHRASES = {
+    200: "Done.",
+    201: "Made.",
+    202: "It will be done soon.",
+    304: "The resource has a tag that If-None-Match names.",
+}
+
+TEXT = {"schema": {"type": "string"}}
+RETRY_AFTER = {"description": "Seconds to wait.", "required": True, "schema": {"type": "integer"}}
+CHALLENGE = {"description": "How to send a key.", "required": True, **TEXT}
+TAG = {
+    "description": "The entity tag, strong.",
+    "required": True,
+    "schema": {"type": "string", "pattern": '^"[A-Za-z0-9_-]{22}"$'},
+}
+NOT_STORED = {
+    "description": "Nobody may keep it.",
+    "required": True,
+    "schema": {"const": "no-store"},
+}
+
+
+def responses(operation: Operation) -> dict[str, Schema]:
+    """By status, ascending; failures are components."""
+    found = {operation.status: _success(operation)}
+    if operation.tagged:
+        found[304] = {"description": PHRASES[304], "headers": {"ETag": TAG}}
+    for status, codes in _by_status(operation).items():
+        found[status] = {"$ref": _place(codes)}
+    return {str(status): found[status] for status in sorted(found)}
+
+
+def failures(operations: Iterable[Operation]) -> dict[str, Schema]:
+    """The components that the responses refer to."""
+    found: dict[str, Schema] = {}
+    for operation in operations:
+        for status, codes in _by_status(operation).items():
+            found[_named(codes)] = _failure(status, codes)
+    return dict(sorted(found.items()))
+
+
+def _by_status(operation: Operation) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for code in sorted(set(codes_of(operation))):
+        found.setdefault(CODES[code].status, []).append(code)
+    return found
+
+
+def _named(codes: Sequence[str]) -> str:
+    """The name of a component: ``SessionNotFoundOrMessageNotFound``."""
+    return "Or".join("".join(map(str.capitalize, code.split("_"))) for code in codes)
+
+
+def _place(codes: Sequence[str]) -> str:
+    return f"#/components/responses/{_named(codes)}"
+
+
+def codes_of(operation: Operation) -> Iterator[str]:
+    """The codes of all errors that it can answer."""
+    return (error.code for error in _errors(operation))
+
+
+def _errors(operation: Operation) -> Iterator[Failure]:
+    yield from operation.errors
+    if not operation.open:
+        yield from EVERYWHERE
+    if operation.of_a_tenant:
+        yield from OF_A_TENANT
+        if not operation.founds:
+            yield tenant_not_found
+    if operation.tagged or operation.conditional:
+        yield from CONDITIONAL
+    if operation.body is not None:
+        yield from WITH_BODY
+    if operation.idempotent:
+        yield from IDEMPOTENT
+    yield from ALWAYS
+
+
+def _success(operation: Operation) -> Schema:
+    what = operation.answer
+    schema = what if isinstance(what, dict) else _ref(what)
+    headers = {"Cache-Control": NOT_STORED}
+    if operation.tagged:
+        headers["ETag"] = TAG
+    made: Schema = {
+        "description": PHRASES[operation.status],
+        "headers": headers,
+        "content": {operation.media: {"schema": schema}},
+    }
+    if operation.links:
+        made["links"] = {_name(link): _link(link) for link in operation.links}
+    return made
+
+
+def _name(link: Link) -> str:
+    """Told apart by the last field that it takes from the answer: there may be several."""
+    fields = [each.rpartition("/")[2] for each in link.parameters.values() if "body" in each]
+    return link.operation + "".join(field[:1].upper() + field[1:] for field in fields[-1:])
+
+
+def _link(link: Link) -> Schema:
+    made: Schema = {"operationId": link.operation, "parameters": dict(link.parameters)}
+    return made if link.body is None else {**made, "requestBody": link.body}
+
+
+def _failure(status: int, codes: list[str]) -> Schema:
+    """An error with one of these codes."""
+    told = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
+    made: Schema = {
+        "description": "\n".join(f"- `{code}`: {CODES[code].when}" for code in codes),
+        "content": {JSON: {"schema": {"allOf": [_ref(Error), told]}}},
+    }
+    if status == 401:
+        made["headers"] = {"WWW-Authenticate": CHALLENGE}
+    if status == 503:
+        made["headers"] = {"Retry-After": RETRY_AFTER}
+    return made
+
+
+def _ref(kind: type) -> Schema:
+    return {"$ref": f"#/components/schemas/{kind.__name__}"}

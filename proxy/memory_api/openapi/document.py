@@ -1,0 +1,231 @@
+"""The OpenAPI 3.1 document of the memory API, from its operations and shapes.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from proxy import __version__
+from proxy.memory_api.openapi.answers import failures, responses
+from proxy.memory_api.openapi.operation import JSON, Body, Operation, Parameter, Schema
+from proxy.memory_api.parameters import (
+    IDEMPOTENCY_KEY,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    IF_NONE_MATCH_CHANGE,
+    TENANT,
+)
+from proxy.memory_api.shapes.overview import Error
+from proxy.memory_api.shapes.people import PatchOperation
+from proxy.settings import Settings
+
+REF = "#/components/schemas/{name}"
+
+Document = dict[str, Any]
+
+TAGS = {
+    "Sessions": "Conversations: what memory has of them, and what it would do next.",
+    "Messages": "History, message by message, and what memory did for each exchange.",
+    "Users": "People, across their sessions.",
+    "Memories": "What is remembered of a person: facts, wishes, episodes.",
+    "Profiles": "A document on each person, by the operator's own schema.",
+    "Instructions": "How an application answers, and what feedback would change about it.",
+    "Store": "Items of one's own, as LangGraph's stores have them.",
+    "Import and export": "Memory as files, from here and from elsewhere.",
+    "Overview": "Everything at once: figures, costs, who asks.",
+}
+
+ABOUT = """\
+Everything that the proxy remembers can be read, corrected, exported and erased here.
+
+A caller sees the memory of its own key; the administrator's key sees any, and says which with
+`?tenant=`. Who else names another tenant than its own is refused (`admin_key_required`), and so is
+the name of a tenant that does not exist (`tenant_not_found`), but where something is put into it.
+Lists are read part by part: `?after=` takes `next` of the part before. Times are Unix
+seconds. What GET answers has an entity tag; `If-Match` binds a change to what was read. More fields
+may be added to every answer.
+"""
+
+_FUNCTION: Schema = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "arguments": {"type": "string"}},
+    "required": ["name", "arguments"],
+}
+_INSTEAD_OF_CONTENT: dict[str, Schema] = {
+    "tool_calls": {"type": "array", "minItems": 1},
+    "function_call": {"type": "object", "minProperties": 1},
+    "refusal": {"type": "string", "minLength": 1},
+    "audio": {"type": "object", "minProperties": 1},
+}
+
+
+def _having(name: str, what: Schema, **others: Schema) -> Schema:
+    return {"properties": {name: what, **others}, "required": [name]}
+
+
+NARROWER: dict[str, Schema] = {
+    "SessionChange": {"minProperties": 1},
+    "ContentPart": {
+        "anyOf": [
+            {"properties": {"type": {"not": {"const": "text"}}}},
+            _having("text", {"type": "string"}),
+        ]
+    },
+    "ToolCall": {"anyOf": [_having("function", _FUNCTION), _having("type", {"const": "custom"})]},
+    "WrittenMessage": {
+        "anyOf": [
+            _having("content", {"type": ["string", "array"]}),
+            *(
+                _having(name, what, role={"const": "assistant"})
+                for name, what in _INSTEAD_OF_CONTENT.items()
+            ),
+        ]
+    },
+}
+"""What the types of objects cannot say of them."""
+
+SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "The key that the chat uses."},
+    "apiKey": {"type": "apiKey", "in": "header", "name": "api-key"},
+    "xApiKey": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What of the configuration the document says.
+
+    ``keyless``: callers on the same machine need no key.  ``profiles`` are the configuration's.
+    """
+
+    keyless: bool = True
+    profiles: tuple[str, ...] = ()
+
+
+def offer_of(settings: Settings) -> Offer:
+    """In the mode "clients" everybody needs a key."""
+    return Offer(settings.tenancy.mode != "clients", tuple(settings.profiles))
+
+
+def document(offer: Offer, operations: Sequence[Operation]) -> Document:
+    """The whole document, as JSON values."""
+    schemas = _schemas(operations)
+    _name_profiles(schemas, offer.profiles)
+    paths: dict[str, Schema] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(
+            operation, offer
+        )
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "memory-proxy",
+            "summary": "The memory behind a chat, to be seen and governed.",
+            "description": ABOUT,
+            "version": __version__,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/", "description": "The proxy that serves this document."}],
+        "security": [*({name: []} for name in SCHEMES), *([{}] if offer.keyless else [])],
+        "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "responses": failures(operations),
+            "securitySchemes": SCHEMES,
+        },
+    }
+
+
+def parameters_of(operation: Operation) -> Iterator[Parameter]:
+    """All of them: its own, and those that every operation like it has."""
+    yield from operation.parameters
+    if operation.of_a_tenant:
+        yield TENANT
+    if operation.tagged or operation.conditional:
+        yield IF_MATCH
+        yield IF_NONE_MATCH if operation.reads else IF_NONE_MATCH_CHANGE
+    if operation.idempotent:
+        yield IDEMPOTENCY_KEY
+
+
+def _operation(operation: Operation, offer: Offer) -> Schema:
+    made: Schema = {
+        "operationId": operation.id,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+    }
+    if operation.description:
+        made["description"] = operation.description
+    parameters = [_parameter(each) for each in _known(operation, offer)]
+    if parameters:
+        made["parameters"] = parameters
+    if operation.body is not None:
+        made["requestBody"] = _body(operation.body)
+    if operation.open:
+        made["security"] = []
+    return {**made, "responses": responses(operation)}
+
+
+def _known(operation: Operation, offer: Offer) -> Iterator[Parameter]:
+    """Its parameters; a profile is one that there is."""
+    for parameter in parameters_of(operation):
+        if parameter.name != "profile":
+            yield parameter
+        elif offer.profiles:
+            yield replace(parameter, schema={"enum": list(offer.profiles)})
+
+
+def _parameter(parameter: Parameter) -> Schema:
+    made: Schema = {
+        "name": parameter.name,
+        "in": parameter.place,
+        "description": parameter.description,
+        "required": parameter.required,
+        "schema": parameter.schema,
+    }
+    if parameter.example is not None:
+        made["example"] = parameter.example
+    return made
+
+
+def _body(body: Body) -> Schema:
+    content: dict[str, Schema] = {}
+    for kind, what in body.kinds.items():
+        media: Schema = {"schema": _schema(what)}
+        if kind == JSON and body.examples:
+            media["examples"] = {name: {"value": value} for name, value in body.examples.items()}
+        content[kind] = media
+    return {"required": body.required, "content": content}
+
+
+def _schema(what: type | tuple[type, ...] | Schema) -> Schema:
+    if isinstance(what, dict):
+        return what
+    if isinstance(what, tuple):
+        return {"oneOf": [_schema(each) for each in what]}
+    return {"$ref": REF.format(name=what.__name__)}
+
+
+def _schemas(operations: Sequence[Operation]) -> dict[str, Schema]:
+    """The objects that the operations take and answer, by name."""
+    types: list[Any] = [Error, PatchOperation]
+    for operation in operations:
+        kinds = operation.body.kinds.values() if operation.body else ()
+        for what in (*kinds, operation.answer):
+            types += what if isinstance(what, tuple) else [what] if isinstance(what, type) else []
+    _, schemas = msgspec.json.schema_components(types, ref_template=REF)
+    for name, more in NARROWER.items():
+        if name in schemas:
+            schemas[name] |= more
+    return dict(sorted(schemas.items()))
+
+
+def _name_profiles(schemas: dict[str, Schema], profiles: Sequence[str]) -> None:
+    """Only names that are known are taken: say which."""
+    wanted = schemas.get("ContextRequest", {}).get("properties", {}).get("profile")
+    if wanted is not None:
+        wanted["anyOf"] = [{"enum": ["", *profiles]}, {"type": "null"}]

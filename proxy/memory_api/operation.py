@@ -1,0 +1,153 @@
+"""The one declaration of an operation: a handler and what stands above it.
+
+Path, parameters, body, answer and errors are read off the handler's signature, its name and its
+docstring; routes and the OpenAPI document are made of what comes out.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from proxy.memory_api.access import Access
+from proxy.memory_api.api import Api
+from proxy.memory_api.body import Kind, read_one
+from proxy.memory_api.call import Call, From, Reader
+from proxy.memory_api.conditions import Conditions
+from proxy.memory_api.endpoint import Handler
+from proxy.memory_api.errors import Failure
+from proxy.memory_api.idempotency import Once
+from proxy.memory_api.objects import reply
+from proxy.memory_api.openapi.operation import (
+    JSON,
+    Body,
+    Link,
+    Method,
+    Operation,
+    Parameter,
+    Schema,
+)
+
+Run = Callable[..., Awaitable[object]]
+
+
+def operation(
+    method: Method,
+    path: str,
+    tag: str,
+    *,
+    status: int = 200,
+    answer: type | Schema | None = None,
+    media: str = JSON,
+    body: Body | None = None,
+    examples: Mapping[str, object] | None = None,
+    parameters: tuple[Parameter, ...] = (),
+    errors: tuple[Failure, ...] = (),
+    links: tuple[Link, ...] = (),
+    **kind: bool,
+) -> Callable[[Run], Operation]:
+    """``answer``, ``parameters`` and ``body`` are for what the signature cannot say; ``errors`` are
+    those beyond what the parameters bring; ``kind`` is ``open``, ``admin``, ``founds``,
+    ``anybody``: see ``Operation``.
+    """
+
+    def declared(run: Run) -> Operation:
+        hints = get_type_hints(run, include_extras=True)
+        returned = hints.pop("return")
+        taken = [_taken(hint, examples or {}) for name, hint in hints.items() if name != "api"]
+        told = [each for each, _ in taken if isinstance(each, Parameter)]
+        summary, description = _told(inspect.getdoc(run) or "")
+        return Operation(
+            method,
+            path,
+            _camel(run.__name__),
+            tag,
+            summary,
+            answer or returned,
+            description,
+            (*told, *parameters),
+            body or next((each for each, _ in taken if isinstance(each, Body)), None),
+            status,
+            media,
+            (*_errors((*told, *parameters)), *errors),
+            conditional=any(each is Conditions for each, _ in taken),
+            idempotent=any(each is Once for each, _ in taken),
+            links=links,
+            run=run,
+            readers=tuple(reader for _, reader in taken),
+            **kind,
+        )
+
+    return declared
+
+
+def handler_of(operation: Operation, api: Api, access: Access) -> Handler:
+    """What answers a request for it."""
+
+    async def handle(request: Request) -> Response:
+        call = Call(api, access, request, await _tenant(operation, access, request))
+        arguments = [await _awaited(reader(call)) for reader in operation.readers]
+        answer = await operation.run(api, *arguments)
+        return answer if isinstance(answer, Response) else reply(answer, operation.status)
+
+    return handle
+
+
+async def _tenant(operation: Operation, access: Access, request: Request) -> str:
+    """Whose memory may be seen.  Raises ProxyError."""
+    if operation.admin:
+        access.must_be_admin(request)
+    if not operation.of_a_tenant:
+        return ""
+    if not operation.founds:
+        await access.must_be_known(request)
+    if operation.anybody and access.is_admin(request) and access.chosen(request) is None:
+        return ""
+    return access.tenant(request)
+
+
+async def _awaited(value: Any) -> object:
+    return await value if inspect.isawaitable(value) else value
+
+
+def _taken(hint: Any, examples: Mapping[str, object]) -> tuple[object, Reader]:
+    """What an argument is to the document, and how it is read."""
+    for told in getattr(hint, "__metadata__", ()):
+        if isinstance(told, Parameter) and told.read:
+            return told, told.read
+        if isinstance(told, From):
+            return hint.__origin__, told.read
+    kinds = get_args(hint) or (hint,)
+    structs = tuple(each for each in kinds if each is not NoneType)
+    required = NoneType not in kinds
+    what = structs[0] if len(structs) == 1 else structs
+    return Body({JSON: what}, required, examples), _body(structs, required)
+
+
+def _body(kinds: tuple[Kind, ...], required: bool) -> Reader:
+    async def given(call: Call) -> msgspec.Struct | None:
+        body = await call.body()
+        return await read_one(kinds, body) if required or body.strip() else None
+
+    return given
+
+
+def _errors(parameters: Iterable[Parameter]) -> list[Failure]:
+    return [error for parameter in parameters for error in parameter.errors]
+
+
+def _told(text: str) -> tuple[str, str]:
+    """The summary and the description: a docstring's first line, and all else."""
+    summary, _, more = text.partition("\n")
+    return summary.removesuffix("."), " ".join(more.split())
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))

@@ -1,0 +1,61 @@
+"""Counting what there is of a session or of a person, without reading what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Protocol
+
+from proxy.learning.feedback import FEEDBACK
+from proxy.learning.kinds import Kinds
+from proxy.memory.archive import PlacedExchange
+from proxy.memory.history.reading import all_exchanges
+from proxy.memory.items import PEOPLE, ItemOwner, Items, all_items
+from proxy.memory.model import SessionKey
+from proxy.memory.store import Store
+from proxy.memory_api.erasure.receipt import Counts
+from proxy.recall.index import Index
+
+PAGE = 500
+
+
+class Counted(Store, Items, Index, Protocol):
+    """A store, as far as counting and erasing need it."""
+
+
+async def session_counts(
+    store: Counted, key: SessionKey, indexed: Collection[int] = frozenset()
+) -> Counts:
+    """Of a session's history; of none, nothing.  Raises StoreError.
+
+    ``indexed`` are the seqs that recall's index leads to; some of these messages may be gone.
+    """
+    session = await store.session(key)
+    if session is None:
+        return Counts()
+    counts = Counts(sessions=1, summaries=len(await store.summaries(key)))
+    async for placed in all_exchanges(store, key, session.end):
+        counts.exchanges += 1
+        counts.messages += len(placed.messages)
+        counts.index_passages += sum(seq in indexed for seq in _seqs(placed))
+    return counts
+
+
+def _seqs(placed: PlacedExchange) -> Iterator[int]:
+    """Of an exchange's messages that are there: an id ends with the index in the exchange."""
+    return (placed.first + int(message.rpartition(".")[2]) for message in placed.messages)
+
+
+async def shelf_counts(items: Items, shelf: ItemOwner, kinds: Kinds) -> Counts:
+    """Of all that is kept of a person beside history.  Raises StoreError."""
+    counts, labels = Counts(), kinds.labels
+    named = {kind.name: kind.memory for kind in kinds.personal}
+    async for item in all_items(items, shelf, (), PAGE):
+        namespace = item.namespace
+        label = namespace[2] if namespace[:1] == (PEOPLE,) and len(namespace) > 2 else ""
+        if label in named:
+            counts.memories[named[label]] += 1
+        elif label == FEEDBACK:
+            counts.feedback += 1
+        elif label not in labels:
+            counts.items += 1
+    return counts

@@ -1,0 +1,184 @@
+"""Is the process up, can it do its work, and what has it done: for probes and Prometheus.
+
+Open to everyone, so nothing here says more than which part fails: no address with credentials, no
+text of an exception, and the store's place to nobody but this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from proxy.memory.recording.spool import Spool, SpoolError, SpoolFull
+from proxy.memory.store import StoreError, StoreTimeout
+from proxy.memory_api.access import is_local
+from proxy.memory_api.api import Api
+from proxy.memory_api.objects import reply
+from proxy.telemetry import CONTENT_TYPE
+
+logger = logging.getLogger(__name__)
+
+Part = Mapping[str, object]
+
+CONCERNS_EVERY = 30.0
+"""Seconds between two questions to a store about how it is set up."""
+
+TOO_SLOW = "did not answer in time"
+FAILED = "cannot be used"
+
+
+class Depth(NamedTuple):
+    """What a spool that can be written holds; entries."""
+
+    waiting: int
+    quarantined: int
+
+
+class Concerns:
+    """What a store says of how it is set up: asked now and then, however often one is probed."""
+
+    def __init__(self, ask: Callable[[], Awaitable[Sequence[str]]]) -> None:
+        self._ask = ask
+        self._asked_at = -CONCERNS_EVERY
+        self._asking: asyncio.Task[None] | None = None
+        self._known: tuple[str, ...] = ()
+
+    async def known(self, patience: float) -> tuple[str, ...]:
+        """The latest answer; a new one is waited for briefly."""
+        if time.monotonic() - self._asked_at >= CONCERNS_EVERY:
+            self._asked_at = time.monotonic()
+            self._asking = asyncio.create_task(self._find_out(), name="concerns")
+        if self._asking is not None and not self._asking.done():
+            await asyncio.wait({self._asking}, timeout=patience)
+        return self._known
+
+    async def _find_out(self) -> None:
+        try:
+            found = tuple(await self._ask())
+        except StoreError:
+            return  # readiness says it
+        except Exception:  # the boundary to a back end: a probe has to be answered
+            logger.exception("the store cannot say how it is set up")
+            return
+        for concern in found:
+            if concern not in self._known:
+                logger.warning("the store: %s", concern)
+        self._known = found
+
+
+class Health:
+    """The three routes that need no key."""
+
+    def __init__(self, parts: Api) -> None:
+        self._parts = parts
+        self._timeout = parts.settings.store.timeout
+        self._look: asyncio.Task[Depth | str] | None = None
+        self._concerns = Concerns(parts.store.concerns)
+
+    async def healthz(self, request: Request) -> Response:
+        """The process is up."""
+        return reply({"status": "ok"})
+
+    async def readyz(self, request: Request) -> Response:
+        """200 if all parts work, else 503; each part is asked at once and waited for briefly."""
+        store, spool = await asyncio.gather(self._store(is_local(request)), self._spool())
+        ready = bool(store["ok"] and spool["ok"])
+        body = {
+            "status": "ok" if ready else "unavailable",
+            "store": store,
+            "spool": spool,
+            "configuration": {"ok": True},  # a process with a wrong one does not start
+            "tokens": _tokens(self._parts.counters()),
+        }
+        return reply(body, 200 if ready else 503)
+
+    async def metrics(self, request: Request) -> Response:
+        """Prometheus' text format."""
+        depth, problem = await asyncio.gather(
+            self._depth(), self._problem(self._parts.store.ping())
+        )
+        telemetry = self._parts.telemetry
+        telemetry.store_up(problem is None)
+        telemetry.tasks(len(asyncio.all_tasks()))
+        if depth is not None:
+            telemetry.spool_depth(depth.waiting)
+        text = await asyncio.to_thread(telemetry.render)
+        return Response(text, headers={"content-type": CONTENT_TYPE})
+
+    async def _store(self, named: bool) -> Part:
+        name = {"name": self._parts.store.name} if named else {}
+        problem = await self._problem(self._parts.store.ping())
+        if problem:
+            return _broken(problem, **name)
+        part: dict[str, object] = {"ok": True, **name}
+        if warnings := await self._concerns.known(self._timeout):
+            part["warnings"] = warnings
+        if troubled := self._parts.troubled():
+            part["troubled_sessions"] = troubled
+        return part
+
+    async def _problem(self, ping: Awaitable[None]) -> str | None:
+        try:
+            async with asyncio.timeout(self._timeout):
+                await ping
+        except (TimeoutError, StoreTimeout):
+            return f"the store {TOO_SLOW}"
+        except StoreError:
+            return f"the store {FAILED}"
+        except Exception:  # the boundary to a back end: a probe has to be answered
+            logger.exception("the store failed in an unknown way")
+            return f"the store {FAILED}"
+        return None
+
+    async def _spool(self) -> Part:
+        try:
+            async with asyncio.timeout(self._timeout):
+                depth = await asyncio.shield(self._looking())
+        except TimeoutError:
+            return _broken(f"the spool {TOO_SLOW}")
+        if isinstance(depth, str):
+            return _broken(depth)
+        if self._parts.losing():
+            return _broken("exchanges were lost within the last minute", **depth._asdict())
+        return {"ok": True, **depth._asdict()}
+
+    async def _depth(self) -> Depth | None:
+        try:
+            async with asyncio.timeout(self._timeout):
+                depth = await asyncio.shield(self._looking())
+        except TimeoutError:
+            return None
+        return depth if isinstance(depth, Depth) else None
+
+    def _looking(self) -> asyncio.Task[Depth | str]:
+        """One look at a time: a spool that hangs must not take a thread for every probe."""
+        if self._look is None or self._look.done():
+            look = asyncio.to_thread(_look_into, self._parts.spool)
+            self._look = asyncio.create_task(look, name="spool check")
+        return self._look
+
+
+def _look_into(spool: Spool) -> Depth | str:
+    """What it holds, or what is wrong with it."""
+    try:
+        spool.check()
+        return Depth(*spool.depth())
+    except SpoolFull as full:
+        return str(full)
+    except SpoolError:
+        return f"the spool {FAILED}"
+
+
+def _tokens(counters: Mapping[str, str]) -> Part:
+    """``counter`` is that of most models; an encoding that another's table counts is estimated."""
+    return {"ok": True, "counter": counters["others"], "encodings": counters}
+
+
+def _broken(problem: str, **more: object) -> Part:
+    return {"ok": False, **more, "error": problem}

@@ -1,0 +1,77 @@
+"""Which tenants there are: a name with a typo must not look like somebody who has nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from proxy.memory.archive import Archive
+from proxy.memory.items import ItemOwner, Items
+from proxy.memory.recording.spool import Spool, SpoolError
+from proxy.memory.usage import Meter
+from proxy.settings import Settings
+
+KEPT = 1024
+"""Names that are remembered as those of tenants."""
+
+BILLED_DAYS = 400
+"""So far back a tenant is known by what background work has cost it: as far as /usage looks."""
+
+
+class Holdings(Archive, Items, Protocol):
+    """What a tenant's memory is looked for in."""
+
+
+class KnownTenants:
+    """Tells tenants from names of nobody.
+
+    What was known once is not looked up again, and stays known for as long as the process lives:
+    whoever has just been erased is no typo.
+    """
+
+    def __init__(self, settings: Settings, store: Holdings, meter: Meter, spool: Spool) -> None:
+        self._settings, self._store, self._meter, self._spool = settings, store, meter, spool
+        self._seen: dict[str, None] = {}
+
+    async def knows(self, tenant: str) -> bool:
+        """Does the configuration name this tenant, or is anything kept of it?
+
+        Raises StoreError.
+        """
+        if tenant in self._seen or tenant in named(self._settings):
+            return True
+        known = await has_memory(self._store, tenant) or await self._has_more(tenant)
+        if known:
+            self._seen[tenant] = None
+            if len(self._seen) > KEPT:
+                del self._seen[next(iter(self._seen))]
+        return known
+
+    async def _has_more(self, tenant: str) -> bool:
+        """What is no memory, or not yet."""
+        today = datetime.fromtimestamp(time.time(), UTC).date()
+        days = [(today - timedelta(days=day)).isoformat() for day in range(BILLED_DAYS)]
+        if await self._meter.spent(tenant, days):
+            return True
+        with suppress(SpoolError):  # then nothing waits that we could see
+            return await asyncio.to_thread(self._spool.knows, tenant)
+        return False
+
+
+def named(settings: Settings) -> frozenset[str]:
+    """The tenants that exist without having anything: those that the configuration speaks of."""
+    mode = settings.tenancy.mode
+    if mode == "clients":
+        return frozenset(client.name for client in settings.clients)
+    return frozenset({"single" if mode == "single" else "anonymous"})
+
+
+async def has_memory(store: Holdings, tenant: str) -> bool:
+    """Has this tenant sessions, or anything beside them?  Raises StoreError."""
+    sessions = await store.sessions(tenant, None, None, 1)
+    if sessions.items or await store.namespaces(ItemOwner(tenant), ()):
+        return True
+    return bool(await store.people(tenant))

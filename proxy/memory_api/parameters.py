@@ -1,0 +1,277 @@
+"""The parameters of the memory API: what the document says of them, and how they are read.
+
+Raises ProxyError 400 with ``param`` naming what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+from urllib.parse import unquote_to_bytes
+
+from proxy import errors as refusals
+from proxy.errors import ProxyError
+from proxy.memory.model import SessionKey
+from proxy.memory_api.call import Call, Reader
+from proxy.memory_api.errors import (
+    Failure,
+    exchange_not_found,
+    invalid_session_id,
+    invalid_user_id,
+    memory_not_found,
+    message_not_found,
+    proposal_not_found,
+    proposal_outdated,
+    session_not_found,
+)
+from proxy.memory_api.fields import APPLICATION as APPLICATION_NAME
+from proxy.memory_api.fields import (
+    DEFAULT_LIMIT,
+    ID_PATTERN,
+    LONGEST_ID,
+    MAX_LIMIT,
+    invalid,
+    is_id,
+    unknown_cursor,
+)
+from proxy.memory_api.openapi.operation import Parameter
+from proxy.memory_api.shapes.items import PLAIN
+from proxy.recall.index import Owner
+
+_DIGITS = re.compile(r"[0-9]{1,15}")
+
+ID = {"type": "string", "minLength": 1, "maxLength": LONGEST_ID, "pattern": ID_PATTERN}
+TEXT = {"type": "string", "minLength": 1}
+FLAG = {"type": "boolean", "default": False}
+LABEL = {"type": "string", "minLength": 1, "maxLength": 256, "pattern": PLAIN}
+
+
+def words(*known: str) -> dict[str, Any]:
+    """Several of these, with commas between them."""
+    each = f"(?:{'|'.join(known)})"
+    return {"type": "string", "pattern": f"^{each}(?:,{each})*$"}
+
+
+def whole(least: int, most: int, default: int | None = None) -> dict[str, Any]:
+    schema = {"type": "integer", "minimum": least, "maximum": most}
+    return schema if default is None else {**schema, "default": default}
+
+
+def in_path(
+    name: str,
+    description: str,
+    schema: dict[str, Any],
+    example: str,
+    read: Reader,
+    *errors: Failure,
+) -> Parameter:
+    return Parameter(name, "path", description, schema, True, example, read, errors)
+
+
+def segment(call: Call, name: str) -> bytes:
+    """What is in the path at this place."""
+    return unquote_to_bytes(call.request.path_params[name])
+
+
+def flag(name: str) -> Reader:
+    """True or false; false by default."""
+
+    def read(call: Call) -> bool:
+        said = call.request.query_params.get(name, "false")
+        if said not in ("true", "false"):
+            raise invalid(f"{name} must be true or false.", name)
+        return said == "true"
+
+    return read
+
+
+def several(name: str, known: Sequence[str], default: Sequence[str]) -> Reader:
+    """A list with commas, without repetitions."""
+
+    def read(call: Call) -> Sequence[str]:
+        text = call.request.query_params.get(name)
+        words = text.split(",") if text is not None else default
+        if any(word not in known for word in words):
+            raise invalid(f"{name} must be one or several of: {', '.join(known)}.", name)
+        return tuple(dict.fromkeys(words))
+
+    return read
+
+
+def an_id(name: str, error: Callable[[str], ProxyError]) -> Reader:
+    """The id of a session or a user, None where there is none."""
+
+    def read(call: Call) -> str | None:
+        value = call.request.query_params.get(name)
+        if value is not None and not is_id(value.encode("utf-8", "replace")):
+            raise error(name)
+        return value
+
+    return read
+
+
+def _any_id(name: str) -> Reader:
+    """What is none is simply not found."""
+    return lambda call: segment(call, name).decode("utf-8", "replace")
+
+
+def _session(call: Call) -> SessionKey:
+    value = segment(call, "session")
+    if not is_id(value):
+        raise refusals.invalid_session_id("The session in the path")
+    return SessionKey(call.tenant, value.decode("ascii"))
+
+
+def _owner(call: Call) -> Owner:
+    value = segment(call, "user")
+    if not is_id(value):
+        raise refusals.invalid_user_id("The user in the path")
+    return Owner(call.tenant, user=value.decode("ascii"))
+
+
+def _application(call: Call) -> str:
+    name = segment(call, "application").decode("utf-8", "replace")
+    if not re.fullmatch(APPLICATION_NAME, name):
+        raise invalid("An application has 1 to 64 characters: A-Z a-z 0-9 _ . -", "application")
+    return name
+
+
+def _limit(call: Call) -> int:
+    text = call.request.query_params.get("limit")
+    if text is None:
+        return DEFAULT_LIMIT
+    if not _DIGITS.fullmatch(text) or not 1 <= int(text) <= MAX_LIMIT:
+        raise invalid(f"limit must be a whole number from 1 to {MAX_LIMIT}.", "limit")
+    return int(text)
+
+
+def _after_seq(call: Call) -> int:
+    text = call.request.query_params.get("after", "0")
+    if not _DIGITS.fullmatch(text):
+        raise unknown_cursor()
+    return int(text)
+
+
+SESSION = in_path(
+    "session",
+    "The session's id, percent-encoded.",
+    ID,
+    "trip-to-lisbon",
+    _session,
+    invalid_session_id,
+    session_not_found,
+)
+USER = in_path("user", "The person's id, percent-encoded.", ID, "ada", _owner, invalid_user_id)
+MESSAGE = in_path(
+    "message", "The message's id.", TEXT, "im_1.0", _any_id("message"), message_not_found
+)
+EXCHANGE = in_path(
+    "exchange", "The exchange's id.", TEXT, "im_1", _any_id("exchange"), exchange_not_found
+)
+MEMORY = in_path("memory", "The memory's id.", TEXT, "fact_1", _any_id("memory"), memory_not_found)
+PROPOSAL = in_path(
+    "proposal",
+    "The proposal's id.",
+    TEXT,
+    "1",
+    _any_id("proposal"),
+    proposal_not_found,
+    proposal_outdated,
+)
+APPLICATION = in_path(
+    "application",
+    "The application's name.",
+    {"type": "string", "pattern": f"^{APPLICATION_NAME}$"},
+    "support",
+    _application,
+)
+
+TENANT = Parameter(
+    "tenant",
+    "query",
+    "Whose memory the administrator means. All others may name their own alone.",
+    example="anonymous",
+)
+LIMIT = Parameter(
+    "limit",
+    "query",
+    "The most that one part has.",
+    whole(1, MAX_LIMIT, DEFAULT_LIMIT),
+    read=_limit,
+)
+AFTER = Parameter(
+    "after",
+    "query",
+    "`next` of the part before.",
+    read=lambda call: call.request.query_params.get("after"),
+)
+AFTER_SEQ = Parameter(
+    "after",
+    "query",
+    "`next` of the part before: a number.",
+    {"type": "string", "pattern": "^[0-9]{1,15}$"},
+    read=_after_seq,
+)
+OF_USER = Parameter(
+    "user",
+    "query",
+    "Only what is of this person.",
+    ID,
+    example="ada",
+    read=an_id("user", refusals.invalid_user_id),
+    errors=(invalid_user_id,),
+)
+DRY_RUN = Parameter(
+    "dry_run",
+    "query",
+    "Only count what would be erased.",
+    FLAG,
+    read=flag("dry_run"),
+)
+
+NAMESPACE = Parameter(
+    "namespace",
+    "query",
+    "The labels of the namespace, one parameter for each.",
+    {"type": "array", "items": LABEL, "minItems": 1, "maxItems": 10},
+    required=True,
+    example=["recipes", "soups"],
+)
+KEY = Parameter("key", "query", "The item's key.", LABEL, required=True, example="gazpacho")
+
+IF_MATCH = Parameter(
+    "If-Match", "header", "Only if the resource has one of these entity tags; else 412."
+)
+IF_NONE_MATCH = Parameter(
+    "If-None-Match", "header", "Only if the resource has none of these entity tags; else 304."
+)
+IF_NONE_MATCH_CHANGE = Parameter(
+    "If-None-Match",
+    "header",
+    "Only if the resource has none of these entity tags, with `*` if there is none; else 412.",
+)
+IDEMPOTENCY_KEY = Parameter(
+    "Idempotency-Key",
+    "header",
+    "The same key with the same body within 24 h answers the same objects and creates nothing.",
+    {"type": "string", "pattern": "^[!-~]{1,255}$"},
+)
+
+SessionAt = Annotated[SessionKey, SESSION]
+"""The session in the path, of whoever asks."""
+
+PersonAt = Annotated[Owner, USER]
+MessageAt = Annotated[str, MESSAGE]
+ExchangeAt = Annotated[str, EXCHANGE]
+MemoryAt = Annotated[str, MEMORY]
+ProposalAt = Annotated[str, PROPOSAL]
+ApplicationAt = Annotated[str, APPLICATION]
+
+Limit = Annotated[int, LIMIT]
+After = Annotated[str | None, AFTER]
+AfterSeq = Annotated[int, AFTER_SEQ]
+"""The last number seen, 0 at the beginning."""
+
+OfUser = Annotated[str | None, OF_USER]
+DryRun = Annotated[bool, DRY_RUN]

@@ -1,0 +1,72 @@
+"""What people say of answers, over the memory API."""
+
+from __future__ import annotations
+
+from proxy.errors import message_not_found, session_not_found
+from proxy.learning import feedback as learned
+from proxy.learning.feedback_service import NoMessage
+from proxy.memory.archive import Session
+from proxy.memory.model import SessionKey
+from proxy.memory_api.api import Api
+from proxy.memory_api.conversations.sessions import must_not_wait
+from proxy.memory_api.errors import feedback_not_found
+from proxy.memory_api.openapi.operation import Link
+from proxy.memory_api.operation import operation
+from proxy.memory_api.parameters import MessageAt, SessionAt
+from proxy.memory_api.shapes.messages import Feedback, NewFeedback
+
+TAG = "Messages"
+PATH = "/memory/v1/sessions/{session}/messages/{message}/feedback"
+SAME = {"session": "$request.path.session", "message": "$request.path.message"}
+
+
+@operation("GET", PATH, TAG, errors=(feedback_not_found,))
+async def get_feedback(api: Api, at: SessionAt, message: MessageAt) -> Feedback:
+    """Get the feedback on an answer."""
+    try:
+        found = await api.learned.feedback.given(await _session(api, at), at, message)
+    except NoMessage:
+        raise message_not_found() from None
+    if found is None:
+        raise feedback_not_found()
+    return feedback_object(found)
+
+
+@operation(
+    "POST",
+    PATH,
+    TAG,
+    examples={"praise": {"score": 1, "comment": "Short and right."}},
+    links=(Link("getFeedback", SAME),),
+)
+async def send_feedback(api: Api, at: SessionAt, message: MessageAt, said: NewFeedback) -> Feedback:
+    """Judge an answer.
+
+    Of a message the last word counts.
+    """
+    session, comment = await _session(api, at), (said.comment or "").strip()
+    try:
+        taken = await api.learned.feedback.take(session, at, message, said.score, comment)
+    except NoMessage:
+        must_not_wait(api.spool, at)
+        raise message_not_found() from None
+    return feedback_object(taken)
+
+
+async def _session(api: Api, at: SessionKey) -> Session:
+    session = await api.store.session(at)
+    if session is None:
+        must_not_wait(api.spool, at)
+        raise session_not_found()
+    return session
+
+
+def feedback_object(feedback: learned.Feedback) -> Feedback:
+    return Feedback(
+        session_id=feedback.session,
+        message_id=feedback.message,
+        exchange_id=feedback.exchange,
+        score=feedback.score,
+        comment=feedback.comment or None,
+        created_at=feedback.created_at,
+    )

@@ -1,0 +1,284 @@
+"""All that is remembered of a person as one list: what was learned, and standing instructions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec import UNSET, structs
+
+from proxy.learning.collection import LearnedMemory
+from proxy.learning.facts.fact import USER, Fact, dated, new_id, one_line, parted
+from proxy.learning.kinds import Kind, Kinds
+from proxy.memory.items import PEOPLE, Item, ItemOwner, Items, Place, all_items
+from proxy.memory_api.api import Api
+from proxy.memory_api.call import Call
+from proxy.memory_api.fields import invalid, opened, sealed, unknown_cursor
+from proxy.memory_api.objects import Object
+from proxy.memory_api.openapi.operation import Parameter
+from proxy.memory_api.parameters import AFTER, several, whole, words
+from proxy.memory_api.shapes.people import (
+    STANDING_KINDS,
+    STANDING_RANK,
+    MemoryChange,
+    NewMemory,
+    memory_kinds,
+)
+from proxy.recall.index import Owner
+from proxy.recall.recaller import RecallAdmin
+from proxy.recall.results import Found
+from proxy.settings.written import FactsSettings
+
+KIND = "fact"
+
+
+class Lately(NamedTuple):
+    """Under which settings a fact is written, and when (Unix seconds)."""
+
+    settings: FactsSettings
+    now: float
+
+
+def is_fact(memory: str) -> bool:
+    """Is this the id of a fact?"""
+    return memory.startswith("fact_")
+
+
+def said_object(found: Found) -> Object:
+    """A passage or a standing instruction as a memory like all others."""
+    source = {
+        "session_id": found.session,
+        "message_id": found.message,
+        "exchange_id": found.message.rpartition(".")[0],
+        "created_at": found.created_at,
+    }
+    return {
+        "object": "memory",
+        "id": found.id,
+        "kind": found.kind,
+        "text": found.text,
+        "score": found.score,
+        "parts": found.parts,
+        "tokens": found.tokens,
+        "role": found.role,
+        "message_id": found.message,
+        "session_id": found.session,
+        "created_at": found.created_at,
+        "about": USER,
+        "state": "current",
+        "sources": [source],
+        "valid_from": found.created_at,
+        "last_confirmed": found.created_at,
+        "expires_at": None,
+        "superseded_by": None,
+        "edited": False,
+        "origin": "said",
+        "metadata": {},
+        "updated_at": found.created_at,
+        "version": 1,
+    }
+
+
+def new_fact(new: NewMemory, when: Lately) -> Fact:
+    """A fact that somebody adds."""
+    fact = Fact(
+        id=new_id(),
+        text=one_line(new.text),
+        about=one_line(new.about or "") or USER,
+        valid_from=when.now if new.valid_from is None else new.valid_from,
+        last_confirmed=when.now,
+        until=new.expires_at,
+        origin="added",
+        metadata=new.metadata or {},
+    )
+    return dated(fact, when.settings)
+
+
+def changed_fact(fact: Fact, change: MemoryChange, when: Lately) -> Fact:
+    """The fact as somebody has changed it."""
+    given = {name for name in change.__struct_fields__ if getattr(change, name) is not UNSET}
+    fact = structs.replace(
+        fact,
+        text=one_line(change.text or fact.text),
+        about=fact.about if change.about is UNSET else one_line(change.about or "") or USER,
+        until=fact.until if change.expires_at is UNSET else change.expires_at,
+        metadata=change.metadata if isinstance(change.metadata, dict) else fact.metadata,
+        last_confirmed=when.now,
+        edited=fact.edited or not given <= {"state"},
+    )
+    state = change.state or fact.state
+    return dated(fact if state == fact.state else parted(fact, state), when.settings)
+
+
+STATES = ("current", "expired", "superseded", "quarantined")
+MOST_DAYS = 100_000
+PAGE = 100
+
+Key = tuple[int, float, int, str]
+"""How memories are ordered: by kind, newest first."""
+
+
+class Listing(NamedTuple):
+    """Which memories are asked for.  ``stale``: only facts not confirmed for so many seconds."""
+
+    kinds: Collection[str]
+    states: Collection[str]
+    stale: float | None = None
+
+
+def _kinds(call: Call) -> object:
+    known = memory_kinds(call.api.learned.kinds)
+    return several("kind", known, known)(call)
+
+
+def _days(call: Call) -> int | None:
+    days = call.request.query_params.get("stale_days")
+    if days is not None and not (days.isdecimal() and len(days) < 7 and int(days) <= MOST_DAYS):
+        raise invalid(f"stale_days must be a whole number up to {MOST_DAYS}.", "stale_days")
+    return int(days) if days is not None else None
+
+
+def _after(call: Call) -> Key | None:
+    after = call.request.query_params.get("after")
+    try:
+        return msgspec.json.decode(opened(after), type=Key) if after is not None else None
+    except ValueError:
+        raise unknown_cursor() from None
+
+
+StaleDays = Annotated[
+    int | None,
+    Parameter(
+        "stale_days",
+        "query",
+        "Only facts that nobody has confirmed for so many days.",
+        whole(0, MOST_DAYS),
+        read=_days,
+    ),
+]
+MemoryKinds = Annotated[
+    Sequence[str],
+    Parameter(
+        "kind",
+        "query",
+        "Which kinds, with commas.",
+        words(*memory_kinds(Kinds())),
+        example="fact",
+        read=_kinds,
+    ),
+]
+States = Annotated[
+    Sequence[str],
+    Parameter(
+        "state",
+        "query",
+        "Which states, with commas.",
+        words(*STATES),
+        read=several("state", STATES, STATES[:1]),
+    ),
+]
+AfterMemory = Annotated[Key | None, replace(AFTER, read=_after)]
+
+
+class ListedMemory(NamedTuple):
+    """A memory at its place in the list, made into an object only if it is on the page."""
+
+    key: Key
+    made: Callable[[], Object]
+
+
+@dataclass(frozen=True, slots=True)
+class Memories:
+    """What is remembered of people, as objects.  All methods raise StoreError."""
+
+    kinds: Kinds
+    shelves: Items
+    recall_admin: RecallAdmin
+    count: Callable[[str], int]
+    clock: Callable[[], float]
+
+    async def page(
+        self, owner: Owner, wanted: Listing, after: Key | None, limit: int
+    ) -> tuple[list[Object], str | None]:
+        """The memories behind a place, and the cursor of the next page."""
+        entries = await self._entries(owner, wanted)
+        found = [entry for entry in entries if after is None or entry.key > after]
+        found.sort(key=attrgetter("key"))
+        cursor = _cursor(found[limit - 1].key) if len(found) > limit else None
+        return [entry.made() for entry in found[:limit]], cursor
+
+    async def all(self, owner: Owner, wanted: Listing) -> list[Object]:
+        """All of them, in no order."""
+        return [entry.made() for entry in await self._entries(owner, wanted)]
+
+    async def _entries(self, owner: Owner, wanted: Listing) -> list[ListedMemory]:
+        found: list[ListedMemory] = []
+        for kind in self.kinds.listed:
+            if kind.memory in wanted.kinds:
+                found += await self._learned(owner, wanted, kind)
+        if "current" in wanted.states and wanted.stale is None:
+            found += await self._standing(owner, wanted)
+        return found
+
+    async def _learned(self, owner: Owner, wanted: Listing, kind: Kind) -> list[ListedMemory]:
+        shelf = shelf_of(owner)
+        items = all_items(self.shelves, shelf, (PEOPLE, shelf.user, kind.name), PAGE)
+        found = [self._memory(kind, item) async for item in items]
+        return [
+            ListedMemory((kind.rank, -each.created_at, 0, each.id), partial(each.shown, self.count))
+            for each in found
+            if each.state in wanted.states and self._is_stale(each, wanted)
+        ]
+
+    def _is_stale(self, memory: LearnedMemory, wanted: Listing) -> bool:
+        """As long not confirmed as is asked for."""
+        if wanted.stale is None:
+            return True
+        return memory.confirmed is not None and memory.confirmed <= self.clock() - wanted.stale
+
+    async def _standing(self, owner: Owner, wanted: Listing) -> list[ListedMemory]:
+        if set(STANDING_KINDS).isdisjoint(wanted.kinds):
+            return []
+        return [
+            ListedMemory(
+                (STANDING_RANK, -each.created_at, -each.seq, each.id), partial(said_object, each)
+            )
+            for each in await self.recall_admin.standing(owner)
+            if each.kind in wanted.kinds
+        ]
+
+    async def one(self, owner: Owner, memory: str) -> Object | None:
+        """A memory by its id, whatever its state."""
+        kind, shelf = self.kinds.named(memory), shelf_of(owner)
+        if kind is not None:
+            place = Place((PEOPLE, shelf.user, kind.name), memory)
+            item = (await self.shelves.items_at(shelf, [place])).get(place)
+            return self.learned(kind, item) if item else None
+        found = await self.recall_admin.standing(owner)
+        return next((said_object(each) for each in found if each.id == memory), None)
+
+    def learned(self, kind: Kind, item: Item) -> Object:
+        """An item as a memory of its kind."""
+        return self._memory(kind, item).shown(self.count)
+
+    def _memory(self, kind: Kind, item: Item) -> LearnedMemory:
+        assert kind.view is not None
+        return kind.view(item, self.clock())
+
+
+def memories_of(api: Api) -> Memories:
+    kinds = api.learned.kinds
+    return Memories(kinds, api.shelves, api.recall_admin, api.count_text, time.time)
+
+
+def shelf_of(owner: Owner) -> ItemOwner:
+    return ItemOwner(owner.tenant, owner.user or "")
+
+
+def _cursor(key: Key) -> str:
+    return sealed(msgspec.json.encode(key).decode())

@@ -1,0 +1,162 @@
+"""The people of a tenant over the memory API: listed, looked at, and made to be forgotten."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+from proxy.memory.items import ItemOwner
+from proxy.memory_api.api import Api
+from proxy.memory_api.call import Tenant
+from proxy.memory_api.conversations.sessions import SESSION, must_not_wait, the_session
+from proxy.memory_api.conversations.sessions import TAG as SESSIONS
+from proxy.memory_api.errors import user_not_found
+from proxy.memory_api.fields import opened, sealed, unknown_cursor
+from proxy.memory_api.openapi.operation import Link, Parameter
+from proxy.memory_api.operation import operation
+from proxy.memory_api.overview.counts import shelf_counts
+from proxy.memory_api.parameters import OF_USER, After, Limit, PersonAt, SessionAt
+from proxy.memory_api.people.memories import shelf_of
+from proxy.memory_api.shapes.people import STANDING_KINDS, Person, User, UserList
+from proxy.memory_api.shapes.sessions import Forget, ForgetReceipt, Forgotten
+from proxy.recall.index import Owner, sessions_of
+
+MOST_SESSIONS = 5000
+"""Sessions that are looked at for one page of the list, those that are only counted included."""
+
+MOST_PAGES = 50
+"""How often the store is asked for more of them."""
+
+
+TAG = "Users"
+ALL = "/memory/v1/users"
+FIRST = {"user": "$response.body#/data/0/id"}
+
+
+@operation("GET", ALL, TAG, links=(Link("getUser", FIRST), Link("listMemories", FIRST)))
+async def list_users(api: Api, tenant: Tenant, limit: Limit, after: After) -> UserList:
+    """List people.
+
+    Newest activity first: who becomes active between two parts moves to the front, and the parts
+    that follow do not have them. A part may be short though there are more: follow `next`.
+    """
+    try:
+        start = opened(after) if after is not None else None
+        people, end = await _page(api, tenant, start, limit)
+    except ValueError:
+        raise unknown_cursor() from None
+    return UserList.part(people, sealed(end) if end is not None else None)
+
+
+@operation(
+    "GET",
+    f"{ALL}/{{user}}",
+    TAG,
+    errors=(user_not_found,),
+    links=(Link("listMemories", {"user": "$response.body#/id"}),),
+)
+async def get_user(api: Api, owner: PersonAt) -> User:
+    """Get a person in numbers."""
+    found = await person_of(api, owner)
+    if found is None:
+        raise user_not_found()
+    return found
+
+
+async def person_of(api: Api, owner: Owner) -> User | None:
+    """None of whom nothing is known."""
+    found = [session async for session in sessions_of(api.store, owner.tenant, owner.user)]
+    memories = await _memories(api, owner)
+    if not found and not any(memories.values()):
+        return None
+    return User(
+        id=owner.user or "",
+        sessions=len(found),
+        messages=sum(session.messages for session in found),
+        tokens=sum(session.tokens for session in found),
+        first_active_at=min((session.created_at for session in found), default=None),
+        last_active_at=max((session.last_active_at for session in found), default=None),
+        memories=memories,
+    )
+
+
+async def _page(
+    api: Api, tenant: str, after: str | None, limit: int
+) -> tuple[list[Person], str | None]:
+    """People behind a cursor of the sessions, and the cursor behind them.
+
+    Everybody stands where their newest session does, so nobody comes twice.
+    """
+    people: list[Person] = []
+    seen: set[str] = set()
+    looked = 0
+    for _ in range(MOST_PAGES):
+        page = await api.store.sessions(tenant, None, after, limit - len(people))
+        looked, after = looked + len(page.items), page.after
+        for session in page.items:
+            if session.user is not None and session.user not in seen:
+                seen.add(session.user)
+                newest, count = await _counted(api, tenant, session.user)
+                looked += count
+                if newest == session.id:
+                    last = session.last_active_at
+                    people.append(Person(id=session.user, sessions=count, last_active_at=last))
+        if after is None or 2 * len(people) > limit or looked >= MOST_SESSIONS:
+            break
+    return people, after
+
+
+async def _counted(api: Api, tenant: str, user: str) -> tuple[str | None, int]:
+    """A person's newest session, and how many there are."""
+    ids = [session.id async for session in sessions_of(api.store, tenant, user)]
+    return (ids[0] if ids else None), len(ids)
+
+
+async def _memories(api: Api, owner: Owner) -> dict[str, int]:
+    """How many there are by kind, of every state; standing instructions only those in force."""
+    counts = await shelf_counts(api.shelves, shelf_of(owner), api.learned.kinds)
+    standing = Counter[str](each.kind for each in await api.recall_admin.standing(owner))
+    return {
+        **{kind.memory: counts.memories[kind.memory] for kind in api.learned.kinds.personal},
+        **{kind: standing[kind] for kind in STANDING_KINDS},
+        "item": counts.items,
+    }
+
+
+Whose = Annotated[
+    str | None,
+    Parameter(
+        "user",
+        "query",
+        "Whose memory it is, where the session is gone.",
+        OF_USER.schema,
+        read=OF_USER.read,
+        errors=OF_USER.errors,
+    ),
+]
+
+
+@operation("POST", f"{SESSION}/forget", SESSIONS, examples={"look": {"dry_run": True}})
+async def forget_learned(
+    api: Api, at: SessionAt, whose: Whose, wanted: Forget | None
+) -> ForgetReceipt:
+    """Forget what a session taught.
+
+    History stays; what others taught as well stays without this source.
+    """
+    wanted = wanted or Forget()
+    # What waits in the spool would be learned later: nothing is forgotten before it has arrived.
+    must_not_wait(api.spool, at)
+    user = whose if whose is not None else (await the_session(api.store, at)).user or ""
+    told = await api.learned.forgetting.forget(
+        ItemOwner(at.tenant, user), at.session, wanted.exchange_id, wanted.dry_run
+    )
+    return ForgetReceipt(
+        session_id=at.session,
+        exchange_id=wanted.exchange_id,
+        dry_run=wanted.dry_run,
+        data=[
+            Forgotten(id=each.id, kind=each.kind, action=each.action, text=each.text)
+            for each in told
+        ],
+    )

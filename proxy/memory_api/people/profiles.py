@@ -1,0 +1,191 @@
+"""A person's profile over the memory API: read, changed, put back to an earlier version."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from proxy.chat.jsontext import UNREADABLE, shallow
+from proxy.learning.profile.document import MOST_BYTES, PatchError, Schema, Version, merging
+from proxy.learning.profile.store import NoVersion, Patching, StoredProfile
+from proxy.memory_api.api import Api
+from proxy.memory_api.call import Call, From, Given
+from proxy.memory_api.errors import unknown_profile, version_not_found
+from proxy.memory_api.fields import invalid
+from proxy.memory_api.objects import source_object
+from proxy.memory_api.openapi.operation import JSON, Body, Link, Parameter
+from proxy.memory_api.operation import operation
+from proxy.memory_api.parameters import AfterSeq, Limit, PersonAt
+from proxy.memory_api.people.memories import shelf_of
+from proxy.memory_api.shapes.people import (
+    PatchOperation,
+    Profile,
+    ProfileVersion,
+    ProfileVersionList,
+    Rollback,
+)
+
+JSON_PATCH = "application/json-patch+json"
+
+LONGEST_PATCH = 4 * MOST_BYTES
+"""Bytes; one may replace and test what is there."""
+
+TAG = "Profiles"
+ONE = "/memory/v1/users/{user}/profile"
+SAME = {"user": "$request.path.user"}
+
+CHANGE = Body(
+    {
+        JSON: {"type": "object"},
+        "application/merge-patch+json": {"type": "object"},
+        JSON_PATCH: {
+            "type": "array",
+            "items": {"$ref": f"#/components/schemas/{PatchOperation.__name__}"},
+        },
+    },
+    examples={"city": {"city": "Lisbon"}},
+)
+
+
+def _schema(call: Call) -> Schema:
+    settings = call.api.settings.profile(call.request.query_params.get("profile"))
+    if settings is None:
+        raise unknown_profile()
+    return call.api.learned.schemas.of(settings.profile.schema)
+
+
+async def _patching(call: Call) -> Patching:
+    body = await call.body()
+    if len(body) > LONGEST_PATCH:
+        raise invalid(f"A patch must not be larger than {LONGEST_PATCH} bytes.")
+    kind = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    change = _decoded(body)
+    if kind == JSON_PATCH:
+        if not isinstance(change, list):
+            raise invalid("A JSON Patch must be a list of operations.")
+        return lambda document: change
+    if not isinstance(change, dict):
+        raise invalid(f"The body must be an object, or with {JSON_PATCH} a list.")
+    return lambda document: merging(document, change)
+
+
+SchemaOf = Annotated[
+    Schema,
+    Parameter(
+        "profile",
+        "query",
+        "The profile of the configuration with the schema.",
+        read=_schema,
+        errors=(unknown_profile,),
+    ),
+]
+
+
+@operation("GET", ONE, TAG)
+async def get_profile(api: Api, at: PersonAt) -> Profile:
+    """Get a person's profile.
+
+    An empty document where nothing is known.
+    """
+    shelf = shelf_of(at)
+    return profile_object(shelf.user, await api.learned.profiles.current(shelf))
+
+
+@operation(
+    "PATCH",
+    ONE,
+    TAG,
+    body=CHANGE,
+    founds=True,
+    links=(Link("getProfile", SAME), Link("listProfileVersions", SAME)),
+)
+async def update_profile(
+    api: Api,
+    at: PersonAt,
+    schema: SchemaOf,
+    change: Annotated[Patching, From(_patching)],
+    given: Given,
+) -> Profile:
+    """Change a person's profile.
+
+    A JSON Merge Patch (RFC 7396), or with its content type a JSON Patch (RFC 6902); all of it or
+    nothing. The document has to fit the operator's schema.
+    """
+    shelf = shelf_of(at)
+
+    def check(held: StoredProfile) -> None:
+        given.hold_for(profile_object(shelf.user, held))
+
+    try:
+        held = await api.learned.profiles.edit(shelf, change, schema, check)
+    except PatchError as error:
+        raise invalid(f"The profile stays as it is: {error}", error.path) from None
+    return profile_object(shelf.user, held)
+
+
+@operation(
+    "GET",
+    f"{ONE}/versions",
+    TAG,
+    links=(Link("rollBackProfile", SAME, {"version": "$response.body#/data/0/version"}),),
+)
+async def list_profile_versions(
+    api: Api, at: PersonAt, limit: Limit, after: AfterSeq
+) -> ProfileVersionList:
+    """List the versions of a profile.
+
+    By number, ascending.
+    """
+    page = await api.learned.profiles.versions(shelf_of(at), after, limit)
+    return ProfileVersionList.part([version_object(each) for each in page.items], page.after)
+
+
+@operation(
+    "POST",
+    f"{ONE}/rollback",
+    TAG,
+    examples={"first": {"version": 1}},
+    errors=(version_not_found,),
+)
+async def roll_back_profile(api: Api, at: PersonAt, back: Rollback, given: Given) -> Profile:
+    """Put a profile back to an earlier version.
+
+    That document once more, as a new version.
+    """
+    shelf = shelf_of(at)
+
+    def check(held: StoredProfile) -> None:
+        given.hold_for(profile_object(shelf.user, held))
+
+    try:
+        held = await api.learned.profiles.roll_back(shelf, back.version, check)
+    except NoVersion:
+        raise version_not_found() from None
+    return profile_object(shelf.user, held)
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return shallow(body)
+    except UNREADABLE:
+        raise invalid("The body must be JSON that is not nested too deeply.") from None
+
+
+def profile_object(user: str, held: StoredProfile) -> Profile:
+    return Profile(
+        user_id=user,
+        document=held.value.document,
+        version=held.value.version,
+        updated_at=held.updated_at,
+    )
+
+
+def version_object(version: Version) -> ProfileVersion:
+    return ProfileVersion(
+        version=version.version,
+        document=version.document,
+        patch=version.patch,
+        origin=version.origin,
+        sources=[source_object(source) for source in version.sources],
+        rolled_back_to=version.rolled_back_to,
+        created_at=version.created_at,
+    )

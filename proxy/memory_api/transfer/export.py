@@ -1,0 +1,226 @@
+"""Memory as a file of lines: read while it is written, and as fast as the client takes it.
+
+Promised is: what was there when the export began and is not deleted meanwhile is in it, each
+session as it was at one moment.  What comes in meanwhile may be in it or not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
+
+from proxy.memory.archive import SessionArchive
+from proxy.memory.history.reading import read_session
+from proxy.memory.items import ItemOwner, all_items
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError
+from proxy.memory_api.api import Api
+from proxy.memory_api.call import Asked, Tenant
+from proxy.memory_api.conversations.sessions import the_session
+from proxy.memory_api.openapi.operation import NDJSON
+from proxy.memory_api.operation import operation
+from proxy.memory_api.parameters import OfUser, PersonAt, SessionAt
+from proxy.portable import format, lines
+from proxy.recall.index import Owner, sessions_of
+
+MARGIN = 300.0
+"""Seconds by which clocks of other hosts may lag."""
+
+PAGE = 100
+"""Items that are read at once."""
+
+ATTEMPTS = 3
+"""Tries to read a session, so that one slow answer does not cut off a long export."""
+
+PASSES = 5
+"""Looks through the newest sessions for those that moved past the place where we read."""
+
+
+class Exporter:
+    """One export; raises StoreError.
+
+    ``user``: this person's alone.  It remembers the ids of the sessions that it has written, and of
+    all else holds one session, or one page of items, at a time.
+    """
+
+    def __init__(self, parts: Api, tenant: str, user: str | None = None) -> None:
+        self._store, self._shelves = parts.store, parts.shelves
+        self._recall_admin = parts.recall_admin
+        self._tenant, self._user = tenant, user
+        self._written: set[str] = set()
+        self._people: set[str] = set() if user is None else {user}
+        self._counts = [0, 0, 0]
+        """Sessions, shelves, items."""
+
+    async def everything(self, now: float) -> AsyncIterator[bytes]:
+        """The lines of an export of a tenant, or of one person, at ``now`` (Unix seconds)."""
+        yield lines.header("tenant" if self._user is None else "user", now)
+        for number in range(PASSES):
+            before = len(self._written)
+            async for line in self._sessions(0.0 if number == 0 else now - MARGIN):
+                yield line
+            if len(self._written) == before:
+                break
+        if self._user is None:
+            self._people |= set(await self._shelves.people(self._tenant))
+        for user in sorted(self._people):
+            async for line in self._shelf(user):
+                yield line
+        if self._user is None:
+            async for line in self._shelf(""):
+                yield line
+        yield self._end()
+
+    async def session(self, session: str, now: float) -> AsyncIterator[bytes]:
+        """The lines of an export of one session."""
+        yield lines.header("session", now)
+        async for line in self._session(session):
+            yield line
+        yield self._end()
+
+    def _end(self) -> bytes:
+        sessions, shelves, items = self._counts
+        return lines.encoded(format.End(sessions=sessions, shelves=shelves, items=items))
+
+    async def _sessions(self, since: float) -> AsyncIterator[bytes]:
+        """Those last active ``since`` then that are not written yet."""
+        async for session in sessions_of(self._store, self._tenant, self._user):
+            if session.last_active_at < since:
+                return
+            if session.id not in self._written:
+                self._written.add(session.id)
+                async for line in self._session(session.id):
+                    yield line
+
+    async def _session(self, id: str) -> AsyncIterator[bytes]:
+        """Nothing for one that is gone, or another person's by now."""
+        found = await self._patiently(SessionKey(self._tenant, id))
+        if found is None or self._user not in (None, found.session.user):
+            return
+        user = found.session.user
+        dismissed: tuple[str, ...] = ()
+        if user:
+            self._people.add(user)
+        else:
+            dismissed = await self._recall_admin.dismissed(Owner(self._tenant, session=id))
+        self._counts[0] += 1
+        for line in lines.session_lines(found, dismissed):
+            yield line
+
+    async def _patiently(self, key: SessionKey) -> SessionArchive | None:
+        for _ in range(ATTEMPTS - 1):
+            with suppress(StoreError):
+                return await read_session(self._store, key)
+        return await read_session(self._store, key)
+
+    async def _shelf(self, user: str) -> AsyncIterator[bytes]:
+        """Nothing for one with nothing on it."""
+        dismissed = await self._recall_admin.dismissed(Owner(self._tenant, user)) if user else ()
+        begun = bool(dismissed)
+        if begun:
+            yield lines.shelf(user, dismissed)
+        count = 0
+        async for item in all_items(self._shelves, ItemOwner(self._tenant, user), (), PAGE):
+            if not begun:
+                yield lines.shelf(user, dismissed)
+                begun = True
+            yield lines.item_line(item)
+            count += 1
+        if begun:
+            yield lines.encoded(format.ShelfEnd(items=count))
+            self._counts[1] += 1
+            self._counts[2] += count
+
+
+logger = logging.getLogger(__name__)
+
+PIECE = 64 * 1024
+"""Bytes that are sent at once."""
+
+HEADERS = {"content-type": NDJSON, "cache-control": "no-store"}
+
+
+TAG = "Import and export"
+FILE: dict[str, Any] = {"answer": {"type": "string"}, "media": NDJSON}
+
+
+@operation("GET", "/memory/v1/export", TAG, **FILE)
+async def export_all(api: Api, tenant: Tenant, user: OfUser, request: Asked) -> Response:
+    """Export everything.
+
+    One JSON object a line.
+    """
+    return await _answer(request, Exporter(api, tenant, user).everything(time.time()))
+
+
+@operation("GET", "/memory/v1/users/{user}/export", "Users", **FILE)
+async def export_user(api: Api, owner: PersonAt, request: Asked) -> Response:
+    """Export everything of a person.
+
+    One JSON object a line; `POST /memory/v1/import` takes it.
+    """
+    exporter = Exporter(api, owner.tenant, owner.user)
+    return await _answer(request, exporter.everything(time.time()))
+
+
+@operation("GET", "/memory/v1/sessions/{session}/export", "Sessions", **FILE)
+async def export_session(api: Api, at: SessionAt, request: Asked) -> Response:
+    """Export a session.
+
+    One JSON object a line; `POST /memory/v1/import` takes it.
+    """
+    await the_session(api.store, at)
+    lines = Exporter(api, at.tenant).session(at.session, time.time())
+    return await _answer(request, lines)
+
+
+async def _answer(request: Request, lines: AsyncIterator[bytes]) -> Response:
+    """What fails before the first piece is there can still be answered as an error."""
+    if request.method == "HEAD":
+        return Response(headers=HEADERS)
+    pieces = _pieces(lines)
+    first = await anext(pieces)
+    return Export(first, pieces)
+
+
+class Export(StreamingResponse):
+    """Sends piece by piece; a store that fails meanwhile leaves it without an end."""
+
+    def __init__(self, first: bytes, others: AsyncIterator[bytes]) -> None:
+        super().__init__(others, headers=HEADERS)
+        self._first, self._others = first, others
+
+    async def stream_response(self, send: Send) -> None:
+        start = {"type": "http.response.start", "status": self.status_code}
+        await send({**start, "headers": self.raw_headers})
+        await self._send(send, self._first)
+        try:
+            async for piece in self._others:
+                await self._send(send, piece)
+        except StoreError as failure:
+            logger.warning("an export was cut off, its store cannot be used: %s", failure)
+            return  # the server breaks a connection whose answer has no end
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _send(self, send: Send, piece: bytes) -> None:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await asyncio.sleep(0)  # a client that takes all at once must not keep others waiting
+
+
+async def _pieces(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """At least one."""
+    held = bytearray()
+    async for line in lines:
+        held += line
+        if len(held) >= PIECE:
+            yield bytes(held)
+            held.clear()
+    yield bytes(held)

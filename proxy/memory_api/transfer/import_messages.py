@@ -1,0 +1,215 @@
+"""Messages and items from elsewhere on their way into history.  Pure, and slow for many: run it
+on a thread.
+
+An import is one exchange: all of it or nothing.  Its leading system messages become the session's;
+later ones are not recorded.  Its answers count as answers of an upstream, so that a client which
+resends them can edit and regenerate.
+
+What has its place taken stays out.  What the proxy has learned hangs together, and is kept so: a
+profile that is there keeps out another one with its versions, as do instructions; and the cards,
+which say what goes into prompts, are made anew where facts or episodes came beside those that were
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import NamedTuple
+
+from proxy.chat.extent import MAX_MESSAGES
+from proxy.chat.jsontext import UNREADABLE, items
+from proxy.chat.message import ChatMessage
+from proxy.learning.collection import update
+from proxy.learning.kinds import is_card
+from proxy.learning.learned import Learned
+from proxy.memory.items import Change, Item, ItemOwner, Items, Place
+from proxy.memory.model import Commit, Draft, Due, Exchange, Injection, Snapshot, message_id
+from proxy.memory.recording.commit import Count
+from proxy.memory_api.api import ReadMessage
+from proxy.memory_api.conversations.message_edit import check_message
+from proxy.memory_api.fields import bytes_of, invalid
+from proxy.memory_api.shapes.messages import NewMessages
+from proxy.portable.conversing import card_of
+
+SYSTEM_ROLES = ("system", "developer")
+ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """What is imported.  ``times`` are when the messages ``said`` were made, Unix seconds."""
+
+    system: tuple[bytes, ...]
+    said: tuple[ChatMessage, ...]
+    times: tuple[float, ...]
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReader:
+    """Reads the messages of an import; ``limit`` bounds inline media, in bytes."""
+
+    read_message: ReadMessage
+    limit: int
+
+    def read(self, new: NewMessages, now: float) -> Import:
+        """Raises ProxyError 400, with ``param`` naming the item that is wrong."""
+        messages = self._messages(bytes_of(new.messages))
+        times = [now] * len(messages) if new.created_at is None else new.created_at
+        if len(times) != len(messages):
+            raise invalid("created_at must have one number for each message.", "created_at")
+        leading = list(takewhile(lambda pair: pair[1].role in SYSTEM_ROLES, messages))
+        kept = [
+            (message, time)
+            for (_, message), time in zip(messages, times, strict=True)
+            if message.role not in SYSTEM_ROLES
+        ]
+        return Import(
+            system=tuple(message.record for _, message in leading),
+            said=tuple(message for message, _ in kept),
+            times=tuple(time for _, time in kept),
+            user=new.user,
+        )
+
+    def _messages(self, raw: bytes) -> list[tuple[bytes, ChatMessage]]:
+        try:
+            pieces = items(raw)
+        except UNREADABLE:
+            pieces = []
+        if not pieces:
+            raise invalid("messages must be a list of one or more messages.", "messages")
+        if len(pieces) > MAX_MESSAGES:
+            raise invalid(f"messages may be at most {MAX_MESSAGES} at once.", "messages")
+        return [(raw, self._message(raw, f"messages[{i}]")) for i, raw in enumerate(pieces)]
+
+    def _message(self, raw: bytes, name: str) -> ChatMessage:
+        message = self.read_message(raw, self.limit)
+        if message is None:
+            raise invalid(f"{name} must be an object.", name)
+        if message.role not in ROLES:
+            raise invalid(f"{name}.role must be one of: {', '.join(ROLES)}.", f"{name}.role")
+        check_message(raw, name)
+        return message
+
+
+def commit_of(
+    imported: Import,
+    snapshot: Snapshot,
+    exchange: str,
+    now: float,
+    count: Count,
+    ttl: int,
+    due: tuple[Due, ...],
+) -> Commit:
+    """The commit of an import into the session of ``snapshot``, whose newest turn must be in it.
+
+    ``ttl`` is for a session that begins with it, ``due`` the work that it asks for.
+    """
+    drafts = _drafts(imported, snapshot, exchange, count)
+    system = system_of(imported.system) if imported.system else None
+    if system == snapshot.system:
+        system = None
+    return Commit(
+        exchange=Exchange(
+            id=exchange,
+            profile="",
+            started_at=now,
+            created_at=now,
+            memory=Injection(status="off", reason="import"),
+            size=len(drafts),
+            follows=snapshot.log[-1].card.id if snapshot.log else "",
+        ),
+        user=imported.user,
+        drafts=drafts,
+        system=system,
+        system_tokens=sum(map(count, imported.system)) if system else 0,
+        ttl=ttl,
+        due=due,
+    )
+
+
+def system_of(messages: Sequence[bytes]) -> bytes:
+    """System messages as a session remembers them: a JSON list."""
+    return b"[" + b",".join(messages) + b"]"
+
+
+def _drafts(imported: Import, snapshot: Snapshot, exchange: str, count: Count) -> tuple[Draft, ...]:
+    """A user message opens a turn; all else joins the turn before it, the session's last one."""
+    turn = _newest_turn(snapshot)
+    drafts: list[Draft] = []
+    for index, (message, time) in enumerate(zip(imported.said, imported.times, strict=True)):
+        id = message_id(exchange, index)
+        if message.role == "user" or turn is None:
+            turn = id
+        body = message.record
+        drafts.append(Draft(card=card_of(message, body, id, time, count), turn=turn, body=body))
+    return tuple(drafts)
+
+
+def _newest_turn(snapshot: Snapshot) -> str | None:
+    newest = snapshot.end.turn
+    return next((e.card.id for e in snapshot.log if e.position.turn == newest), None)
+
+
+AT_ONCE = 200
+"""Items that are put in one go."""
+
+
+class Adopted(NamedTuple):
+    """How many items were put, and how many were left out."""
+
+    put: int
+    skipped: int
+
+
+class Adopting:
+    def __init__(self, items: Items, learned: Learned) -> None:
+        self._items, self._kinds, self._over = items, learned.kinds, learned.over
+
+    async def adopt(self, shelf: ItemOwner, items: Sequence[Item]) -> Adopted:
+        """Put what can be put.  Raises ValueError for what nobody can have learned, StoreError,
+        and Busy.
+        """
+        kinds = self._kinds
+        reserved = (item for item in items if kinds.is_reserved(item.namespace))
+        wrong = next((item for item in reserved if not kinds.is_sound(item)), None)
+        if wrong is not None:
+            where = "/".join((*wrong.namespace, wrong.key))
+            raise ValueError(f"an item at {where} that is not what belongs there")
+        others = await self._others(shelf, items)
+        taken = [item for item in items if self._kinds.story(item) not in others]
+        cards = [item for item in taken if is_card(item)]
+        put = await self._put(shelf, [item for item in taken if not is_card(item)])
+        kept = await self._items.items_at(shelf, [card.place for card in cards])
+        put_cards = await self._put(shelf, cards)  # last: they speak of the others
+        if put and kept:
+            await self._recard(shelf, {place.key for place in kept})
+        return Adopted(put + put_cards, len(items) - put - put_cards)
+
+    async def _others(self, shelf: ItemOwner, items: Sequence[Item]) -> set[Place | None]:
+        """The stories of which another is there already."""
+        mine = {item.place: bytes(item.value) for item in items}
+        stories = {story for item in items if (story := self._kinds.story(item))}
+        there = await self._items.items_at(shelf, stories)
+        return {place for place, item in there.items() if bytes(item.value) != mine.get(place)}
+
+    async def _put(self, shelf: ItemOwner, items: Sequence[Item]) -> int:
+        put = 0
+        for start in range(0, len(items), AT_ONCE):
+            put += await self._items.adopt_items(shelf, items[start : start + AT_ONCE])
+        return put
+
+    async def _recard(self, shelf: ItemOwner, features: Collection[str]) -> None:
+        for kind in self._kinds.ranked:
+            if kind.listed is not None and kind.name in features:
+                await self._write(shelf, kind.listed(self._over).carded)
+
+    async def _write(
+        self, shelf: ItemOwner, carded: Callable[[ItemOwner], Awaitable[Change]]
+    ) -> None:
+        async def step() -> tuple[None, Sequence[Change]]:
+            return None, [await carded(shelf)]
+
+        await update(self._items, shelf, step)

@@ -1,0 +1,282 @@
+"""``/import``: exports of ours, and conversations from elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Annotated, cast, get_args
+
+from starlette.requests import Request
+
+from proxy import errors as refusals
+from proxy.errors import ProxyError, request_timeout
+from proxy.logs import audit
+from proxy.memory.store import StoreError
+from proxy.memory_api.access import who
+from proxy.memory_api.api import Api
+from proxy.memory_api.call import Asked, Call, Tenant
+from proxy.memory_api.errors import (
+    invalid_import,
+    invalid_session_id,
+    session_exists,
+    session_owner_mismatch,
+)
+from proxy.memory_api.fields import invalid
+from proxy.memory_api.openapi.operation import JSON, NDJSON, Body, Parameter
+from proxy.memory_api.operation import operation
+from proxy.memory_api.parameters import OF_USER, SESSION, an_id
+from proxy.memory_api.shapes.overview import Imported, Skipped
+from proxy.memory_api.transfer.import_sessions import Importer
+from proxy.memory_api.transfer.threads import Reading
+from proxy.portable.conversing import Terms
+from proxy.portable.opening import BYTE_ORDER_MARK, ENOUGH, Format, Limits, opened
+from proxy.portable.source import Broken, Piece, Warnings
+
+CONFLICTS = ("skip", "error")
+FORMATS: tuple[str, ...] = get_args(Format)
+
+AT_ONCE = 100
+"""Pieces that are held at once: a few, and more only where they are small."""
+
+LINE = 2
+"""A line may be so many times as long as a request's body: a message can stand in it twice, as it
+came and as it is sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """What a request says of its file: its format (None: look), and for conversations from
+    elsewhere the session and the person."""
+
+    format: Format | None
+    session: str | None
+    user: str | None
+
+
+def _format(call: Call) -> Format | None:
+    format = call.request.query_params.get("format", "auto")
+    if format not in ("auto", *FORMATS):
+        raise invalid(f"format must be one of: auto, {', '.join(FORMATS)}.", "format")
+    return None if format == "auto" else cast(Format, format)
+
+
+def _strict(call: Call) -> bool:
+    conflict = call.request.query_params.get("conflict", "skip")
+    if conflict not in CONFLICTS:
+        raise invalid(f"conflict must be one of: {', '.join(CONFLICTS)}.", "conflict")
+    return conflict == "error"
+
+
+OfFormat = Annotated[
+    Format | None,
+    Parameter(
+        "format",
+        "query",
+        "What the file is.",
+        {"enum": ["auto", *FORMATS], "default": "auto"},
+        example="openai",
+        read=_format,
+    ),
+]
+IntoSession = Annotated[
+    str | None,
+    Parameter(
+        "session",
+        "query",
+        "The session of a conversation.",
+        SESSION.schema,
+        read=an_id("session", refusals.invalid_session_id),
+        errors=(invalid_session_id,),
+    ),
+]
+Whose = Annotated[
+    str | None, replace(OF_USER, description="Whose conversations they are.", example=None)
+]
+Strict = Annotated[
+    bool,
+    Parameter(
+        "conflict",
+        "query",
+        "What to do about a session that is there already.",
+        {"enum": [*CONFLICTS], "default": CONFLICTS[0]},
+        read=_strict,
+    ),
+]
+FILE = Body(
+    {JSON: {"type": ["object", "array"]}, NDJSON: {"type": "string"}},
+    examples={
+        "openai": {
+            "messages": [
+                {"role": "user", "content": "Good morning."},
+                {"role": "assistant", "content": "Good morning!"},
+            ]
+        }
+    },
+)
+
+
+@operation(
+    "POST",
+    "/memory/v1/import",
+    "Import and export",
+    body=FILE,
+    errors=(invalid_import, session_owner_mismatch, session_exists),
+    founds=True,
+)
+async def import_file(
+    api: Api,
+    tenant: Tenant,
+    format: OfFormat,
+    session: IntoSession,
+    user: Whose,
+    strict: Strict,
+    request: Asked,
+) -> Imported:
+    """Import a file.
+
+    An export of this proxy, or conversations from elsewhere. Importing the same file twice changes
+    nothing. What was complete before something broken stays imported.
+    """
+    wanted = ImportRequest(format, session, user)
+    importer = Importer(api, tenant, _terms(api, wanted), api.reading, strict=strict)
+    patience = api.settings.server.body_timeout
+    chunks = _chunks(request, patience)
+    warnings = Warnings()
+    try:
+        found = await _read(api, chunks, wanted, importer, warnings)
+    except (Broken, ProxyError) as error:
+        await _drain(chunks, patience)
+        raise _told(error, importer.counts.sessions) from None
+    finally:
+        with suppress(StoreError):  # what is not asked for now is found when there is more
+            await importer.end()
+    counts = importer.counts
+    audit("imported", **who(request), sessions=counts.sessions, messages=counts.messages)
+    return Imported(
+        format=found,
+        sessions=counts.sessions,
+        messages=counts.messages,
+        exchanges=counts.exchanges,
+        memories=counts.memories,
+        skipped=Skipped(sessions=counts.skipped_sessions, memories=counts.skipped_memories),
+        warnings=warnings.all,
+    )
+
+
+def _terms(api: Api, wanted: ImportRequest) -> Terms:
+    memory = api.settings.memory
+    return Terms(
+        count=api.counter(None),
+        now=time.time(),
+        media=memory.max_inline_media_bytes,
+        ttl=memory.ttl,
+        user=wanted.user,
+        session=wanted.session,
+    )
+
+
+async def _read(
+    api: Api,
+    chunks: AsyncIterator[bytes],
+    wanted: ImportRequest,
+    importer: Importer,
+    warnings: Warnings,
+) -> Format:
+    server = api.settings.server
+    limits = Limits(LINE * server.max_body_bytes, server.max_import_bytes)
+    beginning = (await _beginning(chunks)).removeprefix(BYTE_ORDER_MARK)
+    format, source = opened(beginning, wanted.format, limits, warnings)
+    if format == "memory-proxy" and (wanted.session or wanted.user):
+        raise invalid("An export says itself whose it is: leave out session and user.")
+    await _each(api.reading, partial(source.feed, beginning), importer)
+    async for chunk in chunks:
+        await _each(api.reading, partial(source.feed, chunk), importer)
+    await _each(api.reading, source.finish, importer)
+    return format
+
+
+async def _each(reading: Reading, read: Callable[[], Iterator[Piece]], importer: Importer) -> None:
+    """Put in what is complete, a few pieces at a time; also what is before something wrong."""
+    found = _Pieces(read)
+    while pieces := await reading.run(found.next):
+        for piece in pieces:
+            await importer.take(piece)
+    if found.broken is not None:
+        raise found.broken
+
+
+async def _drain(chunks: AsyncIterator[bytes], patience: float) -> None:
+    """Let the rest come, so that the client reads the answer instead of failing to write."""
+    with suppress(ProxyError, TimeoutError):
+        async with asyncio.timeout(patience):
+            async for _ in chunks:
+                pass
+
+
+async def _chunks(request: Request, patience: float) -> AsyncIterator[bytes]:
+    """The body as it comes, each piece within ``patience`` seconds.
+
+    Raises ProxyError 408, and ClientDisconnect.
+    """
+    stream = request.stream()
+    while True:
+        try:
+            async with asyncio.timeout(patience):
+                chunk = await anext(stream)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise request_timeout() from None
+        yield chunk
+
+
+async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
+    """As much of the body as tells its format."""
+    begun = bytearray()
+    while len(begun) < ENOUGH:
+        chunk = await anext(chunks, None)
+        if chunk is None:
+            break
+        begun += chunk
+    return bytes(begun)
+
+
+class _Pieces:
+    """What some of a file completes.  ``broken`` is what is wrong behind the last piece."""
+
+    def __init__(self, read: Callable[[], Iterator[Piece]]) -> None:
+        self._read = read
+        self._pieces: Iterator[Piece] | None = None
+        self.broken: Broken | None = None
+
+    def next(self) -> list[Piece]:
+        """The next few pieces; none at the end."""
+        if self.broken is not None:
+            return []
+        found: list[Piece] = []
+        try:
+            if self._pieces is None:
+                self._pieces = self._read()
+            for piece in islice(self._pieces, AT_ONCE):
+                found.append(piece)
+        except Broken as broken:
+            self.broken = broken
+        return found
+
+
+def _told(error: Broken | ProxyError, sessions: int) -> ProxyError:
+    """The error with what was imported all the same."""
+    found = refusals.invalid_import(error.sentence) if isinstance(error, Broken) else error
+    were = "1 session was" if sessions == 1 else f"{sessions} sessions were"
+    return ProxyError(
+        found.status,
+        found.code,
+        f"{found.message} {were} imported before that, and stay.",
+        param=found.param,
+        headers=found.headers,
+    )

@@ -1,0 +1,193 @@
+"""What an import brings, piece by piece, on its way into memory."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from proxy.errors import ProxyError, memory_unavailable
+from proxy.learning.collection import Busy
+from proxy.memory.archive import SessionArchive
+from proxy.memory.erasure import Subject
+from proxy.memory.items import ItemOwner
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreTimeout
+from proxy.memory_api.api import Api
+from proxy.memory_api.transfer.import_messages import Adopting
+from proxy.memory_api.transfer.threads import Reading
+from proxy.portable.check import check_session
+from proxy.portable.conversing import Terms, session_of
+from proxy.portable.source import Broken, Conversation, ImportedSession, Items, Piece
+from proxy.recall.index import Owner, owner_of
+
+T = TypeVar("T")
+
+KNOWN = 10_000
+"""Sessions and people of one import that are known at a time: a file may have any number."""
+
+ATTEMPTS = 4
+"""Tries to put a session back: a large one can outlast a store's timeout."""
+
+
+@dataclass(slots=True)
+class ImportCounts:
+    """What was put, and what was there already."""
+
+    sessions: int = 0
+    messages: int = 0
+    exchanges: int = 0
+    memories: int = 0
+    skipped_sessions: int = 0
+    skipped_memories: int = 0
+
+
+class Importer:
+    """One import of a tenant.  ``strict``: a session that is there already ends it.
+
+    ``terms`` are those of conversations from elsewhere.  Methods raise StoreError, ProxyError and
+    Broken.
+    """
+
+    def __init__(
+        self, parts: Api, tenant: str, terms: Terms, reading: Reading, *, strict: bool
+    ) -> None:
+        self._reading = reading
+        self._parts, self._store, self._tenant = parts, parts.store, tenant
+        self._terms, self._strict = terms, strict
+        self._adopting = Adopting(parts.shelves, parts.learned)
+        self._conversations = 0
+        self._brought: dict[SessionKey, str | None] = {}
+        """The sessions that were put and ask for work, and whose they are."""
+        self._people: set[str] = set()
+        """Those for whom the mark of an erasure was lifted."""
+        self._announced: set[str] = set()
+        """Those whose sessions recall will look at again."""
+        self.counts = ImportCounts()
+
+    async def take(self, piece: Piece) -> None:
+        if isinstance(piece, Items):
+            await self._adopt(piece)
+        elif isinstance(piece, ImportedSession):
+            await self._put(piece)
+        else:
+            await self._converse(piece)
+
+    async def end(self) -> None:
+        """Ask for the work on what was brought: now, when all that was learned of it is there."""
+        now = time.time()
+        for key, user in self._brought.items():
+            for due in self._parts.due_after_import(user, now):
+                await self._store.enqueue(key, due)
+        self._brought.clear()
+
+    async def _converse(self, conversation: Conversation) -> None:
+        self._conversations += 1
+        if self._terms.session and self._conversations > 1:
+            raise Broken("has more than one conversation, and ?session= names only one")
+        try:
+            session = await self._reading.run(partial(_session_of, conversation, self._terms))
+        except ValueError as error:
+            raise Broken(f"has {error}") from None
+        await self._put(session)
+
+    async def _put(self, session: ImportedSession) -> None:
+        archived = session.archived
+        head, key = archived.session, SessionKey(self._tenant, archived.session.id)
+        if head.user:
+            await self._announce(head.user)
+        if self._parts.spool.waiting(key) or not await self._restore(key, archived):
+            return self._is_there(head.id)
+        await self._store.unmark(Subject(self._tenant, session=head.id))
+        if head.user:
+            await self._lift(head.user)
+        await self._dismiss(owner_of(key, head.user), session.dismissed)
+        self._parts.on_recorded(key)
+        await self._bring(key, head.user)
+        self.counts.sessions += 1
+        self.counts.messages += len(archived.lines)
+        self.counts.exchanges += len(archived.exchanges)
+
+    async def _bring(self, key: SessionKey, user: str | None) -> None:
+        """Note what to ask for; of very many sessions before all is there."""
+        if not self._parts.due_after_import(user, time.time()):
+            return
+        self._brought[key] = user
+        if len(self._brought) >= KNOWN:
+            await self.end()
+
+    def _is_there(self, session: str) -> None:
+        if self._strict:
+            raise ProxyError(409, "session_exists", f'The session "{session}" is there already.')
+        self.counts.skipped_sessions += 1
+
+    async def _restore(self, key: SessionKey, archived: SessionArchive) -> bool:
+        """With patience.  A store that was only slow has it already, and says that it is there."""
+        late = False
+        for _ in range(ATTEMPTS - 1):
+            with suppress(StoreTimeout):
+                put = await self._store.restore(key, archived)
+                # An attempt that was late may have gone on until this one had its turn.
+                return put or (late and await self._is_done(key, archived))
+            late = True
+            if await self._is_done(key, archived):
+                return True
+        return await self._store.restore(key, archived) or await self._is_done(key, archived)
+
+    async def _is_done(self, key: SessionKey, archived: SessionArchive) -> bool:
+        found, wanted = await self._store.session(key), archived.session
+        if found is None:
+            return False
+        same = (found.user, found.end, found.created_at, found.last_active_at)
+        return same == (wanted.user, wanted.end, wanted.created_at, wanted.last_active_at)
+
+    async def _adopt(self, items: Items) -> None:
+        try:
+            put, skipped = await self._adopting.adopt(
+                ItemOwner(self._tenant, items.user), items.items
+            )
+        except ValueError as error:
+            raise Broken(f"has {error}") from None
+        except Busy:
+            raise memory_unavailable() from None
+        self.counts.memories += put
+        self.counts.skipped_memories += skipped
+        if items.user:
+            await self._dismiss(Owner(self._tenant, user=items.user), items.dismissed)
+        if items.user and put:
+            await self._lift(items.user)
+
+    async def _lift(self, user: str) -> None:
+        if user not in self._people:
+            _note(user, self._people)
+            await self._store.unmark(Subject(self._tenant, user))
+
+    async def _announce(self, user: str) -> None:
+        """First: were we ended in between, recall would never look at so old a session."""
+        if user not in self._announced:
+            _note(user, self._announced)
+            await self._parts.recall_admin.look_again(Owner(self._tenant, user=user))
+
+    async def _dismiss(self, owner: Owner, ids: tuple[str, ...]) -> None:
+        if not ids:
+            return
+        there = set(await self._parts.recall_admin.dismissed(owner))
+        new = [one for one in ids if one not in there]
+        if new:
+            await self._parts.recall_admin.dismiss(owner, *new)
+
+
+def _session_of(conversation: Conversation, terms: Terms) -> ImportedSession:
+    """Raises ValueError for one that cannot be put back."""
+    session = session_of(conversation, terms)
+    check_session(session.archived)
+    return session
+
+
+def _note(user: str, known: set[str]) -> None:
+    """Whom it is forgotten of, it is done for once more: that changes nothing."""
+    if len(known) >= KNOWN:
+        known.clear()
+    known.add(user)

@@ -1,0 +1,210 @@
+"""Vectors for what is indexed, made in the background.
+
+An index's state says up to which passage they are there, so what was missed (a process was killed,
+the embedder was away, another model was chosen) is made when the owner is next heard of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from proxy.memory.archive import Message
+from proxy.memory.store import StoreError
+from proxy.recall.index import Index, Owner, PassageHistory
+from proxy.recall.indexing.indexer import Indexer, put_zeros
+from proxy.recall.indexing.state import State, read_state
+from proxy.recall.ranking.packing import check_of, read_rows
+from proxy.recall.semantic.embedders import Embedder, EmbedderError, EmbedderRefused, beginning_of
+from proxy.recall.semantic.vectors import MOST_SEARCHED, name_of, pack
+
+logger = logging.getLogger(__name__)
+
+
+MOST_WAITING = 10_000
+"""Owners that wait; of more, those that came first are left until they are next heard of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds.
+
+    ``share``: part of the time that embedding may take at most, so that a large backlog neither
+    takes the processor from chats nor an API's quota.  ``patience``: for one batch.  ``retry``:
+    pause after a failure, doubled with each further one up to ``most``.  ``refused``: pause after
+    an answer that will be the same until somebody changes something.
+    """
+
+    share: float = 0.5
+    patience: float = 60.0
+    retry: float = 2.0
+    most: float = 120.0
+    refused: float = 600.0
+
+    def after(self, failure: Exception, failures: int) -> float:
+        if isinstance(failure, EmbedderRefused):
+            return self.refused
+        return float(min(self.most, self.retry * 2.0 ** min(failures - 1, 16)))
+
+
+class EmbeddingBackfill:
+    """Embeds one batch after the other; the same owner waits once."""
+
+    def __init__(
+        self,
+        index: Index,
+        history: PassageHistory,
+        embedder: Embedder,
+        text_of: Callable[[bytes], str],
+        clock: Callable[[], float],
+        pace: Pace = Pace(),
+    ) -> None:
+        self._index, self._history, self._embedder = index, history, embedder
+        self._text_of, self._clock, self._pace = text_of, clock, pace
+        self._indexer = Indexer(index, history, text_of, clock)
+        self._name: str | None = None
+        self._waiting: OrderedDict[Owner, None] = OrderedDict()
+        self._awake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<EmbeddingBackfill [waiting: {len(self._waiting)}]>"
+
+    def open(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="embedding")
+
+    async def close(self) -> None:
+        """Stop at once: what is missing is made another time."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def wanted(self, owner: Owner) -> None:
+        """This owner's index may have passages without vectors."""
+        self._waiting[owner] = None
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting.popitem(last=False)
+        self._awake.set()
+
+    async def fill(self, owner: Owner) -> int:
+        """Make all vectors that an owner's index lacks; how many.
+
+        Raises EmbedderError and StoreError.
+        """
+        count = 0
+        while (made := await self._step(owner)) is not None:
+            count += made
+        return count
+
+    async def _run(self) -> None:
+        failures = 0
+        while True:
+            await self._awake.wait()
+            try:
+                await self._drain()
+                failures = 0
+            except (EmbedderError, StoreError, TimeoutError) as failure:
+                failures += 1
+                logger.warning("vectors are made later: %s", str(failure) or "no answer in time")
+                await asyncio.sleep(self._pace.after(failure, failures))
+
+    async def _drain(self) -> None:
+        """Batch by batch, each owner in turn."""
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            owner, _ = self._waiting.popitem(last=False)
+            begun = loop.time()
+            try:
+                async with asyncio.timeout(self._pace.patience):
+                    more = await self._step(owner) is not None
+            except (EmbedderError, StoreError, TimeoutError):
+                self._waiting[owner] = None
+                raise
+            except Exception:  # a background task has no caller: others get their vectors
+                logger.exception("passages could not be embedded")
+                more = False
+            if more:
+                self._waiting[owner] = None
+                await asyncio.sleep((loop.time() - begun) * (1 / self._pace.share - 1))
+        self._awake.clear()
+
+    async def _step(self, owner: Owner) -> int | None:
+        """Embed the next passages; how many of them there still are, None at the end."""
+        name = self._name or await self._learn_name()
+        state = read_state((await self._index.look(owner, (), 0)).state)
+        if state is None:
+            return None
+        first = max(state.embedded.get(name, 0), state.passages - MOST_SEARCHED)
+        end = min(state.passages, first + self._embedder.at_once)
+        if first >= end:
+            return None
+        texts = await self._texts(owner, first, end)
+        await self._embed(owner, name, texts)
+        await self._indexer.update(owner, lambda now: _marked(now, state, name, first, end))
+        await self._take_back(owner, name, texts)
+        return len(texts)
+
+    async def _take_back(self, owner: Owner, name: str, texts: Mapping[int, str]) -> None:
+        """What was erased or edited while it was embedded has no vector.
+
+        Behind the writing: who erases meanwhile either finds the vector, or it is found here.
+        """
+        if texts:
+            there = await self._texts(owner, min(texts), max(texts) + 1)
+            gone = [number for number, text in texts.items() if there.get(number) != text]
+            await put_zeros(self._index, owner, name, gone)
+
+    async def _learn_name(self) -> str:
+        """How many dimensions a model has, only the model can tell."""
+        vectors = await self._embedder.embed([beginning_of("")])
+        self._name = name_of(self._embedder.model, vectors.shape[1])
+        return self._name
+
+    async def _embed(self, owner: Owner, name: str, texts: Mapping[int, str]) -> None:
+        if not texts:
+            return
+        vectors = await self._embedder.embed(list(texts.values()))
+        if name_of(self._embedder.model, vectors.shape[1]) != name:
+            self._name = None
+            raise EmbedderError("the model's vectors have another length than before")
+        packed = dict(zip(texts, pack(vectors), strict=True))
+        await self._index.put_vectors(owner, name, vectors.shape[1], packed)
+
+    async def _texts(self, owner: Owner, first: int, end: int) -> dict[int, str]:
+        """What the passages say that are still there."""
+        found = await self._index.rows(owner, range(first, end))
+        places = {
+            number: (found.sessions[int(row["session"])], int(row["seq"]), int(row["check"]))
+            for number, row in enumerate(read_rows(found.data), first)
+            if int(row["session"]) in found.sessions
+        }
+        seqs: dict[str, list[int]] = {}
+        for session, seq, _ in places.values():
+            seqs.setdefault(session, []).append(seq)
+        messages = await self._history.passages(owner.tenant, owner.user or None, seqs)
+        return {
+            number: self._text(messages[session, seq])
+            for number, (session, seq, check) in places.items()
+            if (session, seq) in messages and _check(messages[session, seq]) == check
+        }
+
+    def _text(self, message: Message) -> str:
+        return beginning_of(self._text_of(message.wire))
+
+
+def _check(message: Message) -> int:
+    return check_of(message.card.id, message.card.digest)
+
+
+def _marked(now: State, then: State, name: str, first: int, end: int) -> State:
+    """The state after the passages from ``first`` to ``end`` of the index ``then`` were embedded.
+
+    If it has been made anew since, these numbers are other passages, which need vectors again.
+    """
+    known = now.embedded.get(name, 0)
+    if now.born == then.born:
+        return now if known >= end else now.with_vectors(name, end)
+    return now if known <= first else now.with_vectors(name, first)

@@ -1,0 +1,348 @@
+"""Keeping an index level with history, in the background.
+
+After each commit the session's new messages are indexed.  What was missed (a process was killed, a
+spool was replayed by another host, recall was switched on later) is found when the owner is next
+heard of: nothing is recalled before somebody asks.
+
+Passages are taken out as far as an index can be taken from.  A session that is deleted has no name
+there any more, and where a message was removed or edited history has none, or another, so that rows
+and postings, which are hashes and numbers, lead nowhere.  A vector tells what a text was about: it
+is put to zero.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from proxy.memory.archive import Message, Session
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError
+from proxy.recall.index import (
+    Index,
+    IndexBatch,
+    IndexMark,
+    Look,
+    Owner,
+    PassageHistory,
+    owner_of,
+    sessions_of,
+)
+from proxy.recall.indexing.state import Addition, State, dismissed_in, read_state, write_state
+from proxy.recall.ranking.packing import Array, check_of, read_rows
+
+AT_ONCE = 100
+"""Messages that are read and written in one go."""
+
+IN_THE_LOOP = 16_000
+"""Bytes of messages up to which a thread would cost more than it saves."""
+
+TRIES = 8
+"""Attempts to write against other writers of the same index."""
+
+MARGIN = 300.0
+"""Seconds by which clocks and commits under way may lag behind what has been caught up with."""
+
+
+class Step(NamedTuple):
+    """How many messages were indexed, and whether these were the last; if neither, once more.
+
+    What is recorded meanwhile is work of its own.
+    """
+
+    written: int = 0
+    level: bool = False
+
+
+ONCE_MORE = Step()
+LEVEL = Step(level=True)
+
+
+def nobody(owner: Owner) -> None:
+    """Whom to tell of an index that is level where nobody wants to know."""
+
+
+class Indexer:
+    """Reads history, writes the index.
+
+    ``text_of`` gives the text of a message's JSON.  ``on_level`` is told whose index has been made
+    level with history.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        history: PassageHistory,
+        text_of: Callable[[bytes], str],
+        clock: Callable[[], float],
+        on_level: Callable[[Owner], None] = nobody,
+    ) -> None:
+        self._index, self._history = index, history
+        self._text_of, self._clock, self._on_level = text_of, clock, on_level
+
+    async def level(self, key: SessionKey) -> int:
+        """Index what a session has that its index lacks; the number of messages.
+
+        Raises StoreError.
+        """
+        session = await self._history.session(key)
+        return await self._level(key, session) if session else 0
+
+    async def again(self, key: SessionKey, seq: int) -> int:
+        """Index a message that says something else now; the number of messages.
+
+        What the index had of it leads nowhere since: its check is of what it said.  Raises
+        StoreError.
+        """
+        session = await self._history.session(key)
+        if session is None:
+            return 0
+        owner = owner_of(key, session.user)
+        for _ in range(TRIES):
+            look = await self._index.look(owner, (), 0, session=key.session)
+            state = read_state(look.state, self._clock())
+            if state is None or look.mark is None or look.mark.seq < seq:
+                return await self._level(key, session)
+            page = await self._history.messages(key, ("active", "superseded"), seq - 1, 1)
+            found = [message for message in page.items if message.seq == seq]
+            addition = Addition(look, state, session, found, self._text_of, again=True)
+            if not found or await self._write(owner, addition):
+                self._on_level(owner)
+                return len(found)
+        raise StoreError("too many write to an index at once")
+
+    async def catch_up(self, owner: Owner) -> int:
+        """Index what any session of an owner has that the index lacks.  Raises StoreError."""
+        if owner.session:
+            return await self.level(SessionKey(owner.tenant, owner.session))
+        await self.update(owner, lambda old: old if old.passages else msgspec.structs.replace(old))
+        state = await self._state(owner)
+        since, now, count = max(state.caught_up, 0.0) - MARGIN, self._clock(), 0
+        async for session in sessions_of(self._history, owner.tenant, owner.user):
+            if session.last_active_at < since:
+                break
+            count += await self._level(SessionKey(owner.tenant, session.id), session)
+
+        def level(found: State) -> State:
+            """Not an index that took this one's place meanwhile, nor one that was doubted."""
+            same = (found.born, found.caught_up) == (state.born, state.caught_up)
+            return msgspec.structs.replace(found, caught_up=now) if same else found
+
+        await self.update(owner, level)
+        self._on_level(owner)
+        return count
+
+    async def rebuild(self, owner: Owner) -> int:
+        """Make an index anew from history.  Raises StoreError."""
+        dismissed = (await self._state(owner)).dismissed
+        await self._index.drop(owner)
+        await self.update(owner, lambda old: msgspec.structs.replace(old, dismissed=dismissed))
+        return await self.catch_up(owner)
+
+    async def dismiss(self, owner: Owner, *instructions: str) -> None:
+        """Never pin standing instructions again.  Raises StoreError."""
+        await self.update(owner, lambda old: reduce(State.without, instructions, old))
+
+    async def look_again(self, owner: Owner) -> None:
+        """Let all sessions of an owner be looked at when they are next heard of.
+
+        Old ones are on their way back into history.  Raises StoreError.
+        """
+
+        def behind(found: State) -> State:
+            unknown = not found.caught_up and not found.passages
+            return found if unknown else msgspec.structs.replace(found, caught_up=-self._clock())
+
+        await self.update(owner, behind)
+
+    async def dismissed(self, owner: Owner) -> tuple[str, ...]:
+        """Standing instructions that are not to be pinned, the newest last.  Raises StoreError."""
+        return (await self._state(owner)).dismissed
+
+    async def _level(self, key: SessionKey, session: Session) -> int:
+        owner, count = owner_of(key, session.user), 0
+        for _ in range(TRIES):
+            step = await self._step(owner, key, session)
+            while step.written and not step.level:
+                count += step.written
+                step = await self._step(owner, key, session)
+            if step.level:
+                self._on_level(owner)
+                return count + step.written
+        raise StoreError("too many write to an index at once")
+
+    async def _step(self, owner: Owner, key: SessionKey, session: Session) -> Step:
+        """Index the next messages."""
+        look = await self._index.look(owner, (), 0, session=key.session)
+        state = read_state(look.state, self._clock())
+        if state is None:
+            await self._renew(owner, look.state)
+            return ONCE_MORE
+        found = await self._behind(key, look.mark)
+        if found is None:
+            # Before: by their old number nobody finds them any more.
+            passages = await passages_of(self._index, owner, key.session)
+            await blank(self._index, owner, passages)
+            await self._index.drop_session(owner, key.session)
+            return ONCE_MORE
+        if not found:
+            return LEVEL
+        addition = Addition(look, state, session, found, self._text_of)
+        if not await self._write(owner, addition):
+            return ONCE_MORE
+        return Step(len(found), level=len(found) < AT_ONCE - 1)
+
+    async def _write(self, owner: Owner, addition: Addition) -> bool:
+        large = sum(len(message.wire) for message in addition.found) > IN_THE_LOOP
+        batch = await asyncio.to_thread(addition.batch) if large else addition.batch()
+        if not await self._index.write(owner, batch):
+            return False
+        await self._take_back(owner, addition)
+        return True
+
+    async def _take_back(self, owner: Owner, addition: Addition) -> None:
+        """A session that was erased while it was indexed leaves nothing.
+
+        Behind the writing: who erases meanwhile either finds it in the index, or it is found here.
+        An index that was there is only added to as it was, so an erased person's was made anew.
+        """
+        session = addition.session
+        there = await self._history.session(SessionKey(owner.tenant, session.id))
+        if there is not None and there.created_at == session.created_at:
+            return
+        if addition.look.revision:
+            await self._index.drop_session(owner, session.id)
+        else:
+            await self._index.drop(owner)
+
+    async def _behind(self, key: SessionKey, mark: IndexMark | None) -> Sequence[Message] | None:
+        """The next messages behind a mark, of any state: that is asked when they are recalled.
+
+        None if history does not bear the mark out: it is of an earlier session of this name.
+        """
+        after = mark.seq - 1 if mark else 0
+        page = await self._history.messages(key, ("active", "superseded"), after, AT_ONCE)
+        if mark is None:
+            return page.items
+        marked = page.items[0] if page.items else None
+        if marked is None or (marked.seq, check_of(marked.card.id)) != (mark.seq, mark.check):
+            return None
+        return page.items[1:]
+
+    async def _state(self, owner: Owner) -> State:
+        data = (await self._index.look(owner, (), 0)).state
+        return read_state(data) or State(dismissed=dismissed_in(data))
+
+    async def _renew(self, owner: Owner, data: bytes) -> None:
+        """Begin an index of this format in the place of one of another, of which ``data`` tells."""
+        await self._index.drop(owner)
+        state = State(born=self._clock(), dismissed=dismissed_in(data))
+        await self._index.write(owner, _marked(await self._index.look(owner, (), 0), state))
+
+    async def update(self, owner: Owner, change: Callable[[State], State]) -> None:
+        """Change what an index knows of itself; the same object means no change.
+
+        Raises StoreError.
+        """
+        for _ in range(TRIES):
+            look = await self._index.look(owner, (), 0)
+            state = read_state(look.state, self._clock())
+            if state is None:
+                await self._renew(owner, look.state)
+                continue
+            changed = change(state)
+            if changed is state or await self._index.write(owner, _marked(look, changed)):
+                return
+        raise StoreError("too many write to an index at once")
+
+
+def _marked(look: Look, state: State) -> IndexBatch:
+    """A batch that changes nothing but the state."""
+    return IndexBatch(
+        revision=look.revision,
+        state=write_state(state),
+        session="",
+        mark=None,
+        first=state.passages,
+    )
+
+
+ROWS_AT_ONCE = 5_000
+"""Rows that are read, and vectors that are put, in one go."""
+
+
+class Said(NamedTuple):
+    """Messages of a session, by seq; ``now`` are the checks of what they say now."""
+
+    seqs: Collection[int]
+    now: Collection[int] = ()
+
+
+async def places_of(index: Index, owner: Owner) -> dict[str, set[int]]:
+    """Where an owner's passages lead to: seqs by session.  Raises StoreError."""
+    found: dict[str, set[int]] = {}
+    async for _, rows, names in _pages(index, owner, await _state(index, owner)):
+        for number, seq in zip(rows["session"].tolist(), rows["seq"].tolist(), strict=True):
+            if number in names:
+                found.setdefault(names[number], set()).add(seq)
+    return found
+
+
+async def passages_of(
+    index: Index, owner: Owner, session: str, before: Said | None = None
+) -> list[int]:
+    """The numbers of a session's passages, ascending; with ``before`` only those of what these
+    messages do not say now.  Raises StoreError.
+    """
+    look = await index.look(owner, (), 0, session=session)
+    state = read_state(look.state)
+    if look.mark is None or state is None:
+        return []
+    found: list[int] = []
+    async for first, rows, _ in _pages(index, owner, state):
+        theirs = rows["session"] == look.mark.number
+        if before is not None:
+            theirs &= np.isin(rows["seq"], list(before.seqs))
+            theirs &= ~np.isin(rows["check"], list(before.now))
+        found += (np.flatnonzero(theirs) + first).tolist()
+    return found
+
+
+async def blank_messages(index: Index, owner: Owner, session: str, before: Said) -> None:
+    """Put the vectors of what messages do not say now to zero.  Raises StoreError."""
+    if (await _state(index, owner)).embedded:
+        await blank(index, owner, await passages_of(index, owner, session, before))
+
+
+async def blank(index: Index, owner: Owner, numbers: Sequence[int]) -> None:
+    """Put the vectors of passages to zero, of whatever model.  Raises StoreError."""
+    for name in (await _state(index, owner)).embedded:
+        for first in range(0, len(numbers), ROWS_AT_ONCE):
+            await put_zeros(index, owner, name, numbers[first : first + ROWS_AT_ONCE])
+
+
+async def put_zeros(index: Index, owner: Owner, name: str, numbers: Sequence[int]) -> None:
+    """The same for one model; ``name``: see ``proxy.recall.semantic.vectors.name_of``."""
+    size = int(name.rpartition("/")[2])
+    if numbers:
+        await index.put_vectors(owner, name, size, dict.fromkeys(numbers, bytes(size)))
+
+
+async def _pages(
+    index: Index, owner: Owner, state: State
+) -> AsyncIterator[tuple[int, Array, Mapping[int, str]]]:
+    """All rows, so many together: the number of the first, they, and their sessions' names."""
+    for first in range(0, state.passages, ROWS_AT_ONCE):
+        numbers = range(first, min(first + ROWS_AT_ONCE, state.passages))
+        found = await index.rows(owner, numbers)
+        yield first, read_rows(found.data), found.sessions
+
+
+async def _state(index: Index, owner: Owner) -> State:
+    """A new one where there is no index, or one of another format."""
+    return read_state((await index.look(owner, (), 0)).state) or State()

@@ -1,0 +1,181 @@
+"""What an index knows of itself, and what a session's new messages add to it.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from proxy.memory.archive import Message, Session
+from proxy.recall.index import ROW_SIZE, IndexBatch, IndexMark, Look
+from proxy.recall.query.words import TermEntry, analyse, pack
+from proxy.recall.ranking.match import REACH
+from proxy.recall.ranking.packing import SAID_BY_USER, STANDING, check_of
+from proxy.recall.standing.standing import is_standing
+
+FORMAT = 2
+"""Changes with every change of how texts become terms, and of what rows hold: an index of another
+format is made anew."""
+
+MOST_STANDING = 64
+"""Passages with standing instructions that are kept, the newest."""
+
+MOST_DISMISSED = 512
+"""Standing instructions removed by hand that are kept in mind, the newest."""
+
+
+DISMISSED_AT = 5
+"""Their place in the state, the same in every format."""
+
+
+class State(msgspec.Struct, frozen=True, array_like=True):
+    """``length`` is the sum of the passages' lengths in terms, ``sessions`` how many were numbered.
+
+    ``standing`` are numbers of passages, oldest first.  ``dismissed`` are ids of standing
+    instructions that are not to be pinned.  ``caught_up``: every session that was last active
+    before this time (Unix seconds) has been indexed; 0 or below, which tells one doubt from
+    another: they are to be looked at.  ``born`` (Unix seconds) tells an index from another of the
+    same owner that was made anew.  ``embedded``: by the name of vectors, the number of the first
+    passage that has not been embedded.
+    """
+
+    format: int = FORMAT
+    passages: int = 0
+    length: int = 0
+    sessions: int = 0
+    standing: tuple[int, ...] = ()
+    dismissed: tuple[str, ...] = ()
+    caught_up: float = 0.0
+    born: float = 0.0
+    embedded: Mapping[str, int] = {}
+
+    def extended(self, lengths: Sequence[int], standing: Iterable[int], sessions: int) -> State:
+        """With further passages, some of which (by number) hold standing instructions."""
+        return msgspec.structs.replace(
+            self,
+            passages=self.passages + len(lengths),
+            length=self.length + sum(lengths),
+            sessions=sessions,
+            standing=(*self.standing, *standing)[-MOST_STANDING:],
+        )
+
+    def without(self, instruction: str) -> State:
+        """With a standing instruction dismissed."""
+        kept = tuple(id for id in self.dismissed if id != instruction)
+        return msgspec.structs.replace(self, dismissed=(*kept, instruction)[-MOST_DISMISSED:])
+
+    def with_vectors(self, name: str, end: int) -> State:
+        """With the passages before ``end`` embedded."""
+        return msgspec.structs.replace(self, embedded={**self.embedded, name: end})
+
+
+def read_state(data: bytes, now: float = 0.0) -> State | None:
+    """The state that an index has; None for one of another format, a new one where there is none.
+
+    ``now`` is when the new one is born.
+
+    Raises msgspec.DecodeError for what no release has written.
+    """
+    if not data:
+        return State(born=now)
+    if msgspec.json.decode(data, type=list[msgspec.Raw])[:1] != [msgspec.Raw(b"%d" % FORMAT)]:
+        return None
+    return msgspec.json.decode(data, type=State)
+
+
+def dismissed_in(data: bytes) -> tuple[str, ...]:
+    """The instructions that an index of whatever format has been told to leave alone.
+
+    Every release has kept them at the same place; what has none there has told of none.
+    """
+    try:
+        place = msgspec.json.decode(data or b"[]", type=list[msgspec.Raw])[DISMISSED_AT]
+        return msgspec.json.decode(place, type=tuple[str, ...])
+    except (msgspec.DecodeError, IndexError):
+        return ()
+
+
+def write_state(state: State) -> bytes:
+    return msgspec.json.encode(state)
+
+
+NO_ROW = bytes(ROW_SIZE)
+
+ROLES = ("user", "assistant")
+"""Whose messages are indexed: what tools and system messages say is nobody's memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """``found`` follow each other in history, behind the session's mark in ``look``.
+
+    Or ``again`` they are messages before it that say something else now.  Those stand apart, with
+    rows of no passages around: what has the next numbers is not next to them in the conversation,
+    and what they said before must not find them there.
+    """
+
+    look: Look
+    state: State
+    session: Session
+    found: Sequence[Message]
+    text_of: Callable[[bytes], str]
+    again: bool = False
+
+    def batch(self) -> IndexBatch:
+        """The batch that indexes them; unless they are known, it moves the mark behind the last."""
+        entries = self._entries()
+        number, last = self._number, self.found[-1]
+        gap = REACH if self.again and entries else 0
+        first = self.state.passages + gap
+        packed = pack(entries, first)
+        state = self.state.extended(
+            [*gap * [0], *(entry.analysis.length for entry in entries), *gap * [0]],
+            [first + i for i, entry in enumerate(entries) if entry.flags & STANDING],
+            max(number, self.state.sessions),
+        )
+        return IndexBatch(
+            revision=self.look.revision,
+            state=write_state(state),
+            session=self.session.id,
+            mark=None if self.again else IndexMark(number, last.seq, check_of(last.card.id)),
+            first=self.state.passages,
+            rows=gap * NO_ROW + packed.rows + gap * NO_ROW,
+            postings=packed.postings,
+            ttl=self.session.details.ttl,
+        )
+
+    @property
+    def _number(self) -> int:
+        """Sessions are numbered from 1; 0 is the row of a passage that is not there."""
+        return self.look.mark.number if self.look.mark else self.state.sessions + 1
+
+    def _entries(self) -> list[TermEntry]:
+        entries: list[TermEntry] = []
+        language = exchange = ""
+        for message in self.found:
+            if message.card.exchange != exchange:
+                # What is indexed together is chance; it must not tell the language.
+                language, exchange = "", message.card.exchange
+            if message.card.role not in ROLES:
+                continue
+            text = self.text_of(message.wire)
+            if text.strip():  # a message may consist of calls alone
+                entries.append(self._entry(message, text, language))
+                language = entries[-1].analysis.language
+        return entries
+
+    def _entry(self, message: Message, text: str, language: str) -> TermEntry:
+        card = message.card
+        flags = SAID_BY_USER if card.role == "user" else 0
+        if flags and is_standing(text):
+            flags |= STANDING
+        return TermEntry(
+            session=self._number,
+            seq=message.seq,
+            check=check_of(card.id, card.digest),
+            time=card.created_at,
+            tokens=card.tokens,
+            flags=flags,
+            analysis=analyse(text, card.created_at, language),
+        )

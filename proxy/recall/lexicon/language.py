@@ -1,0 +1,277 @@
+"""What a file of a language holds, and what each of its lists is for.
+
+A language may leave out any of them: it is understood with less finesse then.  What is no regular
+expression is called words, and is text with blanks between them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Unit = Literal["day", "week", "month", "year"]
+
+
+class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Patterns that tell something where one is found in a text.
+
+    ``words`` are found between word boundaries, ``anywhere`` inside of words too, and in scripts
+    without spaces.
+    """
+
+    words: tuple[str, ...] = ()
+    anywhere: tuple[str, ...] = ()
+
+
+class About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The language itself.
+
+    ``name`` is Snowball's, ``script`` a name of ``common.toml``.  ``stop_words`` are function
+    words: they say nothing, and tell the language.  ``stop_characters`` are grammar too, in scripts
+    without spaces.
+    """
+
+    name: str
+    script: str = ""
+    stop_words: str = ""
+    stop_characters: str = ""
+
+
+class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the wording of a question tells what it is about, beside its topic."""
+
+    about_user: Told = Told()
+    """Words of the first person."""
+    about_assistant: Told = Told()
+    """It asks for what the assistant said ("what did you recommend")."""
+    when: Told = Told()
+    """It asks for a time."""
+    goes_on: Told = Told()
+    """What a message begins with that goes on about what was said ("and ...")."""
+    points_back: Told = Told()
+    """Words that stand for something said before ("it", "the other")."""
+
+
+class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How days are named.
+
+    Patterns may use {NUMBER}, {UNIT}, {YEAR} and {DAY}, and say what they found in groups: number,
+    unit, year, month, day, weekday.
+    """
+
+    months: tuple[str, ...] = ()
+    """Words for each month, from January on."""
+    weekdays: tuple[str, ...] = ()
+    """Words for each day of the week, from Monday on."""
+    units: dict[Unit, str] = {}
+    """Words for spans of time, in all their forms."""
+    numbers: tuple[str, ...] = ()
+    """Words for one, two, three and so on."""
+    ordinals: str = ""
+    """What a day's number may end with ("3rd")."""
+    of: str = ""
+    """Words between day, month and year ("3rd of May")."""
+    before_month: tuple[str, ...] = ()
+    before_year: tuple[str, ...] = ()
+    """Words before a month or a year that say it is one ("in May")."""
+    tells: Told = Told()
+    """Anything that tells when something was or will be."""
+    today: Told = Told()
+    yesterday: Told = Told()
+    day_before_yesterday: Told = Told()
+    ago: tuple[str, ...] = ()
+    """So many units ago."""
+    last: tuple[str, ...] = ()
+    """The last unit."""
+    weekday: tuple[str, ...] = ()
+    date: tuple[str, ...] = ()
+    month: tuple[str, ...] = ()
+    year: tuple[str, ...] = ()
+    """Other ways to write these than with the words above."""
+
+
+class SmallTalk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Messages that ask for nothing."""
+
+    polite: str = ""
+    """Words that are said to somebody, whose name may follow: thanks, greetings."""
+    others: str = ""
+    """Words that, beside those and each other, ask for nothing."""
+    in_questions: str = ""
+    """Those of both that ask for nothing in a question either."""
+    unspaced: tuple[str, ...] = ()
+    """The same in scripts without spaces: what remains without these asks for something."""
+    polite_unspaced: tuple[str, ...] = ()
+    titles: str = ""
+    """Words that follow a name without a space."""
+    vocative: str = ""
+    """A word that says a name follows."""
+    sounds: tuple[str, ...] = ()
+    """Laughter and the like, however long; each is all of a word."""
+    how_are_you: tuple[str, ...] = ()
+    """Questions that ask for nothing."""
+    asking: Told = Told()
+    """Words that questions begin with."""
+    question_marks: str = ""
+    """Characters that make a question, beside the question mark."""
+
+
+class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a user says shall be done from now on, or prefers.  Each is searched in a sentence.
+
+    Patterns may use {START}, where an order can begin, and their language's ``parts``.
+    """
+
+    cues: tuple[str, ...] = ()
+    """Plain text in small letters: a sentence without any is not looked at."""
+    parts: dict[str, str] = {}
+    orders: tuple[str, ...] = ()
+    preferences: tuple[str, ...] = ()
+    leanings: tuple[str, ...] = ()
+    """Preferences said softly, or of the moment."""
+    withdrawals: tuple[str, ...] = ()
+    """Of what was said before."""
+    reported: Told = Told()
+    """Another one's words follow."""
+    reported_after: tuple[str, ...] = ()
+    """Another one's words came before."""
+    everything: Told = Told()
+    """A withdrawal of all."""
+    conditions: tuple[str, ...] = ()
+    """Under which an order holds, up to where they end."""
+    general: str = ""
+    """Words that say nothing of an order's matter."""
+    general_unspaced: tuple[str, ...] = ()
+    articles: tuple[str, ...] = ()
+    """What words may begin with that is no part of them."""
+    values: dict[str, str] = {}
+    """By what they are a choice of, words one of which takes the place of another: languages."""
+    unspaced_values: dict[str, tuple[str, ...]] = {}
+
+
+class OwnWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What of a message is not its writer's own words."""
+
+    mail: tuple[str, ...] = ()
+    """Lines before a mail that is forwarded or answered."""
+    mail_from: tuple[str, ...] = ()
+    """How the line with a mail's sender begins."""
+    please: tuple[str, ...] = ()
+    """What may stand before an order."""
+    tasks: Told = Told()
+    """Orders before a text that something shall be done with ("translate this: ...")."""
+    roles: str = ""
+    """How recorded talks with assistants name their speakers."""
+    no_speakers: str = ""
+    """Before a colon, words that are no name of who speaks here."""
+    says: str = ""
+    """Characters before a colon that tell another's words."""
+    role_play: tuple[str, ...] = ()
+    """How messages begin that set up a part to be played."""
+    abbreviations: str = ""
+    """Words whose full stop ends no sentence."""
+
+
+class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What messages say of the one who writes them."""
+
+    tells: Told = Told()
+    """A sentence tells something of them."""
+    pleased: Told = Told()
+    """The answer before was good."""
+
+
+class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whom a statement is about, and whether two say the same."""
+
+    user_names: tuple[str, ...] = ()
+    """What the user is called, in small letters, where it is asked whom a fact is about."""
+    before: tuple[str, ...] = ()
+    """What a sentence may begin with before it comes to somebody."""
+    others: tuple[str, ...] = ()
+    """Somebody else ("my friend Jack"); {NAME} stands for a name that may follow."""
+    first_person: Told = Told()
+    """The sentence comes to the user after all."""
+    user: Told = Told()
+    """The user, where others tell of them ("the user's")."""
+    denies: Told = Told()
+    """Words that make the opposite of a statement."""
+
+
+class Injection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Text that tells the assistant what to do, or is about secrets."""
+
+    set_aside: tuple[str, ...] = ()
+    """To ignore what holds."""
+    system: tuple[str, ...] = ()
+    """Words of the system message and the like."""
+    you_are: tuple[str, ...] = ()
+    articles: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+    """What the assistant is told to be: "you are", "a", "bot"."""
+    assistant: tuple[str, ...] = ()
+    that: tuple[str, ...] = ()
+    must: tuple[str, ...] = ()
+    """What it is told it must: "that", "the assistant", "must"."""
+    from_now_on: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    """How it shall answer from now on."""
+    orders: tuple[str, ...] = ()
+    """Other orders."""
+    gives_away: tuple[str, ...] = ()
+    secrets: Told = Told()
+    rules: tuple[str, ...] = ()
+    """The rules that hold, or to ignore them."""
+
+
+class Chat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How models chat where they should write."""
+
+    openings: tuple[str, ...] = ()
+    """How answers to people begin, and no summary does."""
+    second_person: Told = Told()
+
+
+class SummaryWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What models put around a summary: "Sure!  Here is the updated summary: ..."."""
+
+    names: tuple[str, ...] = ()
+    """What it is called."""
+    before: Told = Told()
+    """What stands before that in a title."""
+    consent: tuple[str, ...] = ()
+    here: tuple[str, ...] = ()
+    closings: tuple[str, ...] = ()
+    """How offers of more begin."""
+
+
+class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of a language."""
+
+    language: About
+    question: Question = Question()
+    dates: Dates = Dates()
+    small_talk: SmallTalk = SmallTalk()
+    standing: Standing = Standing()
+    own_words: OwnWords = OwnWords()
+    person: Person = Person()
+    facts: Facts = Facts()
+    injection: Injection = Injection()
+    chat: Chat = Chat()
+    summary: SummaryWords = SummaryWords()
+
+
+class Scripts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Patterns of one character: ``shared`` by many languages, or the ``own`` of one."""
+
+    shared: dict[str, str]
+    own: dict[str, str]
+
+
+class Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``common.toml``: ``order`` are the codes of all languages, ``sounds`` as in small talk."""
+
+    order: tuple[str, ...]
+    sounds: tuple[str, ...]
+    scripts: Scripts

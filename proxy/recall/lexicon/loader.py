@@ -1,0 +1,107 @@
+"""The languages, read once, and how what they say is put together.
+
+A feature takes the same list of every language and makes one set of words or one pattern of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from importlib.resources import files
+from typing import TypeVar
+
+import msgspec
+
+from proxy.recall.lexicon.language import Common, Language, Told
+
+_FOLDER = files("proxy.recall.lexicon")
+_PART = re.compile(r"\{([A-Z_]+)\}")
+_BREAK = re.compile(r"\s*\n\s*")
+_GROUP = re.compile(r"\(\?P<(\w+)>")
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
+
+
+def read(name: str, text: bytes, type: type[StructT]) -> StructT:
+    """What stands in a file.  Raises ValueError with its name for a mistake in it."""
+    try:
+        return msgspec.toml.decode(text, type=type)
+    except ValueError as error:
+        raise ValueError(f"proxy/recall/lexicon/{name}: {error}") from None
+
+
+def _file(name: str, type: type[StructT]) -> StructT:
+    return read(name, (_FOLDER / name).read_bytes(), type)
+
+
+COMMON = _file("common.toml", Common)
+LANGUAGES = tuple(_file(f"{code}.toml", Language) for code in COMMON.order)
+
+
+def vocabulary(of: Callable[[Language], str]) -> tuple[str, ...]:
+    """A list's words in all languages, each once."""
+    return tuple(dict.fromkeys(word for each in LANGUAGES for word in of(each).split()))
+
+
+def named(of: Callable[[Language], Iterable[str]]) -> dict[str, int]:
+    """For lists of words in an order, as months have: the place of each word, from 0 on."""
+    return {
+        word: place
+        for each in LANGUAGES
+        for place, same in enumerate(of(each))
+        for word in same.split()
+    }
+
+
+def patterns(of: Callable[[Language], Iterable[str]]) -> tuple[str, ...]:
+    """A list's patterns in all languages."""
+    return tuple(_joined(pattern) for each in LANGUAGES for pattern in of(each))
+
+
+def either(found: Iterable[str]) -> str:
+    """What is found where any of these patterns is; of none, nowhere."""
+    return f"(?:{'|'.join(found) or '(?!)'})"
+
+
+def any_of(of: Callable[[Language], Iterable[str]]) -> str:
+    """What is found where any pattern of this list is, in any language."""
+    return either(patterns(of))
+
+
+def told(of: Callable[[Language], Told]) -> str:
+    """What is found where anything of this list tells it, in any language."""
+    bounded = any_of(lambda each: of(each).words)
+    return either((rf"\b{bounded}\b", *patterns(lambda each: of(each).anywhere)))
+
+
+def longest_first(found: Iterable[str]) -> str:
+    """Words as a pattern that takes the longest where one begins like another."""
+    return either(sorted(found, key=len, reverse=True))
+
+
+def filled(pattern: str, parts: Mapping[str, str]) -> str:
+    """A pattern with its parts in the place of their names."""
+    pattern = _joined(pattern)
+    while found := _PART.search(pattern):
+        pattern = pattern.replace(found[0], _joined(parts[found[1]]))
+    return pattern
+
+
+def numbered(found: Iterable[str]) -> str:
+    """Patterns as one.  A group of one name may be in each: see ``groups``."""
+    joined = iter(re.split(_GROUP, either(found)))
+    text = [next(joined)]
+    for number, (name, rest) in enumerate(zip(joined, joined, strict=True)):
+        text.append(f"(?P<{name}_{number}>{rest}")
+    return "".join(text)
+
+
+def groups(match: re.Match[str]) -> dict[str, str]:
+    """What the groups found, by the names they have in the files."""
+    found = match.groupdict()
+    return {name.rpartition("_")[0]: value for name, value in found.items() if value}
+
+
+def _joined(pattern: str) -> str:
+    """A pattern without the line breaks in it, and without the blanks around them."""
+    return _BREAK.sub("", pattern).lstrip()

@@ -1,0 +1,274 @@
+"""What of a message is its writer's own words, and what is quoted, pasted or played.  Pure.
+
+Told by form alone.  ``pasted`` gives what is clearly another's; short quotations stay, as names and
+titles are written so.  ``voices`` gives sentences that can be nobody else's: it leaves more out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from proxy.recall.lexicon.loader import any_of, told, vocabulary
+
+BLANK = "\0"
+"""Stands for a character that is not the writer's own."""
+QUOTATION = 80
+"""Characters of a quotation that is more than a name or a title."""
+FEW_LINES = 3
+"""A recorded talk has at least so many lines with a speaker before them."""
+LONG = 2_000
+"""Characters; of a longer message only its first and last line can be the user's own words."""
+LONGEST_SENTENCE = 500
+"""Characters; who says how things shall be done says it in fewer."""
+MOST_SENTENCES = 60
+_FEW_ITEMS = 2
+"""More list items than that were written with care, or pasted."""
+
+_FENCE = re.compile(
+    r"[ \t]*(?P<fence>```+|~~~+|\"\"\"|''')|[ \t]*<(?P<tag>\w{1,30})(?: [^>\n]{0,200})?>[ \t]*\Z"
+    r"|[^`\n]*(?P<within>```+)"
+)
+_QUOTED_LINE = re.compile(r"[ \t]*(?:>|&gt;)")
+_MAIL = re.compile(
+    rf"[ \t]*(?:{any_of(lambda each: each.own_words.mail)}"
+    rf"|{any_of(lambda each: each.own_words.mail_from)} ?[:：].{{0,200}}@)",
+    re.IGNORECASE,
+)
+_PLEASE = any_of(lambda each: each.own_words.please)
+_TASK = rf"{told(lambda each: each.own_words.tasks)}[^\n:：]{{0,80}}[:：]"
+_BEGINS_WITH_TASK = re.compile(rf"\W{{0,3}}(?:{_PLEASE}[ ,]*)*{_TASK}", re.IGNORECASE)
+_QUOTED = re.compile(r'"[^"\n]*"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|»[^«»]*«|「[^「」]*」|『[^『』]*』')
+
+_SPEAKER = re.compile(
+    r"[ \t]*(?:\[[^\]\n]{1,60}\]\s*)?"
+    r"(?P<name>[^\W\d_][\w.'’-]{0,20}(?: [\w.'’-]{1,20}){0,2})[:：]\s*"
+)
+_NAME = re.compile(
+    r"[A-ZÀ-ÞА-Я][\w.'’-]{0,20}(?: [A-ZÀ-ÞА-Я][\w.'’-]{0,20}){0,2}"
+    r"|[一-鿿]{2,4}|[가-힣]{2,4}|[ァ-ヶー]{2,8}"
+)
+_DATE = re.compile(r"\s*\[[^\]\n]{1,60}\]\s*")
+_ROLES = frozenset(vocabulary(lambda each: each.own_words.roles))
+_NO_SPEAKERS = frozenset(vocabulary(lambda each: each.own_words.no_speakers))
+_SAYS = "".join(vocabulary(lambda each: each.own_words.says))
+
+_LESS_SURELY_OTHERS = (
+    re.compile(r"`[^`\n]*`"),
+    re.compile(r"https?://\S+"),
+    _QUOTED,
+    re.compile(r"(?<!\w)'[^'\n]{0,300}'(?!\w)"),
+    re.compile(rf"{_TASK}.*", re.IGNORECASE | re.DOTALL),
+)
+_ITEM = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)、]|[（(]\d{1,3}[)）])[ \t]*\S.*$", re.MULTILINE)
+_LIST = re.compile(r"(?:[ \t]*\n{1,2}[ \t]*(?:[-*•–]|\d{1,3}[.)、])[ \t]*[^\n]+)+")
+# A part that is set up or played: neither is how the user wants things done elsewhere.
+_ROLE_PLAY = re.compile(
+    rf"\s*(?:\*[^*\s][^*\n]{{2,80}}\*(?!\*)|{any_of(lambda each: each.own_words.role_play)})",
+    re.IGNORECASE,
+)
+_ABBREVIATED = "".join(
+    rf"(?<!\b{re.escape(word)})" for word in vocabulary(lambda each: each.own_words.abbreviations)
+)
+_END = re.compile(rf"(?<=[.!?…؟]){_ABBREVIATED}\s+|(?<=[。！？])|\n+")
+
+Line = tuple[int, str]
+"""Where a line begins, and the line."""
+
+
+class Span(NamedTuple):
+    """Characters from ``start`` up to, not including, ``end``."""
+
+    start: int
+    end: int
+
+
+class Sentence(NamedTuple):
+    """A sentence: its place in the message, and its words with what is not the user's blanked."""
+
+    start: int
+    end: int
+    words: str
+
+
+class Voice(NamedTuple):
+    """A piece of a message as it was written, and its sentences."""
+
+    text: str
+    sentences: tuple[Sentence, ...]
+
+
+def blanked(text: str, spans: Iterable[Span]) -> str:
+    """The text with these blanked; every character keeps its place."""
+    kept, at = [], 0
+    for start, end in spans:
+        kept += [text[at:start], BLANK * (end - start)]
+        at = end
+    return "".join([*kept, text[at:]])
+
+
+def pasted(text: str) -> tuple[Span, ...]:
+    """Where a message is not its writer's own words, in order, without overlaps, in linear time."""
+    lines = list(_lines(text))
+    found = [
+        *_fenced(lines, len(text)),
+        *(Span(at, at + len(line)) for at, line in lines if _QUOTED_LINE.match(line)),
+        *_mail(lines, len(text)),
+        *_task(text),
+        *_talk(lines, len(text)),
+        *(Span(*each.span()) for each in _QUOTED.finditer(text) if len(each[0]) - 2 >= QUOTATION),
+    ]
+    return _merged(found)
+
+
+def _lines(text: str) -> Iterator[Line]:
+    at = 0
+    for line in text.split("\n"):
+        yield at, line
+        at += len(line) + 1
+
+
+def _fenced(lines: Iterable[Line], end: int) -> Iterator[Span]:
+    """From a fence, or a tag on a line of its own, to its counterpart, or to the end."""
+    start, closing = 0, ""
+    for at, line in lines:
+        if closing and closing in line:
+            yield Span(start, at + len(line))
+            closing = ""
+        elif not closing and (found := _FENCE.match(line)):
+            fence = found["fence"] or found["within"]
+            start = at + max(0, found.start("within"))
+            closing = fence or f"</{found['tag']}>"
+            if fence and line.count(fence) > 1:  # opened and closed in one line
+                yield Span(start, at + line.rindex(fence) + len(fence))
+                closing = ""
+    if closing and not closing.startswith("<"):
+        yield Span(start, end)
+
+
+def _mail(lines: Iterable[Line], end: int) -> Iterator[Span]:
+    """All that follows the first header of a forwarded or answered mail."""
+    first = next((at for at, line in lines if _MAIL.match(line)), None)
+    if first is not None:
+        yield Span(first, end)
+
+
+def _task(text: str) -> Iterator[Span]:
+    """What a task at the beginning of a message is about."""
+    found = _BEGINS_WITH_TASK.match(text)
+    if found:
+        yield Span(found.end(), len(text))
+
+
+def _talk(lines: list[Line], end: int) -> Iterator[Span]:
+    """A recorded talk, to the end of its last speaker's paragraph.
+
+    Lines with labels are one if two speakers take turns; what is labelled once each is a list.
+    """
+    labelled = [
+        (at, found["name"].lower()) for at, line in lines if (found := _SPEAKER.match(line))
+    ]
+    names = Counter(name for _, name in labelled)
+    turns = len(labelled) >= FEW_LINES and max(names.values()) > 1
+    if len(names) < 2 or not (turns or len(_ROLES & names.keys()) > 1):
+        return
+    first, last = labelled[0][0], labelled[-1][0]
+    blank = next((at for at, line in lines if at > last and not line.strip()), end)
+    yield Span(first, blank)
+
+
+def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    kept: list[Span] = []
+    for span in sorted(spans):
+        if kept and span.start <= kept[-1].end:
+            kept[-1] = Span(kept[-1].start, max(span.end, kept[-1].end))
+        elif span.end > span.start:
+            kept.append(span)
+    return tuple(kept)
+
+
+def end_with_list(text: str, end: int) -> int:
+    """Where a sentence ends that may announce a list ("From now on:"), with what it announces."""
+    items = _LIST.match(text, end) if text[end - 1] in ":：" else None
+    return items.end() if items and items.end() - end <= LONGEST_SENTENCE else end
+
+
+def voices(text: str) -> tuple[Voice, ...]:
+    """The pieces of a message that can be the user's own words.  Time is bounded for any text."""
+    if _ROLE_PLAY.match(text[:LONG], _label(text[:LONG])):
+        return ()
+    if len(text) <= LONG:
+        return (_voice(text),)
+    first, last = text[:LONG].strip().split("\n")[0], text[-LONG:].strip().split("\n")[-1]
+    return tuple(_voice(line) for line in (first, last) if len(line) < LONG // 2)
+
+
+def _label(text: str) -> int:
+    """The length of a leading date and speaker's name, as chat logs write them."""
+    match = _speaker(text)
+    if match and not _foreign(text):
+        return match.end()
+    date = _DATE.match(text)
+    return date.end() if date else 0
+
+
+def _voice(text: str) -> Voice:
+    label = _label(text)
+    words = BLANK * label + blanked(text, pasted(text))[label:].replace("’", "'")
+    for pattern in _LESS_SURELY_OTHERS:
+        words = pattern.sub(_blank, words)
+    words = _without_lists(_without_transcript(_without_labelled(words)))
+    return Voice(text, _sentences(words))
+
+
+def _blank(match: re.Match[str]) -> str:
+    return BLANK * len(match[0])
+
+
+def _speaker(line: str) -> re.Match[str] | None:
+    """The label of a line that can only be a name: "Anna: ", not "note: "."""
+    match = _SPEAKER.match(line)
+    return match if match and _NAME.fullmatch(match["name"]) else None
+
+
+def _without_labelled(words: str) -> str:
+    """Lines with a label before them that is nobody who speaks here ("Rule:", "老师说：")."""
+    lines = words.split("\n")
+    return "\n".join(BLANK * len(line) if _foreign(line) else line for line in lines)
+
+
+def _foreign(line: str) -> bool:
+    match = _speaker(line)
+    return bool(match and (match["name"].lower() in _NO_SPEAKERS or match["name"][-1] in _SAYS))
+
+
+def _without_transcript(words: str) -> str:
+    """Lines of several speakers are a recorded talk."""
+    names = {found["name"] for line in words.split("\n") if (found := _speaker(line))}
+    return "" if len(names) > 1 else words
+
+
+def _without_lists(words: str) -> str:
+    items = list(_ITEM.finditer(words))
+    return _ITEM.sub(_blank, words) if len(items) > _FEW_ITEMS else words
+
+
+def _sentences(words: str) -> tuple[Sentence, ...]:
+    found: list[Sentence] = []
+    start = 0
+    for end, after in [*(m.span() for m in _END.finditer(words)), (len(words), len(words))]:
+        sentence = _trimmed(words, start, end)
+        if sentence.words.strip(BLANK):
+            found.append(sentence)
+        start = after
+    return tuple(s for s in found if len(s.words) <= LONGEST_SENTENCE)[:MOST_SENTENCES]
+
+
+def _trimmed(words: str, start: int, end: int) -> Sentence:
+    """A sentence without white space around it, and without what is blanked before it."""
+    part = words[start:end]
+    start += len(part) - len(part.lstrip(BLANK + " \t\r"))
+    part = words[start:end].rstrip()
+    return Sentence(start, start + len(part), part)

@@ -1,0 +1,272 @@
+"""The way from a question to what is recalled, between the looks at the store.  Pure.
+
+``select`` reads the index's answer, ``rank`` the rows of what matched, ``resolve`` the messages;
+``replay`` is for what was recalled once already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from proxy.memory.archive import Message
+from proxy.memory.model import Recalled
+from proxy.recall.index import Look, Rows
+from proxy.recall.indexing.state import State
+from proxy.recall.query.query import RecallQuery
+from proxy.recall.query.question import Question
+from proxy.recall.query.words import Corpus
+from proxy.recall.ranking.match import Matches, Numbers, candidates, match
+from proxy.recall.ranking.packing import Array, read_rows
+from proxy.recall.ranking.score import PARTS, Options, Ranked, ranked
+from proxy.recall.ranking.select import Passage, choose, relevant
+from proxy.recall.results import Found, Kind, PassageSource, Place, Recollection
+from proxy.recall.semantic.vectors import NOTHING_NEAR, Near
+from proxy.recall.standing.standing import StandingInstruction, current, notice, pinned
+
+TextOf = Callable[[bytes], str]
+Messages = Mapping[tuple[str, int], Message]
+
+MOST_READ = 80
+"""Passages that are looked up in history for one question."""
+
+SPARE = 1.15
+"""So much of the budget is chosen, in case that the estimates of tokens are too high."""
+
+NOBODY = np.zeros(0, np.uint32)
+"""The numbers of no passages."""
+
+NO_SESSION = 2**32 - 1
+"""The number of no session."""
+
+LINE = 2
+"""Tokens of a standing instruction's line beside its text."""
+
+STANDING_SHARE = 0.2
+"""The largest part of the budget for standing instructions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the index says to a question.  ``numbers``, ascending, are the passages to look at;
+    ``standing`` those with standing instructions, newest first."""
+
+    query: RecallQuery
+    matches: Matches
+    numbers: Numbers
+    near: Near
+    standing: tuple[int, ...]
+    dismissed: frozenset[str]
+    session: int | None
+    now: float
+
+    @property
+    def all(self) -> list[int]:
+        """Every passage whose row is needed."""
+        return [*self.numbers.tolist(), *self.standing]
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """A standing instruction, the message it was said in, and which of those in it this is."""
+
+    instruction: StandingInstruction
+    source: PassageSource
+    place: int
+
+    def found(self, query: RecallQuery) -> Found:
+        kind: Kind = "instruction" if self.instruction.kind == "instruction" else "preference"
+        text = self.instruction.text
+        found = self.source.found(kind, text, query.count(text) + LINE)
+        return msgspec.structs.replace(found, place=self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortlist:
+    """Passages that are worth looking up, best first, and those with standing instructions, newest
+    first; and where each of them stands."""
+
+    query: RecallQuery
+    matches: Matches
+    ranked: Sequence[Ranked]
+    standing: Sequence[int]
+    places: Mapping[int, Place]
+    dismissed: frozenset[str] = frozenset()
+
+    def seqs(self) -> dict[str, set[int]]:
+        """Seqs by session."""
+        seqs: dict[str, set[int]] = {}
+        for place in self.places.values():
+            seqs.setdefault(place.session, set()).add(place.seq)
+        return seqs
+
+
+def select(
+    query: RecallQuery,
+    question: Question,
+    look: Look,
+    state: State,
+    now: float,
+    near: Near = NOTHING_NEAR,
+) -> Selection:
+    """Which passages to look at; ``near`` is what is near the question in meaning."""
+    matches = match(question, look, Corpus(state.passages, state.length))
+    there_is = near.related or relevant(matches, query.options.min_score)
+    worth_it = there_is and not question.empty
+    return Selection(
+        query=query,
+        matches=matches,
+        numbers=_numbers(matches, near) if worth_it else NOBODY,
+        near=near,
+        standing=tuple(reversed(state.standing)),
+        dismissed=frozenset(state.dismissed),
+        session=look.mark.number if look.mark else None,
+        now=now,
+    )
+
+
+def _numbers(matches: Matches, near: Near) -> Numbers:
+    """The passages to look at for their words, their days and their meaning."""
+    found = candidates(matches)
+    return np.union1d(found, near.nearest()) if near.numbers.size else found
+
+
+def rank(selection: Selection, found: Rows) -> Shortlist:
+    """Which of them to look up in history; ``found`` are the rows of ``selection.all``."""
+    rows = read_rows(found.data)
+    size = selection.numbers.size
+    places: dict[int, Place] = {}
+    worth: list[Ranked] = []
+    for each in _ranked(selection, rows[:size]):
+        if len(worth) == MOST_READ:
+            break
+        place = _place(selection, found, each.session, each.seq, each.check)
+        if place is not None:
+            places[each.number] = place
+            worth.append(each)
+    for number, row in zip(selection.standing, rows[size:], strict=True):
+        session, seq, check, *_ = row.item()
+        place = _place(selection, found, session, seq, check)
+        if place is not None:
+            places[number] = place
+    return Shortlist(
+        selection.query,
+        selection.matches,
+        worth,
+        [number for number in selection.standing if number in places],
+        places,
+        selection.dismissed,
+    )
+
+
+def replay(selection: Selection, refs: Sequence[Recalled]) -> Shortlist:
+    """What was recalled once already."""
+    sessions = list(dict.fromkeys(ref.session for ref in refs))
+    places = {
+        i: Place(ref.session, sessions.index(ref.session), ref.seq, message=ref.message)
+        for i, ref in enumerate(refs)
+    }
+    ranked = [
+        _ranked_before(i, places[i], ref) for i, ref in enumerate(refs) if ref.kind == "passage"
+    ]
+    standing = [i for i, ref in enumerate(refs) if ref.kind != "passage"]
+    return Shortlist(
+        selection.query, selection.matches, ranked, standing, places, selection.dismissed
+    )
+
+
+def _ranked_before(number: int, place: Place, ref: Recalled) -> Ranked:
+    values = tuple(ref.parts.get(name, 0.0) for name in PARTS)
+    return Ranked(number, place.number, place.seq, place.check, ref.tokens, ref.score, values)
+
+
+def _ranked(selection: Selection, rows: Array) -> Sequence[Ranked]:
+    query = selection.query
+    own = selection.session if selection.session is not None else NO_SESSION
+    options = Options(
+        now=selection.now,
+        half_life_days=query.options.half_life_days,
+        session=own if query.own_session_only else None,
+        roles=frozenset(query.options.roles),
+        dense=selection.near.of(selection.numbers) if selection.near.numbers.size else {},
+    )
+    return ranked(selection.matches, selection.numbers, rows, options, query.budget)
+
+
+def _place(selection: Selection, found: Rows, number: int, seq: int, check: int) -> Place | None:
+    """None for what leads nowhere or is in the prompt already."""
+    session, own = found.sessions.get(number), number == selection.session
+    if session is None or not seq or (own and seq in selection.query.shown):
+        return None
+    if selection.query.own_session_only and not own:
+        return None
+    return Place(session, number, seq, check)
+
+
+def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recollection:
+    """What is recalled, as history has it now."""
+    sources = dict(_sources(shortlist, messages, text_of))
+    instructions = _pinned(shortlist, sources)
+    left = shortlist.query.budget - sum(each.tokens for each in instructions)
+    said = {(each.message, each.text) for each in instructions}
+    passages = {
+        number: source.passage(number)
+        for number, source in sources.items()
+        if (source.message.card.id, source.text.strip()) not in said
+    }
+    why = {each.number: each for each in shortlist.ranked}
+    chosen = choose(shortlist.matches, shortlist.ranked, passages, int(SPARE * left))
+
+    def found(passage: Passage) -> Found:
+        number, text, tokens = passage.number, passage.text, passage.tokens
+        return sources[number].found("passage", text, tokens, why[number])
+
+    return Recollection(tuple(map(found, chosen)), instructions)
+
+
+def _sources(
+    shortlist: Shortlist, messages: Messages, text_of: TextOf
+) -> Iterator[tuple[int, PassageSource]]:
+    """What the places lead to, unless that is another message or says something else by now, or was
+    said by the client."""
+    query = shortlist.query
+    for number, place in shortlist.places.items():
+        message = messages.get((place.session, place.seq))
+        if message is None or not place.leads_to(message.card):
+            continue
+        if message.card.digest not in query.said and message.card.id not in query.gone:
+            yield number, PassageSource(place, message, text_of(message.wire))
+
+
+def in_force(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> tuple[Found, ...]:
+    """The standing instructions in force, newest first."""
+    sources = dict(_sources(shortlist, messages, text_of))
+    return tuple(each.found(shortlist.query) for each in _noticed(shortlist, sources))
+
+
+def _noticed(shortlist: Shortlist, sources: Mapping[int, PassageSource]) -> list[Noticed]:
+    noticed = [
+        Noticed(standing, source, place)
+        for source in (sources[n] for n in shortlist.standing if n in sources)
+        for place, standing in reversed(list(enumerate(notice(source.text))))
+        if f"{source.message.card.id}:{place}" not in shortlist.dismissed
+    ]
+    kept = set(map(id, current([each.instruction for each in noticed])))
+    return [each for each in noticed if id(each.instruction) in kept]
+
+
+def _pinned(shortlist: Shortlist, sources: Mapping[int, PassageSource]) -> tuple[Found, ...]:
+    query = shortlist.query
+    instructions = _noticed(shortlist, sources)
+    budget = min(query.options.standing_max_tokens, int(STANDING_SHARE * query.budget))
+    chosen = pinned(
+        query.text,
+        [each.instruction for each in instructions],
+        budget,
+        lambda text: query.count(text) + LINE,
+    )
+    kept = set(map(id, chosen))
+    return tuple(each.found(query) for each in instructions if id(each.instruction) in kept)

@@ -1,0 +1,271 @@
+"""The days that a text names, and those that a question points at ("yesterday", "5月3号").  Pure.
+
+Days are counted in UTC: a message near midnight may be a day off, which is why a question's
+wording is matched by the day and never by the hour.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from itertools import islice
+
+from proxy.recall.lexicon.cues import EVERYTHING, Cue, cue
+from proxy.recall.lexicon.loader import (
+    LANGUAGES,
+    any_of,
+    either,
+    filled,
+    groups,
+    longest_first,
+    named,
+    numbered,
+    patterns,
+    told,
+    vocabulary,
+)
+from proxy.recall.ranking.packing import term_of
+
+DAY = 86_400.0
+
+MONTHS = {name: place + 1 for name, place in named(lambda each: each.dates.months).items()}
+MONTH = longest_first(MONTHS)
+YEAR = r"(?:19|20)\d\d"
+DAY_OF_MONTH = r"(?:0?[1-9]|[12]\d|3[01])"
+OF = either(vocabulary(lambda each: each.dates.of))
+_ORDINAL = either((*vocabulary(lambda each: each.dates.ordinals), r"\."))
+
+_WRITTEN = (
+    rf"\b(?P<year>{YEAR})[-/.](?P<month>0?[1-9]|1[0-2])[-/.](?P<day>{DAY_OF_MONTH})\b",
+    rf"\b(?P<day>{DAY_OF_MONTH}){_ORDINAL}?[\s-]+(?:{OF}\s+)?(?P<month>{MONTH})\b"
+    rf"(?:\.?,?[\s-]+(?:{OF}\s+)?(?P<year>{YEAR})\b)?",
+    rf"\b(?P<month>{MONTH})\.?[\s-]+(?P<day>{DAY_OF_MONTH}){_ORDINAL}?\b"
+    rf"(?:,?[\s-]+(?P<year>{YEAR})\b)?",
+)
+_DATE_PARTS = {"YEAR": YEAR, "DAY": DAY_OF_MONTH}
+_OTHERWISE = tuple(filled(each, _DATE_PARTS) for each in patterns(lambda each: each.dates.date))
+_DATES = cue(numbered((*_WRITTEN, *_OTHERWISE)), re.IGNORECASE)
+_TELLS = cue(rf"\b(?:{YEAR}|{MONTH})\b|{told(lambda each: each.dates.tells)}", re.IGNORECASE)
+
+
+_MOST_CHARACTERS = 4096
+"""What is read of a text to find days."""
+
+
+def tells_time(text: str, seen: int = EVERYTHING) -> bool:
+    """Whether a text tells when something is or was; ``seen``: the cues it may have."""
+    return _TELLS.search(text, seen) is not None
+
+
+def days(text: str, now: float, seen: int = EVERYTHING) -> Iterator[float]:
+    """The days that a text names, in Unix seconds; without a year the last one before ``now``."""
+    seen = seen if len(text) <= _MOST_CHARACTERS else EVERYTHING
+    text = text[:_MOST_CHARACTERS]
+    if not (_DATES.within(seen) and any(map(str.isdigit, text))):
+        return
+    for match in _DATES.pattern.finditer(text):
+        day = _day(groups(match), now)
+        if day is not None:
+            yield day
+
+
+def _day(found: dict[str, str], now: float) -> float | None:
+    month = MONTHS.get(found["month"].lower()) or int(found["month"])
+    today = date_of(now)
+    year = int(found["year"]) if "year" in found else today.year
+    try:
+        day = date(year, month, int(found["day"]))
+        if "year" not in found and day > today + timedelta(days=1):
+            day = day.replace(year=year - 1)
+    except ValueError:  # 30 February
+        return None
+    return _seconds(day)
+
+
+def date_of(seconds: float) -> date:
+    """The day of a Unix time; what no calendar has becomes its nearest end."""
+    return datetime.fromtimestamp(min(max(0.0, seconds), 2.0**32), UTC).date()
+
+
+def _seconds(day: date) -> float:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+
+
+def terms_of_days(seconds: Iterable[float]) -> set[bytes]:
+    """The terms under which passages of these days are found: one a day, one a month."""
+    return {each for second in seconds for each in _terms_of_day(int(second // DAY))}
+
+
+@lru_cache(maxsize=4096)
+def _terms_of_day(number: int) -> tuple[bytes, bytes]:
+    day = date_of(number * DAY)
+    return day_term(day), month_term(day)
+
+
+def day_term(day: date) -> bytes:
+    return term_of(f"\0day {day:%Y-%m-%d}")
+
+
+def month_term(day: date) -> bytes:
+    return term_of(f"\0month {day:%Y-%m}")
+
+
+Days = tuple[date, date]
+"""The first and the last day of a span."""
+
+MOST_DAYS = 31
+"""Days of a span that are asked for one by one; longer spans are asked for by the month."""
+MOST_MONTHS = 24
+_MOST_DATES = 8
+
+_UNIT = {
+    word: unit
+    for each in LANGUAGES
+    for unit, names in each.dates.units.items()
+    for word in names.split()
+}
+_NUMBERS = {word: place + 1 for word, place in named(lambda each: each.dates.numbers).items()}
+_WEEKDAYS = named(lambda each: each.dates.weekdays)
+_WEEKDAY = longest_first(name for name in _WEEKDAYS if len(name) > 1)
+_PARTS = {
+    "NUMBER": rf"(?:\d{{1,3}}|{longest_first(_NUMBERS)})",
+    "UNIT": longest_first(_UNIT),
+    "YEAR": YEAR,
+}
+_BEFORE_MONTH = any_of(lambda each: each.dates.before_month)
+_BEFORE_YEAR = any_of(lambda each: each.dates.before_year)
+
+
+def _compiled(*found: str) -> Cue:
+    return cue(numbered(filled(each, _PARTS) for each in found))
+
+
+_NEAR = _compiled(
+    f"(?P<two>{told(lambda each: each.dates.day_before_yesterday)})",
+    f"(?P<one>{told(lambda each: each.dates.yesterday)})",
+    f"(?P<none>{told(lambda each: each.dates.today)})",
+)
+_BEFORE_TODAY = {"none": 0, "one": 1, "two": 2}
+_AGO = _compiled(*patterns(lambda each: each.dates.ago))
+_LAST = _compiled(*patterns(lambda each: each.dates.last))
+_LAST_WEEKDAY = _compiled(
+    rf"\b(?P<weekday>{_WEEKDAY})\b", *patterns(lambda each: each.dates.weekday)
+)
+_IN_MONTH = _compiled(
+    rf"\b{_BEFORE_MONTH}[\s-]+(?P<month>{MONTH})\b(?:,? (?:{OF} )?(?P<year>{YEAR}))?",
+    rf"\b(?P<month>{MONTH}),? (?P<year>{YEAR})\b",
+    *patterns(lambda each: each.dates.month),
+)
+_IN_YEAR = _compiled(
+    rf"\b{_BEFORE_YEAR}\s+(?P<year>{YEAR})\b", *patterns(lambda each: each.dates.year)
+)
+
+
+def spans(text: str, now: float, seen: int = EVERYTHING) -> tuple[Days, ...]:
+    """The spans of days that folded text points at, as seen at ``now`` (Unix seconds)."""
+    today = date_of(now)
+    exact = tuple((day, day) for day in map(date_of, islice(days(text, now, seen), _MOST_DATES)))
+    if exact:
+        return exact
+    for pointing, read in _READERS:
+        found = tuple(read(text, today)) if pointing.within(seen) else ()
+        if found:
+            return found
+    return ()
+
+
+def _near(text: str, today: date) -> Iterator[Days]:
+    for match in _NEAR.pattern.finditer(text):
+        (name,) = groups(match)
+        day = today - timedelta(days=_BEFORE_TODAY[name])
+        yield day, day
+
+
+def _ago(text: str, today: date) -> Iterator[Days]:
+    for match in _AGO.pattern.finditer(text):
+        found = groups(match)
+        number = _NUMBERS.get(found["number"]) or int(found["number"])
+        yield _back(today, number, _UNIT[found["unit"]])
+
+
+def _back(today: date, number: int, unit: str) -> Days:
+    """So many units ago, and about as exact as people mean it."""
+    size = {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
+    slack = timedelta(days=size // 2 if size > 1 else 0)
+    middle = today - timedelta(days=min(size * number, 36_500))
+    return middle - slack, min(today, middle + slack)
+
+
+def _last(text: str, today: date) -> Iterator[Days]:
+    for match in _LAST.pattern.finditer(text):
+        yield _period(today, _UNIT[groups(match)["unit"]])
+
+
+def _period(today: date, unit: str) -> Days:
+    """The day, week, month or year before the one that ``today`` is in."""
+    if unit == "day":
+        return today - timedelta(days=1), today
+    if unit == "week":
+        monday = today - timedelta(days=today.weekday())
+        return monday - timedelta(days=7), monday - timedelta(days=1)
+    if unit == "month":
+        end = today.replace(day=1) - timedelta(days=1)
+        return end.replace(day=1), end
+    return date(today.year - 1, 1, 1), date(today.year - 1, 12, 31)
+
+
+def _weekday(text: str, today: date) -> Iterator[Days]:
+    for match in _LAST_WEEKDAY.pattern.finditer(text):
+        number = _WEEKDAYS[groups(match)["weekday"]]
+        day = today - timedelta(days=(today.weekday() - number - 1) % 7 + 1)
+        yield day, day
+
+
+def _month(text: str, today: date) -> Iterator[Days]:
+    for match in _IN_MONTH.pattern.finditer(text):
+        found = groups(match)
+        month = MONTHS.get(found["month"]) or int(found["month"])
+        year = int(found["year"]) if "year" in found else today.year - (month > today.month)
+        yield _whole_month(year, month)
+
+
+def _whole_month(year: int, month: int) -> Days:
+    first = date(year, month, 1)
+    return first, (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+
+
+def _year(text: str, today: date) -> Iterator[Days]:
+    for match in _IN_YEAR.pattern.finditer(text):
+        year = int(groups(match)["year"])
+        yield date(year, 1, 1), date(year, 12, 31)
+
+
+_READERS = (
+    (_NEAR, _near),
+    (_AGO, _ago),
+    (_LAST, _last),
+    (_LAST_WEEKDAY, _weekday),
+    (_IN_MONTH, _month),
+    (_IN_YEAR, _year),
+)
+
+
+def terms_of_spans(found: tuple[Days, ...]) -> tuple[bytes, ...]:
+    """The terms that passages of these spans have: days for short spans, months for long ones."""
+    seen: dict[bytes, None] = {}
+    for first, last in found:
+        seen.update(dict.fromkeys(_terms_of_span(first, last)))
+    return tuple(seen)[: MOST_DAYS + MOST_MONTHS]
+
+
+def _terms_of_span(first: date, last: date) -> Iterator[bytes]:
+    if (last - first).days < MOST_DAYS - 3:
+        for day in range((last - first).days + 1):
+            yield day_term(first + timedelta(days=day))
+        return
+    month = first.replace(day=1)
+    while month <= last:
+        yield month_term(month)
+        month = (month + timedelta(days=31)).replace(day=1)

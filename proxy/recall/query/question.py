@@ -1,0 +1,327 @@
+"""A question read: what to look for, with which weight, what its wording tells, or that it asks
+nothing.  Pure.
+
+The wording tells whom it is about, and "when"; in a language without cues for that recall still
+finds, only with less finesse.  Cues are looked for in folded text.
+
+A message that has words beside those of small talk and function words asks for something; one name
+("Thanks, Anna!") is no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, islice
+from typing import NamedTuple
+
+from proxy.recall.lexicon.cues import EVERYTHING, cue, fold
+from proxy.recall.lexicon.language import Language
+from proxy.recall.lexicon.loader import COMMON, any_of, either, patterns, told, vocabulary
+from proxy.recall.query.dates import spans, terms_of_spans
+from proxy.recall.query.words import (
+    ENGLISH,
+    TELLS_TIME,
+    UNKNOWN,
+    Reading,
+    Word,
+    asked_about,
+    beginning,
+    gram_term,
+    grams,
+    is_stop_word,
+    of_script,
+    reading,
+    stem,
+    unlabelled,
+)
+from proxy.recall.ranking.packing import term_of
+
+
+def _folded(of: Callable[[Language], str]) -> frozenset[str]:
+    return frozenset(map(fold, vocabulary(of)))
+
+
+POLITE = _folded(lambda each: each.small_talk.polite)
+"""Words that are said to somebody, whose name may follow."""
+SMALL_TALK = POLITE | _folded(lambda each: each.small_talk.others)
+"""Words that alone, with each other or with function words ask for nothing, unless in a question:
+"thanks for the work today" does not, "When do I start work?" does."""
+_IN_QUESTIONS = _folded(lambda each: each.small_talk.in_questions)
+_VOCATIVES = _folded(lambda each: each.small_talk.vocative)
+
+_SOUND = re.compile(either((*COMMON.sounds, *patterns(lambda each: each.small_talk.sounds))))
+_UNSPACED = re.compile(any_of(lambda each: each.small_talk.unspaced))
+_POLITE_UNSPACED = re.compile(any_of(lambda each: each.small_talk.polite_unspaced))
+_CALLED = re.compile(f"{either(vocabulary(lambda each: each.small_talk.titles))}$")
+_NEAR = 2
+_MOST_NAMED = 3
+"""Characters of a name without a title, in scripts without spaces."""
+
+_HOW_ARE_YOU = cue(any_of(lambda each: each.small_talk.how_are_you))
+_MARKS = "".join(vocabulary(lambda each: each.small_talk.question_marks))
+_MARK = re.compile(f"[?？؟¿{_MARKS}]")
+_ASKING = cue(told(lambda each: each.small_talk.asking))
+_REPEATED = re.compile(r"(.)\1{2,}")
+_NAME = re.compile(r"[^\W\d_][^\W\d_'’-]*")
+
+
+def is_small_talk(message: Reading, says_nothing: Callable[[str], bool]) -> bool:
+    """Whether a message has nothing that could be looked for.
+
+    ``says_nothing`` tells function words of its language.
+    """
+    asking, found = _asks(message), message.words
+    others = (
+        place
+        for place, word in enumerate(found)
+        if not _is_said(word, asking) and (word.unspaced or not says_nothing(word.text))
+    )
+    left = list(islice(others, 2))
+    return not left or (len(left) == 1 and not asking and _names(message.text, found, left[0]))
+
+
+def closes(message: Reading) -> bool:
+    """Whether small talk asks for nothing of a day that it names ("That's all for today!")."""
+    return not _asks(message) and any(map(_is_said, message.words))
+
+
+def _asks(message: Reading) -> bool:
+    """Whether a message asks; "how nice!" does not, nor does "how are you?"."""
+    text, seen = message.text.lower(), message.seen
+    if _HOW_ARE_YOU.within(seen):
+        # What stood around it stands together now.
+        text, seen = _HOW_ARE_YOU.pattern.sub("", text), EVERYTHING
+    exclaims = text.rstrip().endswith(("!", "！"))
+    return bool(_MARK.search(text)) or (not exclaims and bool(_ASKING.search(text, seen)))
+
+
+def _is_said(word: Word, asking: bool = False) -> bool:
+    """Whether a word is one of small talk."""
+    if word.unspaced:
+        return not _UNSPACED.sub("", word.text)
+    if asking:
+        return word.text in _IN_QUESTIONS
+    shorter = (_REPEATED.sub(r"\1", word.text), _REPEATED.sub(r"\1\1", word.text))
+    return not SMALL_TALK.isdisjoint((word.text, *shorter)) or bool(_SOUND.fullmatch(word.text))
+
+
+def _names(text: str, found: Sequence[Word], place: int) -> bool:
+    """Whether the one word that is left is the name of who is thanked or greeted."""
+    word = found[place]
+    if word.unspaced:
+        polite = any(_POLITE_UNSPACED.search(each.text) for each in found)
+        name = _CALLED.sub("", _POLITE_UNSPACED.split(_UNSPACED.sub("", word.text))[0])
+        return polite and len(name) <= _MOST_NAMED
+    if not any(each.text in POLITE or _POLITE_UNSPACED.search(each.text) for each in found):
+        return False
+    beside = [*found[max(0, place - _NEAR) : place], *found[place + 1 : place + 2]]
+    if found[place - 1].text in _VOCATIVES:
+        return True
+    capital = (name for name in _NAME.findall(text) if name[0].isupper() and name[1:].islower())
+    return any(map(_is_said, beside)) and word.text in map(fold, capital)
+
+
+READ = 2048
+"""Characters of a message that are read as a question; what follows is material."""
+
+_USER = cue(told(lambda each: each.question.about_user))
+_ASSISTANT = cue(told(lambda each: each.question.about_assistant))
+_WHEN = cue(told(lambda each: each.question.when))
+_GOES_ON = re.compile(rf"\W*{told(lambda each: each.question.goes_on)}")
+_POINTS_BACK = cue(told(lambda each: each.question.points_back))
+
+
+def about_user(text: str, seen: int = EVERYTHING) -> bool:
+    """Whether a message speaks of the one who writes it; ``seen``: the cues it may have."""
+    return _USER.search(text, seen) is not None
+
+
+def about_assistant(text: str, seen: int = EVERYTHING) -> bool:
+    """Whether a message asks for what the assistant said."""
+    return _ASSISTANT.search(text, seen) is not None
+
+
+def asks(text: str) -> bool:
+    """Whether a message has a question mark."""
+    return any(mark in text for mark in "?؟")
+
+
+def asks_when(text: str, seen: int = EVERYTHING) -> bool:
+    """Whether a message asks for a time."""
+    return _WHEN.search(text, seen) is not None
+
+
+def points_back(text: str, seen: int = EVERYTHING) -> bool:
+    """Whether a message has words that stand for something said before."""
+    return bool(_GOES_ON.match(text) or _POINTS_BACK.search(text, seen))
+
+
+MOST_WORDS = 48
+"""Words that are looked for; of a longer message the first ones that say something."""
+
+FEW_WORDS = 3
+"""A message with at most so many words that say something may go on about what was said before."""
+
+CONTEXT_SHARE = 0.6
+"""What all words of the messages before count, in words of the message itself."""
+
+BEGINNING_WEIGHT = 0.25
+"""What the beginning of a word counts beside the word."""
+
+TIME_WEIGHT = 1.0
+"""What telling a time counts as an answer to "when", in words."""
+
+_MESSAGES_BEFORE = 4
+_CONTEXT_WORDS = 8
+_STUMP = 4
+
+
+class Sought(NamedTuple):
+    """A word that is looked for: its terms, one for each language that it may be in.
+
+    ``text`` is how the word begins in a text, "" if it stands for no word.
+    """
+
+    terms: tuple[bytes, ...]
+    weight: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to look for.  ``terms`` is what to ask an index for, in this order.
+
+    ``words`` are those of the message and of what it goes on about.  ``days`` are terms of the days
+    that its wording points at, ``names`` those of the speakers it may name.  ``user``,
+    ``assistant``: it asks for what this one said.
+    """
+
+    text: str = ""
+    words: tuple[Sought, ...] = ()
+    days: tuple[bytes, ...] = ()
+    names: tuple[bytes, ...] = ()
+    user: bool = False
+    assistant: bool = False
+
+    @property
+    def empty(self) -> bool:
+        return not (self.words or self.days)
+
+    @property
+    def terms(self) -> tuple[bytes, ...]:
+        return (*chain.from_iterable(word.terms for word in self.words), *self.days, *self.names)
+
+
+NOTHING = Question()
+
+
+def read(text: str, before: Sequence[str], now: float) -> Question:
+    """Read a user message.
+
+    ``before`` are the texts of the last few messages of its session, oldest first: they tell what a
+    short message goes on about.  ``now`` is in Unix seconds.
+    """
+    text = text[:READ]
+    message = reading(text)
+    folded, seen = message.folded, message.seen
+    own = _asked(text)
+    if not own and closes(message):
+        return NOTHING
+    sought = [*own, *_context(message, sum(bool(word.text) for word in own), before)]
+    days = terms_of_spans(spans(folded, now, seen))
+    if not sought and not days:
+        return NOTHING
+    if asks_when(folded, seen):
+        sought.append(Sought((TELLS_TIME,), TIME_WEIGHT))
+    return Question(
+        text=text,
+        words=tuple(_distinct(sought)),
+        days=days,
+        names=asked_about(text),
+        user=about_user(folded, seen),
+        assistant=about_assistant(folded, seen),
+    )
+
+
+@lru_cache(maxsize=16)
+def _asked(text: str) -> tuple[Sought, ...]:
+    """The words of a message.  Recall and what is known read the same one, one after the other."""
+    return tuple(islice(_sought(text), MOST_WORDS))
+
+
+def _distinct(sought: Sequence[Sought]) -> Iterator[Sought]:
+    """Each word once; the first counts."""
+    seen: set[bytes] = set()
+    for word in sought:
+        if word.terms[0] not in seen:
+            seen.add(word.terms[0])
+            yield word
+
+
+def _context(message: Reading, own: int, before: Sequence[str]) -> list[Sought]:
+    """The words of the messages before, if a message of few words points back to them.
+
+    A message of no words at all must ask for something: "Great, that's it." does not.  The further
+    back, the less a word counts: half as much by message.
+    """
+    if own > FEW_WORDS or not points_back(message.folded, message.seen):
+        return []
+    if not (own or asks(message.folded)):
+        return []
+    found = [
+        word._replace(weight=word.weight / 2**distance)
+        for distance, text in enumerate(reversed(before[-_MESSAGES_BEFORE:]))
+        for word in islice(_sought(text[:READ]), _CONTEXT_WORDS)
+    ]
+    scale = CONTEXT_SHARE * max(1, own) / max(1.0, sum(word.weight for word in found))
+    return [word._replace(weight=scale * word.weight) for word in found]
+
+
+def _is_small_talk(said: Reading) -> bool:
+    text = unlabelled(said.text)
+    message = said if text == said.text else reading(text)
+    return is_small_talk(message, lambda word: _says_nothing(word, message.likely))
+
+
+def _sought(text: str) -> Iterator[Sought]:
+    """The words of a text that say something; none of small talk."""
+    said = reading(text)
+    if _is_small_talk(said):
+        return
+    known = [
+        _grams(word) if word.unspaced else _of_word(word.text, said.likely) for word in said.words
+    ]
+    yield from chain.from_iterable(words for words, _ in known)
+    yield from chain.from_iterable(beginnings for _, beginnings in known)
+
+
+def _grams(word: Word) -> tuple[Iterator[Sought], tuple[()]]:
+    known = ((gram_term(gram), gram) for gram in grams(word.text))
+    return (Sought((term,), 1.0, gram) for term, gram in known if term is not None), ()
+
+
+@lru_cache(maxsize=4096)
+def _of_word(word: str, likely: tuple[str, ...]) -> tuple[tuple[Sought, ...], tuple[Sought, ...]]:
+    """A word, with its stems in every language that it may be in, and how a long one begins.
+
+    Its text is how the word begins whatever its ending.
+    """
+    if _says_nothing(word, likely):
+        return (), ()
+    languages = [*(likely or of_script(word)), ENGLISH, UNKNOWN]
+    stems = [stem(word, language) for language in languages]
+    said = Sought(tuple(dict.fromkeys(map(term_of, stems))), 1.0, _stump(stems[0]))
+    begins = beginning(word)
+    return (said,), () if begins is None else (Sought((begins,), BEGINNING_WEIGHT),)
+
+
+def _stump(stem: str) -> str:
+    """A stem less what stemmers change: happi for happy."""
+    return stem[:-1] if len(stem) > _STUMP else stem
+
+
+def _says_nothing(word: str, likely: Sequence[str]) -> bool:
+    return is_stop_word(word, likely[0] if likely else ENGLISH)

@@ -1,0 +1,405 @@
+"""Texts to words and their terms, and to the rows and postings of an index.  Pure.
+
+Scripts that put spaces between words give words.  Those that do not (Chinese, Japanese, Korean,
+Thai ...) give each character and each pair of neighbours, the usual way to find words in them
+without a dictionary; Korean does have spaces, but its words carry particles.
+
+A text's language is guessed from its script and, where many languages share one, from its function
+words: they are a third of every text that has sentences, and short texts are what chats are made
+of.  A wrong guess costs little, because questions are stemmed under every plausible language.
+
+What an index keeps of a word is the term of its stem, by Snowball (Porter 2001).
+
+Group chats and transcripts name their speakers ("Anna: ..."): what a person said of themself
+answers questions about them more often than what others said to them.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import chain, islice
+from types import MappingProxyType
+from typing import NamedTuple
+
+import Stemmer
+
+from proxy.recall.lexicon.cues import CUES, INDIAN, LONGEST_WORD, REMEMBERED, UNSPACED, fold
+from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
+from proxy.recall.query.dates import days, tells_time, terms_of_days
+from proxy.recall.ranking.packing import ASKS, POSTING, ROW, coded_length, term_of
+
+MOST_CHARACTERS = 65_536
+"""What is read of a text: nobody looks for word 15,000 of a message, and time must be bounded."""
+
+_ASCII = re.compile(r"\d+(?:,\d\d\d)+(?!\d)|[a-z0-9]+")
+_ANY = re.compile(
+    rf"[{UNSPACED}]+|\d+(?:,\d\d\d)+(?!\d)|(?:(?![{UNSPACED}])(?:[^\W_]|[{INDIAN}]))+"
+)
+_UNSPACED = re.compile(rf"[{UNSPACED}]")
+
+
+class Word(NamedTuple):
+    """A word; ``unspaced``: a run of a script without spaces, any length."""
+
+    text: str
+    unspaced: bool = False
+
+
+def words(text: str) -> list[Word]:
+    """The words of a text in their order, folded, at most ``MOST_CHARACTERS`` of it."""
+    return words_of(fold(text[:MOST_CHARACTERS]))
+
+
+def words_of(folded: str) -> list[Word]:
+    """The words of folded text."""
+    runs = (_ASCII if folded.isascii() else _ANY).findall(folded)
+    return [_known(run) if len(run) <= LONGEST_WORD else _word(run) for run in runs]
+
+
+def is_unspaced(run: str) -> bool:
+    """Whether a run is of a script without spaces."""
+    return _UNSPACED.match(run) is not None
+
+
+def _word(run: str) -> Word:
+    if is_unspaced(run):
+        return Word(run, True)
+    return Word(_plain(run))
+
+
+_known = lru_cache(maxsize=REMEMBERED)(_word)
+
+
+def _plain(word: str) -> str:
+    return word.replace(",", "")[:LONGEST_WORD]
+
+
+def grams(run: str) -> Iterator[str]:
+    """The characters and the pairs of neighbours of a run without spaces."""
+    yield from run
+    for first, second in zip(run, run[1:], strict=False):
+        yield first + second
+
+
+ENGLISH = "english"
+UNKNOWN = ""
+
+STOP_WORDS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        each.language.name: frozenset(fold(each.language.stop_words).split())
+        for each in LANGUAGES
+        if each.language.stop_words
+    }
+)
+"""Function words by Snowball's name of the language, folded."""
+
+
+def _by_script(scripts: Mapping[str, str]) -> tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]:
+    return tuple(
+        (re.compile(letter), tuple(e.language.name for e in LANGUAGES if e.language.script == name))
+        for name, letter in scripts.items()
+    )
+
+
+_OWN_SCRIPT = _by_script(COMMON.scripts.own)
+_SHARED_SCRIPT = _by_script(COMMON.scripts.shared)
+_SAMPLE = 200
+"""Words that are looked at."""
+
+
+def _inverted() -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for language, known in STOP_WORDS.items():
+        for word in known:
+            found.setdefault(word, []).append(language)
+    return {word: tuple(languages) for word, languages in found.items()}
+
+
+_LANGUAGES_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(_inverted())
+
+
+def plausible(words: Sequence[str]) -> tuple[str, ...]:
+    """The languages that folded words may be in, the likeliest first; () if nothing tells.
+
+    Likely are those with at least half as many function words as the likeliest.
+    """
+    known = map(_LANGUAGES_OF.get, words[:_SAMPLE])
+    hits = Counter(chain.from_iterable(filter(None, known)))
+    if not hits:
+        return ()
+    least = max(hits.values()) / 2
+    return tuple(language for language, count in hits.most_common() if count >= least)
+
+
+def guess(words: Sequence[str]) -> str:
+    """The likeliest language of folded words, "" if nothing tells."""
+    likely = plausible(words)
+    return likely[0] if likely else by_script(words)
+
+
+def by_script(words: Sequence[str]) -> str:
+    """The language of folded words by their letters alone, "" if they do not tell."""
+    text = " ".join(words[:_SAMPLE])
+    return next((known[0] for script, known in _OWN_SCRIPT if script.search(text)), UNKNOWN)
+
+
+_SHORT = 4096
+"""Characters of a text that is kept in mind."""
+
+_KEPT = 64
+"""So many of them: those of the turns that are under way, or wait to be indexed."""
+
+
+class Reading:
+    """A text, of which ``MOST_CHARACTERS`` are read, and what is found out of it, each once: it is
+    a question first, and indexed afterwards."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"<Reading [characters: {len(self.text)}]>"
+
+    @cached_property
+    def folded(self) -> str:
+        return fold(self.text[:MOST_CHARACTERS])
+
+    @cached_property
+    def words(self) -> list[Word]:
+        return words_of(self.folded)
+
+    @cached_property
+    def likely(self) -> tuple[str, ...]:
+        """The languages that it may be in, the likeliest first."""
+        return plausible([word.text for word in self.words])
+
+    @property
+    def language(self) -> str:
+        """The likeliest of them, or the one of its letters; "" if nothing tells."""
+        return self.likely[0] if self.likely else by_script([word.text for word in self.words])
+
+    @cached_property
+    def seen(self) -> int:
+        """The cues that it may have."""
+        return CUES.seen(self.text[:MOST_CHARACTERS], self.folded)
+
+
+_kept = lru_cache(maxsize=_KEPT)(Reading)
+
+
+def reading(text: str) -> Reading:
+    """A text to be read, or as it was read a moment ago."""
+    return _kept(text) if len(text) <= _SHORT else Reading(text)
+
+
+def of_script(word: str) -> tuple[str, ...]:
+    """The languages that a folded word may be in by its letters alone."""
+    for script, languages in _SHARED_SCRIPT:
+        if script.search(word):
+            return languages
+    return tuple(known[0] for script, known in _OWN_SCRIPT if script.search(word))
+
+
+_BEGINNING = 5
+_STEMMED = frozenset(Stemmer.algorithms())
+_NO_WORDS: frozenset[str] = frozenset()
+
+# Characters of Chinese and Japanese that are grammar, or ask, in nearly every sentence.
+UNSPACED_STOPS = frozenset("".join(vocabulary(lambda each: each.language.stop_characters)))
+
+
+@lru_cache(maxsize=64)
+def _stemmer(language: str) -> Stemmer.Stemmer:
+    return Stemmer.Stemmer(language, 0)
+
+
+def stem(word: str, language: str) -> str:
+    """A folded word without its endings; unchanged in languages without a stemmer."""
+    return _stemmer(language).stemWord(word) if language in _STEMMED else word
+
+
+@lru_cache(maxsize=REMEMBERED)
+def term(word: str, language: str) -> bytes | None:
+    """The term of a folded word with spaces around it, None if it says nothing."""
+    if is_stop_word(word, language):
+        return None
+    return term_of(stem(word, language))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def beginning(word: str) -> bytes | None:
+    """The term of how a long word begins: what derived and compound words have in common.
+
+    Painter and painting, Fahrrad and Fahrradtour, and most words stemmed in the wrong language.
+    """
+    return term_of(f"\0begins {word[:_BEGINNING]}") if len(word) > _BEGINNING else None
+
+
+def is_stop_word(word: str, language: str) -> bool:
+    """Whether a word says nothing in a language: grammar, or what elision left (l', d', 's)."""
+    return word in STOP_WORDS.get(language, _NO_WORDS) or (len(word) == 1 and word.isalpha())
+
+
+@lru_cache(maxsize=REMEMBERED)
+def gram_term(gram: str) -> bytes | None:
+    """The term of a character or a pair of characters, None if both are only grammar."""
+    if all(character in UNSPACED_STOPS for character in gram):
+        return None
+    return term_of(gram)
+
+
+MOST_TERMS = 16_384
+"""Terms that are read of one message."""
+
+_MOST_DAYS = 8
+"""Dates that are read in one message."""
+
+TELLS_TIME = term_of("\0tells time")
+"""The term of messages that tell when something is or was."""
+
+_TAIL = 400
+# A caption or a remark in brackets may follow.
+_ASKING = "?？؟"
+_ENDS_ASKING = re.compile(rf"[{_ASKING}][\s\"'”’»)]*(?:\[[^\]]*\]\s*)?$")
+
+
+class Analysis(NamedTuple):
+    """What a text says: terms with their frequency, length in terms, the language it is in.
+
+    ``asks``: it ends with a question.
+    """
+
+    terms: Mapping[bytes, int]
+    length: int
+    language: str
+    asks: bool = False
+
+
+class TermEntry(NamedTuple):
+    """A passage to be indexed; the fields as in ``packing.ROW``, ``time`` in Unix seconds."""
+
+    session: int
+    seq: int
+    check: int
+    time: float
+    tokens: int
+    flags: int
+    analysis: Analysis
+
+
+class Packed(NamedTuple):
+    """Entries in an index's formats: joined rows, and postings by term."""
+
+    rows: bytes
+    postings: dict[bytes, bytes]
+
+
+class Corpus(NamedTuple):
+    """What ranking must know of all passages: how many they are, and their length in terms."""
+
+    passages: int = 0
+    length: int = 0
+
+
+def analyse(text: str, time: float, hint: str = "") -> Analysis:
+    """The terms of a message sent at ``time`` (Unix seconds).
+
+    ``hint`` is the language to assume where nothing tells (the one of the message before).  Terms
+    beside the words' own, without length: beginnings, days that the text names and the day of
+    ``time``, who speaks, whether it tells a time.
+    """
+    read = reading(text)
+    found = read.words
+    language = read.language or hint
+    counts = Counter(islice(terms_of(found, language), MOST_TERMS))
+    length = counts.total()
+    counts.update(_beginnings(found, language))
+    beside = terms_of_days([*islice(days(text, time, read.seen), _MOST_DAYS), time])
+    counts.update(beside | set(_traits(read)))
+    return Analysis(counts, length, language, _ends_asking(text))
+
+
+def _ends_asking(text: str) -> bool:
+    tail = text[-_TAIL:]
+    return any(mark in tail for mark in _ASKING) and _ENDS_ASKING.search(tail) is not None
+
+
+def terms_of(found: Sequence[Word], language: str) -> Iterator[bytes]:
+    """The terms of words in a language, in their order."""
+    for text, unspaced in found:
+        if unspaced:
+            yield from filter(None, map(gram_term, grams(text)))
+        elif (known := term(text, language)) is not None:
+            yield known
+
+
+def _beginnings(found: Sequence[Word], language: str) -> Iterator[bytes]:
+    for text, unspaced in found:
+        known = None if unspaced else beginning(text)
+        if known is not None and not is_stop_word(text, language):
+            yield known
+
+
+def _traits(read: Reading) -> Iterator[bytes]:
+    said_by = speaker(read.text)
+    if said_by is not None:
+        yield said_by
+    if tells_time(read.text[:MOST_CHARACTERS], read.seen):
+        yield TELLS_TIME
+
+
+def pack(entries: Sequence[TermEntry], first: int) -> Packed:
+    """Rows and postings of entries that get the numbers from ``first`` on."""
+    rows: list[bytes] = []
+    postings: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    for number, entry in enumerate(entries, first):
+        session, seq, check, time, tokens, flags, analysis = entry
+        length = coded_length(analysis.length)
+        seconds = min(max(0, int(time)), 2**32 - 1)
+        flags |= ASKS * analysis.asks
+        rows.append(_ROW.pack(session, seq, check, seconds, min(tokens, 65_535), length, flags))
+        for term_, frequency in analysis.terms.items():
+            postings[term_].append(_POSTING.pack(number, min(frequency, 255), length))
+    return Packed(b"".join(rows), {term_: b"".join(data) for term_, data in postings.items()})
+
+
+_ROW = struct.Struct("<IIIIHBB")
+_POSTING = struct.Struct("<IBB")
+assert (_ROW.size, _POSTING.size) == (ROW.itemsize, POSTING.itemsize)
+
+
+_MOST_NAMES = 6
+
+# A date in brackets may come first.
+_LABEL = re.compile(
+    r"(?:\[[^\]\n]{4,60}\]\s*)?(?P<name>[^\W\d_][\w'’-]{1,30})(?: [^\W\d_][\w'’.-]{0,30})?:\s"
+)
+_NAME = re.compile(r"[^\W\d_][\w-]+")
+
+
+def speaker(text: str) -> bytes | None:
+    """The term of the speaker whose name a text begins with."""
+    match = _LABEL.match(text)
+    if match is None or not match["name"][0].isupper():
+        return None
+    return _term(match["name"])
+
+
+def unlabelled(text: str) -> str:
+    """A text without the name of its speaker."""
+    match = _LABEL.match(text)
+    return text[match.end() :] if match and match["name"][0].isupper() else text
+
+
+def asked_about(text: str) -> tuple[bytes, ...]:
+    """The terms of possible speakers that a question names: its words with a capital."""
+    names = (name for name in _NAME.findall(text) if name[0].isupper())
+    return tuple(dict.fromkeys(map(_term, names)))[:_MOST_NAMES]
+
+
+def _term(name: str) -> bytes:
+    return term_of(f"\0by {fold(name)}")

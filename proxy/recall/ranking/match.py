@@ -1,0 +1,156 @@
+"""From the postings of a question's words to scored passages: BM25.  Pure.
+
+BM25: Robertson and Zaragoza 2009, with the idf of Lucene, which is never negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proxy.recall.index import Look, Postings
+from proxy.recall.query.question import Question
+from proxy.recall.query.words import TELLS_TIME, Corpus
+from proxy.recall.ranking.packing import LENGTHS, Array, read_postings
+
+K1 = 1.2
+B = 0.75
+"""BM25's saturation of frequency and its normalisation by length."""
+
+RARITY = 1.2
+"""Exponent of the idf: one rare word is better than two common ones."""
+
+COMMON = 1 / 3
+ENOUGH = 20
+"""A word in so large a share of the passages, if these are enough to tell, says nothing."""
+
+NOWHERE = 1 / 20
+"""A word that no passage has counts, in what a question is worth, as one in this share of them:
+much of how people ask is in no answer."""
+
+IMAGINED = 40
+"""Passages without any of the words, beside those there are: in a history of two messages a word
+that is in both still says something."""
+
+MOST_CANDIDATES = 200
+REACH = 2
+"""Passages to either side that are considered with a candidate."""
+
+Floats = NDArray[np.float32]
+Numbers = NDArray[np.uint32]
+
+
+class Matches(NamedTuple):
+    """Passages that hold terms of ``question``, by number, ascending.
+
+    ``scores`` are BM25; ``cover`` is the share of what the question's words are worth that is in a
+    passage.  ``dated`` are the numbers of passages of the days that the question points at,
+    ``spoken`` of those said by whom it names.  ``worth`` is what each term counts.
+    """
+
+    question: Question
+    numbers: Numbers
+    scores: Floats
+    cover: Floats
+    dated: Numbers
+    spoken: Numbers
+    worth: Mapping[bytes, float]
+
+
+def match(question: Question, look: Look, corpus: Corpus) -> Matches:
+    """Score all passages in the postings of a look for ``question.terms``."""
+    ends = list(accumulate((len(question.days), len(question.names)), initial=len(question.terms)))
+    words = 2 * ends[0] - ends[2]
+    postings = look.postings[:words]
+    found = read_postings(b"".join(each.newest for each in postings))
+    passages = found["passage"].astype(np.int64)
+    counts = np.array(_counts(question, postings), np.float32)
+    worth = _idf(counts, corpus.passages) * _weights(question)
+    telling = np.where(_says_nothing(question, counts, corpus.passages), np.float32(0), worth)
+    sizes = [len(each.newest) // found.itemsize for each in postings]
+    scores = np.bincount(passages, _saturated(found, corpus) * np.repeat(worth, sizes))
+    cover = np.bincount(passages, np.repeat(telling, sizes))
+    numbers = np.flatnonzero(scores)
+    return Matches(
+        question,
+        numbers.astype(np.uint32),
+        scores[numbers].astype(np.float32),
+        np.minimum(cover[numbers] / max(_whole(question, telling), 1e-9), 1.0).astype(np.float32),
+        _passages(look.postings[words : words + len(question.days)]),
+        _passages(look.postings[words + len(question.days) :]),
+        dict(zip(question.terms, worth.tolist(), strict=False)),
+    )
+
+
+def _counts(question: Question, postings: Sequence[Postings]) -> list[int]:
+    """In how many passages each term is; the terms of one word count as one term."""
+    counts: list[int] = []
+    for word in question.words:
+        place = len(counts)
+        count = sum(each.count for each in postings[place : place + len(word.terms)])
+        counts += [count] * len(word.terms)
+    return counts
+
+
+def _weights(question: Question) -> Array:
+    return np.array([word.weight for word in question.words for _ in word.terms], np.float32)
+
+
+def _says_nothing(question: Question, counts: Array, passages: int) -> Array:
+    """Which terms do not make a passage worth recalling: common ones, and that it tells a time."""
+    hints = [term == TELLS_TIME for word in question.words for term in word.terms]
+    common = (counts >= COMMON * passages) & (passages >= ENOUGH)
+    found: Array = common | np.array(hints, bool)
+    return found
+
+
+def _idf(counts: Array, passages: int) -> Array:
+    passages += IMAGINED
+    known = np.where(counts > 0, counts, NOWHERE * passages)
+    found: Array = np.log1p(np.maximum(0.0, passages - known + 0.5) / (known + 0.5)) ** RARITY
+    return found
+
+
+def _whole(question: Question, worth: Array) -> float:
+    """What a passage with all words would be worth; hints beside the words are no part of it."""
+    firsts = accumulate((len(word.terms) for word in question.words), initial=0)
+    pairs = zip(question.words, firsts, strict=False)
+    return float(sum(worth[first] for word, first in pairs if word.text))
+
+
+def _saturated(found: Array, corpus: Corpus) -> Array:
+    average = max(1.0, corpus.length / max(1, corpus.passages))
+    norms = (K1 * (1 - B + B * LENGTHS / average)).astype(np.float32)
+    frequency = found["frequency"].astype(np.float32)
+    saturated: Array = frequency * np.float32(K1 + 1) / (frequency + norms[found["length"]])
+    return saturated
+
+
+def _passages(postings: Sequence[Postings]) -> Numbers:
+    found = read_postings(b"".join(each.newest for each in postings))["passage"]
+    return np.unique(found)
+
+
+def candidates(matches: Matches, most: int = MOST_CANDIDATES) -> Numbers:
+    """The numbers to rank, ascending: the best matches, those of the right days, and around them.
+
+    A number may be one that no passage has.
+    """
+    best = matches.numbers
+    if best.size > most:
+        best = best[np.argpartition(matches.scores, -most)[-most:]]
+    seeds = np.concatenate([best, matches.dated[-most:]]).astype(np.int64)
+    around = (seeds[:, None] + _AROUND).ravel()
+    around.sort()
+    first = np.empty(around.size, bool)
+    first[:1] = True
+    np.not_equal(around[1:], around[:-1], out=first[1:])
+    first &= around >= 0
+    return around[first].astype(np.uint32)
+
+
+_AROUND = np.arange(-REACH, REACH + 1)

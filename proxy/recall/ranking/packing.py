@@ -1,0 +1,74 @@
+"""The packed formats of an index, the same in every store: rows and postings.  Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proxy.recall.index import POSTING_SIZE, ROW_SIZE, TERM_SIZE
+
+Array = NDArray[Any]
+
+ROW = np.dtype(
+    [
+        ("session", "<u4"),
+        ("seq", "<u4"),
+        ("check", "<u4"),
+        ("time", "<u4"),
+        ("tokens", "<u2"),
+        ("length", "u1"),
+        ("flags", "u1"),
+    ]
+)
+"""A passage: number of its session, place in history, part of the hash of its message's id and
+digest (a session that is deleted and begun anew has other messages at the same places, and one that
+was edited says something else), Unix seconds, tokens (at most 65,535), coded length, flags."""
+
+POSTING = np.dtype([("passage", "<u4"), ("frequency", "u1"), ("length", "u1")])
+"""A term in a passage: how often (at most 255), and the passage's coded length."""
+
+assert ROW.itemsize == ROW_SIZE and POSTING.itemsize == POSTING_SIZE
+
+SAID_BY_USER = 1
+"""Flag of a row: the user's own words."""
+STANDING = 2
+"""Flag of a row: it holds a standing instruction or a preference."""
+ASKS = 4
+"""Flag of a row: it ends with a question, so what follows is an answer."""
+
+STEPS = 16
+"""Coded lengths to a doubling of the length."""
+
+LENGTHS = np.round(2.0 ** (np.arange(256) / STEPS) - 1).astype(np.float32)
+"""Length in terms by coded length; up to 62,000 terms, within 2 % where it matters."""
+
+
+_LENGTHS: list[float] = LENGTHS.tolist()
+
+
+def coded_length(terms: int) -> int:
+    """The code of a passage's length."""
+    return min(255, bisect_left(_LENGTHS, terms))
+
+
+def term_of(word: str) -> bytes:
+    """The term that stands for a word."""
+    return blake2b(word.encode("utf-8", "replace"), digest_size=TERM_SIZE).digest()
+
+
+def check_of(message_id: str, digest: str = "") -> int:
+    """What a row keeps of a message's id and digest, and a mark of the id alone."""
+    marked = f"{message_id} {digest}" if digest else message_id
+    return int.from_bytes(blake2b(marked.encode(), digest_size=4).digest(), "little")
+
+
+def read_rows(data: bytes) -> Array:
+    return np.frombuffer(data, ROW)
+
+
+def read_postings(data: bytes) -> Array:
+    return np.frombuffer(data, POSTING)

@@ -1,0 +1,223 @@
+"""Which ranked passages go into the prompt: within the budget, nothing twice.  Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+
+from proxy.recall.lexicon.cues import fold
+from proxy.recall.query.question import Question
+from proxy.recall.query.words import is_unspaced
+from proxy.recall.ranking.match import Matches
+from proxy.recall.ranking.score import LONG, Ranked
+
+BLOCK_TOKENS = 40
+SESSION_TOKENS = 9
+PASSAGE_TOKENS = 0
+"""What framing costs: the block, the line of a session, the label of a passage, which is no more
+than what a message costs beside its text."""
+
+MIN_SCORE = 0.15
+"""The least share of what the question's words are worth that the best passage must hold."""
+
+ALIKE = 0.8
+"""Share of words in common that makes two passages one."""
+
+CUT = 250
+"""Tokens, about, of the excerpt of a long passage."""
+
+DENSER = 1.1
+"""What an excerpt may have in tokens by character, against the whole: it has more names and code.
+"""
+
+_READ = 4096
+_SPACED = 12
+"""Characters to a word at most in a text that has spaces."""
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """A message as it is in history; ``time`` in Unix seconds.  ``cut``: an excerpt of it."""
+
+    number: int
+    session: int
+    seq: int
+    role: str
+    text: str
+    tokens: int
+    time: float
+    cut: bool = False
+
+
+def relevant(matches: Matches, min_score: float = MIN_SCORE) -> bool:
+    """Whether there is anything to recall: passages of the day, or that hold enough of the words.
+
+    ``min_score`` is a share, 0 to 1.
+    """
+    if matches.dated.size:
+        return True
+    return bool(matches.cover.size) and float(matches.cover.max()) >= min_score
+
+
+def choose(
+    matches: Matches,
+    ranked: Sequence[Ranked],
+    passages: Mapping[int, Passage],
+    budget: int,
+) -> list[Passage]:
+    """The passages to inject, in rank order: greedy, what does not fit is skipped.
+
+    Ranked numbers without a passage (gone from history, or already in the prompt) are left out, as
+    are passages that say no more than the question or one before them.
+    """
+    left = budget - BLOCK_TOKENS
+    chosen: list[Passage] = []
+    sessions: set[int] = set()
+    seen = [_said(matches.question.text)]
+    cutter = Cutter(matches.question, matches.worth)
+    for passage in _there(ranked, passages):
+        cost = PASSAGE_TOKENS + SESSION_TOKENS * (passage.session not in sessions)
+        if min(passage.tokens, CUT) + cost > left:
+            continue
+        said = _said(passage.text)
+        if _is_alike(said, seen):
+            continue
+        passage = _fitted(passage, cutter)
+        if passage.tokens + cost > left:
+            continue
+        left -= passage.tokens + cost
+        chosen.append(passage)
+        sessions.add(passage.session)
+        seen.append(said)
+    return chosen
+
+
+def _there(ranked: Sequence[Ranked], passages: Mapping[int, Passage]) -> Iterator[Passage]:
+    found = (passages.get(each.number) for each in ranked)
+    return (passage for passage in found if passage is not None)
+
+
+def _fitted(passage: Passage, cutter: Cutter) -> Passage:
+    """A passage, or the parts of it that matter if it is long."""
+    if passage.tokens <= LONG:
+        return passage
+    text = cutter.excerpt(passage.text, passage.tokens, CUT)
+    tokens = 1 + int(DENSER * passage.tokens * len(text) / max(1, len(passage.text)))
+    return msgspec.structs.replace(passage, text=text, tokens=tokens, cut=True)
+
+
+def _said(text: str) -> frozenset[str]:
+    """The words of a text, roughly; pairs of characters where it has no spaces."""
+    text = text[:_READ].lower()
+    parts = text.split()
+    if len(parts) * _SPACED > len(text):
+        return frozenset(parts)
+    return frozenset(first + second for first, second in pairwise(text))
+
+
+def _is_alike(said: frozenset[str], seen: Sequence[frozenset[str]]) -> bool:
+    least, most = ALIKE * len(said), len(said) / ALIKE
+    for other in seen:
+        if least <= len(other) <= most:
+            shared = len(said & other)
+            if shared >= ALIKE * (len(said) + len(other) - shared):
+                return True
+    return False
+
+
+PIECE = 100
+"""Tokens of a piece, at least: lines, or sentences of a long one."""
+
+GAP = " … "
+"""Stands for what was left out."""
+
+NEARBY = 0.5
+"""What a piece's neighbours count for it."""
+
+MOST_CHARACTERS = 32_768
+
+_BREAK = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
+
+
+class Piece(NamedTuple):
+    start: int
+    end: int
+
+
+class Cutter:
+    """Cuts texts to what matters for one question.
+
+    ``worth`` is what each term of the question counts, as in ``Matches``.
+    """
+
+    def __init__(self, question: Question, worth: Mapping[bytes, float]) -> None:
+        self._worth = {
+            word.text: worth.get(word.terms[0], 0.0) for word in question.words if word.text
+        }
+
+    @cached_property
+    def _words(self) -> re.Pattern[str]:
+        """Finds the question's words at the beginning of words, and anywhere without spaces."""
+        longest = sorted(self._worth, key=len, reverse=True)
+        parts = (("" if is_unspaced(word) else r"\b") + re.escape(word) for word in longest)
+        return re.compile("|".join(parts) or r"(?!)")
+
+    def excerpt(self, text: str, tokens: int, most: int) -> str:
+        """The parts of a text of so many ``tokens`` that matter most, in ``most`` tokens, about.
+
+        What is left out leaves a mark.  Of a very long text only the beginning is looked at.
+        """
+        size = max(1, PIECE * len(text) // max(1, tokens))
+        pieces = list(_pieces(text[:MOST_CHARACTERS], size))
+        scores = _smooth([self._score(text[start:end]) for start, end in pieces])
+        room = most * len(text) / max(1, tokens)
+        taken: list[Piece] = []
+        for place in sorted(range(len(pieces)), key=lambda each: (-scores[each], each)):
+            length = pieces[place].end - pieces[place].start
+            if length <= room:
+                room -= length
+                taken.append(pieces[place])
+        return _join(text, sorted(taken)) or text[: int(room)]
+
+    def _score(self, text: str) -> float:
+        return sum(self._worth[word] for word in set(self._words.findall(fold(text))))
+
+
+def _pieces(text: str, size: int) -> Iterator[Piece]:
+    """Pieces of whole lines or sentences, ``size`` characters or more; what has no end is cut."""
+    start = 0
+    for match in _BREAK.finditer(text):
+        if match.end() - start >= size:
+            yield from _bounded(start, match.end(), 2 * size)
+            start = match.end()
+    yield from _bounded(start, len(text), 2 * size)
+
+
+def _bounded(start: int, end: int, most: int) -> Iterator[Piece]:
+    for first in range(start, end, most):
+        yield Piece(first, min(end, first + most))
+
+
+def _smooth(scores: Sequence[float]) -> list[float]:
+    padded = [0.0, *scores, 0.0]
+    return [
+        own + NEARBY * (before + after)
+        for before, own, after in zip(padded, padded[1:], padded[2:], strict=False)
+    ]
+
+
+def _join(text: str, pieces: Sequence[Piece]) -> str:
+    parts: list[str] = []
+    end = 0
+    for piece in pieces:
+        if piece.start > end:
+            parts.append(GAP)
+        parts.append(text[piece.start : piece.end])
+        end = piece.end
+    if pieces and end < len(text):
+        parts.append(GAP)
+    return "".join(parts).strip()

@@ -1,0 +1,211 @@
+"""What recall found, and how it is written into a prompt.  Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+import msgspec
+
+from proxy.memory.archive import Message
+from proxy.memory.model import Card
+from proxy.recall.query.query import CountText
+from proxy.recall.ranking.packing import check_of
+from proxy.recall.ranking.score import Ranked
+from proxy.recall.ranking.select import Passage
+
+LABEL = -1
+"""What a line costs more than its message would: the role is shorter than a message's frame."""
+
+HEADING = 1.4
+"""Characters to a token of the line with a day."""
+
+Kind = Literal["passage", "instruction", "preference"]
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A message, or the part of it in ``text``, that is to be recalled.
+
+    ``tokens`` are those of ``text``, ``created_at`` is in Unix seconds, ``score`` is 0 to about 1.
+    """
+
+    kind: Kind
+    text: str
+    message: str
+    session: str
+    seq: int
+    role: str
+    tokens: int
+    created_at: float
+    score: float = 0.0
+    parts: Mapping[str, float] = {}
+    place: int = 0
+    """Which of the standing instructions in its message this is."""
+
+    @property
+    def id(self) -> str:
+        return self.message if self.kind == "passage" else f"{self.message}:{self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """What is to go into one prompt: passages, best first, and standing instructions, newest first.
+
+    There may be more than fits: tokens are estimates until the lines are written.
+    """
+
+    passages: tuple[Found, ...] = ()
+    standing: tuple[Found, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.passages or self.standing)
+
+    @property
+    def all(self) -> tuple[Found, ...]:
+        return (*self.standing, *self.passages)
+
+    def fitted(self, own: str, cost: Cost, budget: int) -> Recollection:
+        """As much of it as fits into ``budget`` tokens, in this order; what does not is skipped."""
+        standing, left = _standing_within(self.standing, cost, budget)
+        return Recollection(_passages_within(self.passages, own, cost, left), standing)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the parts of a prompt cost in tokens.
+
+    ``frame`` is a block beside its lines.  Without ``count`` the lines are estimated: counting
+    them one by one takes longer than to find them.
+    """
+
+    frame: int
+    count: CountText | None = None
+
+    def line(self, one: Found, written: Callable[[Found], str]) -> int:
+        return one.tokens + LABEL if self.count is None else self.count(f"{written(one)}\n")
+
+    def heading(self, text: str) -> int:
+        return int(len(text) / HEADING) if self.count is None else self.count(f"{text}\n")
+
+
+def _standing_within(
+    found: Sequence[Found], cost: Cost, left: int
+) -> tuple[tuple[Found, ...], int]:
+    kept: list[Found] = []
+    for each in found:
+        tokens = cost.line(each, _instruction) + (0 if kept else cost.frame)
+        if tokens <= left:
+            left -= tokens
+            kept.append(each)
+    return tuple(kept), left
+
+
+def _passages_within(found: Sequence[Found], own: str, cost: Cost, left: int) -> tuple[Found, ...]:
+    kept: list[Found] = []
+    sessions: set[str] = set()
+    for one in found:
+        tokens = cost.line(one, _line) + (0 if kept else cost.frame)
+        if one.session not in sessions:
+            tokens += cost.heading(_heading(one.created_at, own=one.session == own))
+        if tokens <= left:
+            left -= tokens
+            kept.append(one)
+            sessions.add(one.session)
+    return tuple(kept)
+
+
+def order_of(found: Sequence[Found]) -> list[int]:
+    """The indexes of passages in the order in which they are written: by session and in time."""
+    began: dict[str, float] = {}
+    for one in found:
+        began[one.session] = min(one.created_at, began.get(one.session, one.created_at))
+    keys = [(began[one.session], one.session, one.seq) for one in found]
+    return sorted(range(len(found)), key=keys.__getitem__)
+
+
+def passage_lines(found: Sequence[Found], own: str) -> str:
+    """Passages as they were said: by session and in time, under a line with the day.
+
+    ``own`` is the session that is asked in.  Lines of a message but its first are indented, so that
+    none can pass for another message.
+    """
+    ordered = [found[n] for n in order_of(found)]
+    lines: list[str] = []
+    for session, group in groupby(ordered, key=lambda f: f.session):
+        said = list(group)
+        lines.append(_heading(min(one.created_at for one in said), own=session == own))
+        lines += map(_line, said)
+    return "\n".join(lines)
+
+
+def standing_lines(found: Sequence[Found]) -> str:
+    """Standing instructions, one a line."""
+    return "\n".join(map(_instruction, found))
+
+
+def _heading(at: float, *, own: bool) -> str:
+    day = time.strftime("%Y-%m-%d", time.gmtime(at))
+    return f"[{day}, this conversation]" if own else f"[{day}]"
+
+
+def _line(one: Found) -> str:
+    return f"{one.role}: {_indented(one.text)}"
+
+
+def _instruction(one: Found) -> str:
+    return f"- {_indented(one.text)}"
+
+
+def _indented(text: str) -> str:
+    return "\n  ".join(text.strip().splitlines())
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a passage stands: the session's name and number, the seq, and the check of its message,
+    or, where that was recalled once already, the id."""
+
+    session: str
+    number: int
+    seq: int
+    check: int = 0
+    message: str = ""
+
+    def leads_to(self, card: Card) -> bool:
+        """Whether this message is the one that is meant, and says what it said."""
+        if self.message:
+            return card.id == self.message
+        return check_of(card.id, card.digest) == self.check
+
+
+class PassageSource(msgspec.Struct, frozen=True):
+    """A message that is still there, and its text."""
+
+    place: Place
+    message: Message
+    text: str
+
+    def passage(self, number: int) -> Passage:
+        card = self.message.card
+        place = self.place
+        return Passage(
+            number, place.number, place.seq, card.role, self.text, card.tokens, card.created_at
+        )
+
+    def found(self, kind: Kind, text: str, tokens: int, why: Ranked | None = None) -> Found:
+        """This message, or the part of it that is ``text``, as something recalled."""
+        card = self.message.card
+        return Found(
+            kind=kind,
+            text=text,
+            message=card.id,
+            session=self.place.session,
+            seq=self.place.seq,
+            role=card.role,
+            tokens=tokens,
+            created_at=card.created_at,
+            score=round(why.score, 4) if why else 0.0,
+            parts=why.rounded() if why else {},
+        )

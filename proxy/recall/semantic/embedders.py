@@ -1,0 +1,227 @@
+"""What turns texts into vectors: an OpenAI-compatible ``POST /embeddings``, or a model on the host.
+
+That is the extra ``memory-proxy[semantic]``: Google's multilingual Universal Sentence Encoder (Yang
+et al. 2019), 16 languages, as a package of numpy arrays: no service, no download, some 2 ms for a
+short text on one core.  It computes in a process of its own: most of it is Python, which in a
+thread would hold up every chat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from contextlib import suppress
+from struct import pack
+from typing import Protocol
+
+import msgspec
+import numpy as np
+
+from proxy.recall.ranking.packing import Array
+from proxy.wire.api import bearer, json_headers, refuses
+from proxy.wire.upstream import Upstream, UpstreamError
+
+LONGEST = 2_000
+"""Characters of a text that are embedded: the rest of a long message moves its vector little, costs
+as much again, and models refuse or cut what is longer."""
+
+
+class EmbedderError(Exception):
+    """There are no vectors now; later there may be."""
+
+
+class EmbedderRefused(EmbedderError):
+    """There will be none before somebody changes something: a key, a model's name, a text."""
+
+
+class Embedder(Protocol):
+    """Vectors of one model are compared with each other, and never with another's."""
+
+    @property
+    def model(self) -> str:
+        """The model's id."""
+        ...
+
+    @property
+    def at_once(self) -> int:
+        """How many texts to give it at once in the background."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Array:
+        """One row of floats a text, of any length but all of the same.  Raises EmbedderError."""
+        ...
+
+
+def beginning_of(text: str) -> str:
+    """What of a text is embedded; never empty, which APIs refuse, nor with halves of characters."""
+    return text[:LONGEST].strip().encode("utf-8", "replace").decode() or "."
+
+
+LIMIT = 32 * 1024 * 1024
+"""Bytes of an answer: a batch of the largest vectors in the longest notation is a third of that."""
+
+TIMEOUT = 30.0
+"""Seconds for an answer, whoever waits for it; a chat waits for less."""
+
+LARGEST = 1e18
+"""A component; the square of one has to be a number too."""
+
+
+class _Embedding(msgspec.Struct):
+    embedding: list[float]
+    index: int = 0
+
+
+class _Answer(msgspec.Struct):
+    data: list[_Embedding]
+
+
+class RemoteEmbedder:
+    """An Embedder; ``dimensions`` 0: the model's own."""
+
+    at_once = 32
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        model: str,
+        dimensions: int,
+        key: str | None,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        self._upstream, self._model, self._dimensions = upstream, model, dimensions
+        self._headers = json_headers(bearer(key))
+        self._timeout = timeout
+
+    def __repr__(self) -> str:
+        return f"<RemoteEmbedder {self._model}>"
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    async def embed(self, texts: Sequence[str]) -> Array:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return self._read(await self._ask(texts), len(texts))
+        except UpstreamError as error:
+            raise EmbedderError(f"embeddings: {error}") from error
+        except TimeoutError as error:
+            raise EmbedderError("embeddings: no answer in time") from error
+
+    async def _ask(self, texts: Sequence[str]) -> bytes:
+        """The body of a good answer."""
+        body: dict[str, object] = {"model": self._model, "input": texts}
+        if self._dimensions:
+            body["dimensions"] = self._dimensions
+        raw = msgspec.json.encode(body)
+        reply = await self._upstream.send("POST", b"/embeddings", self._headers, raw)
+        try:
+            if refuses(reply.status):
+                raise EmbedderRefused(f"embeddings: refused with status {reply.status}")
+            if reply.status != 200:
+                raise EmbedderError(f"embeddings: answered with status {reply.status}")
+            return await reply.read(LIMIT)
+        finally:
+            await reply.close()
+
+    def _read(self, body: bytes, count: int) -> Array:
+        try:
+            answer = msgspec.json.decode(body, type=_Answer)
+        except msgspec.DecodeError as error:
+            raise EmbedderError("embeddings: the answer is not one") from error
+        found = [each.embedding for each in sorted(answer.data, key=lambda each: each.index)]
+        lengths = {len(each) for each in found}
+        if len(found) != count or len(lengths) != 1 or 0 in lengths:
+            raise EmbedderError(f"embeddings: not one vector for each of {count} texts")
+        if self._dimensions and lengths != {self._dimensions}:
+            raise EmbedderError(f"embeddings: {lengths.pop()} dimensions, not {self._dimensions}")
+        rows = np.array(found)
+        if not np.abs(rows).max() <= LARGEST:
+            raise EmbedderError("embeddings: numbers that no direction has")
+        return rows.astype(np.float32)
+
+
+logger = logging.getLogger(__name__)
+
+NAME = "local:universal-sentence-encoder"
+DIMENSIONS = 512
+
+COMMAND = (sys.executable, "-m", "proxy.recall.semantic.encoder")
+
+
+class UniversalEmbedder:
+    """An Embedder.  ``command`` starts the process."""
+
+    model = NAME
+    at_once = 16
+    """Each goes to the process alone, so that a question gets in between."""
+
+    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+        self._command = command
+        self._process: Process | None = None
+        self._turn = asyncio.Lock()
+        self._running: set[asyncio.Task[Array]] = set()
+
+    def __repr__(self) -> str:
+        return f"<UniversalEmbedder {self._process}>"
+
+    async def open(self) -> None:
+        """Start the process and load the model, a second; what does not start is told and tried
+        again when there is something to embed."""
+        try:
+            await self.embed(["."])
+        except EmbedderError as error:
+            logger.warning("recall goes by words alone for now: %s", error)
+
+    async def close(self) -> None:
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await self._stop()
+
+    async def embed(self, texts: Sequence[str]) -> Array:
+        return np.stack([await self._one(text) for text in texts])
+
+    async def _one(self, text: str) -> Array:
+        # Whoever gives up leaves an answer under way, which must be read before the next text.
+        task = asyncio.create_task(self._exchange(text))
+        self._running.add(task)
+        task.add_done_callback(self._done)
+        return await asyncio.shield(task)
+
+    def _done(self, task: asyncio.Task[Array]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen, even if nobody waits for it any more
+
+    async def _exchange(self, text: str) -> Array:
+        body = text.encode("utf-8", "replace")
+        async with self._turn:
+            try:
+                process = self._process or await self._start()
+                assert process.stdin and process.stdout  # both are pipes
+                process.stdin.write(pack("<I", len(body)) + body)
+                await process.stdin.drain()
+                data = await process.stdout.readexactly(4 * DIMENSIONS)
+            except (OSError, EOFError) as error:
+                await self._stop()
+                raise EmbedderError("the process of the encoder has ended") from error
+        return np.frombuffer(data, "<f4")
+
+    async def _start(self) -> Process:
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=PIPE, stdout=PIPE
+        )
+        return self._process
+
+    async def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

@@ -1,0 +1,245 @@
+"""What a user says shall be done from now on, or prefers: noticed by pattern, pinned to prompts.
+
+No question points at such words ("always answer in French"), so that no search finds them.  They
+are given as they were said, and kept until a newer one on the same matter takes their place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple
+
+from proxy.recall.lexicon.cues import Cue, cue
+from proxy.recall.lexicon.language import Standing
+from proxy.recall.lexicon.loader import LANGUAGES, any_of, filled, told
+from proxy.recall.own_words import LONG, Sentence, Voice, end_with_list, voices
+from proxy.recall.query.words import reading
+from proxy.recall.standing.matter import split_scope, stems
+
+Kind = Literal["instruction", "preference", "leaning", "withdrawal"]
+
+SAME = 0.6
+"""Two are about the same if they share this part of all their words."""
+WITHDRAWN = 0.5
+"""A withdrawal means what holds this part of its words."""
+MOST = 200
+"""Older ones than the newest of this number are not looked at."""
+REMEMBERED = 512
+"""Messages, of those that are not long, whose instructions a process remembers."""
+SHORT = 300
+"""Characters; of so short a message a preference keeps all sentences, which tell what it is for."""
+
+
+START = r"(?:^\W*|[,;:،，；：–—]\s*|\s-\s)"
+"""Where an order can begin: with the sentence, or after a comma and the like."""
+
+
+class _Language(NamedTuple):
+    cues: tuple[str, ...]
+    any: Cue
+    patterns: tuple[tuple[Kind, tuple[Cue, ...]], ...]
+
+
+def _compiled(said: Standing) -> _Language:
+    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (
+        ("withdrawal", said.withdrawals),
+        ("instruction", said.orders),
+        ("preference", said.preferences),
+        ("leaning", said.leanings),
+    )
+    parts = {**said.parts, "START": START}
+    return _Language(
+        said.cues,
+        cue("|".join(map(re.escape, said.cues))),
+        tuple((kind, tuple(_patterns(found, parts))) for kind, found in kinds),
+    )
+
+
+def _patterns(found: Sequence[str], parts: Mapping[str, str]) -> Iterator[Cue]:
+    """Each by itself: of so many ways to say it, a text has the words of few."""
+    return (cue(filled(each, parts), re.IGNORECASE) for each in found)
+
+
+_LANGUAGES = tuple(_compiled(each.standing) for each in LANGUAGES if each.standing.cues)
+# What somebody else said, or is said to prefer, in the same sentence before, or after.
+_REPORTED = re.compile(told(lambda each: each.standing.reported), re.IGNORECASE)
+_SAID_AFTER = re.compile(any_of(lambda each: each.standing.reported_after), re.IGNORECASE)
+# A withdrawal that names no matter and says this takes back all ("forget all my instructions").
+_EVERYTHING = re.compile(told(lambda each: each.standing.everything), re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class StandingInstruction:
+    """Something said to hold from now on.
+
+    ``kind``: an instruction to the assistant, a preference of the user, a leaning (a preference
+    said softly), or the withdrawal of one.  ``text``: as it was said.  ``matter``: the stems it is
+    about; ``scope``: those of the condition under which it holds ("when I ask about ...").
+    """
+
+    kind: Kind
+    text: str
+    matter: frozenset[str]
+    scope: frozenset[str] = frozenset()
+
+    @cached_property
+    def values(self) -> frozenset[str]:
+        """What it sets one of several values of, as the language of answers."""
+        return frozenset(stem for stem in self.matter if stem.startswith("<"))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return self.matter | self.scope
+
+
+def notice(text: str) -> tuple[StandingInstruction, ...]:
+    """What a user's message says to hold from now on, in the order said; nearly always nothing.
+
+    The text must be of role user.  Only a bounded part of a long one is read.
+    """
+    # Copies: two messages that say the same are two instructions, the older of which gives way.
+    return tuple(map(copy, (_known if len(text) <= LONG else _found)(text)))
+
+
+def _found(text: str) -> tuple[StandingInstruction, ...]:
+    ends = _ends(text)
+    seen = reading(ends).seen
+    cued = _cued(ends, _likely(seen))
+    if not cued:
+        return ()
+    return tuple(standing for voice in voices(text) for standing in _noticed(voice, cued, seen))
+
+
+# What holds is asked for with every question, and was found in the same few messages each time.
+_known = lru_cache(maxsize=REMEMBERED)(_found)
+
+
+def is_standing(text: str) -> bool:
+    """Whether ``notice`` finds anything; for the flag of an indexed message."""
+    return bool(notice(text))
+
+
+def current(standings: Sequence[StandingInstruction]) -> tuple[StandingInstruction, ...]:
+    """Those, of newest first, that no newer one supersedes or withdraws; at most ``MOST`` read."""
+    kept: list[StandingInstruction] = []
+    newer: list[StandingInstruction] = []
+    for standing in standings[:MOST]:
+        if standing.kind != "withdrawal" and not any(_supersedes(n, standing) for n in newer):
+            kept.append(standing)
+        newer.append(standing)
+    return tuple(kept)
+
+
+def pinned(
+    question: str,
+    standings: Sequence[StandingInstruction],
+    budget: int,
+    count: Callable[[str], int],
+) -> tuple[StandingInstruction, ...]:
+    """Those of ``current`` standings, newest first, that go into the prompt of a question.
+
+    ``count`` gives the tokens that a text costs, its line's framing included; together they cost at
+    most ``budget``.  A leaning is pinned only where the question touches its matter.  Where not
+    all fit, what the question touches most goes first, then what holds everywhere.
+    """
+    standings = [s for s in standings if s.kind != "withdrawal"]
+    if not standings:
+        return ()
+    asked = stems(_ends(question))
+    touched = sorted(
+        (s for s in standings if s.words & asked),
+        key=lambda s: (s.kind == "leaning", -len(s.words & asked)),
+    )
+    rest = [s for s in standings if not s.words & asked and s.kind != "leaning"]
+    order = sorted(rest, key=lambda s: (s.kind != "instruction", bool(s.scope)))
+    chosen: set[int] = set()
+    for standing in [*touched, *order]:
+        cost = count(standing.text)
+        if cost <= budget:
+            budget -= cost
+            chosen.add(id(standing))
+    return tuple(s for s in standings if id(s) in chosen)
+
+
+def _ends(text: str) -> str:
+    """The beginning and the end of a long text, all of a short one."""
+    return text[:LONG] + text[LONG:][-LONG:]
+
+
+def _noticed(voice: Voice, cued: Sequence[_Language], seen: int) -> list[StandingInstruction]:
+    found: dict[str, StandingInstruction] = {}
+    end = 0
+    for sentence in voice.sentences:
+        kind = _kind(sentence, cued, seen) if sentence.start >= end else None
+        if kind is not None:
+            end = end_with_list(voice.text, sentence.end)
+            standing = _standing(kind, voice, voice.text[sentence.start : end])
+            found.setdefault(standing.text, standing)
+    return list(found.values())
+
+
+def _likely(seen: int) -> list[_Language]:
+    """The languages in which a text may say it, of which these cues were seen."""
+    return [language for language in _LANGUAGES if language.any.within(seen)]
+
+
+def _cued(words: str, languages: Sequence[_Language]) -> list[_Language]:
+    """Those of the languages that a text may say it in; of nearly all texts there are none."""
+    small = words.lower().replace("’", "'") if languages else ""
+    return [language for language in languages if any(cue in small for cue in language.cues)]
+
+
+def _kind(sentence: Sentence, cued: Sequence[_Language], seen: int) -> Kind | None:
+    languages = _cued(sentence.words, cued)
+    for kind, patterns in (pair for language in languages for pair in language.patterns):
+        end = _end(sentence.words, patterns, seen)
+        if end is not None:
+            told = kind != "withdrawal" and _by_others(sentence, end)
+            return None if told else kind
+    return None
+
+
+def _end(words: str, patterns: Sequence[Cue], seen: int) -> int | None:
+    """Where that ends which is found first; of what begins at the same place the first counts."""
+    found = [match for each in patterns if (match := each.search(words, seen))]
+    return min(found, key=lambda match: match.start()).end() if found else None
+
+
+def _by_others(sentence: Sentence, end: int) -> bool:
+    """Whether what ends there is told as another's words."""
+    before, after = sentence.words[:end], sentence.words[end:]
+    return bool(_REPORTED.search(before) or _SAID_AFTER.search(after))
+
+
+def _standing(kind: Kind, voice: Voice, said: str) -> StandingInstruction:
+    rule, condition = split_scope(said)
+    whole = voice.text[voice.sentences[0].start : voice.sentences[-1].end]
+    alone = kind in ("instruction", "withdrawal") or len(whole) > SHORT
+    return StandingInstruction(kind, said if alone else whole, stems(rule), stems(condition))
+
+
+def _supersedes(new: StandingInstruction, old: StandingInstruction) -> bool:
+    if new.kind == "withdrawal":
+        return _withdraws(new, old)
+    if new.kind == "leaning" and old.kind != "leaning":
+        return False
+    if bool(new.scope) != bool(old.scope) or (new.scope and _shared(new.scope, old.scope) < SAME):
+        return False
+    if new.values & old.values:
+        return _shared(new.matter - new.values, old.matter - old.values) >= WITHDRAWN
+    return bool(new.matter) and _shared(new.matter, old.matter) >= SAME
+
+
+def _withdraws(new: StandingInstruction, old: StandingInstruction) -> bool:
+    if not new.words:
+        return bool(_EVERYTHING.search(new.text))
+    return len(new.words & old.words) >= WITHDRAWN * len(new.words)
+
+
+def _shared(a: frozenset[str], b: frozenset[str]) -> float:
+    """The part of all words that both have; two without any words are the same."""
+    return len(a & b) / len(a | b) if a | b else 1.0

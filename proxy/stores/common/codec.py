@@ -1,0 +1,86 @@
+"""How the values look in a store: JSON, made by msgspec.  Pure; knows no back end.
+
+An entry is stored as one JSON text with its place in it, so that a log of any length is decoded in
+a single call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from proxy.memory.archive import Message
+from proxy.memory.model import Card, Entry, Exchange, Summary
+from proxy.stores.common.history import is_choice
+
+_encoder = msgspec.json.Encoder()
+_entries = msgspec.json.Decoder(tuple[Entry, ...])
+_exchange = msgspec.json.Decoder(Exchange)
+_summary = msgspec.json.Decoder(Summary)
+
+encode = _encoder.encode
+decode_summary = _summary.decode
+
+
+def encode_entry(turn: int, seq: int, card: Card) -> bytes:
+    return b"[[%d,%d],%b]" % (turn, seq, encode(card))
+
+
+def decode_entries(entries: Iterable[bytes]) -> tuple[Entry, ...]:
+    return decode_log(b",".join(entries))
+
+
+def decode_pieces(pieces: Iterable[Sequence[bytes]]) -> tuple[Entry, ...]:
+    """Entries of a log, piece by piece: a decoder lets no other thread run meanwhile."""
+    return tuple(entry for piece in pieces for entry in decode_entries(piece))
+
+
+def decode_log(joined: bytes) -> tuple[Entry, ...]:
+    """Entries that are joined by commas already."""
+    return _entries.decode(b"[" + joined + b"]")
+
+
+def decode_exchange(record: bytes, usage: bytes | None) -> Exchange:
+    """An exchange; ``usage`` is what an amendment added, if anything."""
+    exchange = _exchange.decode(record)
+    return msgspec.structs.replace(exchange, usage=usage) if usage else exchange
+
+
+def text(value: object) -> bytes | None:
+    """What a store has where JSON lies; raises TypeError for anything else."""
+    if value is None or isinstance(value, bytes):
+        return value
+    raise TypeError(f"{type(value).__name__} where a text was stored")
+
+
+def number(value: object) -> int:
+    """What a store has where a count lies; raises TypeError for anything else."""
+    if isinstance(value, int):
+        return value
+    raise TypeError(f"{type(value).__name__} where a number was stored")
+
+
+def passages(found: Sequence[tuple[str, bytes, bytes]]) -> dict[tuple[str, int], Message]:
+    """Active messages by session and seq, from session, entry and body each."""
+    entries = decode_entries(entry for _, entry, _ in found)
+    return {
+        (session, entry.position.seq): Message(
+            entry.position.seq, entry.card, "active", text(body) or b""
+        )
+        for entry, (session, _, body) in zip(entries, found, strict=True)
+    }
+
+
+def alternates(entries: Sequence[Entry]) -> dict[str, tuple[Entry, ...]]:
+    """The inactive replies among ``entries``, all of exchanges with several choices."""
+    found: dict[str, tuple[Entry, ...]] = {}
+    for entry in entries:
+        if entry.card.origin == "response":
+            exchange = entry.card.exchange
+            found[exchange] = (*found.get(exchange, ()), entry)
+    return found
+
+
+def has_choices(cards: Iterable[Card]) -> bool:
+    return any(is_choice(card) for card in cards)

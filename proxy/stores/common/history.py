@@ -1,0 +1,183 @@
+"""What every store computes alike of a history.
+
+Message ids as places, a commit in its final form, where a log begins, cursors, a session put back.
+Pure.  Knows the domain values and no back end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import NamedTuple
+
+import msgspec
+
+from proxy.memory.archive import SessionArchive
+from proxy.memory.model import Ask, Card, Commit, Exchange, Position, SessionKey, Summary
+from proxy.stores.common.damage import BadCursor
+
+FIRST_SEQ = 1
+"""Sequence numbers start here, so that ``BEGINNING`` lies before every message."""
+
+
+class MessagePlace(NamedTuple):
+    """Where a message id points: the exchange, and the index in it."""
+
+    exchange: str
+    number: int
+
+
+class SeqSpan(NamedTuple):
+    """The sequence numbers that an exchange has taken: ``size`` of them from ``first``."""
+
+    first: int
+    size: int
+
+    def seq(self, index: int) -> int | None:
+        return self.first + index if index < self.size else None
+
+
+def locate(message: str) -> MessagePlace | None:
+    """The place that a message id means, None for a string that no message can be called.
+
+    Strict, because seqs are computed from it: ``x.01`` must not find ``x.1``.
+    """
+    exchange, dot, tail = message.rpartition(".")
+    digits = tail.isascii() and tail.isdigit() and len(tail) <= 9
+    if not dot or not digits or str(int(tail)) != tail:
+        return None
+    return MessagePlace(exchange, int(tail))
+
+
+def locate_all(messages: Iterable[str]) -> list[MessagePlace]:
+    return [place for place in map(locate, messages) if place is not None]
+
+
+def sized(commit: Commit) -> Exchange:
+    """The exchange of a commit, with the number of places that it takes in history."""
+    size = len(commit.drafts) + commit.reserved
+    if commit.exchange.size == size:
+        return commit.exchange
+    return msgspec.structs.replace(commit.exchange, size=size)
+
+
+def is_choice(card: Card) -> bool:
+    """Whether this message shows that its reply had several choices."""
+    return card.choice > 0 and card.origin == "response"
+
+
+def begins_at(
+    backwards: Callable[[], Iterable[tuple[int, int]]],
+    start: Position | None,
+    newest: int,
+    ask: Ask,
+    summary: Summary | None,
+) -> int:
+    """The turn that a bounded log begins with.
+
+    ``backwards`` gives (turn, tokens) of the active log from its end, each time anew; it is read no
+    further than needed.  ``newest`` is the last turn of the log, ``summary`` the one in force.
+    """
+    if start is None:
+        first = _reaching(backwards(), ask.max_messages, ask.max_tokens)
+    else:
+        first = min(start.turn, newest)
+    covered = summary.until[0] if summary else 0
+    if ask.uncovered is None or covered >= first:
+        return first
+    rest = takewhile(lambda entry: entry[0] > covered, backwards())
+    return min(first, max(covered, _reaching(rest, None, ask.uncovered)))
+
+
+def _reaching(
+    backwards: Iterable[tuple[int, int]], max_messages: int | None, max_tokens: int | None
+) -> int:
+    """The turn at which there are more than so many messages or tokens, 0 if there never are."""
+    if max_messages is None and max_tokens is None:
+        return 0
+    messages = tokens = 0
+    for turn, size in backwards:
+        messages, tokens = messages + 1, tokens + size
+        if _exceeds(messages, max_messages) or _exceeds(tokens, max_tokens):
+            return turn
+    return 0
+
+
+def fits(messages: int, tokens: int, ask: Ask) -> bool:
+    """Whether the bounds of ``ask`` let the entire log in."""
+    return not (_exceeds(messages, ask.max_messages) or _exceeds(tokens, ask.max_tokens))
+
+
+def _exceeds(value: int, bound: int | None) -> bool:
+    return bound is not None and value > bound
+
+
+def shown(turn: int, first: int, others: Collection[int]) -> bool:
+    """Whether a turn belongs to a log from turn ``first``, with whole turns ``others`` besides."""
+    return turn >= first or turn in others
+
+
+def sessions_cursor(last_active_at: float, session: str) -> str:
+    """The cursor behind a session in a list; visible ASCII like the id it ends with."""
+    return f"{last_active_at!r}:{session}"
+
+
+def read_cursor(cursor: str) -> tuple[float, str]:
+    """The inverse of :func:`sessions_cursor`.  Raises BadCursor for anything else."""
+    at, colon, session = cursor.partition(":")
+    try:
+        if colon and math.isfinite(float(at)):
+            return float(at), session
+    except ValueError:
+        pass
+    raise BadCursor("not a cursor of this list")
+
+
+def rehomed(key: SessionKey, tenant: str) -> SessionKey:
+    return SessionKey(tenant, key.session)
+
+
+# A session that is put back
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """``messages`` and ``tokens`` count the active log; ``next`` is the first seq that is free.
+
+    ``last`` is the id of the newest exchange, ``choices`` are the ids of those whose replies have
+    several.
+    """
+
+    messages: int
+    tokens: int
+    next: int
+    last: str | None
+    choices: frozenset[str]
+
+
+def restored(archived: SessionArchive) -> Restored:
+    active = [line.card for line in archived.lines if line.state == "active"]
+    return Restored(
+        messages=len(active),
+        tokens=sum(card.tokens for card in active),
+        next=_taken(archived) + 1,
+        last=_last(archived),
+        choices=frozenset(line.card.exchange for line in archived.lines if is_choice(line.card)),
+    )
+
+
+def _taken(archived: SessionArchive) -> int:
+    """The last seq that is taken, by a reserved place or by what is gone, too."""
+    seqs = (line.position.seq for line in archived.lines)
+    ends = (placed.first + placed.exchange.size - 1 for placed in archived.exchanges)
+    return max(FIRST_SEQ - 1, archived.session.end, *seqs, *ends)
+
+
+def _last(archived: SessionArchive) -> str | None:
+    """As the session says, if that exchange is there, else the newest by place."""
+    known = {placed.exchange.id: placed.first for placed in archived.exchanges}
+    if archived.session.last in known:
+        return archived.session.last
+    return max(known, key=lambda id: known[id], default=None)

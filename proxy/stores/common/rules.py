@@ -1,0 +1,130 @@
+"""What every store does alike with items, work and the marks of what was erased.  Pure.
+
+A piece that is held is due when its lease runs out: ``due`` alone tells what can be claimed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from proxy.memory.archive import Page
+from proxy.memory.erasure import MARKED_SECONDS, Subject
+from proxy.memory.items import Item, Namespace, Place
+from proxy.memory.model import Due, SessionKey, Work
+
+_LABEL_END = "\x02"
+_KEY = "\x01"
+"""Control characters, which no label and no key holds.  That of the key sorts first, so that a
+namespace comes before those below it."""
+
+
+def within(namespace: Namespace, prefix: Namespace) -> bool:
+    return namespace[: len(prefix)] == prefix
+
+
+def begins(prefix: Namespace) -> bytes:
+    """How the packed places below a prefix begin, and no others."""
+    return "".join(label + _LABEL_END for label in prefix).encode()
+
+
+def ends(beginning: bytes) -> bytes:
+    """What lies behind everything that begins so: UTF-8 has no byte 0xFF."""
+    return beginning + b"\xff"
+
+
+def pack(place: Place) -> bytes:
+    """A place as bytes that sort as places do."""
+    return begins(place.namespace) + (_KEY + place.key).encode()
+
+
+def unpack(packed: bytes) -> Place:
+    path, _, key = packed.decode().partition(_KEY)
+    return Place(tuple(path.split(_LABEL_END)[:-1]), key)
+
+
+def behind(namespace: Namespace) -> bytes:
+    """What lies behind all keys of a namespace, and before those below it."""
+    return begins(namespace) + _LABEL_END.encode()
+
+
+def page_of(items: Sequence[Item], limit: int) -> Page[Item]:
+    """The first ``limit`` (at least 1) of items, of which one more was looked for."""
+    page = tuple(items[:limit])
+    return Page(page, page[-1].key if len(items) > limit else None)
+
+
+def asked_for(piece: Work | None, key: SessionKey, due: Due) -> Work:
+    """The piece once it has been asked for, again or for the first time."""
+    asked = piece.asked + 1 if piece else 1
+    at = due.at if asked >= due.after else due.later
+    if piece is None:
+        return Work(
+            tenant=key.tenant, session=key.session, kind=due.kind, profile=due.profile, due=at
+        )
+    keeps_its_time = piece.lease or piece.attempts
+    return replace(piece, profile=due.profile, asked=asked, due=piece.due if keeps_its_time else at)
+
+
+def claimed(piece: Work | None, now: float, until: float, lease: str) -> Work | None:
+    """The piece as its new holder has it; None if it cannot be claimed."""
+    if piece is None or piece.due > now:
+        return None
+    return replace(piece, due=until, lease=lease)
+
+
+def is_held(piece: Work | None, work: Work) -> bool:
+    """Whether the claim that ``work`` came of still holds the piece."""
+    return piece is not None and bool(work.lease) and piece.lease == work.lease
+
+
+def finished(piece: Work, work: Work, again: float) -> Work | None:
+    """What is left to do once ``work`` is done: None unless it was asked for meanwhile."""
+    meanwhile = piece.asked - work.asked
+    if meanwhile <= 0:
+        return None
+    return replace(piece, asked=meanwhile, attempts=0, due=again, lease="")
+
+
+def put_off(piece: Work, due: float, *, failed: bool) -> Work:
+    return replace(piece, attempts=piece.attempts + 1 if failed else 0, due=due, lease="")
+
+
+UNMARKED = -math.inf
+"""Where there is no mark: nothing began before it."""
+
+
+def of_session(key: SessionKey) -> Subject:
+    return Subject(key.tenant, session=key.session)
+
+
+def of_users(tenant: str, *users: str | None) -> list[Subject]:
+    """These people; None and "" are nobody."""
+    return [Subject(tenant, user) for user in users if user]
+
+
+def plain(subject: Subject) -> Subject:
+    """A conversation is the same whosoever's it is."""
+    return subject._replace(user="") if subject.session else subject
+
+
+def digest_of(subject: Subject) -> bytes:
+    """32 bytes that stand for a subject: the id of an erased person is not kept.
+
+    Lengths stand before the parts, so that no two subjects run together to the same text.
+    """
+    parts = (part.encode() for part in plain(subject))
+    return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).digest()
+
+
+def expiry(until: float) -> float:
+    """When a mark is forgotten."""
+    return until + MARKED_SECONDS
+
+
+def forbids(mark: float, since: float | None) -> bool:
+    """Whether what began at ``since`` (None: not known, whenever) is not to be written."""
+    return since is not None and since <= mark

@@ -1,0 +1,204 @@
+"""A session's history and summaries as people read them in Redis, change them, and put them back.
+
+Off the path of a request.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Sequence
+
+from msgspec.structs import replace
+
+from proxy.memory.archive import (
+    Message,
+    Page,
+    PlacedExchange,
+    Revision,
+    Session,
+    SessionArchive,
+    StoredMessage,
+)
+from proxy.memory.model import MOST_VERSIONS, Exchange, SessionKey, State, Summary
+from proxy.memory.store import StoreError
+from proxy.stores.common.history import locate
+from proxy.stores.common.rules import of_session
+from proxy.stores.redis.base import RedisBase, field_of, mark_key, session_keys, within
+from proxy.stores.redis.codec import (
+    batches,
+    pack_version,
+    read_exchange,
+    read_lines,
+    read_messages,
+    read_placed,
+    read_session,
+    read_stored,
+    read_version,
+    restored_values,
+    revise_arguments,
+)
+from proxy.stores.redis.connection import checked
+from proxy.stores.redis.lists import RedisLists
+
+
+class RedisSummaries(RedisBase):
+    """See :class:`proxy.memory.store.Summaries`."""
+
+    @within("read")
+    async def summaries(self, key: SessionKey) -> Sequence[Summary]:
+        keys = session_keys(key)
+        meta, versions = keys[0], keys[-1]
+        # Keys of one session expire together, but not in the same instant on every server.
+        look = self._link.run(meta, ("EXISTS", meta), ("HVALS", versions))
+        there, found = checked(await look)
+        kept = map(read_version, found if there else ())
+        return sorted(kept, key=lambda summary: summary.version, reverse=True)
+
+    async def put_summary(
+        self,
+        key: SessionKey,
+        summary: Summary,
+        after: int,
+        changes: int | None,
+        since: float | None = None,
+    ) -> bool:
+        packed = pack_version(replace(summary, version=after + 1))
+        at, read = "" if changes is None else changes, "" if since is None else repr(since)
+        keys = [*session_keys(key), mark_key(of_session(key))]
+        arguments = (packed, after, at, MOST_VERSIONS, read)
+        return bool(await self._change(self._scripts.summary_put, keys, arguments))
+
+    async def drop_summaries(self, key: SessionKey) -> bool:
+        return bool(await self._change(self._scripts.summary_drop, session_keys(key), ()))
+
+    async def stall(self, key: SessionKey) -> None:
+        await self._change(self._scripts.summary_stall, session_keys(key), ())
+
+
+SCANNED_AT_ONCE = 1000
+"""Places in history that one script looks at, so that it never blocks the server for long."""
+
+EVERY = (1, 1)
+"""Messages of both states."""
+
+BROUGHT_SECONDS = 60
+"""How long what is brought of a session lives at most from one part to the next."""
+
+
+class RedisArchive(RedisLists):
+    """See :class:`proxy.memory.archive.Archive`; a page takes as many steps as it needs."""
+
+    @within("read")
+    async def session(self, key: SessionKey) -> Session | None:
+        meta = session_keys(key)[0]
+        (fields,) = await self._link.many([(meta, ("HGETALL", meta))])
+        return read_session(key.session, fields)
+
+    async def messages(
+        self, key: SessionKey, states: Collection[State], after: int, limit: int
+    ) -> Page[Message]:
+        wanted = (int("active" in states), int("superseded" in states))
+        rows: list[Message] = []
+        at = b"%d" % after
+        while at and any(wanted) and len(rows) <= limit:
+            arguments = (at, limit + 1 - len(rows), *wanted, SCANNED_AT_ONCE, 0)
+            at, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
+            rows += read_messages(*found)
+        page = tuple(rows[:limit])
+        return Page(page, str(page[-1].seq) if len(rows) > limit else None)
+
+    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[StoredMessage]:
+        rows: list[StoredMessage] = []
+        at = b"%d" % after
+        while at and len(rows) <= limit:
+            arguments = (at, limit + 1 - len(rows), *EVERY, SCANNED_AT_ONCE, 1)
+            at, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
+            rows += read_lines(*found)
+        page = tuple(rows[:limit])
+        return Page(page, str(page[-1].position.seq) if len(rows) > limit else None)
+
+    async def message(self, key: SessionKey, message: str) -> StoredMessage | None:
+        place = locate(message)
+        value = await self._stored(key, place.exchange) if place else None
+        seq = read_stored(value).span.seq(place.number) if place and value else None
+        if seq is None:
+            return None
+        arguments = (seq - 1, 1, *EVERY, 1, 1)
+        _, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
+        # Between the two looks the session may have become another.
+        return next((line for line in read_lines(*found) if line.card.id == message), None)
+
+    @within("read")
+    async def exchange(
+        self, key: SessionKey, exchange: str
+    ) -> tuple[Exchange, Sequence[str]] | None:
+        _, cards, _, _, exchanges, *_ = session_keys(key)
+        fields = (f"x{exchange}", f"u{exchange}")
+        ((value, usage),) = checked(await self._link.run(exchanges, ("HMGET", exchanges, *fields)))
+        if value is None:
+            return None
+        span = read_stored(value).span
+        places = [(cards, ("HEXISTS", cards, field_of(span.first + n))) for n in range(span.size)]
+        known = await self._link.many(places)
+        ids = tuple(f"{exchange}.{n}" for n, there in enumerate(known) if there)
+        return read_exchange(value, usage), ids
+
+    async def exchanges(
+        self, key: SessionKey, before: int | None, limit: int
+    ) -> Page[PlacedExchange]:
+        rows: list[PlacedExchange] = []
+        at = b"" if before is None else b"%d" % before
+        more = True
+        while more and len(rows) <= limit:
+            arguments = (at, limit + 1 - len(rows), SCANNED_AT_ONCE)
+            at, *found = await self._look(self._scripts.exchanges, session_keys(key), arguments)
+            rows += read_placed(found)
+            more = bool(at)
+        page = tuple(rows[:limit])
+        return Page(page, str(page[-1].first) if len(rows) > limit else None)
+
+    @within("read")
+    async def _stored(self, key: SessionKey, exchange: str) -> bytes | None:
+        """The value of an exchange, see read_stored."""
+        exchanges = session_keys(key)[4]
+        (value,) = await self._link.many([(exchanges, ("HGET", exchanges, f"x{exchange}"))])
+        return value if value is None else bytes(value)
+
+    # Changing
+
+    async def revise(self, key: SessionKey, revision: Revision) -> bool:
+        """A revision whose reply was lost, and that is sent once more, is known by its name.
+
+        Not so one that is made again after a StoreError: if the first was done, what ``was`` says
+        is not so any more.
+        """
+        arguments = revise_arguments(revision, secrets.token_hex(8))
+        reply = await self._change(self._scripts.revise, session_keys(key), arguments)
+        if not reply:
+            return False
+        _, owner, *activity = reply
+        # The lists know when a session expires.
+        if revision.details is not None:
+            await self._relist(key, owner.decode(), activity)
+        return True
+
+    async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:
+        """Brought bit by bit under other names, then made the session at once."""
+        name = secrets.token_hex(8)
+        keys = session_keys(key)
+        brought = session_keys(key, prefix=f"brought-{name}-".encode())
+        fill, seconds = self._scripts.restore_fill, BROUGHT_SECONDS
+        for values in batches(restored_values(archived, name)):
+            await self._step(fill, brought, (seconds, *values))
+        arguments = (archived.session.details.ttl, name)
+        reply = await self._change(self._scripts.restore, [*keys, *brought], arguments)
+        status, owner, *activity = reply
+        if status < 0:
+            raise StoreError("Redis: putting a session back took too long")
+        # One that was there as well: an earlier attempt may have been cut short here.
+        await self._relist(key, owner.decode(), activity)
+        return bool(status)
+
+    @within("write")
+    async def _relist(self, key: SessionKey, owner: str, activity: Sequence[bytes]) -> None:
+        await self._list(key, owner, activity)

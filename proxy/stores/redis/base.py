@@ -1,0 +1,163 @@
+"""What all parts of the Redis store have in common: keys, the way to the servers, and limits of
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import wraps
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from urllib.parse import quote, unquote
+
+import msgspec
+from redis.exceptions import RedisClusterException, RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from proxy.memory.erasure import Subject
+from proxy.memory.limit import Limit
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError, StoreTimeout
+from proxy.stores.common.damage import SIGNS, damage_in
+from proxy.stores.redis.connection import Link
+from proxy.stores.redis.scripts import Script, Scripts
+
+PARTS = (b"meta", b"cards", b"log", b"active", b"exchanges", b"keys", b"choices", b"summaries")
+"""The keys of a session, in the order in which every script gets them."""
+
+ANY_LIST = b"mp:{*}:sessions"
+"""What the keys of all lists of sessions look like."""
+
+
+def session_keys(key: SessionKey, prefix: bytes = b"") -> list[bytes]:
+    """All keys of a session: one hash tag, so one slot, and no two sessions share it.
+
+    Percent-encoding leaves neither braces nor colons in a tenant or a session id.  With ``prefix``
+    other names in the same slot.
+    """
+    tag = _tag(key.tenant, key.session) + prefix
+    return [tag + part for part in PARTS]
+
+
+def list_keys(tenant: str, user: str | None = None) -> list[bytes]:
+    """The list of a tenant's sessions, or of one user's, and when their entries expire."""
+    tag = _tag(tenant, user)
+    return [tag + b"sessions", tag + b"expiries"]
+
+
+def mark_key(subject: Subject) -> bytes:
+    """Where it is kept until when something was erased: not one of the session's own keys.
+
+    In the slot of the session, or in that of the person's list and shelf.  The two have different
+    names, since a session and a person may have the same id, and then the same hash tag.
+    """
+    if subject.session:
+        return _tag(subject.tenant, subject.session) + b"erased"
+    return _tag(subject.tenant, subject.user or None) + b"person-erased"
+
+
+def read_tenant(key: bytes) -> str | None:
+    """Whose list of all sessions a key is of; None for that of a user."""
+    who = key.decode().removeprefix("mp:{").removesuffix("}:sessions")
+    return None if ":" in who else unquote(who)
+
+
+def field_of(seq: int) -> bytes:
+    """The hash field of a message."""
+    return b"%010d" % seq
+
+
+def _tag(tenant: str, name: str | None) -> bytes:
+    """What keys begin with: the hash tag of a tenant, or of one of its sessions or users."""
+    who = quote(tenant, safe="")
+    if name is not None:
+        who = f"{who}:{quote(name, safe='')}"
+    return f"mp:{{{who}}}:".encode()
+
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Part = TypeVar("Part", bound="RedisBase")
+
+
+def within(
+    limit: Literal["read", "write"] | float,
+) -> Callable[
+    [Callable[Concatenate[Part, P], Awaitable[T]]],
+    Callable[Concatenate[Part, P], Coroutine[Any, Any, T]],
+]:
+    """A method that has the time of a read or of a write, or so many seconds, as a whole.
+
+    What Redis calls its errors does not leave it.
+    """
+
+    def decorated(
+        work: Callable[Concatenate[Part, P], Awaitable[T]],
+    ) -> Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]:
+        @wraps(work)
+        async def method(self: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            return await bounded(work(self, *args, **kwargs), self._seconds(limit))
+
+        return method
+
+    return decorated
+
+
+async def bounded(work: Awaitable[T], seconds: float) -> T:
+    """The result of ``work``.  The one place where Redis' errors become StoreError."""
+    try:
+        async with Limit(seconds):
+            return await work
+    except (TimeoutError, RedisTimeoutError) as error:
+        raise StoreTimeout(f"Redis took longer than {seconds:g} s") from error
+    except (RedisError, RedisClusterException, OSError, msgspec.MsgspecError) as error:
+        raise StoreError(f"Redis: {error}") from error
+    except SIGNS as error:
+        raise damage_in(error) or error from error.__cause__
+
+
+class RedisBase:
+    """``timeout`` bounds each read, ``commit_timeout`` each step of a write, in seconds.
+
+    ``one_slot`` says that all keys are on one server, so that one script can write several of them.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        scripts: Scripts,
+        timeout: float,
+        commit_timeout: float,
+        clock: Callable[[], float],
+        *,
+        one_slot: bool,
+    ) -> None:
+        self._link = link
+        self._scripts = scripts
+        self._timeout = timeout
+        self._commit_timeout = commit_timeout
+        self._clock = clock
+        self._one_slot = one_slot
+
+    def _seconds(self, limit: Literal["read", "write"] | float) -> float:
+        if limit == "read":
+            return self._timeout
+        return self._commit_timeout if limit == "write" else limit
+
+    @within("read")
+    async def _look(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
+        return await self._scripts.read(script, keys, arguments)
+
+    @within("write")
+    async def _change(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
+        """Waits for replicas, if that is asked for."""
+        return await self._scripts.write(script, keys, arguments)
+
+    @within("write")
+    async def _step(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> int:
+        """Waits for no replica: what is lost is made anew."""
+        return int(await self._scripts.read(script, keys, arguments))
+
+    @within("write")
+    async def _ask(self, key: bytes, *command: Any) -> Any:
+        (reply,) = await self._link.many([(key, command)])
+        return reply

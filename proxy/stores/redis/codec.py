@@ -1,0 +1,403 @@
+"""How the values of history lie in Redis, what scripts are told, and what they reply.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.memory.archive import (
+    Details,
+    Edited,
+    Message,
+    PlacedExchange,
+    Revision,
+    Session,
+    SessionArchive,
+    StoredMessage,
+)
+from proxy.memory.model import (
+    IDEMPOTENCY_SECONDS,
+    MOST_VERSIONS,
+    Amendment,
+    Ask,
+    Commit,
+    Draft,
+    Exchange,
+    Outcome,
+    Position,
+    SessionKey,
+    State,
+    Summary,
+)
+from proxy.stores.common import codec
+from proxy.stores.common.history import (
+    MessagePlace,
+    SeqSpan,
+    is_choice,
+    locate,
+    locate_all,
+    restored,
+    sized,
+)
+from proxy.stores.redis.base import PARTS, field_of
+from proxy.stores.redis.work import due_arguments
+
+# What lies there
+
+WINDOW = b"window:"
+"""What the fields of a session's meta begin with that hold windows; the profile follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An exchange as it lies in Redis."""
+
+    span: SeqSpan
+    record: bytes
+
+
+def read_stored(value: bytes) -> Stored:
+    first, size, _, record = value.split(b" ", 3)
+    return Stored(SeqSpan(int(first), int(size)), record)
+
+
+def read_exchange(value: bytes, usage: bytes | None) -> Exchange:
+    return codec.decode_exchange(read_stored(value).record, usage)
+
+
+def pack_exchange(first: int, exchange: Exchange) -> bytes:
+    started = repr(exchange.started_at).encode()
+    return b"%d %d %b %b" % (first, exchange.size, started, codec.encode(exchange))
+
+
+def pack_version(summary: Summary) -> bytes:
+    """A version of a summary, and in front of it what the scripts want to know."""
+    facts = (summary.version, *summary.until, summary.seen)
+    return b"%d %d %d %d %b" % (*facts, codec.encode(summary))
+
+
+def read_version(packed: bytes) -> Summary:
+    return codec.decode_summary(packed.split(b" ", 4)[4])
+
+
+def read_position(value: bytes) -> Position:
+    turn, seq = value.split()
+    return Position(int(turn), int(seq))
+
+
+def read_session(name: str, fields: Sequence[bytes]) -> Session | None:
+    """A session from the reply to HGETALL; no fields, no session."""
+    meta: Mapping[bytes, bytes] = dict(zip(fields[::2], fields[1::2], strict=True))
+    if b"next" not in meta:
+        return None
+    windows = {
+        field.removeprefix(WINDOW).decode(): read_position(value)
+        for field, value in meta.items()
+        if field.startswith(WINDOW)
+    }
+    last = _text(meta.get(b"last"))
+    start = windows.get(meta[b"profile"].decode()) if last else None
+    return Session(
+        id=name,
+        user=_text(meta.get(b"owner")),
+        messages=int(meta[b"messages"]),
+        tokens=int(meta[b"tokens"]),
+        window_start=start.seq if start else 0,
+        created_at=float(meta[b"created"]),
+        last_active_at=float(meta[b"active_at"]),
+        details=_read_details(meta),
+        summary=read_version(meta[b"summary"]) if b"summary" in meta else None,
+        end=int(meta[b"next"]) - 1,
+        last=last,
+        windows=windows,
+    )
+
+
+def _read_details(meta: Mapping[bytes, bytes]) -> Details:
+    return Details(
+        title=_text(meta.get(b"title")),
+        metadata=meta.get(b"metadata", b"{}"),
+        ttl=int(meta[b"ttl"]),
+        system=meta.get(b"system"),
+        system_tokens=int(meta.get(b"system_tokens", 0)),
+    )
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
+
+
+def read_messages(joined: bytes, flags: bytes, wires: Sequence[bytes]) -> list[Message]:
+    """A page from the reply to messages.lua."""
+    return [
+        Message(entry.position.seq, entry.card, _state(flag), wire)
+        for entry, flag, wire in zip(codec.decode_log(joined), flags, wires, strict=True)
+    ]
+
+
+def read_lines(joined: bytes, flags: bytes, texts: Sequence[bytes]) -> list[StoredMessage]:
+    """The same with all that is kept of each message."""
+    rows = zip(codec.decode_log(joined), flags, texts[::2], texts[1::2], strict=True)
+    return [
+        StoredMessage(entry.position, entry.card, _state(flag), body, wire)
+        for entry, flag, body, wire in rows
+    ]
+
+
+def _state(flag: int) -> State:
+    return "active" if flag == ord("1") else "superseded"
+
+
+def read_placed(flat: Sequence[Any]) -> list[PlacedExchange]:
+    """Exchanges from the reply to exchanges.lua: first, record, usage and indexes, in turns."""
+    found = []
+    for first, record, usage, indexes in zip(*(flat[n::4] for n in range(4)), strict=True):
+        exchange = codec.decode_exchange(record, usage)
+        ids = tuple(f"{exchange.id}.{index}" for index in indexes.decode().split(","))
+        found.append(PlacedExchange(first, exchange, ids))
+    return found
+
+
+# What a request reads and writes
+
+OUTCOMES: Mapping[bytes, Outcome] = {
+    b"recorded": "recorded",
+    b"duplicate": "duplicate",
+    b"stale": "stale",
+    b"outrun": "outrun",
+    b"foreign": "foreign",
+    b"erased": "erased",
+}
+
+Argument = bytes | str | int | float
+
+
+def load_arguments(ask: Ask, now: float) -> list[Argument]:
+    return [
+        ask.profile,
+        int(ask.whole),
+        "" if ask.max_messages is None else ask.max_messages,
+        "" if ask.max_tokens is None else ask.max_tokens,
+        ask.idempotency_key or "",
+        repr(now - IDEMPOTENCY_SECONDS),
+        "" if ask.uncovered is None else ask.uncovered,
+    ]
+
+
+def read_passages(
+    sessions: Sequence[str], replies: Sequence[Sequence[bytes]]
+) -> dict[tuple[str, int], Message]:
+    return codec.passages(
+        [
+            (session, entry, body)
+            for session, reply in zip(sessions, replies, strict=True)
+            for entry, body in zip(reply[::2], reply[1::2], strict=True)
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CommitContext:
+    """What is known of erasures when an exchange is committed.
+
+    ``marks`` keys of marks are given to the script; ``mark`` is the latest that was looked at
+    before, None where none was.  Among them is that of ``person``, "" for nobody's.
+    """
+
+    marks: int
+    mark: float | None = None
+    person: str = ""
+
+
+def commit_arguments(
+    key: SessionKey, commit: Commit, known: CommitContext, now: float
+) -> list[Argument]:
+    exchange = sized(commit)
+    superseded = flat(locate_all(commit.superseded))
+    activated = flat(locate_all(commit.activated))
+    arguments: list[Argument] = [
+        exchange.id,
+        commit.user or "",
+        commit.idempotency_key or "",
+        repr(exchange.started_at),
+        repr(exchange.created_at),
+        codec.encode(exchange),
+        commit.reserved,
+        commit.system or b"",
+        commit.system_tokens,
+        exchange.profile,
+        *_window_arguments(commit),
+        commit.ttl,
+        repr(exchange.created_at - IDEMPOTENCY_SECONDS),
+        repr(now),
+        key.session,
+        len(commit.drafts),
+        len(superseded) // 2,
+        len(activated) // 2,
+        len(commit.due),
+        known.marks,
+        "" if known.mark is None else repr(known.mark),
+        known.person,
+    ]
+    for draft in commit.drafts:
+        arguments += _draft_arguments(draft)
+    return arguments + superseded + activated + due_arguments(key, commit.due)
+
+
+def amend_arguments(amendment: Amendment) -> list[Argument]:
+    arguments: list[Argument] = [amendment.exchange, bytes(amendment.usage or b"")]
+    for draft in amendment.drafts:
+        place = locate(draft.card.id)
+        if place and place.exchange == amendment.exchange:
+            arguments += [place.number, *_draft_arguments(draft)]
+    return arguments
+
+
+def _window_arguments(commit: Commit) -> tuple[Argument, ...]:
+    start = locate(commit.window.start) if commit.window else None
+    if commit.window is None or start is None:
+        return ("", "", "", "")
+    return (start.exchange, start.number, commit.window.profile, int(commit.window.anew))
+
+
+def _draft_arguments(draft: Draft) -> tuple[Argument, ...]:
+    """As ``put`` in prelude.lua takes it."""
+    card = draft.card
+    flags = (draft.state == "active") + 2 * is_choice(card) + 4 * (draft.wire is not None)
+    place = b"" if draft.turn == card.id else _place(draft)
+    return (codec.encode(card), card.tokens, flags, place, draft.body, draft.wire or b"")
+
+
+def _place(draft: Draft) -> Argument:
+    """Where a draft's turn began: an index in its own exchange, or exchange and index."""
+    turn, own = locate(draft.turn), locate(draft.card.id)
+    if turn is None:
+        return b""
+    near = own is not None and own.exchange == turn.exchange
+    return turn.number if near else f"{turn.exchange} {turn.number}"
+
+
+def flat(places: Sequence[MessagePlace]) -> list[Argument]:
+    return [part for place in places for part in place]
+
+
+# What people change, and what is put back
+
+META, CARDS, LOG, ACTIVE, EXCHANGES, _, CHOICES, SUMMARIES = range(1, len(PARTS) + 1)
+"""The keys of a session, by the numbers that Lua gives them."""
+
+AT_ONCE = 1000
+BYTES_AT_ONCE = 500_000
+"""Values and bytes that one script brings, so that it never blocks the server for long."""
+
+Value = tuple[int, bytes, bytes]
+"""A key by its number, a field or member in it, and what stands there: text, or a score."""
+
+
+def revise_arguments(revision: Revision, name: str) -> list[Argument]:
+    places = [
+        flat(locate_all(ids)) for ids in (revision.removed, revision.superseded, revision.activated)
+    ]
+    details = [revision.was, revision.details]
+    arguments: list[Argument] = [name, len(revision.edited)]
+    arguments += [len(some) // 2 for some in places]
+    arguments += [int(each is not None) for each in details]
+    for each in details:
+        arguments += _detail_arguments(each) if each is not None else ()
+    for edited in revision.edited:
+        arguments += _edited_arguments(edited)
+    return arguments + [part for some in places for part in some]
+
+
+def _detail_arguments(details: Details) -> tuple[Argument, ...]:
+    return (
+        "" if details.title is None else f"={details.title}",
+        details.metadata,
+        details.ttl,
+        b"" if details.system is None else b"=" + details.system,
+        details.system_tokens,
+    )
+
+
+def _edited_arguments(edited: Edited) -> tuple[Argument, ...]:
+    place = locate(edited.card.id)
+    return (
+        place.exchange if place else "",
+        place.number if place else 0,
+        codec.encode(edited.card),
+        edited.card.tokens,
+        edited.body,
+        int(edited.wire is not None),
+        edited.wire or b"",
+        edited.was,
+    )
+
+
+def restored_values(archived: SessionArchive, name: str) -> Iterator[Value]:
+    """All that a session consists of; ``name`` is that of the change that puts it back."""
+    known = restored(archived)
+    yield from _meta(archived.session)
+    yield META, b"revised", name.encode()
+    yield META, b"next", b"%d" % known.next
+    yield META, b"messages", b"%d" % known.messages
+    yield META, b"tokens", b"%d" % known.tokens
+    for line in archived.lines:
+        yield from _line(line)
+    for first, exchange, _ in archived.exchanges:
+        yield EXCHANGES, b"x" + exchange.id.encode(), pack_exchange(first, exchange)
+        if exchange.id == known.last:
+            yield META, b"last", exchange.id.encode()
+            yield META, b"profile", exchange.profile.encode()
+    for id in known.choices:
+        yield CHOICES, id.encode(), b""
+    versions = [(b"%d" % kept.version, pack_version(kept)) for kept in archived.summaries]
+    for number, version in versions[:MOST_VERSIONS]:
+        yield SUMMARIES, number, version
+    for _, in_force in versions[:1]:
+        yield META, b"summary", in_force
+
+
+def _meta(session: Session) -> Iterator[Value]:
+    """What is known of the session without its messages."""
+    details = session.details
+    yield META, b"revision", b"1"
+    yield META, b"profile", b""
+    yield META, b"created", repr(session.created_at).encode()
+    yield META, b"active_at", repr(session.last_active_at).encode()
+    yield META, b"ttl", b"%d" % details.ttl
+    if session.user:
+        yield META, b"owner", session.user.encode()
+    yield META, b"metadata", details.metadata
+    if details.title is not None:
+        yield META, b"title", details.title.encode()
+    if details.system is not None:
+        yield META, b"system", details.system
+    yield META, b"system_tokens", b"%d" % details.system_tokens
+    for profile, (turn, seq) in session.windows.items():
+        yield META, WINDOW + profile.encode(), b"%d %d" % (turn, seq)
+
+
+def _line(line: StoredMessage) -> Iterator[Value]:
+    (turn, seq), card = line.position, line.card
+    place = field_of(seq)
+    yield CARDS, place, b"%d %b" % (card.tokens, codec.encode_entry(turn, seq, card))
+    yield LOG, place, line.body
+    if line.wire is not None:
+        yield LOG, b"w" + place, line.wire
+    if line.state == "active":
+        yield ACTIVE, b"%b %d" % (place, card.tokens), b"%d" % turn
+
+
+def batches(values: Iterable[Value]) -> Iterator[list[Argument]]:
+    """The values one after another, in parts that a script may bring at once."""
+    batch: list[Argument] = []
+    size = 0
+    for value in values:
+        batch += value
+        size += len(value[2])
+        if size >= BYTES_AT_ONCE or len(batch) >= 3 * AT_ONCE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

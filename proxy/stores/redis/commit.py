@@ -1,0 +1,123 @@
+"""Writing exchanges into Redis, and the marks of what was erased: a key each, which ends by itself.
+
+Nothing of a person who is erased may be written behind the erasure's back.  Whoever erases marks
+the person first, then reads the list of their sessions, then marks and deletes each.  On one server
+a commit is one script, which sees the marks of session and person: it comes before the mark, and
+its session is in the list, or behind it, and is refused.
+
+In a cluster a session and its owner's list and mark lie on different servers.  The mark is looked
+at before, which refuses all that is late; left is only a mark that is set between this look and the
+end of the commit.  Putting the session into the list looks at the mark again, in one script with
+the writing.  Either that is refused, and the exchange is taken back; or the session is in the list
+before the mark is there, hence before the list is read, and is deleted and marked like the others.
+A duplicate was recorded earlier: it is taken back if it never came into the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from proxy.memory.erasure import Subject
+from proxy.memory.model import Amendment, Commit, Outcome, SessionKey
+from proxy.stores.common.rules import expiry, forbids, of_session
+from proxy.stores.redis.base import RedisBase, list_keys, mark_key, session_keys, within
+from proxy.stores.redis.codec import OUTCOMES, CommitContext, amend_arguments, commit_arguments
+from proxy.stores.redis.connection import checked
+from proxy.stores.redis.lists import RedisLists
+from proxy.stores.redis.work import QUEUE_KEYS, RedisQueue
+
+
+class RedisCommits(RedisLists, RedisQueue):
+    """See :class:`proxy.memory.store.Memory`."""
+
+    @within("write")
+    async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
+        reply = await self._write(key, commit, commit.user or "")
+        while reply[0] == b"owned":
+            reply = await self._write(key, commit, reply[1].decode())
+        outcome = OUTCOMES[reply[0]]
+        # What the script could not write.  Also after a duplicate: the first attempt may have been
+        # cut short between the two.
+        if not self._one_slot and outcome in ("recorded", "duplicate"):
+            return await self._follow(key, commit, outcome, reply)
+        return outcome
+
+    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
+        await self._change(self._scripts.amend, session_keys(key), amend_arguments(amendment))
+
+    async def _follow(
+        self, key: SessionKey, commit: Commit, outcome: Outcome, reply: Sequence[Any]
+    ) -> Outcome:
+        """Write lists and queue, or take the exchange back; the outcome then."""
+        _, owner, *activity = reply
+        since, new = commit.exchange.started_at, outcome == "recorded"
+        if not await self._list(key, owner.decode(), activity, since, new=new):
+            await self._take_back(key, commit, owner.decode())
+            return "erased"
+        if commit.due:
+            await self._enqueue(key, commit.due)
+        return outcome
+
+    async def _write(self, key: SessionKey, commit: Commit, person: str) -> Sequence[Any]:
+        """The script's reply.  ``person`` is the user or the owner, "" for nobody."""
+        keys = [*session_keys(key), mark_key(of_session(key))]
+        if not self._one_slot:
+            known = CommitContext(
+                marks=1, mark=await self._mark_of(key.tenant, person), person=person
+            )
+            arguments = commit_arguments(key, replace(commit, due=()), known, self._clock())
+            return await self._reply(keys, arguments)
+        known = CommitContext(marks=2 if person else 1, person=person)
+        keys += [mark_key(Subject(key.tenant, person))] if person else []
+        keys += list_keys(key.tenant)
+        keys += list_keys(key.tenant, person) if person else []
+        keys += QUEUE_KEYS if commit.due else []
+        return await self._reply(keys, commit_arguments(key, commit, known, self._clock()))
+
+    async def _reply(self, keys: Sequence[bytes], arguments: Sequence[Any]) -> Sequence[Any]:
+        reply: Sequence[Any] = await self._scripts.write(self._scripts.commit, keys, arguments)
+        return reply
+
+    async def _mark_of(self, tenant: str, person: str) -> float | None:
+        if not person:
+            return None
+        key = mark_key(Subject(tenant, person))
+        (mark,) = checked(await self._link.run(key, ("GET", key)))
+        return None if mark is None else float(mark)
+
+    async def _take_back(self, key: SessionKey, commit: Commit, owner: str) -> None:
+        """Remove an exchange as if it had not come, and the session if it has no other."""
+        arguments = (commit.exchange.id, commit.system or b"")
+        script, keys = self._scripts.take_back, session_keys(key)
+        if await self._scripts.write(script, keys, arguments):
+            await self._unlist(key, owner)
+
+
+# The marks
+
+LONGEST = 1e10
+"""Seconds that a mark lives at most: times to live have a limit."""
+
+
+class RedisErasures(RedisBase):
+    """See :class:`proxy.memory.erasure.Erasures`."""
+
+    @within("write")
+    async def mark(self, subject: Subject, until: float) -> None:
+        key, left = mark_key(subject), min(expiry(until) - self._clock(), LONGEST)
+        life = max(1, int(left * 1000))
+        await self._scripts.put(key, "SET", key, repr(until), "PX", life)
+
+    @within("write")
+    async def unmark(self, subject: Subject) -> None:
+        key = mark_key(subject)
+        await self._scripts.put(key, "DEL", key)
+
+    @within("read")
+    async def erased(self, subjects: Sequence[Subject], began: float) -> bool:
+        keys = [mark_key(subject) for subject in subjects]
+        marks = await self._link.many([(key, ("GET", key)) for key in keys])
+        return any(forbids(float(mark), began) for mark in marks if mark is not None)

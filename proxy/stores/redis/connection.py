@@ -1,0 +1,421 @@
+"""Connections to Redis: how commands get there and replies come back.  Knows no chats.
+
+redis-py connects, authenticates and parses; its pools and its retries are left out: a pool costs as
+much per command as the command, and ten retries with backoff are no use to a request that waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from hiredis import pack_command
+from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
+from redis.backoff import NoBackoff
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MovedError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from proxy.stores.address import Address
+
+Command = Sequence[Any]
+
+MAX_CONNECTIONS = 32
+"""Most connections to one server; who needs one more waits, within its own time limit."""
+
+SCANNED_AT_ONCE = 1000
+"""Keys that a server looks at before it turns to others."""
+
+
+class Link(Protocol):
+    """The way to wherever the keys are."""
+
+    async def run(self, key: bytes, *commands: Command) -> list[Any]:
+        """Send commands for one slot together; the replies in order, error replies in place."""
+        ...
+
+    async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
+        """Send commands for any keys; the replies in order.  Raises the first error reply."""
+        ...
+
+    async def each(self, *commands: Command) -> list[list[Any]]:
+        """Ask every server that has keys; the replies of each, error replies in place."""
+        ...
+
+    async def scan(self, pattern: bytes) -> list[bytes]:
+        """All keys that match, of all servers.  Goes through every key: not for requests."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+# One server
+
+
+class Lane:
+    """Connections to one server, opened when needed and kept.
+
+    ``make`` gives a connection that is not yet open.
+    """
+
+    def __init__(
+        self, make: Callable[[], AbstractConnection], limit: int = MAX_CONNECTIONS
+    ) -> None:
+        self._make = make
+        self._free = asyncio.Semaphore(limit)
+        self._idle: deque[AbstractConnection] = deque()
+
+    def __repr__(self) -> str:
+        return f"<Lane [{len(self._idle)} idle]>"
+
+    async def run(self, *commands: Command) -> list[Any]:
+        """Replies in order.  Raises RedisConnectionError where the server cannot be asked.
+
+        A connection that was idle may have been closed by the server: then once more on a new one.
+        What is sent twice must be harmless twice.
+        """
+        async with self._free:
+            if self._idle:
+                try:
+                    return await self._exchange(self._idle.pop(), commands)
+                except RedisConnectionError:
+                    await self.close()
+            return await self._exchange(self._make(), commands)
+
+    async def _exchange(
+        self, connection: AbstractConnection, commands: Sequence[Command]
+    ) -> list[Any]:
+        try:
+            if not connection.is_connected:
+                await connection.connect()  # type: ignore[no-untyped-call]
+            await connection.send_packed_command(_packed(commands), check_health=False)
+            replies = [await _reply(connection) for _ in commands]
+        except BaseException as error:
+            # Cancelled included: a reply that nobody has read must not be the next one's.
+            await connection.disconnect(nowait=True)
+            if isinstance(error, asyncio.CancelledError):
+                # The server may hang: those that are idle are no better.
+                await self.close()
+            raise
+        self._idle.append(connection)
+        return replies
+
+    async def scan(self, pattern: bytes) -> list[bytes]:
+        """The keys of this server that match, some more than once."""
+        found: list[bytes] = []
+        cursor = b"0"
+        while True:
+            command = ("SCAN", cursor, "MATCH", pattern, "COUNT", SCANNED_AT_ONCE)
+            ((cursor, keys),) = checked(await self.run(command))
+            found += keys
+            if cursor == b"0":
+                return found
+
+    async def close(self) -> None:
+        """Close what is idle."""
+        while self._idle:
+            await self._idle.pop().disconnect(nowait=True)
+
+
+class Direct:
+    """A single server: standalone, or the master that Sentinel names."""
+
+    def __init__(
+        self, make: Callable[[], AbstractConnection], sentinel: Sentinel | None = None
+    ) -> None:
+        self._lane = Lane(make)
+        self._sentinel = sentinel
+
+    async def run(self, key: bytes, *commands: Command) -> list[Any]:
+        return await self._lane.run(*commands)
+
+    async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
+        if not commands:
+            return []
+        return checked(await self._lane.run(*(command for _, command in commands)))
+
+    async def each(self, *commands: Command) -> list[list[Any]]:
+        return [await self._lane.run(*commands)]
+
+    async def scan(self, pattern: bytes) -> list[bytes]:
+        return await self._lane.scan(pattern)
+
+    async def close(self) -> None:
+        await self._lane.close()
+        if self._sentinel is not None:
+            for client in self._sentinel.sentinels:
+                await client.aclose()
+
+
+def checked(replies: list[Any]) -> list[Any]:
+    """The replies, if none of them is an error; raises the first that is."""
+    for reply in replies:
+        if isinstance(reply, Exception):
+            raise reply
+    return replies
+
+
+def _packed(commands: Sequence[Command]) -> bytes:
+    """In the Redis protocol; by hiredis, which does it in a quarter of redis-py's time."""
+    return b"".join([pack_command(tuple(command)) for command in commands])
+
+
+async def _reply(connection: AbstractConnection) -> Any:
+    try:
+        return await connection.read_response()
+    except ReadOnlyError as error:
+        # The master has become a replica: another connection may lead to the new one.
+        raise RedisConnectionError(str(error)) from error
+    except ResponseError as error:
+        return error
+
+
+# A cluster: which server has a slot, and following it when it moves
+
+Node: TypeAlias = tuple[str, int]
+
+ATTEMPTS = 5
+"""How often a command is sent at most, to whichever servers."""
+
+PAUSE_SECONDS = 0.02
+"""Between two attempts where the cluster is busy with itself: a slot on its way whose keys lie on
+both sides serves no command with several keys."""
+
+
+class Sharded:
+    """The servers of a cluster.  ``seeds`` are those that were named; the others are found.
+
+    ``make`` gives a connection to a node, not yet open; ``patience`` is how long (seconds) the
+    nodes may take to tell where the slots are.
+    """
+
+    def __init__(
+        self, seeds: Sequence[Node], make: Callable[[Node], AbstractConnection], patience: float
+    ) -> None:
+        self._seeds = tuple(seeds)
+        self._make = make
+        self._patience = patience
+        self._lanes: dict[Node, Lane] = {}
+        self._table: list[Node | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+        self._search: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Sharded [{len(set(self._table) - {None})} masters]>"
+
+    async def run(self, key: bytes, *commands: Command) -> list[Any]:
+        slot = key_slot(key)
+        node, asking = self._table[slot], False
+        error: Exception = RedisConnectionError(f"no server has slot {slot}")
+        for _ in range(ATTEMPTS):
+            try:
+                node = node or await self._owner(slot)
+                replies = await self._send(node, commands, asking)
+            except RedisConnectionError as refused:
+                error, node, asking = refused, None, False
+                continue
+            elsewhere = next((reply for reply in replies if _is_elsewhere(reply)), None)
+            if elsewhere is None:
+                return replies
+            error = elsewhere
+            node, asking = self._follow(elsewhere, node)
+            if node is None:
+                await asyncio.sleep(PAUSE_SECONDS)
+        raise error
+
+    async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
+        groups: defaultdict[Node | None, list[int]] = defaultdict(list)
+        for place, (key, _) in enumerate(commands):
+            groups[self._table[key_slot(key)]].append(place)
+        replies: list[Any] = [None] * len(commands)
+        for node, places in groups.items():
+            found = await self._group(node, [commands[place] for place in places])
+            for place, reply in zip(places, found, strict=True):
+                replies[place] = reply
+        return checked(replies)
+
+    async def each(self, *commands: Command) -> list[list[Any]]:
+        return [await self._lane(node).run(*commands) for node in await self._masters()]
+
+    async def scan(self, pattern: bytes) -> list[bytes]:
+        nodes = await self._masters()
+        return [key for node in nodes for key in await self._lane(node).scan(pattern)]
+
+    async def close(self) -> None:
+        if self._search is not None:
+            self._search.cancel()
+            await asyncio.wait([self._search])
+        for lane in self._lanes.values():
+            await lane.close()
+
+    async def _masters(self) -> set[Node]:
+        await asyncio.shield(self._start_search())
+        return {node for node in self._table if node}
+
+    async def _group(
+        self, node: Node | None, commands: Sequence[tuple[bytes, Command]]
+    ) -> list[Any]:
+        """All from one server in one round trip, or, where that fails, one after another."""
+        if node is not None:
+            try:
+                replies = await self._lane(node).run(*(command for _, command in commands))
+            except RedisConnectionError:
+                self._start_search()
+            else:
+                if not any(_is_elsewhere(reply) for reply in replies):
+                    return replies
+        return [(await self.run(key, command))[0] for key, command in commands]
+
+    async def _send(self, node: Node, commands: Sequence[Command], asking: bool) -> list[Any]:
+        try:
+            if asking:
+                return (await self._lane(node).run(("ASKING",), *commands))[1:]
+            return await self._lane(node).run(*commands)
+        except asyncio.CancelledError:
+            # Out of time, perhaps: the server may hang, and another have its slots by now.
+            self._start_search()
+            raise
+
+    def _follow(self, error: Exception, node: Node) -> tuple[Node | None, bool]:
+        """Where to ask next, and whether with ASKING: the slot is on its way there."""
+        if isinstance(error, MovedError):
+            self._start_search()
+            return _target(error, node), False
+        if isinstance(error, AskError):
+            return _target(error, node), True
+        return None, False
+
+    def _lane(self, node: Node) -> Lane:
+        if node not in self._lanes:
+            self._lanes[node] = Lane(lambda: self._make(node))
+        return self._lanes[node]
+
+    # Finding the servers
+
+    async def _owner(self, slot: int) -> Node:
+        # Shielded: others wait for the same search.
+        await asyncio.shield(self._start_search())
+        node = self._table[slot]
+        if node is None:
+            raise RedisConnectionError(f"no server has slot {slot}")
+        return node
+
+    def _start_search(self) -> asyncio.Task[None]:
+        if self._search is None or self._search.done():
+            self._search = asyncio.create_task(self._find_owners())
+            self._search.add_done_callback(_retrieve)
+        return self._search
+
+    async def _find_owners(self) -> None:
+        """Ask every server that is known; the first that answers is believed."""
+        nodes = {*self._seeds, *(node for node in self._table if node)}
+        questions = [asyncio.create_task(self._ask(node)) for node in nodes]
+        try:
+            for answer in asyncio.as_completed(questions, timeout=self._patience):
+                try:
+                    self._table = await answer
+                except (RedisError, OSError):
+                    continue
+                return
+        finally:
+            for question in questions:
+                question.cancel()
+            await asyncio.gather(*questions, return_exceptions=True)
+        raise RedisConnectionError("no server of the cluster tells where its slots are")
+
+    async def _ask(self, node: Node) -> list[Node | None]:
+        (ranges,) = checked(await self._lane(node).run(("CLUSTER", "SLOTS")))
+        if not ranges:
+            raise RedisConnectionError(f"{node[0]}:{node[1]} knows of no slots")
+        table: list[Node | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+        for start, end, (host, port, *_), *_ in ranges:
+            # Without a host of its own a server means the address it was asked at.
+            owner = (host.decode() if host and host != b"?" else node[0], port)
+            table[start : end + 1] = [owner] * (end + 1 - start)
+        return table
+
+
+def _is_elsewhere(reply: object) -> bool:
+    return isinstance(reply, AskError | MovedError | ClusterDownError | TryAgainError)
+
+
+def _target(error: AskError, node: Node) -> Node:
+    return error.host or node[0], error.port
+
+
+def _retrieve(search: asyncio.Task[None]) -> None:
+    """Nobody may be waiting for a search: its failure shows in the next command."""
+    if not search.cancelled():
+        search.exception()
+
+
+# From an address to the way there
+
+
+def connect(address: Address, patience: float) -> Link:
+    """The link to an address; nothing is opened yet.
+
+    ``patience`` in seconds is what a server may take that only tells where others are.
+    """
+    if address.kind == "cluster":
+        return Sharded(address.nodes, lambda node: _connection(address, node), patience)
+    if address.kind == "sentinel":
+        return _by_sentinel(address, patience)
+    return Direct(lambda: _connection(address, address.nodes[0]))
+
+
+def _connection(address: Address, node: Node) -> AbstractConnection:
+    kind = SSLConnection if address.tls else Connection
+    host, port = node
+    return kind(host=host, port=port, **_settings(address), **_tls(address))
+
+
+def _by_sentinel(address: Address, patience: float) -> Direct:
+    options = address.options
+    sentinel = Sentinel(  # type: ignore[no-untyped-call]
+        list(address.nodes),
+        sentinel_kwargs={
+            "socket_timeout": patience / 2,
+            "socket_connect_timeout": patience / 2,
+            "retry": Retry(NoBackoff(), 0),
+            "username": options.get("sentinel_username"),
+            "password": options.get("sentinel_password"),
+            "ssl": address.tls,
+            **_tls(address),
+        },
+    )
+    pool = SentinelConnectionPool(  # type: ignore[no-untyped-call]
+        address.service, sentinel, ssl=address.tls, **_settings(address), **_tls(address)
+    )
+    return Direct(pool.make_connection, sentinel)
+
+
+def _settings(address: Address) -> Mapping[str, Any]:
+    # No time limits of its own: the caller's limit covers connecting, asking and reading, and
+    # redis-py's cost a task for each command.
+    return {
+        "db": address.db,
+        "username": address.username,
+        "password": address.password,
+        "protocol": 2,
+        "socket_timeout": None,
+        "socket_connect_timeout": None,
+        "socket_keepalive": True,
+        "retry": Retry(NoBackoff(), 0),
+        "health_check_interval": 0,
+    }
+
+
+def _tls(address: Address) -> Mapping[str, Any]:
+    return {name: value for name, value in address.options.items() if name.startswith("ssl_")}

@@ -1,0 +1,169 @@
+"""The index in Redis: strings of packed rows and postings, under the hash tag of their owner.
+
+Nothing here waits for replicas: an index that is behind after a failover is caught up, and one that
+is lost is made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from struct import pack
+from typing import Any
+from urllib.parse import quote
+
+from proxy.recall.index import (
+    NO_POSTINGS,
+    POSTING_SIZE,
+    TERM_SIZE,
+    IndexBatch,
+    IndexMark,
+    Look,
+    Owner,
+    Postings,
+    Rows,
+)
+from proxy.stores.redis.base import RedisBase, within
+
+AT_ONCE = 1000
+"""Keys that one script renews or removes, so that it never blocks the server for long."""
+
+
+class RedisIndex(RedisBase):
+    """See :class:`proxy.recall.index.Index`."""
+
+    async def look(
+        self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
+    ) -> Look:
+        keys = index_keys(owner) + term_keys(owner, terms)
+        reply = await self._look(self._scripts.index_look, keys, (newest, session))
+        return read_look(reply, len(terms))
+
+    async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
+        arguments = (pack(f"<{len(numbers)}I", *numbers),)
+        reply = await self._look(self._scripts.index_rows, index_keys(owner), arguments)
+        return read_rows(reply)
+
+    async def write(self, owner: Owner, batch: IndexBatch) -> bool:
+        keys = index_keys(owner) + term_keys(owner, list(batch.postings))
+        arguments = write_arguments(batch)
+        done = await self._step(self._scripts.index_write, keys, arguments)
+        if done < 0:
+            await self._sweep(owner)
+            done = await self._step(self._scripts.index_write, keys, arguments)
+        if done == 2:
+            await self._renew(owner, 2 * batch.ttl)
+        return int(done) > 0
+
+    async def drop_session(self, owner: Owner, session: str) -> None:
+        await self._step(self._scripts.index_forget, index_keys(owner), (session,))
+
+    async def drop(self, owner: Owner) -> None:
+        meta = index_keys(owner)[0]
+        # Gone for everybody; the rest goes bit by bit.
+        await self._ask(meta, "DEL", meta)
+        await self._sweep(owner)
+
+    async def put_vectors(
+        self, owner: Owner, model: str, size: int, vectors: Mapping[int, bytes]
+    ) -> None:
+        keys = [*index_keys(owner), vectors_key(owner, model, size)]
+        flat = [part for item in vectors.items() for part in item]
+        await self._step(self._scripts.index_vectors, keys, (size, model, *flat))
+
+    @within("read")
+    async def vectors(self, owner: Owner, model: str, size: int, first: int, last: int) -> bytes:
+        if last <= first:
+            return b""
+        meta, key = index_keys(owner)[0], vectors_key(owner, model, size)
+        read = ("GETRANGE", key, first * size, last * size - 1)
+        there, data = await self._link.many([(meta, ("EXISTS", meta)), (key, read)])
+        return bytes(data) if there else b""
+
+    async def _sweep(self, owner: Owner) -> None:
+        """Remove what is left of an index that is gone, until there is nothing or a new one."""
+        keys = index_keys(owner)
+        fixed = [*keys[1:3], keys[4], *await self._vectors(owner)]
+        there = not await self._step(self._scripts.index_sweep, [*keys, *fixed], ("",))
+        while not there:
+            tail = await self._ask(keys[3], "GETRANGE", keys[3], -AT_ONCE * TERM_SIZE, -1)
+            if not tail:
+                return
+            gone = term_keys(owner, cut(tail))
+            there = not await self._step(self._scripts.index_sweep, [*keys, *gone], (tail,))
+
+    async def _renew(self, owner: Owner, seconds: int) -> None:
+        """Let all keys live so long, 0 for ever."""
+        keys = index_keys(owner)
+        size, at = AT_ONCE * TERM_SIZE, 0
+        while terms := await self._ask(keys[3], "GETRANGE", keys[3], at, at + size - 1):
+            some = [*keys, *term_keys(owner, cut(terms))]
+            await self._step(self._scripts.index_renew, some, (seconds, 0))
+            at += size
+        rest = [*keys, *await self._vectors(owner)]
+        await self._step(self._scripts.index_renew, rest, (seconds, 1))
+
+    async def _vectors(self, owner: Owner) -> list[bytes]:
+        """The keys of the vectors that there are."""
+        models = index_keys(owner)[4]
+        names = [name.split(b" ", 1) for name in await self._ask(models, "SMEMBERS", models)]
+        return [vectors_key(owner, model.decode(), int(size)) for size, model in names]
+
+
+def cut(terms: bytes) -> list[bytes]:
+    """The terms of a piece of a vocabulary."""
+    return [terms[at : at + TERM_SIZE] for at in range(0, len(terms), TERM_SIZE)]
+
+
+# Keys and arguments of its scripts, and what they reply
+
+PARTS = (b"meta", b"rows", b"marks", b"vocabulary", b"models")
+"""The keys of an index, besides those of terms and vectors; every script gets them first."""
+
+
+def _prefix(owner: Owner) -> bytes:
+    """A user and a session may be called the same: then only what follows the tag differs.
+
+    Short, because every term of every owner has a key.
+    """
+    who, kind = (owner.user, "ui") if owner.user else (owner.session, "si")
+    return f"mp:{{{quote(owner.tenant, safe='')}:{quote(who, safe='')}}}:{kind}:".encode()
+
+
+def index_keys(owner: Owner) -> list[bytes]:
+    prefix = _prefix(owner)
+    return [prefix + part for part in PARTS]
+
+
+def term_keys(owner: Owner, terms: Sequence[bytes]) -> list[bytes]:
+    prefix = _prefix(owner) + b"t:"
+    return [prefix + term for term in terms]
+
+
+def vectors_key(owner: Owner, model: str, size: int) -> bytes:
+    return _prefix(owner) + f"v:{size}:{model}".encode()
+
+
+def write_arguments(batch: IndexBatch) -> list[Any]:
+    mark = "" if batch.mark is None else " ".join(map(str, batch.mark))
+    head = [batch.revision, batch.state, batch.first, batch.rows, batch.ttl, batch.session, mark]
+    return [*head, *batch.postings.values()]
+
+
+def read_look(reply: Sequence[Any], terms: int) -> Look:
+    """A look for so many terms from the reply to its script."""
+    if not reply:
+        return Look(postings=(NO_POSTINGS,) * terms)
+    revision, state, mark, *found = reply
+    postings = tuple(
+        Postings(size // POSTING_SIZE, newest)
+        for size, newest in zip(found[::2], found[1::2], strict=True)
+    )
+    return Look(
+        int(revision), state, postings, IndexMark(*map(int, mark.split())) if mark else None
+    )
+
+
+def read_rows(reply: Sequence[Any]) -> Rows:
+    data, names = reply
+    sessions = zip(names[::2], names[1::2], strict=True)
+    return Rows(data, {int(number): name.decode() for number, name in sessions})

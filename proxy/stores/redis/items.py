@@ -1,0 +1,193 @@
+"""Items in Redis: a hash and a sorted list of places, all of a shelf under one hash tag."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from proxy.memory.archive import Page
+from proxy.memory.erasure import Subject
+from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
+from proxy.stores.common.rules import begins, ends, pack, page_of, unpack
+from proxy.stores.redis.base import RedisBase, mark_key, within
+
+PARTS = (b"items", b"item-places", b"item-ends")
+"""The keys of a shelf, in the order in which every script gets them."""
+
+AT_ONCE = 500
+"""Places that one script looks at or removes, so that it never blocks the server for long."""
+
+WALK_SECONDS = 600.0
+"""What going through all keys may take."""
+
+Row = tuple[bytes, bytes]
+"""A packed place and the record there; see items_prelude.lua."""
+
+
+class RedisItems(RedisBase):
+    """See :class:`proxy.memory.items.Items`."""
+
+    @within("read")
+    async def items_at(self, shelf: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
+        if not places:
+            return {}
+        key = shelf_keys(shelf)[0]
+        (records,) = await self._link.many([(key, ("HMGET", key, *map(pack, places)))])
+        now = self._clock()
+        found = [_item(row) for row in zip(map(pack, places), records, strict=True) if row[1]]
+        alive = (item for item in found if item.expires_at is None or item.expires_at > now)
+        return {item.place: item for item in alive}
+
+    @within("read")
+    async def items(
+        self, shelf: ItemOwner, prefix: Namespace, after: Place | None, limit: int
+    ) -> Page[Item]:
+        begin = max(begins(prefix), pack(after) if after is not None else b"")
+        rows = await self._rows(shelf, begin, ends(begins(prefix)), limit + 1)
+        return page_of([_item(row) for row in rows], limit)
+
+    async def _rows(self, shelf: ItemOwner, at: bytes, end: bytes, limit: int) -> list[Row]:
+        """The first rows behind a place."""
+        rows: list[Row] = []
+        script, keys = self._scripts.items_page, shelf_keys(shelf)
+        while len(rows) < limit:
+            arguments = (b"(" + at, b"(" + end, limit - len(rows), AT_ONCE, repr(self._clock()))
+            at, *flat = await self._scripts.read(script, keys, arguments)
+            rows += _pairs(flat)
+            if not at:
+                break
+        return rows
+
+    @within("read")
+    async def namespaces(self, shelf: ItemOwner, prefix: Namespace) -> Sequence[Namespace]:
+        at, end = begins(prefix), b"(" + ends(begins(prefix))
+        script, keys = self._scripts.items_namespaces, shelf_keys(shelf)
+        found: list[Namespace] = []
+        while True:
+            arguments = (at, end, AT_ONCE, repr(self._clock()))
+            at, *places = await self._scripts.read(script, keys, arguments)
+            found += [unpack(place).namespace for place in places]
+            if not at:
+                return found
+
+    @within(WALK_SECONDS)
+    async def people(self, tenant: str) -> Sequence[str]:
+        keys = await self._link.scan(_of_people(tenant))
+        return sorted(set(map(_user_of, keys)))
+
+    async def change_items(
+        self, shelf: ItemOwner, changes: Sequence[Change], since: float | None = None
+    ) -> bool:
+        arguments: list[Any] = [repr(self._clock()), "" if since is None else repr(since)]
+        for change in changes:
+            arguments += _arguments(change)
+        keys = [*shelf_keys(shelf), mark_key(Subject(*shelf))]
+        return bool(await self._change(self._scripts.items_change, keys, arguments))
+
+    async def adopt_items(self, shelf: ItemOwner, items: Sequence[Item]) -> int:
+        """A part at a time; those of a part whose reply was lost are not counted."""
+        script, keys = self._scripts.items_fill, shelf_keys(shelf)
+        filled = 0
+        for first in range(0, len(items), AT_ONCE):
+            rows = map(_row, items[first : first + AT_ONCE])
+            filled += await self._change(script, keys, (repr(self._clock()), *_flat(rows)))
+        return filled
+
+    async def drop_items(self, shelf: ItemOwner, prefix: Namespace) -> int:
+        begin = begins(prefix)
+        arguments = (b"(" + begin, b"(" + ends(begin), AT_ONCE, repr(self._clock()))
+        script, keys = self._scripts.items_drop, shelf_keys(shelf)
+        gone, removed = 0, AT_ONCE
+        while removed == AT_ONCE:
+            removed, there = await self._change(script, keys, arguments)
+            gone += there
+        return gone
+
+    async def _move_items(self, old: str, new: str) -> None:
+        """Hand a tenant's items to another; what is at a place already stays, and so does ours.
+
+        Copied, then removed, so that a move cut short can be done again.  Raises errors of Redis.
+        """
+        keys = await self._link.scan(_of_people(old))
+        for user in ("", *map(_user_of, keys)):
+            await self._move_shelf(ItemOwner(old, user), ItemOwner(new, user))
+
+    async def _move_shelf(self, here: ItemOwner, there: ItemOwner) -> None:
+        end, rows = ends(b""), await self._rows(here, b"", ends(b""), AT_ONCE)
+        while rows:
+            await self._hand_over(here, there, rows)
+            rows = await self._rows(here, rows[-1][0], end, AT_ONCE)
+
+    async def _hand_over(self, here: ItemOwner, there: ItemOwner, rows: Sequence[Row]) -> None:
+        """Copy and remove these rows; those that change meanwhile are copied once more."""
+        copied: dict[bytes, bytes] = {}
+        while rows:
+            flat = [(place, record, copied.get(place, b"")) for place, record in rows]
+            arguments = (repr(self._clock()), *_flat(flat))
+            adopt, leave = self._scripts.items_adopt, self._scripts.items_leave
+            taken = await self._scripts.write(adopt, shelf_keys(there), arguments)
+            copied = dict(row for row, ours in zip(rows, taken, strict=True) if ours)
+            left = await self._scripts.write(leave, shelf_keys(here), _flat(copied.items()))
+            rows = _pairs(left)
+
+
+def shelf_keys(shelf: ItemOwner) -> list[bytes]:
+    """All keys of a shelf, in one slot: that of the lists of the person's or tenant's sessions."""
+    who = quote(shelf.tenant, safe="")
+    if shelf.user:
+        who = f"{who}:{quote(shelf.user, safe='')}"
+    tag = f"mp:{{{who}}}:".encode()
+    return [tag + part for part in PARTS]
+
+
+def _of_people(tenant: str) -> bytes:
+    """The pattern of the keys that only people's shelves have, one a shelf."""
+    return f"mp:{{{quote(tenant, safe='')}:*}}:{PARTS[1].decode()}".encode()
+
+
+def _user_of(key: bytes) -> str:
+    """Whose a key is that only people's shelves have."""
+    return unquote(key.decode().partition(":{")[2].partition("}")[0].partition(":")[2])
+
+
+def _arguments(change: Change) -> tuple[Any, ...]:
+    return (
+        pack(Place(change.namespace, change.key)),
+        "" if change.after is None else change.after,
+        int(change.value is not None),
+        "-" if change.expires_at is None else repr(change.expires_at),
+        change.value or b"",
+    )
+
+
+def _item(row: Row) -> Item:
+    place = unpack(row[0])
+    version, created, updated, end, value = row[1].split(b" ", 4)
+    return Item(
+        namespace=place.namespace,
+        key=place.key,
+        value=msgspec.Raw(value),
+        version=int(version),
+        created_at=float(created),
+        updated_at=float(updated),
+        expires_at=None if end == b"-" else float(end),
+    )
+
+
+def _row(item: Item) -> tuple[bytes, bytes, bytes]:
+    """The place of an item, its record, and its end."""
+    end = b"-" if item.expires_at is None else repr(item.expires_at).encode()
+    times = f"{item.created_at!r} {item.updated_at!r}".encode()
+    record = b"%d %b %b %b" % (item.version, times, end, bytes(item.value))
+    return pack(item.place), record, end
+
+
+def _pairs(flat: Sequence[bytes]) -> list[Row]:
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _flat(rows: Iterable[tuple[bytes, ...]]) -> list[bytes]:
+    return [part for row in rows for part in row]

@@ -1,0 +1,150 @@
+"""The lists of sessions in Redis, and what takes sessions from them: deleting, moving.
+
+A list of sessions lives in another slot than the sessions: what it names is looked up one by one,
+and what is dead is dropped from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from proxy.memory.archive import Page, Session
+from proxy.memory.erasure import Subject
+from proxy.memory.model import SessionKey
+from proxy.stores.common.history import read_cursor, rehomed, sessions_cursor
+from proxy.stores.redis.base import (
+    ANY_LIST,
+    RedisBase,
+    list_keys,
+    mark_key,
+    read_tenant,
+    session_keys,
+    within,
+)
+from proxy.stores.redis.codec import read_session
+from proxy.stores.redis.connection import checked
+
+DropIndexes = Callable[[SessionKey, str, str], Awaitable[None]]
+"""Drops the indexes that a move makes wrong: those of a session, its owner, and the new tenant."""
+
+MOVE_SECONDS = 3600.0
+"""Moving a tenant, or finding them all, takes as long as it takes; it must end even so."""
+
+
+class RedisLists(RedisBase):
+    """See :class:`proxy.memory.archive.Archive`; what begins with _ raises errors of Redis."""
+
+    @within(MOVE_SECONDS)
+    async def tenants(self) -> Sequence[str]:
+        keys = await self._link.scan(ANY_LIST)
+        return sorted({tenant for tenant in map(read_tenant, keys) if tenant})
+
+    @within("read")
+    async def sessions(
+        self, tenant: str, user: str | None, after: str | None, limit: int
+    ) -> Page[Session]:
+        keys = list_keys(tenant, user)
+        found: list[tuple[float, Session]] = []
+        dead: list[Any] = []
+        offset = 0
+        while len(found) <= limit:
+            rows = await self._named(keys[0], after, offset, limit + 1)
+            if not rows:
+                break
+            offset += len(rows)
+            sessions = await self._described(tenant, [name for name, _ in rows])
+            for (name, score), session in zip(rows, sessions, strict=True):
+                if session is None or (user is not None and session.user != user):
+                    dead += [name, repr(score)]
+                elif after is None or (score, name) < read_cursor(after):
+                    found.append((score, session))
+        if dead:
+            await self._scripts.read(self._scripts.forget, keys, dead)
+        page = found[:limit]
+        more = sessions_cursor(page[-1][0], page[-1][1].id) if len(found) > limit else None
+        return Page(tuple(session for _, session in page), more)
+
+    async def _named(
+        self, key: bytes, after: str | None, offset: int, limit: int
+    ) -> list[tuple[str, float]]:
+        """Names and scores, the latest first; those at the cursor's own time included."""
+        begin = "+inf" if after is None else repr(read_cursor(after)[0])
+        command = ("ZREVRANGEBYSCORE", key, begin, "-inf", "WITHSCORES", "LIMIT", offset, limit)
+        (reply,) = checked(await self._link.run(key, command))
+        return [
+            (name.decode(), float(score))
+            for name, score in zip(reply[::2], reply[1::2], strict=True)
+        ]
+
+    async def _described(self, tenant: str, names: Sequence[str]) -> list[Session | None]:
+        metas = [session_keys(SessionKey(tenant, name))[0] for name in names]
+        replies = await self._link.many([(meta, ("HGETALL", meta)) for meta in metas])
+        return [read_session(name, fields) for name, fields in zip(names, replies, strict=True)]
+
+    async def _remove(self, key: SessionKey, stamp: bytes = b"") -> tuple[int, str]:
+        """A status and the owner, '' where nobody's or unknown.
+
+        1: it was removed; 0: it is not as ``stamp`` says; -1: there was none.
+        """
+        reply = await self._scripts.write(self._scripts.discard, session_keys(key), (stamp,))
+        status, owner = int(reply[0]), reply[1].decode()
+        if status == 1:
+            await self._unlist(key, owner)
+        return status, owner
+
+    async def _unlist(self, key: SessionKey, owner: str) -> None:
+        for user in (None, owner) if owner else (None,):
+            keys = list_keys(key.tenant, user)
+            await self._scripts.write(self._scripts.forget, keys, (key.session, ""))
+
+    async def _move_sessions(self, old: str, new: str, drop: DropIndexes) -> int:
+        """Session by session: copied, then deleted, so that a move cut short can be done again."""
+        listed = list_keys(old)[0]
+        (names,) = checked(await self._link.run(listed, ("ZRANGE", listed, 0, -1)))
+        moved = 0
+        for name in names:
+            moved += await self._move_session(SessionKey(old, name.decode()), new, drop)
+        return moved
+
+    async def _move_session(self, key: SessionKey, new: str, drop: DropIndexes) -> bool:
+        there = rehomed(key, new)
+        copied = b""
+        while True:
+            dump = await self._scripts.read(self._scripts.dump, session_keys(key), ())
+            if not dump:
+                return False
+            stamp, left, owner, at, ttl, payloads = dump
+            arguments = (copied or stamp, left, *payloads)
+            adopted = await self._scripts.write(self._scripts.adopt, session_keys(there), arguments)
+            await drop(key, owner.decode(), new)
+            if not adopted:
+                return False
+            copied = stamp
+            await self._list(there, owner.decode(), (at, ttl))
+            # Written to meanwhile: copied once more.
+            status, _ = await self._remove(key, stamp)
+            if status != 0:
+                return True
+
+    async def _list(
+        self,
+        key: SessionKey,
+        owner: str,
+        activity: Sequence[bytes],
+        since: float | None = None,
+        *,
+        new: bool = True,
+    ) -> bool:
+        """Put a session into its tenant's list and its owner's.
+
+        ``activity`` is its last activity and its ttl.  False: what began at ``since`` may not get
+        into the list of its owner, who has been erased; unless it is not ``new`` and was there.
+        """
+        began = "" if since is None else repr(since)
+        arguments = (key.session, *activity, repr(self._clock()), began, int(new))
+        for user in (None, owner) if owner else (None,):
+            keys = [*list_keys(key.tenant, user), mark_key(Subject(key.tenant, user or ""))]
+            if not await self._scripts.write(self._scripts.touch, keys, arguments):
+                return False
+        return True

@@ -1,0 +1,158 @@
+"""What a request reads from Redis, a long log in pieces.
+
+A server does one thing at a time: a script that reads a log of many thousands of messages would
+hold up everybody.  What is appended while the pieces are read is left out; where anything else has
+changed, all is read again.  What a server has evicted is left out, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from proxy.memory.archive import Message
+from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
+from proxy.memory.store import StoreError
+from proxy.stores.common import codec
+from proxy.stores.common.history import locate_all
+from proxy.stores.redis.base import RedisBase, field_of, session_keys, within
+from proxy.stores.redis.codec import (
+    load_arguments,
+    read_passages,
+    read_position,
+    read_stored,
+    read_version,
+)
+from proxy.stores.redis.scripts import Scripts
+
+PIECE = 500
+"""As in prelude.lua."""
+
+TRIES = 5
+"""How often a log is read again that is changed meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The reply to load.lua.  ``texts`` are the bodies by seq, None where one is gone.
+
+    ``shown`` and ``size`` count the messages that should be there, in the window and in the log;
+    ``end`` is behind the last of them, and ``stamp`` changes with anything but what is appended.
+    """
+
+    snapshot: Snapshot
+    texts: Mapping[int, bytes | None]
+    shown: int
+    size: int
+    end: int
+    stamp: tuple[bytes | None, ...]
+
+
+class RedisReading(RedisBase):
+    """See :class:`proxy.memory.store.Memory`."""
+
+    @within("read")
+    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+        return await load(self._scripts, key, ask, self._clock())
+
+    @within("read")
+    async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
+        places = locate_all(ids)
+        if not places:
+            return {}
+        _, _, log, _, exchanges, *_ = session_keys(key)
+        fields = [f"x{place.exchange}" for place in places]
+        values = await self._ask(exchanges, "HMGET", exchanges, *fields)
+        seqs: dict[str, int] = {}
+        for place, value in zip(places, values, strict=True):
+            seq = read_stored(value).span.seq(place.number) if value else None
+            if seq is not None:
+                seqs[f"{place.exchange}.{place.number}"] = seq
+        if not seqs:
+            return {}
+        found = await self._ask(log, "HMGET", log, *map(field_of, seqs.values()))
+        return {id: body for id, body in zip(seqs, found, strict=True) if body is not None}
+
+    @within("read")
+    async def passages(
+        self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
+    ) -> dict[tuple[str, int], Message]:
+        whose = (int(user is not None), user or "")
+        calls = [
+            (session_keys(SessionKey(tenant, name)), (*whose, *seqs))
+            for name, seqs in places.items()
+        ]
+        replies = await self._scripts.many(self._scripts.passages, calls)
+        return read_passages(list(places), replies)
+
+
+async def load(scripts: Scripts, key: SessionKey, ask: Ask, now: float) -> Snapshot:
+    """One look; a whole log takes a round trip for each ``PIECE``."""
+    keys, arguments = session_keys(key), load_arguments(ask, now)
+    for _ in range(TRIES):
+        reply = await scripts.read(scripts.load, keys, arguments)
+        if not reply:
+            return Snapshot()
+        first = read_first(reply, ask)
+        more = await _more(scripts, keys, first) if ask.whole else ()
+        if more is not None:
+            return completed(first, more)
+    raise StoreError("a session was changed again and again while it was read")
+
+
+async def _more(scripts: Scripts, keys: Sequence[bytes], first: First) -> list[Entry] | None:
+    """The entries behind the first piece; None if the log was changed."""
+    found: list[Entry] = []
+    place, size = PIECE, first.size
+    while place < size:
+        # A late answer joins its turn: what stands behind it is one place farther then.
+        joined, size, *stamp = await scripts.read(scripts.load_more, keys, (place,))
+        if tuple(stamp) != first.stamp:
+            return None
+        found += codec.decode_log(joined)
+        place += PIECE
+    return found
+
+
+def read_first(reply: Sequence[Any], ask: Ask) -> First:
+    owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
+    attempt, attempt_usage, joined, shown, seqs, bodies, choices = reply[8:15]
+    summary, changes, stalled, size, created, end = reply[15:]
+    numbers = [int(number) for number in seqs.split(b",")] if seqs else []
+    snapshot = Snapshot(
+        exists=True,
+        owner=owner.decode() if owner else None,
+        system=codec.text(system),
+        system_tokens=int(system_tokens or 0),
+        start=read_position(start) if start else None,
+        log=codec.decode_log(joined),
+        whole=ask.whole,
+        alternates=codec.alternates(codec.decode_log(choices)) if choices else {},
+        last=codec.decode_exchange(last, last_usage) if last else None,
+        attempt=codec.decode_exchange(attempt, attempt_usage) if attempt else None,
+        messages=int(messages),
+        tokens=int(tokens),
+        summary=read_version(summary) if summary else None,
+        changes=int(changes or 0),
+        stalled=bool(stalled),
+    )
+    texts = dict(zip(numbers, map(codec.text, bodies), strict=True))
+    return First(snapshot, texts, int(shown), int(size), int(end), (created, changes))
+
+
+def completed(first: First, more: Sequence[Entry]) -> Snapshot:
+    """The snapshot with all entries that are there: once, though late answers move their places."""
+    snapshot, texts = first.snapshot, first.texts
+    entries = {entry.position: entry for entry in (*snapshot.log, *more)}
+    log = tuple(
+        entry
+        for position, entry in (sorted(entries.items()) if more else entries.items())
+        if position.seq < first.end and texts.get(position.seq, b"") is not None
+    )
+    there = (entry for entry in log if entry.position.seq in texts)
+    bodies = {entry.card.id: text for entry in there if (text := texts[entry.position.seq])}
+    expected = first.size if snapshot.whole else first.shown
+    emptied = snapshot.messages if not first.size else 0
+    lost = max(0, expected - len(log)) + emptied
+    return replace(snapshot, log=log, bodies=bodies, lost=lost)

@@ -1,0 +1,138 @@
+"""The Lua scripts: read from the files in scripts/, sent by their hash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha1
+from importlib.resources import files
+from typing import Any
+
+from redis.exceptions import NoScriptError, ResponseError
+
+from proxy.memory.store import StoreError
+from proxy.stores.redis.connection import Command, Link
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script and the hash that Redis knows it by."""
+
+    text: str
+    digest: str
+
+
+@cache
+def read_script(name: str, *preludes: str) -> Script:
+    """The script ``name``.lua, with other files in front of it."""
+    folder = files("proxy.stores.redis") / "scripts"
+    parts = [(folder / f"{part}.lua").read_text("utf-8") for part in (*preludes, name)]
+    text = "\n".join(parts)
+    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+class Scripts:
+    """All scripts, and how one is run.
+
+    With ``wait_replicas`` those that write wait until so many replicas have it, at most
+    ``wait_seconds``: on the connection that wrote, since WAIT knows of no other.
+    """
+
+    def __init__(self, link: Link, wait_replicas: int, wait_seconds: float) -> None:
+        self._link = link
+        self._replicas = wait_replicas
+        self._wait: tuple[Command, ...] = (
+            (("WAIT", wait_replicas, max(1, int(wait_seconds * 1000))),) if wait_replicas else ()
+        )
+        self.load = read_script("load", "prelude")
+        self.load_more = read_script("load_more", "prelude")
+        self.messages = read_script("messages", "prelude")
+        self.exchanges = read_script("exchanges", "prelude")
+        changing = ("prelude", "summary_prelude", "changes_prelude")
+        self.commit = read_script("commit", *changing, "marks", "lists", "work_prelude")
+        self.take_back = read_script("take_back", *changing, "removal_prelude")
+        self.revise = read_script("revise", *changing, "removal_prelude")
+        self.restore_fill = read_script("restore_fill", "prelude")
+        self.restore = read_script("restore", "prelude")
+        self.amend = read_script("amend", "prelude")
+        self.touch = read_script("touch", "marks", "lists")
+        self.forget = read_script("forget")
+        self.dump = read_script("dump", "prelude")
+        self.adopt = read_script("adopt", "prelude")
+        self.discard = read_script("discard", "prelude")
+        self.passages = read_script("passages", "prelude")
+        self.summary_put = read_script("summary_put", "prelude", "marks")
+        self.summary_drop = read_script("summary_drop", "prelude")
+        self.summary_stall = read_script("summary_stall", "prelude")
+        self.work_enqueue = read_script("work_enqueue", "work_prelude")
+        self.work_claim = read_script("work_claim", "work_prelude")
+        self.work_extend = read_script("work_extend", "work_prelude")
+        self.work_finish = read_script("work_finish", "work_prelude")
+        self.work_put_off = read_script("work_put_off", "work_prelude")
+        self.work_forget = read_script("work_forget")
+        self.index_look = read_script("index_look", "index_prelude")
+        self.index_rows = read_script("index_rows", "index_prelude")
+        self.index_write = read_script("index_write", "index_prelude")
+        self.index_renew = read_script("index_renew", "index_prelude")
+        self.index_sweep = read_script("index_sweep", "index_prelude")
+        self.index_forget = read_script("index_forget", "index_prelude")
+        self.index_vectors = read_script("index_vectors", "index_prelude")
+        self.items_page = read_script("items_page", "items_prelude")
+        self.items_namespaces = read_script("items_namespaces", "items_prelude")
+        self.items_change = read_script("items_change", "items_prelude", "marks")
+        self.items_fill = read_script("items_fill", "items_prelude")
+        self.items_drop = read_script("items_drop", "items_prelude")
+        self.items_adopt = read_script("items_adopt", "items_prelude")
+        self.items_leave = read_script("items_leave", "items_prelude")
+        self.usage_adopt = read_script("usage_adopt")
+
+    async def read(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
+        return await self._run(script, keys, arguments, ())
+
+    async def many(
+        self, script: Script, calls: Sequence[tuple[Sequence[bytes], Sequence[Any]]]
+    ) -> list[Any]:
+        """Read with the same script from several sessions together; keys and arguments of each."""
+        rests = [(len(keys), *keys, *arguments) for keys, arguments in calls]
+        try:
+            return await self._link.many([(r[1], ("EVALSHA", script.digest, *r)) for r in rests])
+        except NoScriptError:
+            return await self._link.many([(r[1], ("EVAL", script.text, *r)) for r in rests])
+
+    async def write(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
+        """Raises StoreError where too few replicas have it in time: it may be lost yet."""
+        return await self._run(script, keys, arguments, self._wait)
+
+    async def put(self, key: bytes, *command: Any) -> None:
+        """As :meth:`write`, but a plain command."""
+        self._first(await self._link.run(key, command, *self._wait))
+
+    async def _run(
+        self,
+        script: Script,
+        keys: Sequence[bytes],
+        arguments: Sequence[Any],
+        wait: tuple[Command, ...],
+    ) -> Any:
+        rest = (len(keys), *keys, *arguments)
+        replies = await self._link.run(keys[0], ("EVALSHA", script.digest, *rest), *wait)
+        if isinstance(replies[0], NoScriptError):
+            # New to this server: just started, promoted, or its scripts were flushed.  A second
+            # wait for replicas that are not there would outlast the time limit.
+            self._check(replies[1:])
+            replies = await self._link.run(keys[0], ("EVAL", script.text, *rest), *wait)
+        return self._first(replies)
+
+    def _first(self, replies: Sequence[Any]) -> Any:
+        for reply in replies:
+            if isinstance(reply, ResponseError):
+                raise reply
+        self._check(replies[1:])
+        return replies[0]
+
+    def _check(self, waited: Sequence[Any]) -> None:
+        for count in waited:
+            # A replica answers WAIT with an error; the command itself says it better.
+            if isinstance(count, int) and count < self._replicas:
+                raise StoreError(f"{count} of {self._replicas} replicas have the commit")

@@ -1,0 +1,123 @@
+"""RedisStore: memory in any Redis or Valkey, for any number of hosts.
+
+Loads and commits are one script each; what Redis calls its errors never leaves this package.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Self
+
+from proxy.memory.model import SessionKey
+from proxy.recall.index import Owner
+from proxy.stores.redis.archive import RedisArchive, RedisSummaries
+from proxy.stores.redis.base import list_keys, session_keys, within
+from proxy.stores.redis.commit import RedisCommits, RedisErasures
+from proxy.stores.redis.concerns import QUESTIONS, concerns_of
+from proxy.stores.redis.connection import Link
+from proxy.stores.redis.index import RedisIndex
+from proxy.stores.redis.items import RedisItems
+from proxy.stores.redis.lists import MOVE_SECONDS
+from proxy.stores.redis.read import RedisReading
+from proxy.stores.redis.scripts import Scripts
+from proxy.stores.redis.work import RedisMeter
+
+ANSWER_SHARE = 0.3
+"""Of the commit's time, for WAIT's answer, which says more than a timeout: the server looks for
+waits that are over ten times a second, and a busy machine takes longer to hear it."""
+
+
+class RedisStore(
+    RedisReading,
+    RedisCommits,
+    RedisArchive,
+    RedisErasures,
+    RedisIndex,
+    RedisItems,
+    RedisMeter,
+    RedisSummaries,
+):
+    """``timeout`` bounds each read, ``commit_timeout`` each write, in seconds; see RedisBase."""
+
+    def __init__(
+        self,
+        name: str,
+        link: Link,
+        *,
+        one_slot: bool,
+        timeout: float = 0.25,
+        commit_timeout: float = 0.5,
+        wait_replicas: int = 0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        scripts = Scripts(link, wait_replicas, commit_timeout * (1 - ANSWER_SHARE))
+        super().__init__(link, scripts, timeout, commit_timeout, clock, one_slot=one_slot)
+        self.name = name
+        self._shared = False
+        self._replicas = wait_replicas
+
+    def __repr__(self) -> str:
+        return f"<RedisStore [{self.name}]>"
+
+    async def open(self) -> None:
+        """Nothing to get ready: connections are made when they are needed."""
+
+    def patient(self, seconds: float) -> Self:
+        twin = copy(self)
+        twin._timeout = twin._commit_timeout = seconds
+        twin._shared = True
+        return twin
+
+    async def close(self) -> None:
+        if not self._shared:
+            await self._link.close()
+
+    async def ping(self) -> None:
+        key = list_keys("")[0]
+        # A write that leaves nothing: a replica, or a server that is out of memory, refuses it.
+        command = ("SET", key, "", "PX", 1)
+        await self._ask(key, *command)
+
+    @within("read")
+    async def peek(self, key: SessionKey) -> None:
+        meta = session_keys(key)[0]
+        await self._link.many([(meta, ("EXISTS", meta))])
+
+    @within("write")
+    async def concerns(self) -> Sequence[str]:
+        replies = await self._link.each(*QUESTIONS)
+        now = self._clock()
+        found = (each for server in replies for each in concerns_of(server, self._replicas, now))
+        return list(dict.fromkeys(found))
+
+    # Archive
+
+    async def delete(self, key: SessionKey) -> bool:
+        status, owner = await self._delete(key)
+        await self._forget_work(key)
+        await self.drop(Owner(key.tenant, session=key.session))
+        if owner:
+            await self.drop_session(Owner(key.tenant, user=owner), key.session)
+        return status == 1
+
+    @within("write")
+    async def _delete(self, key: SessionKey) -> tuple[int, str]:
+        return await self._remove(key)
+
+    @within(MOVE_SECONDS)
+    async def move(self, old: str, new: str) -> int:
+        if old == new:
+            return 0
+        moved = await self._move_sessions(old, new, self._drop_moved)
+        await self._move_items(old, new)
+        await self._move_spent(old, new)
+        return moved
+
+    async def _drop_moved(self, key: SessionKey, user: str, new: str) -> None:
+        """Drop the work on a session that moves to tenant ``new``, or should, and its indexes."""
+        await self._forget_work(key)
+        await self.drop(Owner(key.tenant, session=key.session))
+        for tenant in (key.tenant, new) if user else ():
+            await self.drop(Owner(tenant, user=user))

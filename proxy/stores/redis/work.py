@@ -1,0 +1,179 @@
+"""The queue of work in Redis, in one slot, whosever the work is, and what the work has cost."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, cast, get_args
+from urllib.parse import quote, unquote
+
+from msgspec.structs import replace
+
+from proxy.memory.model import Due, Kind, SessionKey, Work
+from proxy.memory.usage import Spent, UsageKey
+from proxy.stores.redis.base import RedisBase, within
+from proxy.stores.redis.connection import checked
+from proxy.stores.redis.scripts import Script
+
+
+class RedisQueue(RedisBase):
+    """See :class:`proxy.memory.store.Queue`."""
+
+    async def enqueue(self, key: SessionKey, due: Due) -> None:
+        await self._enqueue(key, (due,))
+
+    async def _enqueue(self, key: SessionKey, dues: Sequence[Due]) -> None:
+        await self._change(self._scripts.work_enqueue, QUEUE_KEYS, due_arguments(key, dues))
+
+    @within("read")
+    async def waiting(self, now: float, limit: int) -> Sequence[Work]:
+        due, pieces = QUEUE_KEYS
+        search = ("ZRANGEBYSCORE", due, "-inf", repr(now), "WITHSCORES", "LIMIT", 0, limit)
+        (found,) = await self._link.many([(due, search)])
+        names, scores = found[::2], found[1::2]
+        if not names:
+            return ()
+        (packed,) = await self._link.many([(pieces, ("HMGET", pieces, *names))])
+        rows = zip(names, scores, packed, strict=True)
+        return [read_piece(name, score, piece) for name, score, piece in rows if piece]
+
+    async def claim(self, work: Work, now: float, until: float) -> Work | None:
+        lease = secrets.token_hex(8)
+        reply = await self._of(work, self._scripts.work_claim, repr(now), repr(until), lease)
+        if not reply:
+            return None
+        asked, attempts, profile = reply
+        return replace(
+            work,
+            profile=profile.decode(),
+            due=until,
+            asked=asked,
+            attempts=attempts,
+            lease=lease,
+        )
+
+    async def extend(self, work: Work, until: float) -> bool:
+        return bool(await self._of(work, self._scripts.work_extend, work.lease, repr(until)))
+
+    async def finish(self, work: Work, again: float) -> None:
+        await self._of(work, self._scripts.work_finish, work.lease, work.asked, repr(again))
+
+    async def put_off(self, work: Work, due: float, *, failed: bool) -> None:
+        await self._of(work, self._scripts.work_put_off, work.lease, repr(due), int(failed))
+
+    async def _forget_work(self, key: SessionKey) -> None:
+        await self._change(self._scripts.work_forget, QUEUE_KEYS, all_names(key))
+
+    async def _of(self, work: Work, script: Script, *arguments: Any) -> Any:
+        return await self._change(script, QUEUE_KEYS, (name_of(work), *arguments))
+
+
+# Keys and arguments of its scripts, and what they reply
+
+QUEUE_KEYS = [b"mp:{+work}:due", b"mp:{+work}:pieces"]
+"""One queue for all; no tenant's tag has a plus sign, which percent-encoding would not leave."""
+
+
+def piece_name(key: SessionKey, kind: Kind) -> str:
+    return f"{kind}:{quote(key.tenant, safe='')}:{quote(key.session, safe='')}"
+
+
+def name_of(work: Work) -> str:
+    return piece_name(SessionKey(work.tenant, work.session), work.kind)
+
+
+def all_names(key: SessionKey) -> list[str]:
+    """What work on a session may be called."""
+    return [piece_name(key, kind) for kind in get_args(Kind)]
+
+
+def due_arguments(key: SessionKey, dues: Sequence[Due]) -> list[Any]:
+    arguments: list[Any] = []
+    for due in dues:
+        name = piece_name(key, due.kind)
+        arguments += [name, due.profile, repr(due.at), due.after, repr(due.later)]
+    return arguments
+
+
+def read_piece(name: bytes, score: bytes, packed: bytes) -> Work:
+    """A piece that nobody holds, from its name, its score and what is kept of it."""
+    kind, tenant, session = name.decode().split(":")
+    asked, attempts, _, profile = packed.decode().split(" ", 3)
+    return Work(
+        tenant=unquote(tenant),
+        session=unquote(session),
+        kind=cast(Kind, kind),
+        profile=profile,
+        due=float(score),
+        asked=int(asked),
+        attempts=int(attempts),
+    )
+
+
+# What it has cost: a hash for each tenant and day
+
+KEPT = 400 * 86_400
+"""Seconds that a day is kept after something was spent on it."""
+
+FIGURES = Spent.__struct_fields__
+"""The fields of Spent; a hash has them for each feature as "calls facts"."""
+
+_LEAVING = b"leaving-"
+
+
+class RedisMeter(RedisBase):
+    """See :class:`proxy.memory.usage.Meter`."""
+
+    @within("write")
+    async def spend(self, tenant: str, account: UsageKey, spent: Spent) -> None:
+        key = _key(tenant, account.day)
+        counts = [
+            ("HINCRBY", key, f"{figure} {account.feature}", getattr(spent, figure))
+            for figure in FIGURES
+        ]
+        await self._link.many([(key, command) for command in (*counts, ("EXPIRE", key, KEPT))])
+
+    @within("read")
+    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, Spent]:
+        keys = [_key(tenant, day) for day in days]
+        replies = await self._link.many([(key, ("HGETALL", key)) for key in keys])
+        found: dict[UsageKey, Spent] = {}
+        for day, flat in zip(days, replies, strict=True):
+            found |= _read(day, flat)
+        return found
+
+    async def _move_spent(self, old: str, new: str) -> None:
+        """Add what a tenant has spent to another's.  Raises errors of Redis.
+
+        A day is put aside under a name of its own first: what is spent on it meanwhile stays, and
+        what was cut short is done again by this name.
+        """
+        days = _key(old, "")
+        for key in set(await self._link.scan(days + b"*")):
+            if not key.startswith(days + _LEAVING):
+                once = f"{secrets.token_hex(8)}-".encode()
+                aside = days + _LEAVING + once + key.removeprefix(days)
+                checked(await self._link.run(key, ("RENAME", key, aside)))
+        for key in set(await self._link.scan(days + _LEAVING + b"*")):
+            await self._add(key, _key(new, key.decode()[-len("YYYY-MM-DD") :]))
+
+    async def _add(self, aside: bytes, there: bytes) -> None:
+        (flat,) = checked(await self._link.run(aside, ("HGETALL", aside)))
+        added = self._scripts.usage_adopt
+        await self._scripts.write(added, [there], (aside, KEPT, *flat))
+        checked(await self._link.run(aside, ("DEL", aside)))
+        checked(await self._link.run(there, ("HDEL", there, aside)))
+
+
+def _key(tenant: str, day: str) -> bytes:
+    return f"mp:{{{quote(tenant, safe='')}}}:usage:{day}".encode()
+
+
+def _read(day: str, flat: Sequence[bytes]) -> dict[UsageKey, Spent]:
+    """What was spent on a day, from the reply to HGETALL."""
+    figures: dict[str, dict[str, int]] = {}
+    for field, number in zip(flat[::2], flat[1::2], strict=True):
+        figure, _, feature = field.decode().partition(" ")
+        if figure in FIGURES:
+            figures.setdefault(feature, {})[figure] = int(number)
+    return {UsageKey(day, feature): Spent(**known) for feature, known in figures.items()}

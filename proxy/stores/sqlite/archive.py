@@ -1,0 +1,408 @@
+"""Sessions in the SQLite file as people have them: read, changed by hand, removed, handed on.
+
+Functions of a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from proxy.memory.archive import (
+    Details,
+    Edited,
+    Message,
+    Page,
+    PlacedExchange,
+    Revision,
+    Session,
+    StoredMessage,
+)
+from proxy.memory.model import BEGINNING, Exchange, Position, SessionKey, State, message_id
+from proxy.recall.index import Owner
+from proxy.stores.common import codec
+from proxy.stores.common.history import (
+    MessagePlace,
+    locate,
+    locate_all,
+    read_cursor,
+    sessions_cursor,
+)
+from proxy.stores.sqlite import index as sqlite_index
+from proxy.stores.sqlite import items as sqlite_items
+from proxy.stores.sqlite import marks as sqlite_marks
+from proxy.stores.sqlite import summaries as sqlite_summaries
+from proxy.stores.sqlite import work as sqlite_work
+from proxy.stores.sqlite.read import HAS_MESSAGES, LIVE, SUMMARY, find, look_up
+from proxy.stores.sqlite.rows import (
+    STAGED,
+    Head,
+    find_head,
+    read_details,
+    remove,
+    save_details,
+    save_head,
+    switch,
+)
+
+_SESSION = f"""
+SELECT s.session, s.owner, s.messages, s.tokens, s.created_at, s.last_active_at,
+       s.title, s.metadata, s.ttl, s.system, s.system_tokens, s.next, s.last, x.profile, {SUMMARY},
+       (SELECT json_group_object(profile, json_array(turn, seq)) FROM windows WHERE session = s.id)
+FROM sessions s
+LEFT JOIN exchanges x ON x.session = s.id AND x.id = s.last
+WHERE s.tenant = :tenant AND {LIVE}
+"""
+
+_MESSAGES = """
+SELECT seq, entry, active, coalesce(wire, body) FROM messages
+WHERE session = ? AND seq > ? AND active IN (?, ?) ORDER BY seq LIMIT ?
+"""
+
+_LINES = """
+SELECT entry, active, body, wire FROM messages WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?
+"""
+
+_LINE = """
+SELECT m.entry, m.active, m.body, m.wire FROM exchanges x
+JOIN messages m ON m.session = x.session AND m.seq = x.first + ?3
+WHERE x.session = ?1 AND x.id = ?2 AND ?3 < x.size
+"""
+
+_EXCHANGES = f"""
+SELECT x.id, x.first, x.record, x.usage,
+       (SELECT json_group_array(m.seq - x.first) FROM messages m WHERE m.session = x.session
+            AND m.seq >= x.first AND m.seq < x.first + x.size)
+FROM exchanges x WHERE x.session = ? AND x.first < ? AND {HAS_MESSAGES}
+ORDER BY x.first DESC LIMIT ?
+"""
+
+_LAST = 2**63 - 1
+"""Behind every place."""
+
+_windows = msgspec.json.Decoder(dict[str, Position])
+_indexes = msgspec.json.Decoder(list[int])
+
+
+# Reading
+
+
+def session(connection: sqlite3.Connection, now: float, key: SessionKey) -> Session | None:
+    row = connection.execute(
+        f"{_SESSION} AND s.session = :session",
+        {"tenant": key.tenant, "session": key.session, "now": now},
+    ).fetchone()
+    return _session(row) if row else None
+
+
+def tenants(connection: sqlite3.Connection, now: float) -> list[str]:
+    rows = connection.execute(
+        f"SELECT DISTINCT s.tenant FROM sessions s WHERE {LIVE} ORDER BY s.tenant", {"now": now}
+    )
+    return [tenant for (tenant,) in rows if tenant != STAGED]
+
+
+def sessions(
+    connection: sqlite3.Connection,
+    now: float,
+    tenant: str,
+    user: str | None,
+    after: str | None,
+    limit: int,
+) -> Page[Session]:
+    """Newest activity first.  Raises ValueError for a cursor that is none."""
+    statement = _SESSION
+    at, name = read_cursor(after) if after is not None else (0.0, "")
+    if user is not None:
+        statement += " AND s.owner = :user"
+    if after is not None:
+        statement += " AND (s.last_active_at, s.session) < (:at, :name)"
+    statement += " ORDER BY s.last_active_at DESC, s.session DESC LIMIT :limit"
+    arguments = {
+        "tenant": tenant,
+        "user": user,
+        "at": at,
+        "name": name,
+        "limit": limit + 1,
+        "now": now,
+    }
+    rows = [_session(row) for row in connection.execute(statement, arguments)]
+    page = tuple(rows[:limit])
+    more = len(rows) > limit
+    return Page(page, sessions_cursor(page[-1].last_active_at, page[-1].id) if more else None)
+
+
+def messages(
+    connection: sqlite3.Connection,
+    now: float,
+    key: SessionKey,
+    states: Collection[State],
+    after: int,
+    limit: int,
+) -> Page[Message]:
+    wanted = [1 if state == "active" else 0 for state in states]
+    if not wanted:
+        return Page(())
+    rows = connection.execute(
+        _MESSAGES, (find(connection, key, now), after, wanted[0], wanted[-1], limit + 1)
+    ).fetchall()
+    cards = [entry.card for entry in codec.decode_entries([row[1] for row in rows])]
+    page = tuple(
+        Message(seq, card, "active" if active else "superseded", wire)
+        for card, (seq, _, active, wire) in zip(cards, rows, strict=True)
+    )[:limit]
+    return Page(page, str(page[-1].seq) if len(rows) > limit else None)
+
+
+def message(
+    connection: sqlite3.Connection, now: float, key: SessionKey, message: str
+) -> StoredMessage | None:
+    place, session = locate(message), find(connection, key, now)
+    rows = connection.execute(_LINE, (session, *place)).fetchall() if place else []
+    return next(iter(_lines(rows)), None)
+
+
+def lines(
+    connection: sqlite3.Connection, now: float, key: SessionKey, after: int, limit: int
+) -> Page[StoredMessage]:
+    session = find(connection, key, now)
+    rows = connection.execute(_LINES, (session, after, limit + 1)).fetchall()
+    page = _lines(rows[:limit])
+    return Page(page, str(page[-1].position.seq) if len(rows) > limit else None)
+
+
+def _lines(rows: Sequence[Any]) -> tuple[StoredMessage, ...]:
+    entries = codec.decode_entries([row[0] for row in rows])
+    return tuple(
+        StoredMessage(*entry, "active" if active else "superseded", body, wire)
+        for entry, (_, active, body, wire) in zip(entries, rows, strict=True)
+    )
+
+
+def exchange(
+    connection: sqlite3.Connection, now: float, key: SessionKey, exchange: str
+) -> tuple[Exchange, Sequence[str]] | None:
+    session = find(connection, key, now)
+    row = connection.execute(
+        "SELECT first, size, record, usage FROM exchanges WHERE session = ? AND id = ?",
+        (session, exchange),
+    ).fetchone()
+    if row is None:
+        return None
+    first, size, record, usage = row
+    places = connection.execute(
+        "SELECT seq FROM messages WHERE session = ? AND seq >= ? AND seq < ? ORDER BY seq",
+        (session, first, first + size),
+    )
+    ids = tuple(message_id(exchange, seq - first) for (seq,) in places)
+    return codec.decode_exchange(record, usage), ids
+
+
+def exchanges(
+    connection: sqlite3.Connection, now: float, key: SessionKey, before: int | None, limit: int
+) -> Page[PlacedExchange]:
+    session = find(connection, key, now)
+    last = _LAST if before is None else before
+    rows = connection.execute(_EXCHANGES, (session, last, limit + 1)).fetchall()
+    page = tuple(_placed(*row) for row in rows[:limit])
+    return Page(page, str(page[-1].first) if len(rows) > limit else None)
+
+
+def _placed(
+    id: str, first: int, record: bytes, usage: bytes | None, indexes: str
+) -> PlacedExchange:
+    ids = tuple(message_id(id, index) for index in sorted(_indexes.decode(indexes)))
+    return PlacedExchange(first, codec.decode_exchange(record, usage), ids)
+
+
+def _session(row: Sequence[Any]) -> Session:
+    id, user, messages, tokens, created_at, last_active_at, *details = row[:11]
+    next, last, profile, summary, windows = row[11:]
+    starts = _windows.decode(windows)
+    return Session(
+        id=id,
+        user=user,
+        messages=messages,
+        tokens=tokens,
+        window_start=starts.get(profile, BEGINNING).seq,
+        created_at=created_at,
+        last_active_at=last_active_at,
+        details=Details(*details),
+        summary=codec.decode_summary(summary) if summary else None,
+        end=next - 1,
+        last=last,
+        windows=starts,
+    )
+
+
+# Changing by hand
+
+_WIRE = "SELECT coalesce(wire, body) FROM messages WHERE session = ? AND seq = ?"
+
+_EDIT = """
+UPDATE messages SET tokens = ?, entry = ?, body = ?, wire = ? WHERE session = ? AND seq = ?
+"""
+
+_LEFT = """
+SELECT m.entry FROM exchanges x
+JOIN messages m ON m.session = x.session AND m.seq >= x.first AND m.seq < x.first + x.size
+WHERE x.session = ? AND x.id = ?
+"""
+
+_NEWEST = f"""
+SELECT x.id FROM exchanges x WHERE x.session = ? AND {HAS_MESSAGES} ORDER BY x.first DESC LIMIT 1
+"""
+
+
+def revise(connection: sqlite3.Connection, now: float, key: SessionKey, revision: Revision) -> bool:
+    head = find_head(connection, key, now)
+    if head is None or not _is_as_it_was(connection, head, revision):
+        return False
+    edited = [_edit(connection, head, each) for each in revision.edited]
+    moved = [
+        *_remove(connection, head, locate_all(revision.removed)),
+        *switch(connection, head, locate_all(revision.superseded), active=False),
+        *switch(connection, head, locate_all(revision.activated), active=True),
+    ]
+    if moved:
+        connection.execute("DELETE FROM windows WHERE session = ?", (head.id,))
+    sqlite_summaries.drop_covering(connection, head.id, {*edited, *moved})
+    if revision.details is not None:
+        _detail(connection, head, revision.details, now)
+    save_head(connection, head)
+    return True
+
+
+def _is_as_it_was(connection: sqlite3.Connection, head: Head, revision: Revision) -> bool:
+    if revision.was not in (None, read_details(connection, head.id)):
+        return False
+    return all(_wire(connection, head, each.card.id) == each.was for each in revision.edited)
+
+
+def _wire(connection: sqlite3.Connection, head: Head, message: str) -> bytes | None:
+    """The JSON of a message as it came, None if it is not there."""
+    found = look_up(connection, head.id, locate(message))
+    row = connection.execute(_WIRE, (head.id, found[1])).fetchone() if found else None
+    return row[0] if row else None
+
+
+def _edit(connection: sqlite3.Connection, head: Head, edited: Edited) -> Position:
+    """Where the message stands."""
+    found = look_up(connection, head.id, locate(edited.card.id))
+    assert found is not None  # looked at before
+    turn, seq, tokens, active = found
+    entry = codec.encode_entry(turn, seq, edited.card)
+    row = (edited.card.tokens, entry, edited.body, edited.wire, head.id, seq)
+    connection.execute(_EDIT, row)
+    head.tokens += edited.card.tokens - tokens if active else 0
+    head.changes += 1
+    _settle(connection, head, edited.card.exchange)
+    return Position(turn, seq)
+
+
+def _remove(
+    connection: sqlite3.Connection, head: Head, places: Iterable[MessagePlace]
+) -> list[Position]:
+    """Where the messages stood that are gone now."""
+    gone: dict[Position, str] = {}
+    for place in places:
+        found = look_up(connection, head.id, place)
+        if found is None:
+            continue
+        turn, seq, tokens, active = found
+        connection.execute("DELETE FROM messages WHERE session = ? AND seq = ?", (head.id, seq))
+        head.messages -= active
+        head.tokens -= tokens if active else 0
+        gone[Position(turn, seq)] = place.exchange
+    head.changes += len(gone)
+    for exchange in set(gone.values()):
+        _settle(connection, head, exchange)
+    return list(gone)
+
+
+def _settle(connection: sqlite3.Connection, head: Head, exchange: str) -> None:
+    """Note whether an exchange still has choices; forget one that has no messages any more."""
+    rows = connection.execute(_LEFT, (head.id, exchange)).fetchall()
+    entries = codec.decode_entries([entry for (entry,) in rows])
+    if entries:
+        connection.execute(
+            "UPDATE exchanges SET choices = ? WHERE session = ? AND id = ?",
+            (codec.has_choices(entry.card for entry in entries), head.id, exchange),
+        )
+        return
+    place = (head.id, exchange)
+    connection.execute("DELETE FROM exchanges WHERE session = ? AND id = ?", place)
+    connection.execute("DELETE FROM keys WHERE session = ? AND exchange = ?", place)
+    if head.last == exchange:
+        newest = connection.execute(_NEWEST, (head.id,)).fetchone()
+        head.last = newest[0] if newest else None
+
+
+def _detail(connection: sqlite3.Connection, head: Head, details: Details, now: float) -> None:
+    save_details(connection, head.id, details)
+    if details.ttl != head.ttl:
+        head.ttl = details.ttl
+        head.expires_at = now + details.ttl if details.ttl else None
+
+
+# Removing, and handing to another tenant
+
+PURGED_AT_ONCE = 2
+"""Of what has expired, sessions and the like, a commit removes so many, so as not to wait long."""
+
+
+# A session id that the new tenant has stays where it is.
+_FREE = """
+tenant = :old AND (expires_at IS NULL OR expires_at > :now)
+    AND session NOT IN (SELECT session FROM sessions WHERE tenant = :new)
+"""
+
+
+def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONCE) -> None:
+    """Remove what has expired, at most ``limit`` of each kind; -1 is all."""
+    expired = connection.execute(
+        "SELECT id FROM sessions WHERE expires_at <= ? LIMIT ?", (now, limit)
+    ).fetchall()
+    for (session,) in expired:
+        remove(connection, session)
+    sqlite_index.discard_expired(connection, now, limit)
+    sqlite_items.discard_expired(connection, now, limit)
+    sqlite_marks.purge(connection, now, limit)
+    sqlite_index.sweep(connection, sqlite_index.SWEPT_AT_ONCE)
+
+
+def delete(connection: sqlite3.Connection, now: float, key: SessionKey) -> bool:
+    row = connection.execute(
+        "SELECT id, owner, expires_at IS NULL OR expires_at > ? FROM sessions "
+        "WHERE tenant = ? AND session = ?",
+        (now, *key),
+    ).fetchone()
+    sqlite_index.drop(connection, Owner(key.tenant, session=key.session))
+    connection.execute("DELETE FROM work WHERE tenant = ? AND session = ?", key)
+    if row is None:
+        return False
+    if row[1]:
+        owner = Owner(key.tenant, user=row[1])
+        sqlite_index.drop_session(connection, now, owner, key.session)
+    remove(connection, row[0])
+    return bool(row[2])
+
+
+def move(connection: sqlite3.Connection, now: float, old: str, new: str) -> int:
+    if old == new:
+        return 0
+    purge(connection, now, -1)
+    tenants = {"old": old, "new": new, "now": now}
+    users = connection.execute(
+        f"SELECT DISTINCT owner FROM sessions WHERE owner IS NOT NULL AND {_FREE}", tenants
+    ).fetchall()
+    for (user,) in users:
+        sqlite_index.drop(connection, Owner(new, user=user))
+    sqlite_index.drop_tenant(connection, old)
+    connection.execute("DELETE FROM work WHERE tenant = ?", (old,))
+    sqlite_items.move(connection, old, new)
+    sqlite_work.move_spent(connection, old, new)
+    return connection.execute(f"UPDATE sessions SET tenant = :new WHERE {_FREE}", tenants).rowcount

@@ -1,0 +1,228 @@
+"""The SQLite file and its threads.
+
+One thread writes, others read: reads do not queue behind commits, and commits that wait together
+share one fsync.  What a chat waits for, what people list, and whether the file can be read at all
+have threads of their own, so that none of them waits for another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from copy import copy
+from functools import wraps
+from pathlib import Path
+from threading import Lock
+from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
+
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError
+from proxy.stores.sqlite.index import sweep
+from proxy.stores.sqlite.schema import connect, connect_as_is
+from proxy.stores.sqlite.worker import Opener, Worker, readers
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+Work: TypeAlias = Callable[Concatenate[sqlite3.Connection, float, P], T]
+"""What is done in a transaction: a function of the connection, of the time at which it was asked
+for, and of what the method of the contract takes."""
+
+ROOM = 16 * 1024 * 1024
+"""Bytes that a disk should have left: a large exchange and the log before it."""
+
+READERS = 3
+"""Threads that read for chats: one that has much to read leaves room for others."""
+
+_PEEK = "SELECT id FROM sessions LIMIT 1"
+
+
+class SQLiteOpener:
+    """Opens the file, and knows it again: by its name anybody may have put another one there."""
+
+    def __init__(self, path: Path, patience: float, *, as_is: bool) -> None:
+        self._path, self._patience = path, patience
+        self._connect = connect_as_is if as_is else connect
+        self._connecting = Lock()
+        self._known: tuple[int, int] | None = None
+
+    def connect(self) -> sqlite3.Connection:
+        # One thread after the other: creating the file must be over before anyone locks it.
+        with self._connecting:
+            self.check()
+            connection = self._connect(self._path, self._patience)
+            self._known = self._there()
+            return connection
+
+    def check(self) -> None:
+        """What is written into a file that nobody finds again is lost."""
+        if self._known is not None and self._there() != self._known:
+            raise StoreError(
+                f"{self._path} was deleted or replaced while it was in use: "
+                "put it back, or start the proxy again"
+            )
+
+    def _there(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+
+class SQLiteFile:
+    """``timeout`` bounds reads, ``commit_timeout`` writes and waiting for other processes (s).
+
+    ``as_is``: a file that is not there is not made, one of an older schema not brought up to date.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        timeout: float = 0.25,
+        commit_timeout: float = 2.5,
+        clock: Callable[[], float] = time.time,
+        as_is: bool = False,
+    ) -> None:
+        self._path = path.absolute()
+        self.name = f"sqlite:///{self._path}"
+        self._timeout = timeout
+        self._commit_timeout = commit_timeout
+        self._clock = clock
+        self._opener: Opener = SQLiteOpener(self._path, commit_timeout, as_is=as_is)
+        self._beside: SQLiteFile | None = None
+        self._writer: Worker | None = None
+        self._readers: Sequence[Worker] = ()
+        self._lister: Worker | None = None
+        self._prober: Worker | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} [{self._path}, {'open' if self._readers else 'closed'}]>"
+
+    async def open(self) -> None:
+        """Start the threads.  The file is opened with the first use, and tried anew each time."""
+        if not self._readers:
+            if self._beside is None:
+                self._writer = Worker("sqlite-writer", self._opener, writes=True)
+            self._readers = readers("sqlite-reader", self._opener, READERS)
+            self._lister = Worker("sqlite-lister", self._opener, writes=False)
+            self._prober = Worker("sqlite-prober", self._opener, writes=False)
+
+    def patient(self, seconds: float) -> Self:
+        """Readers of its own, and the same writer: two would take turns unfairly."""
+        twin = copy(self)
+        twin._beside, twin._timeout, twin._commit_timeout = self, seconds, seconds
+        twin._readers, twin._writer, twin._lister, twin._prober = (), None, None, None
+        return twin
+
+    async def ping(self) -> None:
+        await self._probe()
+        # Touches a page and thereby the disk, and changes nothing.
+        await self._write(lambda c: c.execute("PRAGMA application_id = 0").fetchone())
+
+    async def peek(self, key: SessionKey) -> None:
+        await self._probe()
+
+    async def _probe(self) -> None:
+        # A statement that is not read to its end would keep its look at the file open.
+        await self._by(self._prober, lambda c: c.execute(_PEEK).fetchone())
+
+    async def concerns(self) -> Sequence[str]:
+        left = await asyncio.to_thread(_room, self._path.parent)
+        if left is None or left >= ROOM:
+            return ()
+        return (f"the disk of the store has {left // 1024} KiB left",)
+
+    async def close(self) -> None:
+        named = (self._writer, self._lister, self._prober)
+        workers = [*(worker for worker in named if worker), *self._readers]
+        self._writer = self._lister = self._prober = None
+        self._readers = ()
+        for worker in workers:
+            worker.stop()
+        for worker in workers:
+            await asyncio.to_thread(worker.join, self._commit_timeout * 2)
+
+    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What a chat waits for."""
+        return await self._by(self._readers[0] if self._readers else None, work)
+
+    async def _list(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What people and the background read."""
+        return await self._by(self._lister, work)
+
+    async def _by(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> T:
+        if reader is None:
+            raise StoreError("the store is not open")
+        return await reader.run(work, self._timeout)
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T], *, truncate: bool = False) -> T:
+        return await self._writing.run(work, self._commit_timeout, truncate=truncate)
+
+    @property
+    def _writing(self) -> Worker:
+        writer = (self._beside or self)._writer
+        if writer is None:
+            raise StoreError("the store is not open")
+        return writer
+
+    async def _erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """The result of ``work``, once nothing of what it removed is in the files any more.
+
+        Commits of others go in between the steps.
+        """
+        result = await self._write(work, truncate=True)
+        while await self._write(sweep, truncate=True):
+            pass
+        return result
+
+
+class Lane:
+    """Makes methods of a store from functions of a connection: they run in one of its threads."""
+
+    def __init__(
+        self, run: Callable[[SQLiteFile, Callable[[sqlite3.Connection], Any]], Awaitable[Any]]
+    ) -> None:
+        self._run = run
+
+    def __call__(
+        self, work: Work[P, T]
+    ) -> Callable[Concatenate[SQLiteFile, P], Coroutine[Any, Any, T]]:
+        run = self._run
+
+        @wraps(work)
+        async def method(store: SQLiteFile, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            now = store._clock()
+            result: T = await run(store, lambda c: work(c, now, *args, **kwargs))
+            return result
+
+        return method
+
+
+reads, lists = Lane(SQLiteFile._read), Lane(SQLiteFile._list)
+writes, erases = Lane(SQLiteFile._write), Lane(SQLiteFile._erase)
+
+
+def timeless(work: Callable[Concatenate[sqlite3.Connection, P], T]) -> Work[P, T]:
+    """For what is the same at any time."""
+
+    @wraps(work)
+    def timed(
+        connection: sqlite3.Connection, now: float, /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return work(connection, *args, **kwargs)
+
+    return timed
+
+
+def _room(folder: Path) -> int | None:
+    """Bytes that may still be written there; None where that cannot be known."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None

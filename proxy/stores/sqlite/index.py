@@ -1,0 +1,304 @@
+"""The index in the SQLite file: functions of a connection inside a transaction.
+
+A block of postings is full before the next begins, so its number tells how many come before it.  An
+index is dropped at once by its name, what it consists of bit by bit.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from proxy.recall.index import (
+    NO_POSTINGS,
+    POSTING_SIZE,
+    ROW_SIZE,
+    IndexBatch,
+    IndexMark,
+    Look,
+    Owner,
+    Postings,
+    Rows,
+)
+
+BLOCK = 160
+"""Postings in a block: the most that a page of the tree holds without overflowing to another."""
+
+VECTOR_BLOCK = 16384
+"""Bytes of vectors in a block, about; one vector at least."""
+
+_OWNER = """
+SELECT id, revision, state, passages, expires_at IS NULL OR expires_at > ? FROM owners
+WHERE tenant = ? AND user = ? AND session = ?
+"""
+
+_NEWEST = """
+SELECT block, data FROM postings WHERE owner = ? AND term = ? ORDER BY block DESC LIMIT ?
+"""
+
+# CROSS JOIN: what is asked for comes first, and each is looked up.
+ROWS = """
+SELECT p.number, p.data FROM json_each(?) AS asked
+CROSS JOIN passages p ON p.owner = ? AND p.number = asked.value
+"""
+
+_NAMES = """
+SELECT m.number, m.session FROM json_each(?) AS asked
+CROSS JOIN marks m ON m.owner = ? AND m.number = asked.value
+"""
+
+# An index's life is never shortened (the max with NULL, for ever, is NULL): other sessions of the
+# person may live longer than the one that is written.  A batch without rows tells nothing of that,
+# and before the first row nothing is known.
+_SAVE = """
+UPDATE owners SET revision = revision + 1, state = ?2, passages = passages + ?3,
+    expires_at = CASE
+        WHEN passages = 0 AND (?3 > 0 OR revision = 0) THEN ?4
+        WHEN ?3 > 0 THEN max(expires_at, ?4)
+        ELSE expires_at
+    END
+WHERE id = ?1
+"""
+
+_VECTORS = """
+SELECT data FROM vectors WHERE owner = ? AND block = ? AND model = ? AND size = ?
+"""
+
+_PUT_VECTORS = """
+INSERT INTO vectors (owner, block, model, size, data) VALUES (?1, ?2, ?3, ?4, ?5)
+ON CONFLICT (owner, block, model, size) DO UPDATE SET data = ?5
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """The row of an index in the table of owners."""
+
+    id: int
+    revision: int = 0
+    state: bytes = b""
+    passages: int = 0
+
+
+def find(connection: sqlite3.Connection, owner: Owner, now: float) -> IndexRow | None:
+    row = connection.execute(_OWNER, (now, *owner)).fetchone()
+    return IndexRow(*row[:4]) if row and row[4] else None
+
+
+# Reading
+
+
+def look(
+    connection: sqlite3.Connection,
+    now: float,
+    owner: Owner,
+    terms: Sequence[bytes],
+    newest: int,
+    session: str = "",
+) -> Look:
+    index = find(connection, owner, now)
+    if index is None:
+        return Look(postings=(NO_POSTINGS,) * len(terms))
+    mark = connection.execute(
+        "SELECT number, seq, digest FROM marks WHERE owner = ? AND session = ?", (index.id, session)
+    ).fetchone()
+    postings = tuple(_postings(connection, index.id, term, newest) for term in terms)
+    return Look(index.revision, index.state, postings, IndexMark(*mark) if mark else None)
+
+
+def _postings(connection: sqlite3.Connection, owner: int, term: bytes, newest: int) -> Postings:
+    # The newest block may hold a single posting.
+    blocks = connection.execute(_NEWEST, (owner, term, newest // BLOCK + 2)).fetchall()
+    if not blocks:
+        return NO_POSTINGS
+    data = b"".join([data for _, data in reversed(blocks)])
+    count = blocks[0][0] * BLOCK + len(blocks[0][1]) // POSTING_SIZE
+    return Postings(count, data[max(0, len(data) - newest * POSTING_SIZE) :])
+
+
+def rows(connection: sqlite3.Connection, now: float, owner: Owner, numbers: Sequence[int]) -> Rows:
+    index = find(connection, owner, now)
+    if index is None:
+        return Rows(bytes(ROW_SIZE * len(numbers)))
+    found = dict(connection.execute(ROWS, (json.dumps(list(numbers)), index.id)))
+    data = b"".join([found.get(number, bytes(ROW_SIZE)) for number in numbers])
+    sessions = {int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), ROW_SIZE)}
+    return Rows(data, dict(connection.execute(_NAMES, (json.dumps(list(sessions)), index.id))))
+
+
+def vectors(
+    connection: sqlite3.Connection,
+    now: float,
+    owner: Owner,
+    model: str,
+    size: int,
+    first: int,
+    last: int,
+) -> bytes:
+    index = find(connection, owner, now)
+    if index is None or last <= first:
+        return b""
+    per = _per_block(size)
+    begin, end = first // per, (last - 1) // per + 1
+    blocks = (_vector_block(connection, index.id, n, model, size) for n in range(begin, end))
+    data = b"".join([block.ljust(per * size, b"\0") for block in blocks])
+    return data[(first - begin * per) * size : (last - begin * per) * size]
+
+
+def _vector_block(
+    connection: sqlite3.Connection, owner: int, block: int, model: str, size: int
+) -> bytes:
+    row = connection.execute(_VECTORS, (owner, block, model, size)).fetchone()
+    return row[0] if row else b""
+
+
+def _per_block(size: int) -> int:
+    return max(1, VECTOR_BLOCK // size)
+
+
+# Writing
+
+
+def write(connection: sqlite3.Connection, now: float, owner: Owner, batch: IndexBatch) -> bool:
+    index = find(connection, owner, now) or IndexRow(0)
+    if (index.revision, index.passages) != (batch.revision, batch.first):
+        return False
+    id = index.id or _new(connection, owner)
+    for term, data in batch.postings.items():
+        _append(connection, id, term, data)
+    cut = [batch.rows[at : at + ROW_SIZE] for at in range(0, len(batch.rows), ROW_SIZE)]
+    connection.executemany(
+        "INSERT INTO passages (owner, number, data) VALUES (?, ?, ?)",
+        [(id, number, row) for number, row in enumerate(cut, batch.first)],
+    )
+    if batch.mark is not None:
+        connection.execute(
+            "INSERT OR REPLACE INTO marks (owner, session, number, seq, digest) "
+            "VALUES (?, ?, ?, ?, ?)",
+            (id, batch.session, *batch.mark),
+        )
+    expires_at = now + batch.ttl if batch.ttl else None
+    connection.execute(_SAVE, (id, batch.state, len(cut), expires_at))
+    return True
+
+
+def _new(connection: sqlite3.Connection, owner: Owner) -> int:
+    drop(connection, owner)  # one that has expired
+    cursor = connection.execute(
+        "INSERT INTO owners (tenant, user, session, revision, state, passages) "
+        "VALUES (?, ?, ?, 0, x'', 0)",
+        owner,
+    )
+    assert cursor.lastrowid is not None  # always set after an INSERT
+    return cursor.lastrowid
+
+
+def _append(connection: sqlite3.Connection, owner: int, term: bytes, data: bytes) -> None:
+    block, begun = connection.execute(_NEWEST, (owner, term, 1)).fetchone() or (0, b"")
+    data = begun + data
+    width = BLOCK * POSTING_SIZE
+    blocks = (data[at : at + width] for at in range(0, len(data), width))
+    connection.executemany(
+        "INSERT OR REPLACE INTO postings (owner, term, block, data) VALUES (?, ?, ?, ?)",
+        [(owner, term, number, part) for number, part in enumerate(blocks, block)],
+    )
+
+
+def put_vectors(
+    connection: sqlite3.Connection,
+    now: float,
+    owner: Owner,
+    model: str,
+    size: int,
+    vectors: Mapping[int, bytes],
+) -> None:
+    index = find(connection, owner, now)
+    if index is None:
+        return
+    per = _per_block(size)
+    for block in sorted({number // per for number in vectors}):
+        data = bytearray(_vector_block(connection, index.id, block, model, size))
+        data.extend(bytes(per * size - len(data)))
+        for number in range(block * per, block * per + per):
+            if number in vectors:
+                at = (number - block * per) * size
+                data[at : at + size] = vectors[number]
+        connection.execute(_PUT_VECTORS, (index.id, block, model, size, bytes(data)))
+
+
+# Forgetting
+
+
+def drop(connection: sqlite3.Connection, owner: Owner) -> None:
+    """Forget an index at once; what it consists of is waste."""
+    found = connection.execute(
+        "SELECT id FROM owners WHERE tenant = ? AND user = ? AND session = ?", owner
+    ).fetchone()
+    if found:
+        discard(connection, found[0])
+
+
+def drop_tenant(connection: sqlite3.Connection, tenant: str) -> None:
+    ids = connection.execute("SELECT id FROM owners WHERE tenant = ?", (tenant,)).fetchall()
+    for (id,) in ids:
+        discard(connection, id)
+
+
+def drop_session(connection: sqlite3.Connection, now: float, owner: Owner, session: str) -> None:
+    index = find(connection, owner, now)
+    if index is None:
+        return
+    # A batch made from an earlier look must not bring the session back.
+    connection.execute("UPDATE owners SET revision = revision + 1 WHERE id = ?", (index.id,))
+    connection.execute("DELETE FROM marks WHERE owner = ? AND session = ?", (index.id, session))
+
+
+# Removing bit by bit what is forgotten
+
+SWEPT_AT_ONCE = 100
+"""Entries of dropped indexes that go with each commit, so that it does not wait long for them."""
+
+SWEPT_IN_A_STEP = 5000
+"""Those that go in one transaction where somebody waits for them all to be gone."""
+
+_PARTS = (
+    ("postings", "term", 1),
+    ("passages", "number", 1),
+    ("vectors", "block", 16),
+    ("marks", "session", 1),
+)
+"""The tables of an index, what their entries are called within an owner's, and how much each counts
+for: blocks of vectors are large."""
+
+
+def discard(connection: sqlite3.Connection, id: int) -> None:
+    """Make an owner's index waste."""
+    connection.execute("DELETE FROM owners WHERE id = ?", (id,))
+    connection.execute("INSERT INTO waste (owner) VALUES (?)", (id,))
+
+
+def discard_expired(connection: sqlite3.Connection, now: float, limit: int) -> None:
+    expired = connection.execute(
+        "SELECT id FROM owners WHERE expires_at <= ? LIMIT ?", (now, limit)
+    ).fetchall()
+    for (id,) in expired:
+        discard(connection, id)
+
+
+def sweep(connection: sqlite3.Connection, limit: int = SWEPT_IN_A_STEP) -> bool:
+    """Remove about ``limit`` entries of waste; whether there may be more."""
+    row = connection.execute("SELECT owner FROM waste LIMIT 1").fetchone()
+    if row is None:
+        return False
+    for table, entry, weight in _PARTS:
+        removed = connection.execute(
+            f"DELETE FROM {table} WHERE owner = ?1 AND {entry} IN "
+            f"(SELECT {entry} FROM {table} WHERE owner = ?1 LIMIT ?2)",
+            (row[0], limit // weight),
+        )
+        if removed.rowcount:
+            return True
+    connection.execute("DELETE FROM waste WHERE owner = ?", row)
+    return True

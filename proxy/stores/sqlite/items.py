@@ -1,0 +1,192 @@
+"""Items in the SQLite file: functions of a connection inside a transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from proxy.memory.archive import Page
+from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
+from proxy.stores.common.rules import begins, behind, ends, forbids, of_users, pack, page_of, unpack
+from proxy.stores.sqlite.marks import mark_of
+
+PURGED_AT_ONCE = 10
+"""Expired items that a change removes at most, so that it does not wait long."""
+
+DROPPED_AT_ONCE = 500
+"""Items that go in one transaction, so that commits do not wait long for them."""
+
+PEOPLE_AT_ONCE = 1000
+"""People that one read looks for."""
+
+_AT = "tenant = ? AND user = ? AND place = ?"
+_AMONG = "tenant = ? AND user = ? AND place > ? AND place < ?"
+_ALIVE = "(expires_at IS NULL OR expires_at > ?)"
+_ROW = "SELECT place, value, version, created_at, updated_at, expires_at FROM items"
+
+_EXPIRED = f"DELETE FROM items WHERE {_AT} AND expires_at <= ?"
+
+_ADOPT = """
+INSERT INTO items (tenant, user, place, version, created_at, updated_at, expires_at, value)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+
+_NEXT_PERSON = f"""
+SELECT user FROM items WHERE tenant = ? AND user > ? AND {_ALIVE} ORDER BY user LIMIT 1
+"""
+
+_PUT = """
+INSERT INTO items (tenant, user, place, version, created_at, updated_at, expires_at, value)
+VALUES (?1, ?2, ?3, 1, ?4, ?4, ?5, ?6)
+ON CONFLICT (tenant, user, place) DO UPDATE SET
+    version = version + 1, updated_at = ?4, expires_at = ?5, value = ?6
+"""
+
+_PURGE = """
+DELETE FROM items WHERE (tenant, user, place) IN
+    (SELECT tenant, user, place FROM items WHERE expires_at <= ? LIMIT ?)
+"""
+
+_DROP = """
+DELETE FROM items WHERE tenant = ?1 AND user = ?2 AND place IN
+    (SELECT place FROM items
+     WHERE tenant = ?1 AND user = ?2 AND place > ?3 AND place < ?4 LIMIT ?5)
+"""
+
+_MOVE = """
+UPDATE items SET tenant = ?2 WHERE tenant = ?1 AND NOT EXISTS
+    (SELECT 1 FROM items AS taken
+     WHERE taken.tenant = ?2 AND taken.user = items.user AND taken.place = items.place)
+"""
+
+
+def people(connection: sqlite3.Connection, now: float, tenant: str, after: str) -> list[str]:
+    """Some who have items, behind ``after``."""
+    found: list[str] = []
+    while len(found) < PEOPLE_AT_ONCE:
+        row = connection.execute(_NEXT_PERSON, (tenant, after, now)).fetchone()
+        if row is None:
+            break
+        (after,) = row
+        found.append(after)
+    return found
+
+
+def items_at(
+    connection: sqlite3.Connection, now: float, shelf: ItemOwner, places: Collection[Place]
+) -> dict[Place, Item]:
+    query = f"{_ROW} WHERE {_AT} AND {_ALIVE}"
+    rows = (connection.execute(query, (*shelf, pack(place), now)).fetchone() for place in places)
+    return {place: _item(row) for place, row in zip(places, rows, strict=True) if row is not None}
+
+
+def items(
+    connection: sqlite3.Connection,
+    now: float,
+    shelf: ItemOwner,
+    prefix: Namespace,
+    after: Place | None,
+    limit: int,
+) -> Page[Item]:
+    beginning = begins(prefix)
+    start = max(beginning, pack(after) if after is not None else b"")
+    rows = connection.execute(
+        f"{_ROW} WHERE {_AMONG} AND {_ALIVE} ORDER BY place LIMIT ?",
+        (*shelf, start, ends(beginning), now, limit + 1),
+    )
+    return page_of([_item(row) for row in rows], limit)
+
+
+def namespaces(
+    connection: sqlite3.Connection, now: float, shelf: ItemOwner, prefix: Namespace
+) -> list[Namespace]:
+    """One look-up for each: from the first place of a namespace to the first behind it."""
+    query = f"SELECT place FROM items WHERE {_AMONG} AND {_ALIVE} ORDER BY place LIMIT 1"
+    start = begins(prefix)
+    end = ends(start)
+    found: list[Namespace] = []
+    while row := connection.execute(query, (*shelf, start, end, now)).fetchone():
+        found.append(unpack(row[0]).namespace)
+        start = behind(found[-1])
+    return found
+
+
+def change_items(
+    connection: sqlite3.Connection,
+    now: float,
+    shelf: ItemOwner,
+    changes: Sequence[Change],
+    since: float | None = None,
+) -> bool:
+    discard_expired(connection, now, PURGED_AT_ONCE)
+    if since is not None and forbids(mark_of(connection, of_users(*shelf), now), since):
+        return False
+    for change in changes:
+        if change.after is not None and change.after != _version(connection, shelf, change, now):
+            return False
+    for change in changes:
+        at = (*shelf, pack(Place(change.namespace, change.key)))
+        connection.execute(_EXPIRED, (*at, now))
+        if change.value is None:
+            connection.execute(f"DELETE FROM items WHERE {_AT}", at)
+        else:
+            connection.execute(_PUT, (*at, now, change.expires_at, change.value))
+    return True
+
+
+def adopt_items(
+    connection: sqlite3.Connection, now: float, shelf: ItemOwner, items: Sequence[Item]
+) -> int:
+    adopted = 0
+    for item in items:
+        if item.expires_at is not None and item.expires_at <= now:
+            continue
+        at = (*shelf, pack(item.place))
+        connection.execute(_EXPIRED, (*at, now))
+        times = (item.created_at, item.updated_at, item.expires_at)
+        row = (*at, item.version, *times, bytes(item.value))
+        adopted += connection.execute(_ADOPT, row).rowcount
+    return adopted
+
+
+def _version(connection: sqlite3.Connection, shelf: ItemOwner, change: Change, now: float) -> int:
+    at = (*shelf, pack(Place(change.namespace, change.key)), now)
+    query = f"SELECT version FROM items WHERE {_AT} AND {_ALIVE}"
+    row = connection.execute(query, at).fetchone()
+    return row[0] if row else 0
+
+
+def drop_some(
+    connection: sqlite3.Connection, now: float, shelf: ItemOwner, prefix: Namespace
+) -> int:
+    """Remove some items below a prefix, and first all that have expired; 0 once none is left."""
+    beginning = begins(prefix)
+    among = (*shelf, beginning, ends(beginning))
+    connection.execute(f"DELETE FROM items WHERE {_AMONG} AND expires_at <= ?", (*among, now))
+    return connection.execute(_DROP, (*among, DROPPED_AT_ONCE)).rowcount
+
+
+def discard_expired(connection: sqlite3.Connection, now: float, limit: int) -> None:
+    """Remove what has expired, on whatever shelf, at most ``limit`` items; -1 is all."""
+    connection.execute(_PURGE, (now, limit))
+
+
+def move(connection: sqlite3.Connection, old: str, new: str) -> None:
+    """Hand a tenant's items to another; what is at a place already stays, and so does ours."""
+    connection.execute(_MOVE, (old, new))
+
+
+def _item(row: tuple[bytes, bytes, int, float, float, float | None]) -> Item:
+    packed, value, version, created_at, updated_at, expires_at = row
+    place = unpack(packed)
+    return Item(
+        namespace=place.namespace,
+        key=place.key,
+        value=msgspec.Raw(value),
+        version=version,
+        created_at=created_at,
+        updated_at=updated_at,
+        expires_at=expires_at,
+    )

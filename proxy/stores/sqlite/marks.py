@@ -1,0 +1,46 @@
+"""The marks of what was erased, in the SQLite file: functions of a connection in a transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from proxy.memory.erasure import Subject
+from proxy.stores.common.rules import UNMARKED, digest_of, expiry, forbids
+
+_MARK = """
+INSERT INTO erasures (subject, until, expires_at) VALUES (?1, ?2, ?3)
+ON CONFLICT (subject) DO UPDATE SET until = ?2, expires_at = ?3
+"""
+
+_PURGE = """
+DELETE FROM erasures WHERE subject IN
+    (SELECT subject FROM erasures WHERE expires_at <= ? LIMIT ?)
+"""
+
+
+def mark(connection: sqlite3.Connection, subject: Subject, until: float) -> None:
+    connection.execute(_MARK, (digest_of(subject), until, expiry(until)))
+
+
+def unmark(connection: sqlite3.Connection, subject: Subject) -> None:
+    connection.execute("DELETE FROM erasures WHERE subject = ?", (digest_of(subject),))
+
+
+def erased(
+    connection: sqlite3.Connection, now: float, subjects: Sequence[Subject], began: float
+) -> bool:
+    return forbids(mark_of(connection, subjects, now), began)
+
+
+def mark_of(connection: sqlite3.Connection, subjects: Sequence[Subject], now: float) -> float:
+    """The latest mark of these."""
+    places = ", ".join("?" * len(subjects))
+    query = f"SELECT max(until) FROM erasures WHERE expires_at > ? AND subject IN ({places})"
+    row = connection.execute(query, (now, *map(digest_of, subjects))).fetchone()
+    return UNMARKED if row[0] is None else float(row[0])
+
+
+def purge(connection: sqlite3.Connection, now: float, limit: int) -> None:
+    """Remove what has expired, at most ``limit`` marks; -1 is all."""
+    connection.execute(_PURGE, (now, limit))

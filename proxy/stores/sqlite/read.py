@@ -1,0 +1,257 @@
+"""What a request reads from the SQLite file: functions of a connection inside a transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from proxy.memory.archive import Message
+from proxy.memory.model import (
+    IDEMPOTENCY_SECONDS,
+    Ask,
+    Entry,
+    Position,
+    SessionKey,
+    Snapshot,
+    Summary,
+)
+from proxy.stores.common import codec
+from proxy.stores.common.history import MessagePlace, SeqSpan, begins_at, fits, locate_all
+
+PIECE = 500
+"""Entries that are decoded at once: some milliseconds for which no other thread runs."""
+
+LIVE = "(s.expires_at IS NULL OR s.expires_at > :now)"
+
+SUMMARY = "(SELECT data FROM summaries WHERE session = s.id ORDER BY version DESC LIMIT 1)"
+"""The version in force."""
+
+HAS_MESSAGES = """
+EXISTS (SELECT 1 FROM messages WHERE session = x.session
+        AND seq >= x.first AND seq < x.first + x.size)
+"""
+"""Of an exchange x."""
+
+# One statement for all that is not a message; each join finds at most one row.
+_HEAD = f"""
+SELECT s.id, s.owner, s.system, s.system_tokens, s.messages, s.tokens, w.turn, w.seq,
+       x.first, x.size, x.record, x.usage, a.record, a.usage, s.changes, s.stalled, {SUMMARY}
+FROM sessions s
+LEFT JOIN windows w ON w.session = s.id AND w.profile = :profile
+LEFT JOIN exchanges x ON x.session = s.id AND x.id = s.last
+LEFT JOIN keys k ON k.session = s.id AND k.key = :key
+LEFT JOIN exchanges a ON a.session = s.id AND a.id = k.exchange AND a.created_at > :oldest
+WHERE s.tenant = :tenant AND s.session = :session AND {LIVE}
+"""
+
+_PLACE = """
+SELECT m.turn, m.seq, m.tokens, m.active FROM exchanges x
+JOIN messages m ON m.session = x.session AND m.seq = x.first + :index
+WHERE x.session = :session AND x.id = :exchange AND :index < x.size
+"""
+
+_BODY = """
+SELECT m.body FROM sessions s
+JOIN exchanges x ON x.session = s.id AND x.id = :exchange
+JOIN messages m ON m.session = x.session AND m.seq = x.first + :index AND :index < x.size
+WHERE s.tenant = :tenant AND s.session = :name
+"""
+
+_MINE = f"""
+SELECT s.id FROM sessions s
+WHERE s.tenant = :tenant AND s.session = :session AND {LIVE}
+    AND (:user IS NULL OR s.owner = :user)
+"""
+
+_ID = f"SELECT s.id FROM sessions s WHERE s.tenant = ? AND s.session = ? AND {LIVE}".replace(
+    ":now", "?"
+)
+
+_PASSAGE = "SELECT entry, body FROM messages WHERE session = ? AND seq = ? AND active = 1"
+
+_NEWEST = """
+SELECT turn FROM messages WHERE session = ? AND active = 1 ORDER BY turn DESC LIMIT 1
+"""
+
+_BACKWARDS = """
+SELECT turn, tokens FROM messages WHERE session = ? AND active = 1 ORDER BY turn DESC, seq DESC
+"""
+
+_LOG_FROM = """
+SELECT entry, body FROM messages WHERE session = ? AND active = 1 AND turn >= ? ORDER BY turn, seq
+"""
+
+_LOG_BEFORE = """
+SELECT entry, body FROM messages WHERE session = :session AND active = 1
+    AND turn IN (
+        SELECT turn FROM messages
+        WHERE session = :session AND seq >= :first AND seq < :end AND active = 1 AND turn < :begin
+    )
+ORDER BY turn, seq
+"""
+
+_CARDS = "SELECT entry FROM messages WHERE session = ? AND active = 1 ORDER BY turn, seq"
+
+_IDLE_CHOICES = """
+SELECT m.entry FROM exchanges x
+JOIN messages m ON m.session = x.session AND m.seq >= x.first AND m.seq < x.first + x.size
+WHERE x.session = ? AND x.choices = 1 AND m.active = 0
+ORDER BY x.first, m.seq
+"""
+
+PlaceRow = tuple[int, int, int, int]
+"""turn, seq, tokens, active"""
+
+
+def load(connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask) -> Snapshot:
+    head = _head(connection, key, ask, now)
+    if head is None:
+        return Snapshot()
+    id, owner, system, system_tokens, messages, tokens, turn, seq = head[:8]
+    first, size, last, last_usage, attempt, attempt_usage, changes, stalled, made = head[8:]
+    summary = codec.decode_summary(made) if made else None
+    start = None if turn is None else Position(turn, seq)
+    unbounded = start is None and fits(messages, tokens, ask)
+    begin = 0 if unbounded else _first_turn(connection, id, start, ask, summary)
+    rows = connection.execute(_LOG_FROM, (id, begin)).fetchall()
+    if begin:
+        rows = _rows_before(connection, id, begin, SeqSpan(first, size)) + rows
+    window = codec.decode_pieces(_entries(rows))
+    return Snapshot(
+        exists=True,
+        owner=owner,
+        system=codec.text(system),
+        system_tokens=codec.number(system_tokens),
+        start=start,
+        log=_whole_log(connection, id) if ask.whole and begin else window,
+        whole=ask.whole,
+        bodies={
+            entry.card.id: codec.text(body) or b""
+            for entry, (_, body) in zip(window, rows, strict=True)
+        },
+        alternates=_alternates(connection, id) if ask.whole else {},
+        last=codec.decode_exchange(last, last_usage) if last else None,
+        attempt=codec.decode_exchange(attempt, attempt_usage) if attempt else None,
+        messages=codec.number(messages),
+        tokens=codec.number(tokens),
+        summary=summary,
+        changes=codec.number(changes),
+        stalled=bool(stalled),
+    )
+
+
+def bodies(
+    connection: sqlite3.Connection, now: float, key: SessionKey, ids: Collection[str]
+) -> dict[str, bytes]:
+    found = {}
+    for place in locate_all(ids):
+        row = connection.execute(
+            f"{_BODY} AND {LIVE}",
+            {
+                "tenant": key.tenant,
+                "name": key.session,
+                "exchange": place.exchange,
+                "index": place.number,
+                "now": now,
+            },
+        ).fetchone()
+        if row:
+            found[f"{place.exchange}.{place.number}"] = codec.text(row[0]) or b""
+    return found
+
+
+def passages(
+    connection: sqlite3.Connection,
+    now: float,
+    tenant: str,
+    user: str | None,
+    places: Mapping[str, Collection[int]],
+) -> dict[tuple[str, int], Message]:
+    found: list[tuple[str, bytes, bytes]] = []
+    for session, seqs in places.items():
+        asked = {"tenant": tenant, "session": session, "user": user, "now": now}
+        mine = connection.execute(_MINE, asked).fetchone()
+        for seq in seqs if mine else ():
+            row = connection.execute(_PASSAGE, (mine[0], seq)).fetchone()
+            if row:
+                found.append((session, *row))
+    return codec.passages(found)
+
+
+def find(connection: sqlite3.Connection, key: SessionKey, now: float) -> int | None:
+    """The row id of a session that has not expired."""
+    row = connection.execute(_ID, (key.tenant, key.session, now)).fetchone()
+    return row[0] if row else None
+
+
+def look_up(
+    connection: sqlite3.Connection, session: int, place: MessagePlace | None
+) -> PlaceRow | None:
+    """Turn, seq, tokens and state of a message, None if history does not have it."""
+    if place is None:
+        return None
+    arguments = {"session": session, "exchange": place.exchange, "index": place.number}
+    row: PlaceRow | None = connection.execute(_PLACE, arguments).fetchone()
+    return row
+
+
+def _head(connection: sqlite3.Connection, key: SessionKey, ask: Ask, now: float) -> Any:
+    arguments = {
+        "tenant": key.tenant,
+        "session": key.session,
+        "profile": ask.profile,
+        "key": ask.idempotency_key or None,
+        "oldest": now - IDEMPOTENCY_SECONDS,
+        "now": now,
+    }
+    return connection.execute(_HEAD, arguments).fetchone()
+
+
+def _first_turn(
+    connection: sqlite3.Connection,
+    session: int,
+    start: Position | None,
+    ask: Ask,
+    summary: Summary | None,
+) -> int:
+    newest = connection.execute(_NEWEST, (session,)).fetchone()
+    if newest is None:
+        return 0
+
+    def backwards() -> Iterable[tuple[int, int]]:
+        return connection.execute(_BACKWARDS, (session,))
+
+    return begins_at(backwards, start, newest[0], ask, summary)
+
+
+def _rows_before(
+    connection: sqlite3.Connection, session: int, begin: int, last: SeqSpan
+) -> list[tuple[bytes, bytes]]:
+    """The turns before ``begin`` that the last exchange belongs to: late answers to a call."""
+    arguments = {
+        "session": session,
+        "begin": begin,
+        "first": last.first,
+        "end": last.first + last.size,
+    }
+    return connection.execute(_LOG_BEFORE, arguments).fetchall()
+
+
+def _whole_log(connection: sqlite3.Connection, session: int) -> tuple[Entry, ...]:
+    return codec.decode_pieces(_pieces(connection.execute(_CARDS, (session,))))
+
+
+def _entries(rows: Sequence[tuple[bytes, bytes]]) -> Iterator[list[bytes]]:
+    for at in range(0, len(rows), PIECE):
+        yield [entry for entry, _ in rows[at : at + PIECE]]
+
+
+def _pieces(cursor: sqlite3.Cursor) -> Iterator[list[bytes]]:
+    while rows := cursor.fetchmany(PIECE):
+        yield [row[0] for row in rows]
+
+
+def _alternates(connection: sqlite3.Connection, session: int) -> dict[str, tuple[Entry, ...]]:
+    rows = connection.execute(_IDLE_CHOICES, (session,))
+    return codec.alternates(codec.decode_pieces(_pieces(rows)))

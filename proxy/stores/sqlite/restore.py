@@ -1,0 +1,163 @@
+"""Putting a session back into the SQLite file, inside BEGIN IMMEDIATE.
+
+A large one is brought in steps, so that others commit in between: under a name that nobody reads,
+with a time to live, in case it never becomes a session.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+
+from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
+from proxy.memory.model import MOST_VERSIONS, SessionKey
+from proxy.memory.store import StoreError
+from proxy.stores.common import codec
+from proxy.stores.common.history import Restored, restored
+from proxy.stores.sqlite.rows import (
+    STAGED,
+    Head,
+    find_head,
+    insert_exchange,
+    insert_messages,
+    new_head,
+    remove,
+    save_details,
+    save_head,
+)
+
+AT_ONCE = 1000
+"""Messages, and exchanges, that are written in one step."""
+
+_IS_THERE = "SELECT 1 FROM messages WHERE session = ? AND seq = ?"
+
+Brought = tuple[str, SessionArchive, Restored]
+"""A session that is being brought: its hidden name, itself, and what is known of it."""
+
+LIVES = 600.0
+"""Seconds until what was brought is removed if it has not become a session."""
+
+
+def steps(archived: SessionArchive) -> int:
+    """How many steps a session takes."""
+    return -(-max(len(archived.lines), len(archived.exchanges)) // AT_ONCE)
+
+
+def stage(
+    connection: sqlite3.Connection, now: float, key: SessionKey, archived: SessionArchive
+) -> str | None:
+    """Begin to bring a session: its hidden name; None if there is one under this key already."""
+    if find_head(connection, key, now) is not None:
+        return None
+    name = secrets.token_hex(16)
+    head = new_head(connection, SessionKey(STAGED, name), archived.session.created_at, 0)
+    head.expires_at = now + LIVES
+    save_head(connection, head)
+    return name
+
+
+def bring(brought: Brought, step: int, connection: sqlite3.Connection) -> None:
+    """Write a step of what a session has; a second time it changes nothing.
+
+    Raises StoreError if what came before has expired.
+    """
+    name, archived, known = brought
+    part = slice(step * AT_ONCE, (step + 1) * AT_ONCE)
+    lines, exchanges = archived.lines[part], archived.exchanges[part]
+    session = _staged(connection, name)
+    first = lines[0].position.seq if lines else 0
+    if not connection.execute(_IS_THERE, (session, first)).fetchone():
+        _insert(connection, session, lines, exchanges, known.choices)
+
+
+def settle(brought: Brought, key: SessionKey, now: float, connection: sqlite3.Connection) -> bool:
+    """Make what was brought a session.  False: meanwhile there is another, and it is removed."""
+    name, archived, known = brought
+    session = _staged(connection, name)
+    if find_head(connection, key, now) is not None:
+        remove(connection, session)
+        return False
+    connection.execute("UPDATE sessions SET tenant = ?, session = ? WHERE id = ?", (*key, session))
+    head = find_head(connection, key, now)
+    assert head is not None  # it has just got this name, and lives
+    head.ttl = archived.session.details.ttl
+    _complete(connection, head, archived, known, now)
+    return True
+
+
+def discard(connection: sqlite3.Connection, name: str) -> None:
+    """Remove what was brought, if anything is left of it."""
+    with suppress(StoreError):
+        remove(connection, _staged(connection, name))
+
+
+def _staged(connection: sqlite3.Connection, name: str) -> int:
+    row = connection.execute(
+        "SELECT id FROM sessions WHERE tenant = ? AND session = ?", (STAGED, name)
+    ).fetchone()
+    if row is None:
+        raise StoreError("what was brought of a session has expired")
+    return int(row[0])
+
+
+def restore(
+    connection: sqlite3.Connection, now: float, key: SessionKey, archived: SessionArchive
+) -> bool:
+    """All of it in one step."""
+    if find_head(connection, key, now) is not None:
+        return False
+    session = archived.session
+    head = new_head(connection, key, session.created_at, session.details.ttl)
+    known = restored(archived)
+    _insert(connection, head.id, archived.lines, archived.exchanges, known.choices)
+    _complete(connection, head, archived, known, now)
+    return True
+
+
+def _insert(
+    connection: sqlite3.Connection,
+    session: int,
+    lines: Sequence[StoredMessage],
+    exchanges: Sequence[PlacedExchange],
+    choices: Collection[str],
+) -> None:
+    for placed in exchanges:
+        known = placed.exchange.id in choices
+        insert_exchange(connection, session, placed.first, placed.exchange, choices=known)
+    insert_messages(connection, session, lines)
+
+
+def _complete(
+    connection: sqlite3.Connection,
+    head: Head,
+    archived: SessionArchive,
+    known: Restored,
+    now: float,
+) -> None:
+    _fill(head, archived, known, now)
+    save_head(connection, head)
+    save_details(connection, head.id, archived.session.details)
+    _keep(connection, head, archived)
+
+
+def _fill(head: Head, archived: SessionArchive, known: Restored, now: float) -> None:
+    session = archived.session
+    head.owner = session.user or None
+    head.next, head.last = known.next, known.last
+    head.messages, head.tokens = known.messages, known.tokens
+    head.expires_at = now + head.ttl if head.ttl else None
+    head.last_active_at = session.last_active_at
+
+
+def _keep(connection: sqlite3.Connection, head: Head, archived: SessionArchive) -> None:
+    """What memory keeps of the history."""
+    connection.executemany(
+        "INSERT INTO windows (session, profile, turn, seq) VALUES (?, ?, ?, ?)",
+        [(head.id, profile, *start) for profile, start in archived.session.windows.items()],
+    )
+    connection.executemany(
+        "INSERT INTO summaries (session, version, data) VALUES (?, ?, ?)",
+        [(head.id, x.version, codec.encode(x)) for x in archived.summaries[:MOST_VERSIONS]],
+    )

@@ -1,0 +1,174 @@
+"""The rows of a session while a transaction works on them, and the counts that they add up to."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from proxy.memory.archive import Details, StoredMessage
+from proxy.memory.model import Exchange, Position, SessionKey
+from proxy.stores.common import codec
+from proxy.stores.common.history import FIRST_SEQ, MessagePlace
+from proxy.stores.sqlite.read import look_up
+
+STAGED = "\0brought"
+"""No tenant: what is being put back stands under this name until it is complete."""
+
+_HEAD = """
+SELECT id, owner, next, messages, tokens, last, ttl, expires_at, last_active_at, changes
+FROM sessions WHERE tenant = ? AND session = ?
+"""
+
+_NEW_HEAD = """
+INSERT INTO sessions (tenant, session, system_tokens, next, messages, tokens, ttl, created_at,
+                      last_active_at)
+VALUES (?, ?, 0, ?, 0, 0, 0, ?, ?)
+"""
+
+_SAVE_HEAD = """
+UPDATE sessions SET owner = ?, next = ?, messages = ?, tokens = ?, last = ?, ttl = ?,
+                    expires_at = ?, last_active_at = ?, changes = ?
+WHERE id = ?
+"""
+
+_DETAILS = "SELECT title, metadata, ttl, system, system_tokens FROM sessions WHERE id = ?"
+
+_SAVE_DETAILS = """
+UPDATE sessions SET title = ?, metadata = ?, system = ?, system_tokens = ? WHERE id = ?
+"""
+
+_TABLES = ("messages", "exchanges", "windows", "keys", "summaries")
+"""What belongs to a session, besides its own row."""
+
+
+@dataclass(slots=True)
+class Head:
+    """What a commit reads and changes of it."""
+
+    id: int
+    owner: str | None
+    next: int
+    messages: int
+    tokens: int
+    last: str | None
+    ttl: int
+    expires_at: float | None
+    last_active_at: float
+    changes: int = 0
+
+
+def find_head(connection: sqlite3.Connection, key: SessionKey, now: float) -> Head | None:
+    row = connection.execute(_HEAD, key).fetchone()
+    head = Head(*row) if row else None
+    if head is not None and head.expires_at is not None and head.expires_at <= now:
+        remove(connection, head.id)
+        return None
+    return head
+
+
+def new_head(connection: sqlite3.Connection, key: SessionKey, at: float, ttl: int) -> Head:
+    cursor = connection.execute(_NEW_HEAD, (*key, FIRST_SEQ, at, at))
+    assert cursor.lastrowid is not None  # always set after an INSERT
+    return Head(cursor.lastrowid, None, FIRST_SEQ, 0, 0, None, ttl, None, at)
+
+
+def save_head(connection: sqlite3.Connection, head: Head) -> None:
+    connection.execute(
+        _SAVE_HEAD,
+        (
+            head.owner,
+            head.next,
+            head.messages,
+            head.tokens,
+            head.last,
+            head.ttl,
+            head.expires_at,
+            head.last_active_at,
+            head.changes,
+            head.id,
+        ),
+    )
+
+
+def read_details(connection: sqlite3.Connection, session: int) -> Details:
+    return Details(*connection.execute(_DETAILS, (session,)).fetchone())
+
+
+def save_details(connection: sqlite3.Connection, session: int, details: Details) -> None:
+    """All but the ttl, which is the head's."""
+    row = (details.title, details.metadata, details.system, details.system_tokens, session)
+    connection.execute(_SAVE_DETAILS, row)
+
+
+def remove(connection: sqlite3.Connection, session: int) -> None:
+    for table in _TABLES:
+        connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
+    connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
+
+
+_INSERT_MESSAGE = """
+INSERT INTO messages (session, seq, turn, tokens, active, entry, body, wire)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_INSERT_EXCHANGE = """
+INSERT INTO exchanges (session, id, first, size, choices, profile, started_at, created_at, record)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+def insert_exchange(
+    connection: sqlite3.Connection, session: int, first: int, exchange: Exchange, *, choices: bool
+) -> None:
+    row = (
+        session,
+        exchange.id,
+        first,
+        exchange.size,
+        choices,
+        exchange.profile,
+        exchange.started_at,
+        exchange.created_at,
+        codec.encode(exchange),
+    )
+    connection.execute(_INSERT_EXCHANGE, row)
+
+
+def insert_messages(
+    connection: sqlite3.Connection, session: int, lines: Iterable[StoredMessage]
+) -> None:
+    rows = (
+        (
+            session,
+            seq,
+            turn,
+            card.tokens,
+            state == "active",
+            codec.encode_entry(turn, seq, card),
+            body,
+            wire,
+        )
+        for (turn, seq), card, state, body, wire in lines
+    )
+    connection.executemany(_INSERT_MESSAGE, rows)
+
+
+def switch(
+    connection: sqlite3.Connection, head: Head, places: Iterable[MessagePlace], *, active: bool
+) -> list[Position]:
+    """Where the messages stand whose state has changed."""
+    switched = []
+    for place in places:
+        row = look_up(connection, head.id, place)
+        if row is None or bool(row[3]) == active:
+            continue
+        connection.execute(
+            "UPDATE messages SET active = ? WHERE session = ? AND seq = ?",
+            (active, head.id, row[1]),
+        )
+        head.messages += 1 if active else -1
+        head.tokens += row[2] if active else -row[2]
+        switched.append(Position(row[0], row[1]))
+    head.changes += len(switched)
+    return switched

@@ -1,0 +1,354 @@
+"""The SQLite file: what is in it, version by version, how it is opened, and how it grows.
+
+Knows SQL and the file system, no chats.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+from proxy.memory.store import StoreError
+
+# Rows of a session lie side by side (WITHOUT ROWID, session first): a load reads neighbours.
+# entry stands before body, so that reading cards does not read the pages of long bodies.
+_VERSION_1 = """
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    session TEXT NOT NULL,
+    owner TEXT,
+    system BLOB,
+    system_tokens INTEGER NOT NULL,
+    next INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    last TEXT,
+    ttl INTEGER NOT NULL,
+    expires_at REAL,
+    created_at REAL NOT NULL,
+    last_active_at REAL NOT NULL,
+    UNIQUE (tenant, session)
+);
+CREATE INDEX activity ON sessions (tenant, last_active_at, session);
+CREATE INDEX activity_of_user ON sessions (tenant, owner, last_active_at, session)
+    WHERE owner IS NOT NULL;
+CREATE INDEX expiry ON sessions (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE messages (
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    turn INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    active INTEGER NOT NULL,
+    entry BLOB NOT NULL,
+    body BLOB NOT NULL,
+    wire BLOB,
+    PRIMARY KEY (session, seq)
+) WITHOUT ROWID;
+CREATE INDEX log ON messages (session, turn, seq, tokens) WHERE active = 1;
+CREATE TABLE exchanges (
+    session INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    choices INTEGER NOT NULL,
+    profile TEXT NOT NULL,
+    started_at REAL NOT NULL,
+    created_at REAL NOT NULL,
+    record BLOB NOT NULL,
+    usage BLOB,
+    PRIMARY KEY (session, id)
+) WITHOUT ROWID;
+CREATE INDEX choices ON exchanges (session, first) WHERE choices = 1;
+CREATE TABLE windows (
+    session INTEGER NOT NULL,
+    profile TEXT NOT NULL,
+    turn INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (session, profile)
+) WITHOUT ROWID;
+CREATE TABLE keys (
+    session INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    exchange TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    PRIMARY KEY (session, key)
+) WITHOUT ROWID;
+CREATE INDEX key_age ON keys (session, created_at)
+"""
+
+# The indexes.  Terms are hashes, so the postings of a message lie far apart: one page for each term
+# is what writing costs.  An owner's id is never used again (AUTOINCREMENT): what a dropped index
+# leaves behind is found by it (waste) and removed bit by bit.
+_VERSION_2 = """
+CREATE TABLE owners (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    user TEXT NOT NULL,
+    session TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    state BLOB NOT NULL,
+    passages INTEGER NOT NULL,
+    expires_at REAL,
+    UNIQUE (tenant, user, session)
+);
+CREATE INDEX owner_expiry ON owners (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE marks (
+    owner INTEGER NOT NULL,
+    session TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    digest INTEGER NOT NULL,
+    PRIMARY KEY (owner, session)
+) WITHOUT ROWID;
+CREATE INDEX mark_number ON marks (owner, number);
+CREATE TABLE passages (
+    owner INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (owner, number)
+) WITHOUT ROWID;
+CREATE TABLE postings (
+    owner INTEGER NOT NULL,
+    term BLOB NOT NULL,
+    block INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (owner, term, block)
+) WITHOUT ROWID;
+CREATE TABLE vectors (
+    owner INTEGER NOT NULL,
+    block INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    UNIQUE (owner, block, model, size)
+);
+CREATE TABLE waste (owner INTEGER PRIMARY KEY)
+"""
+
+# A piece of work is found by its due time too; one that is held is due when its lease runs out.
+_VERSION_3 = """
+ALTER TABLE sessions ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN stalled INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE summaries (
+    session INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (session, version)
+) WITHOUT ROWID;
+CREATE TABLE work (
+    tenant TEXT NOT NULL,
+    session TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    due REAL NOT NULL,
+    asked INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    lease TEXT NOT NULL,
+    PRIMARY KEY (tenant, session, kind)
+) WITHOUT ROWID;
+CREATE INDEX work_due ON work (due)
+"""
+
+# Places are packed so that they sort by namespace and key; value stands last, so that looking at
+# places does not read the pages of long ones.
+_VERSION_4 = """
+CREATE TABLE items (
+    tenant TEXT NOT NULL,
+    user TEXT NOT NULL,
+    place BLOB NOT NULL,
+    version INTEGER NOT NULL,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    expires_at REAL,
+    value BLOB NOT NULL,
+    PRIMARY KEY (tenant, user, place)
+) WITHOUT ROWID;
+CREATE INDEX item_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE usage (
+    tenant TEXT NOT NULL,
+    day TEXT NOT NULL,
+    feature TEXT NOT NULL,
+    calls INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    micro_usd INTEGER NOT NULL,
+    PRIMARY KEY (tenant, day, feature)
+) WITHOUT ROWID
+"""
+
+# What people say of a session, and the marks of what was erased.  A subject is a hash: the id of an
+# erased person is not kept.
+_VERSION_5 = """
+ALTER TABLE sessions ADD COLUMN title TEXT;
+ALTER TABLE sessions ADD COLUMN metadata BLOB NOT NULL DEFAULT x'7b7d';
+CREATE INDEX exchange_place ON exchanges (session, first);
+CREATE TABLE erasures (
+    subject BLOB NOT NULL PRIMARY KEY,
+    until REAL NOT NULL,
+    expires_at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX erasure_expiry ON erasures (expires_at)
+"""
+
+MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
+"""The script at index N leads from version N to N + 1.  What has been released is never edited."""
+
+
+# How it is opened, and grows
+
+logger = logging.getLogger(__name__)
+
+FILE_MODE = 0o600
+"""Conversations are private: nobody but the owner of the process reads them."""
+
+SCHEMA = len(MIGRATIONS)
+"""The version that this release writes."""
+
+
+class Unusable(StoreError):
+    """A file that can never be used as it is, however often it is tried."""
+
+
+def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
+    """Open the file, create what is missing, bring it to the newest version.
+
+    ``busy_timeout`` in seconds.  Raises OSError, sqlite3.Error, or Unusable.
+    """
+    _create(path)
+    connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None)
+    try:
+        _log_ahead(connection, busy_timeout)
+        _set_up(connection)
+        was = migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    if was not in (0, SCHEMA):
+        logger.warning("the database %s was brought from schema %d to %d", path, was, SCHEMA)
+    return connection
+
+
+def connect_as_is(path: Path, busy_timeout: float) -> sqlite3.Connection:
+    """Open a file that is there and has this release's schema; change nothing of either.
+
+    For who looks at a store or works on it beside a proxy: only the proxy makes files and brings
+    them up to date.  Raises as ``connect``, and StoreError for a file of another schema.
+    """
+    connection = _reopen(path, busy_timeout)
+    try:
+        _set_up(connection)
+        found = version(connection)
+        if found != SCHEMA:
+            raise StoreError(_older(found))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def schema_of(path: Path, busy_timeout: float) -> int | None:
+    """The version of a file, 0 of an empty one, None where there is none.  Raises as ``connect``.
+
+    Nothing is changed, and nobody is waited for longer than ``busy_timeout``.
+    """
+    if not path.exists():
+        return None
+    with closing(_reopen(path, busy_timeout)) as connection:
+        return version(connection)
+
+
+def _reopen(path: Path, busy_timeout: float) -> sqlite3.Connection:
+    address = f"{path.absolute().as_uri()}?mode=rw"
+    return sqlite3.connect(address, timeout=busy_timeout, isolation_level=None, uri=True)
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA secure_delete = ON")
+
+
+def _older(found: int) -> str:
+    if not found:
+        return "the database is empty: the first start of the proxy makes its tables"
+    return (
+        f"the database has schema {found}, this release writes {SCHEMA}: back it up, then start"
+        " the proxy, which brings it up to date; there is no way back"
+    )
+
+
+def _log_ahead(connection: sqlite3.Connection, seconds: float) -> None:
+    """Change to write-ahead logging.
+
+    Processes that do so on a new file at once lock each other out, and SQLite's own patience does
+    not cover it.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
+            if not busy or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
+def _create(path: Path) -> None:
+    """Make the file, private from its first moment: SQLite would follow the umask.
+
+    Its -wal and -shm take over the mode.  A file that is there is not opened: closing any of its
+    descriptors drops all locks that this process has on it (POSIX), those of SQLite included, and
+    another process that closes then takes itself for the last one and removes the log in use.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE_MODE))
+
+
+def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> int:
+    """Run the migrations that the file lacks, all or none of them; the version that it had."""
+    known = len(migrations)
+    found = version(connection, known)
+    if found == known:
+        return found
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Asked again under the lock: another process may have been faster.
+        found = version(connection, known)
+        for script in migrations[found:]:
+            for statement in script.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {known}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return found
+
+
+def version(connection: sqlite3.Connection, known: int = SCHEMA) -> int:
+    """The version of the file, 0 of an empty one.  Raises Unusable where it can be of no use."""
+    try:
+        found = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorname", "") in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
+            raise Unusable(f"{error}: name another file, or put a backup in its place") from error
+        raise
+    if found > known:
+        raise Unusable(
+            f"the database has schema {found}, this release knows up to {known}: "
+            "use the newer release that wrote it, or another file"
+        )
+    if not found and tables:
+        raise Unusable("the database is another program's: name another file")
+    return found

@@ -1,0 +1,230 @@
+"""SQLiteStore: all memory in one file, for any number of processes on one host; SQLiteMemory: in
+RAM.
+
+It is SQLite's own database in memory and no file in RAM: nobody else can open it, and it is gone
+however the process ends.  All is done in one thread: connections that share such a database lock
+each other out of its tables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from sqlite3 import Connection
+
+from proxy.memory.archive import Revision, SessionArchive
+from proxy.memory.items import Change, ItemOwner, Namespace
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError, StoreTimeout
+from proxy.stores.common.history import restored
+from proxy.stores.sqlite import archive as sqlite_archive
+from proxy.stores.sqlite import index as sqlite_index
+from proxy.stores.sqlite import items as sqlite_items
+from proxy.stores.sqlite import marks as sqlite_marks
+from proxy.stores.sqlite import read as sqlite_read
+from proxy.stores.sqlite import restore as sqlite_restore
+from proxy.stores.sqlite import summaries as sqlite_summaries
+from proxy.stores.sqlite import work as sqlite_work
+from proxy.stores.sqlite import write as sqlite_write
+from proxy.stores.sqlite.file import SQLiteFile, erases, lists, reads, timeless, writes
+from proxy.stores.sqlite.schema import migrate
+from proxy.stores.sqlite.worker import T, Worker
+
+PATIENCE = 3
+"""Times that a step of a restore is tried again."""
+
+
+class SQLiteStore(SQLiteFile):
+    """See :class:`proxy.stores.open.Backend`.
+
+    ``reads`` is what a chat waits for, ``lists`` what people and the background read; after
+    ``erases`` nothing of what was removed is in the files any more.
+    """
+
+    # Memory
+
+    load = reads(sqlite_read.load)
+    bodies = reads(sqlite_read.bodies)
+    passages = reads(sqlite_read.passages)
+    commit = writes(sqlite_write.commit)
+    amend = writes(sqlite_write.amend)
+
+    # Summaries
+
+    summaries = reads(sqlite_summaries.versions)
+    put_summary = writes(sqlite_summaries.put)
+    drop_summaries = erases(sqlite_summaries.drop)
+    stall = writes(sqlite_summaries.stall)
+
+    # Queue
+
+    enqueue = writes(timeless(sqlite_work.enqueue))
+    waiting = lists(timeless(sqlite_work.waiting))
+    claim = writes(timeless(sqlite_work.claim))
+    extend = writes(timeless(sqlite_work.extend))
+    finish = writes(timeless(sqlite_work.finish))
+    put_off = writes(timeless(sqlite_work.put_off))
+
+    # Erasures
+
+    mark = writes(timeless(sqlite_marks.mark))
+    unmark = writes(timeless(sqlite_marks.unmark))
+    erased = reads(sqlite_marks.erased)
+
+    # Archive
+
+    session = lists(sqlite_archive.session)
+    tenants = lists(sqlite_archive.tenants)
+    sessions = lists(sqlite_archive.sessions)
+    messages = lists(sqlite_archive.messages)
+    message = lists(sqlite_archive.message)
+    lines = lists(sqlite_archive.lines)
+    exchange = lists(sqlite_archive.exchange)
+    exchanges = lists(sqlite_archive.exchanges)
+    delete = erases(sqlite_archive.delete)
+    move = erases(sqlite_archive.move)
+
+    async def revise(self, key: SessionKey, revision: Revision) -> bool:
+        now = self._clock()
+        # What is edited and what was said of the session is not kept, like what is removed.
+        erasing = revision.edited or revision.removed or revision.details
+        run = self._erase if erasing else self._write
+        return await run(lambda c: sqlite_archive.revise(c, now, key, revision))
+
+    async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:
+        now, steps = self._clock(), sqlite_restore.steps(archived)
+        if steps <= 1:
+            return await self._write(lambda c: sqlite_restore.restore(c, now, key, archived))
+        name = await self._write(lambda c: sqlite_restore.stage(c, now, key, archived))
+        if name is None:
+            return False
+        brought = (name, archived, await asyncio.to_thread(restored, archived))
+        try:
+            for step in range(steps):
+                await self._patiently(partial(sqlite_restore.bring, brought, step))
+            return await self._write(partial(sqlite_restore.settle, brought, key, now))
+        except BaseException:  # also where nobody waits any more: what is left goes with time
+            with suppress(StoreError):
+                await self._write(lambda c: sqlite_restore.discard(c, name))
+            raise
+
+    async def _patiently(self, work: Callable[[Connection], None]) -> None:
+        """Write what may be written twice; one that is late is tried again."""
+        for _ in range(PATIENCE):
+            with suppress(StoreTimeout):
+                return await self._write(work)
+        await self._write(work)
+
+    # Index
+
+    look = reads(sqlite_index.look)
+    rows = reads(sqlite_index.rows)
+    write = writes(sqlite_index.write)
+    vectors = reads(sqlite_index.vectors)
+    put_vectors = writes(sqlite_index.put_vectors)
+    drop_session = writes(sqlite_index.drop_session)
+    drop = erases(timeless(sqlite_index.drop))
+
+    # Items
+
+    items_at = reads(sqlite_items.items_at)
+    items = lists(sqlite_items.items)
+    namespaces = lists(sqlite_items.namespaces)
+    adopt_items = writes(sqlite_items.adopt_items)
+    _some_people = lists(sqlite_items.people)
+    _drop_some = writes(sqlite_items.drop_some)
+
+    async def people(self, tenant: str) -> Sequence[str]:
+        found: list[str] = []
+        while some := await self._some_people(tenant, found[-1] if found else ""):
+            found += some
+        return found
+
+    async def change_items(
+        self, shelf: ItemOwner, changes: Sequence[Change], since: float | None = None
+    ) -> bool:
+        now = self._clock()
+        run = self._erase if any(each.value is None for each in changes) else self._write
+        return await run(lambda c: sqlite_items.change_items(c, now, shelf, changes, since))
+
+    async def drop_items(self, shelf: ItemOwner, prefix: Namespace) -> int:
+        gone = 0
+        while some := await self._drop_some(shelf, prefix):
+            gone += some
+        await self._erase(lambda c: None)
+        return gone
+
+    # Meter
+
+    spend = writes(timeless(sqlite_work.spend))
+    spent = lists(timeless(sqlite_work.spent))
+
+
+class MemoryOpener:
+    """Knows the database, which is there as long as a connection to it is: one is kept."""
+
+    def __init__(self) -> None:
+        self._address = f"file:{secrets.token_hex(16)}?mode=memory&cache=shared"
+        self._kept: sqlite3.Connection | None = None
+
+    def connect(self) -> sqlite3.Connection:
+        if self._kept is None:
+            self._kept = self._connection()
+            migrate(self._kept)
+        return self._connection()
+
+    def check(self) -> None:
+        """Nobody can delete or replace it."""
+
+    def close(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
+        self._kept = None
+
+    def _connection(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._address, uri=True, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA secure_delete = ON")
+        # What does not fit into a cache would go to the disk.
+        connection.execute("PRAGMA temp_store = MEMORY")
+        return connection
+
+
+class SQLiteMemory(SQLiteStore):
+    """It begins empty with ``open``, and all is gone with ``close``."""
+
+    def __init__(
+        self,
+        *,
+        timeout: float = 0.25,
+        commit_timeout: float = 2.5,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(Path(), timeout=timeout, commit_timeout=commit_timeout, clock=clock)
+        self.name = "memory://"
+        self._memory = self._opener = MemoryOpener()
+
+    def __repr__(self) -> str:
+        return f"<SQLiteMemory [{'open' if self._writer else 'closed'}]>"
+
+    async def open(self) -> None:
+        if self._writer is None and self._beside is None:
+            self._writer = Worker("sqlite-memory", self._opener, writes=True)
+
+    async def concerns(self) -> Sequence[str]:
+        return ()
+
+    async def close(self) -> None:
+        await super().close()
+        if self._beside is None:
+            self._memory.close()
+
+    async def _by(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._writing.run(work, self._timeout)

@@ -1,0 +1,88 @@
+"""The versions of a session's summary in the SQLite file: functions of a connection."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Sequence
+
+from msgspec.structs import replace
+
+from proxy.memory.model import MOST_VERSIONS, Position, SessionKey, Summary
+from proxy.stores.common import codec
+from proxy.stores.common.rules import forbids, of_session
+from proxy.stores.sqlite.marks import mark_of
+from proxy.stores.sqlite.read import find
+from proxy.stores.sqlite.rows import Head, find_head
+
+_VERSIONS = "SELECT data FROM summaries WHERE session = ? ORDER BY version DESC"
+
+_STALL = "UPDATE sessions SET stalled = ? WHERE id = ?"
+
+
+def versions(connection: sqlite3.Connection, now: float, key: SessionKey) -> Sequence[Summary]:
+    """Those that are kept, newest first."""
+    return _versions(connection, find(connection, key, now))
+
+
+def put(
+    connection: sqlite3.Connection,
+    now: float,
+    key: SessionKey,
+    summary: Summary,
+    after: int,
+    changes: int | None,
+    since: float | None = None,
+) -> bool:
+    head = find_head(connection, key, now)
+    if head is None or forbids(mark_of(connection, [of_session(key)], now), since):
+        return False
+    if changes not in (None, head.changes) or _in_force(connection, head) != after:
+        return False
+    connection.execute(
+        "INSERT INTO summaries (session, version, data) VALUES (?, ?, ?)",
+        (head.id, after + 1, codec.encode(replace(summary, version=after + 1))),
+    )
+    for old in _versions(connection, head.id)[MOST_VERSIONS:]:
+        _remove(connection, head.id, old)
+    connection.execute(_STALL, (False, head.id))
+    return True
+
+
+def drop(connection: sqlite3.Connection, now: float, key: SessionKey) -> bool:
+    head = find_head(connection, key, now)
+    if head is None:
+        return False
+    connection.execute(_STALL, (False, head.id))
+    gone = connection.execute("DELETE FROM summaries WHERE session = ?", (head.id,)).rowcount > 0
+    connection.execute("UPDATE sessions SET changes = changes + ? WHERE id = ?", (gone, head.id))
+    return gone
+
+
+def stall(connection: sqlite3.Connection, now: float, key: SessionKey) -> None:
+    head = find_head(connection, key, now)
+    if head is not None:
+        connection.execute(_STALL, (True, head.id))
+
+
+def drop_covering(
+    connection: sqlite3.Connection, session: int, positions: Collection[Position]
+) -> None:
+    """Remove the versions that cover one of these places."""
+    for version in _versions(connection, session) if positions else ():
+        if any(version.covers(position) for position in positions):
+            _remove(connection, session, version)
+
+
+def _versions(connection: sqlite3.Connection, session: int | None) -> Sequence[Summary]:
+    return [codec.decode_summary(data) for (data,) in connection.execute(_VERSIONS, (session,))]
+
+
+def _in_force(connection: sqlite3.Connection, head: Head) -> int:
+    row = connection.execute("SELECT max(version) FROM summaries WHERE session = ?", (head.id,))
+    return row.fetchone()[0] or 0
+
+
+def _remove(connection: sqlite3.Connection, session: int, summary: Summary) -> None:
+    connection.execute(
+        "DELETE FROM summaries WHERE session = ? AND version = ?", (session, summary.version)
+    )

@@ -1,0 +1,135 @@
+"""The queue of work in the SQLite file, and what the work has cost.
+
+Functions of a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import astuple, replace
+
+from proxy.memory.model import Due, Kind, SessionKey, Work
+from proxy.memory.usage import Spent, UsageKey
+from proxy.stores.common import rules as pieces
+
+_FIELDS = ", ".join(Work.__struct_fields__)
+
+_FIND = f"SELECT {_FIELDS} FROM work WHERE tenant = ? AND session = ? AND kind = ?"
+
+_SAVE = f"INSERT OR REPLACE INTO work ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+_WAITING = f"SELECT {_FIELDS} FROM work WHERE due <= ? ORDER BY due LIMIT ?"
+
+
+def enqueue(connection: sqlite3.Connection, key: SessionKey, due: Due) -> None:
+    _save(connection, pieces.asked_for(_find(connection, key, due.kind), key, due))
+
+
+def waiting(connection: sqlite3.Connection, now: float, limit: int) -> Sequence[Work]:
+    rows = connection.execute(_WAITING, (now, limit))
+    return [replace(_piece(row), lease="") for row in rows]
+
+
+def claim(connection: sqlite3.Connection, work: Work, now: float, until: float) -> Work | None:
+    piece = pieces.claimed(_same(connection, work), now, until, secrets.token_hex(8))
+    if piece is not None:
+        _save(connection, piece)
+    return piece
+
+
+def extend(connection: sqlite3.Connection, work: Work, until: float) -> bool:
+    return _if_held(connection, work, lambda piece: replace(piece, due=until))
+
+
+def finish(connection: sqlite3.Connection, work: Work, again: float) -> None:
+    _if_held(connection, work, lambda piece: pieces.finished(piece, work, again))
+
+
+def put_off(connection: sqlite3.Connection, work: Work, due: float, *, failed: bool) -> None:
+    _if_held(connection, work, lambda piece: pieces.put_off(piece, due, failed=failed))
+
+
+def _if_held(
+    connection: sqlite3.Connection, work: Work, change: Callable[[Work], Work | None]
+) -> bool:
+    """Save what ``change`` makes of the piece, None: nothing; False if the claim holds it not."""
+    piece = _same(connection, work)
+    if piece is None or not pieces.is_held(piece, work):
+        return False
+    left = change(piece)
+    if left is None:
+        connection.execute(
+            "DELETE FROM work WHERE tenant = ? AND session = ? AND kind = ?",
+            (piece.tenant, piece.session, piece.kind),
+        )
+    else:
+        _save(connection, left)
+    return True
+
+
+def _same(connection: sqlite3.Connection, work: Work) -> Work | None:
+    return _find(connection, SessionKey(work.tenant, work.session), work.kind)
+
+
+def _find(connection: sqlite3.Connection, key: SessionKey, kind: Kind) -> Work | None:
+    row = connection.execute(_FIND, (*key, kind)).fetchone()
+    return _piece(row) if row else None
+
+
+def _save(connection: sqlite3.Connection, piece: Work) -> None:
+    connection.execute(_SAVE, astuple(piece))
+
+
+def _piece(row: Sequence[Any]) -> Work:
+    return Work(**dict(zip(Work.__struct_fields__, row, strict=True)))
+
+
+# What it has cost
+
+_ADDED = """
+ON CONFLICT (tenant, day, feature) DO UPDATE SET
+    calls = calls + excluded.calls,
+    failed = failed + excluded.failed,
+    input_tokens = input_tokens + excluded.input_tokens,
+    output_tokens = output_tokens + excluded.output_tokens,
+    micro_usd = micro_usd + excluded.micro_usd
+"""
+
+_COLUMNS = "day, feature, calls, failed, input_tokens, output_tokens, micro_usd"
+
+_SPEND = f"INSERT INTO usage (tenant, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) {_ADDED}"
+
+_SPENT = f"""
+SELECT {_COLUMNS} FROM usage
+WHERE tenant = ? AND day IN (SELECT value FROM json_each(?))
+"""
+
+_MOVE_SPENT = f"""
+INSERT INTO usage (tenant, {_COLUMNS}) SELECT ?2, {_COLUMNS} FROM usage WHERE tenant = ?1 {_ADDED}
+"""
+
+
+def spend(connection: sqlite3.Connection, tenant: str, account: UsageKey, spent: Spent) -> None:
+    connection.execute(_SPEND, (tenant, *account, *msgspec.structs.astuple(spent)))
+
+
+def spent(
+    connection: sqlite3.Connection, tenant: str, days: Sequence[str]
+) -> dict[UsageKey, Spent]:
+    rows = connection.execute(_SPENT, (tenant, json.dumps(list(days))))
+    return {
+        UsageKey(day, feature): Spent(**dict(zip(Spent.__struct_fields__, figures, strict=True)))
+        for day, feature, *figures in rows
+    }
+
+
+def move_spent(connection: sqlite3.Connection, old: str, new: str) -> None:
+    """Add what a tenant has spent to another's."""
+    connection.execute(_MOVE_SPENT, (old, new))
+    connection.execute("DELETE FROM usage WHERE tenant = ?", (old,))

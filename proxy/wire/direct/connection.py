@@ -1,0 +1,280 @@
+"""One connection to an upstream: HTTP/1.1 on a transport of the event loop, one exchange at a time.
+
+Knows the parser, and neither hosts nor pools.  Silence is watched by one timer a connection, which
+looks when something was last heard instead of being set anew for every piece.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import cast
+
+import httptools
+
+from proxy.errors import RawHeaders
+from proxy.wire.direct.incoming import HIGH_WATER, Incoming
+from proxy.wire.failures import (
+    UpstreamBroken,
+    UpstreamError,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from proxy.wire.headers import get, get_all
+
+MAX_HEAD_BYTES = 512 * 1024
+"""Of an answer's head, interim answers included; and of what is no body once it has begun."""
+MAX_HEADERS = 1024
+
+_SWITCHING = 101
+
+
+class Connection(asyncio.Protocol):
+    """Made by the event loop.  ``silence`` in seconds is how long the upstream may say nothing."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, silence: float) -> None:
+        self._loop, self._silence = loop, silence
+        self._parser: httptools.HttpResponseParser | None = None
+        self._transport: asyncio.Transport | None = None
+        self._incoming: Incoming | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._heard = 0.0
+        self._excused = False  # what is waited for is not the upstream
+        self._upload: asyncio.Task[None] | None = None
+        self._writable: asyncio.Future[None] | None = None
+        self._idle_bytes = 0  # since the body last grew
+        self._interim = self._reusable = False
+        self.idle_since = 0.0
+
+    def ask(
+        self,
+        head: bytes,
+        body: bytes | AsyncIterator[bytes] | None,
+        length: int | None,
+        *,
+        bodiless: bool,
+    ) -> Incoming:
+        """Send a request.  A body in pieces is sent while its answer is waited for; it is chunked
+        where no ``length`` is given."""
+        assert self._transport is not None
+        self._incoming = incoming = Incoming(self._loop, self._resume, bodiless=bodiless)
+        self._idle_bytes = 0
+        self._interim = self._reusable = self._excused = False
+        if self._parser is None:
+            self._parser = _parser(self)
+        if body is None or isinstance(body, bytes):
+            self._transport.write(head + body if body else head)
+        else:
+            self._transport.write(head)
+            self._upload = self._loop.create_task(self._send(body, length))
+        self._heard = self._loop.time()
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._silence, self._listen)
+        return incoming
+
+    def reusable(self) -> bool:
+        """Can it be asked again?"""
+        open = self._transport is not None and not self._transport.is_closing()
+        return open and self._reusable and self._upload is None
+
+    def abort(self) -> None:
+        """Close it at once, whatever goes on."""
+        self._reusable = False
+        if self._upload is not None:
+            self._upload.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What the transport calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by name
+
+    def data_received(self, data: bytes) -> None:
+        incoming = self._incoming
+        if incoming is None or incoming.complete or self._parser is None:
+            return self.abort()  # nobody has asked
+        self._heard = self._loop.time()
+        self._idle_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            return self._fail(UpstreamBroken("the answer is not HTTP"))
+        if self._idle_bytes > MAX_HEAD_BYTES:
+            return self._fail(UpstreamBroken("the answer's head does not end"))
+        incoming.wake()
+        if incoming.size > HIGH_WATER and not incoming.kept_back and not incoming.complete:
+            incoming.kept_back = self._excused = True
+            assert self._transport is not None
+            self._transport.pause_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._parser = None
+        self._reusable = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._upload is not None:
+            self._upload.cancel()
+        incoming, self._incoming = self._incoming, None
+        if incoming is None or incoming.complete:
+            return
+        if incoming.in_head:
+            incoming.fail(UpstreamUnreachable("no answer"))
+        elif exc is None and _ends_with_connection(incoming):
+            incoming.complete = True
+            incoming.wake()
+        else:
+            incoming.fail(UpstreamBroken("the answer was cut off"))
+
+    def pause_writing(self) -> None:
+        self._writable = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        writable, self._writable = self._writable, None
+        if writable is not None and not writable.done():
+            writable.set_result(None)
+
+    # What the parser calls
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        incoming = self._incoming
+        assert incoming is not None
+        if not incoming.in_head:
+            return  # a trailer
+        if len(incoming.headers) >= MAX_HEADERS:
+            raise UpstreamBroken("too many headers")
+        incoming.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        incoming, parser = self._incoming, self._parser
+        assert incoming is not None and parser is not None
+        status = parser.get_status_code()
+        if not incoming.in_head or status == _SWITCHING:
+            raise UpstreamBroken("an answer to nothing that was asked")
+        if status < 200:
+            self._interim = True
+            incoming.headers.clear()
+            return
+        if self._idle_bytes > MAX_HEAD_BYTES and _size(incoming.headers) > MAX_HEAD_BYTES:
+            raise UpstreamBroken("too large headers")
+        incoming.status = status
+        incoming.in_head = False
+        self._idle_bytes = 0
+        if incoming.bodiless:
+            self._end(incoming, parser)
+            self._parser = None  # it still waits for the body of which the head told
+
+    def on_body(self, body: bytes) -> None:
+        incoming = self._incoming
+        assert incoming is not None
+        if incoming.complete:
+            raise UpstreamBroken("a body where there is none")
+        self._idle_bytes = 0
+        incoming.pieces.append(body)
+        incoming.size += len(body)
+
+    def on_message_complete(self) -> None:
+        if self._interim:
+            self._interim = False
+        elif self._incoming is not None and self._parser is not None:
+            self._end(self._incoming, self._parser)
+
+    # Ours
+
+    def _end(self, incoming: Incoming, parser: httptools.HttpResponseParser) -> None:
+        self._reusable = parser.should_keep_alive()
+        incoming.complete = True
+
+    def _fail(self, failure: UpstreamError) -> None:
+        if self._incoming is not None:
+            self._incoming.fail(failure)
+        self.abort()
+
+    def _resume(self) -> None:
+        """The reader has read what there was."""
+        self._excused = False
+        self._heard = self._loop.time()
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _listen(self) -> None:
+        """Has the upstream been silent for too long?"""
+        self._timer = None
+        incoming = self._incoming
+        if incoming is None or incoming.complete:
+            return  # the next request begins to listen again
+        now = self._loop.time()
+        if self._excused:
+            self._heard = now
+        left = self._heard + self._silence - now
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._listen)
+        else:
+            said = "no answer in time" if incoming.in_head else "the answer stopped"
+            self._fail(UpstreamTimeout(said))
+
+    async def _send(self, body: AsyncIterator[bytes], length: int | None) -> None:
+        """Send a body.  What its source raises ends the incoming, and is told to who waits."""
+        try:
+            await self._send_pieces(body, length)
+        except Exception as failure:  # noqa: BLE001 - the source's own, for who waits
+            if self._incoming is not None:
+                self._incoming.fail(failure)
+            self._upload = None
+            self.abort()
+        finally:
+            self._upload = None
+            self._excused = False
+            self._heard = self._loop.time()
+
+    async def _send_pieces(self, body: AsyncIterator[bytes], length: int | None) -> None:
+        transport = self._transport
+        assert transport is not None
+        left = length
+        self._excused = True
+        async for piece in body:
+            if left is not None:
+                left -= len(piece)
+                if left < 0:
+                    break
+                transport.write(piece)
+            elif piece:
+                transport.writelines((b"%x\r\n" % len(piece), piece, b"\r\n"))
+            await self._drained()
+        if left:
+            raise ValueError("the body is not of the length that was declared")
+        if length is None:
+            transport.write(b"0\r\n\r\n")
+        await self._drained()
+
+    async def _drained(self) -> None:
+        """Wait until the upstream takes more."""
+        if self._writable is not None:
+            self._excused = False
+            self._heard = self._loop.time()
+            await self._writable
+            self._excused = True
+
+
+def _parser(connection: Connection) -> httptools.HttpResponseParser:
+    parser = httptools.HttpResponseParser(connection)
+    # Servers are less exact than their readers; none of it leaves the end of an answer open.
+    parser.set_dangerous_leniencies(
+        lenient_headers=True,
+        lenient_optional_cr_before_lf=True,
+        lenient_spaces_after_chunk_size=True,
+    )
+    return parser
+
+
+def _size(headers: RawHeaders) -> int:
+    return sum(len(name) + len(value) for name, value in headers)
+
+
+def _ends_with_connection(incoming: Incoming) -> bool:
+    """Is the answer's end the connection's (RFC 9112 6.3)?"""
+    codings = get_all(incoming.headers, b"transfer-encoding")
+    if codings:
+        return codings[-1].rpartition(b",")[2].strip().lower() != b"chunked"
+    return get(incoming.headers, b"content-length") is None

@@ -1,0 +1,92 @@
+"""Reaching a host: its addresses, the first of them that answers, TLS.
+
+Knows sockets and no HTTP.  A name is looked up once for a while, by one question for all who wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import aiohappyeyeballs
+from aiohappyeyeballs import AddrInfoType
+
+from proxy.wire.failures import (
+    UpstreamError,
+    UpstreamSaturated,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+    lack_of,
+)
+
+KNOWN_SECONDS = 10.0
+"""For how long a name's addresses are believed."""
+NEXT_SECONDS = 0.25
+"""After so long the next address is tried beside one that does not answer (RFC 8305)."""
+
+P = TypeVar("P", bound=asyncio.BaseProtocol)
+
+
+class Dialer:
+    """Connects to one host.  ``timeout`` in seconds bounds name, TCP and TLS together."""
+
+    def __init__(
+        self, host: str, port: int, context: ssl.SSLContext | None, timeout: float
+    ) -> None:
+        self._host, self._port, self._context, self._timeout = host, port, context, timeout
+        self._known: Sequence[AddrInfoType] = ()
+        self._known_until = 0.0
+        self._lookup: asyncio.Task[Sequence[AddrInfoType]] | None = None
+
+    async def dial(self, protocol: Callable[[], P]) -> P:
+        """A new connection.  Raises UpstreamTimeout, UpstreamSaturated and UpstreamUnreachable."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._connect(protocol)
+        except OSError as error:  # TimeoutError is one
+            self._known_until = 0.0
+            raise _failure(error) from error
+
+    async def _connect(self, protocol: Callable[[], P]) -> P:
+        loop = asyncio.get_running_loop()
+        connected = await aiohappyeyeballs.start_connection(
+            await self._addresses(loop), happy_eyeballs_delay=NEXT_SECONDS, loop=loop
+        )
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        name = self._host if self._context is not None else None
+        _, made = await loop.create_connection(
+            protocol, sock=connected, ssl=self._context, server_hostname=name
+        )
+        return made
+
+    async def _addresses(self, loop: asyncio.AbstractEventLoop) -> Sequence[AddrInfoType]:
+        if loop.time() < self._known_until:
+            return self._known
+        if self._lookup is None:
+            self._lookup = loop.create_task(self._look_up(loop))
+            self._lookup.add_done_callback(self._looked_up)
+        return await asyncio.shield(self._lookup)
+
+    async def _look_up(self, loop: asyncio.AbstractEventLoop) -> Sequence[AddrInfoType]:
+        found = await loop.getaddrinfo(
+            self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
+        )
+        self._known, self._known_until = found, loop.time() + KNOWN_SECONDS
+        return found
+
+    def _looked_up(self, lookup: asyncio.Task[Sequence[AddrInfoType]]) -> None:
+        self._lookup = None
+        if not lookup.cancelled():
+            lookup.exception()  # or it would be said that nobody asked, where all had left
+
+
+def _failure(error: OSError) -> UpstreamError:
+    if isinstance(error, TimeoutError):
+        return UpstreamTimeout("no connection in time")
+    if lack := lack_of(error):
+        return UpstreamSaturated(f"no socket to ask with ({lack})")
+    return UpstreamUnreachable("no connection")

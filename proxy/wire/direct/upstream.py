@@ -1,0 +1,208 @@
+"""The upstream by connections of our own: a third of a client library's CPU for each request.
+
+Knows the seam's values, the pool and how a request is written.  There is no proxy on the way: for
+that there are the other clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+from proxy.errors import RawHeaders
+from proxy.wire.direct.connection import Connection
+from proxy.wire.direct.dial import Dialer
+from proxy.wire.direct.incoming import Incoming
+from proxy.wire.failures import UpstreamUnreachable
+from proxy.wire.origin import Origin, UpstreamOptions, tls
+from proxy.wire.reply import READ_LIMIT, whole
+
+KEEP_ALIVE_SECONDS = 30.0
+WRITE_PIECE = 64 * 1024
+"""Bytes of a body that are sent at once; of a longer one each piece is waited for."""
+
+REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
+"""What may be sent twice (RFC 9110 9.2.2), where a kept connection turns out to be closed."""
+
+Body = bytes | AsyncIterator[bytes] | None
+
+
+class DirectUpstream:
+    """See ``upstream.Upstream``."""
+
+    def __init__(self, options: UpstreamOptions) -> None:
+        self._options = options
+        self._origin = Origin.of(options.url)
+        self._host_line = b"Host: " + self._origin.host + b"\r\n"
+        self._dialer: Dialer | None = None
+        self._idle: list[Connection] = []
+        self._asked: set[Connection] = set()
+        self._sweep: asyncio.TimerHandle | None = None
+        self.exchanges = 0
+
+    def __repr__(self) -> str:
+        state = "closed" if self._dialer is None else f"{self.exchanges} exchanges"
+        return f"<DirectUpstream {self._origin.site} {state}>"
+
+    async def open(self) -> None:
+        parts, options = urlsplit(self._options.url), self._options
+        secure = parts.scheme == "https"
+        assert parts.hostname is not None
+        self._dialer = Dialer(
+            parts.hostname,
+            parts.port or (443 if secure else 80),
+            tls(options) if secure else None,
+            options.connect_timeout,
+        )
+
+    async def close(self) -> None:
+        self._dialer = None
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for connection in [*self._idle, *self._asked]:
+            connection.abort()
+        self._idle.clear()
+        await asyncio.sleep(0)  # the transports say goodbye in the next round of the loop
+
+    async def send(
+        self,
+        method: str,
+        target: bytes,
+        headers: RawHeaders,
+        body: Body,
+        content_length: int | None = None,
+    ) -> DirectReply:
+        if isinstance(body, bytes):
+            content_length = len(body)
+            if len(body) > WRITE_PIECE:
+                body = _cut(body)
+        head = self._head(method, target, headers, body, content_length)
+        self.exchanges += 1
+        try:
+            return await self._send(method, head, body, content_length)
+        except BaseException:
+            self.exchanges -= 1
+            raise
+
+    def _head(
+        self,
+        method: str,
+        target: bytes,
+        headers: RawHeaders,
+        body: Body,
+        length: int | None,
+    ) -> bytes:
+        """Raises ValueError where a header would be more than one."""
+        lines = [method.encode("ascii"), b" ", self._origin.target(target), b" HTTP/1.1\r\n"]
+        lines.append(self._host_line)
+        for name, value in headers:
+            lines += (name, b": ", value, b"\r\n")
+        if length is not None and body is not None:
+            lines.append(b"Content-Length: %d\r\n" % length)
+        elif body is not None:
+            lines.append(b"Transfer-Encoding: chunked\r\n")
+        lines.append(b"\r\n")
+        head = b"".join(lines)
+        breaks = len(headers) + (3 if body is None else 4)
+        if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head:
+            raise ValueError("a header has a line break in it")
+        return head
+
+    async def _send(self, method: str, head: bytes, body: Body, length: int | None) -> DirectReply:
+        """On a kept connection, else on a new one."""
+        kept = self._kept()
+        if kept is not None:
+            try:
+                return await self._ask(kept, method, head, body, length)
+            except UpstreamUnreachable:
+                once = method not in REPEATABLE or not (body is None or isinstance(body, bytes))
+                if once:
+                    raise
+        return await self._ask(await self._connected(), method, head, body, length)
+
+    async def _ask(
+        self, connection: Connection, method: str, head: bytes, body: Body, length: int | None
+    ) -> DirectReply:
+        self._asked.add(connection)
+        try:
+            incoming = connection.ask(head, body, length, bodiless=method == "HEAD")
+            await incoming.head()
+        except BaseException:
+            self._asked.discard(connection)
+            connection.abort()
+            raise
+        return DirectReply(self, connection, incoming)
+
+    def _kept(self) -> Connection | None:
+        """The connection that was used last, of those that are still open."""
+        oldest = time.monotonic() - KEEP_ALIVE_SECONDS
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.reusable() and connection.idle_since > oldest:
+                return connection
+            connection.abort()
+        return None
+
+    async def _connected(self) -> Connection:
+        if self._dialer is None:
+            raise RuntimeError("open() the upstream before sending")
+        loop, silence = asyncio.get_running_loop(), self._options.read_timeout
+        return await self._dialer.dial(lambda: Connection(loop, silence))
+
+    def release(self, connection: Connection) -> None:
+        """An answer is done with: keep its connection if it can be used again."""
+        self.exchanges -= 1
+        self._asked.discard(connection)
+        if self._dialer is None or not connection.reusable():
+            return connection.abort()
+        connection.idle_since = time.monotonic()
+        self._idle.append(connection)
+        if self._sweep is None:
+            loop = asyncio.get_running_loop()
+            self._sweep = loop.call_later(KEEP_ALIVE_SECONDS, self._close_the_old)
+
+    def _close_the_old(self) -> None:
+        """Close what nobody has needed; those that were used last are at the end."""
+        self._sweep = None
+        oldest = time.monotonic() - KEEP_ALIVE_SECONDS
+        old = [connection for connection in self._idle if connection.idle_since <= oldest]
+        self._idle = self._idle[len(old) :]
+        for connection in old:
+            connection.abort()
+        if self._idle:
+            left = self._idle[0].idle_since - oldest
+            self._sweep = asyncio.get_running_loop().call_later(left, self._close_the_old)
+
+
+async def _cut(body: bytes) -> AsyncIterator[bytes]:
+    view = memoryview(body)
+    for at in range(0, len(view), WRITE_PIECE):
+        yield bytes(view[at : at + WRITE_PIECE])
+
+
+class DirectReply:
+    """See ``upstream.Reply``."""
+
+    __slots__ = ("_connection", "_incoming", "_upstream", "headers", "status")
+
+    def __init__(
+        self, upstream: DirectUpstream, connection: Connection, incoming: Incoming
+    ) -> None:
+        self._upstream: DirectUpstream | None = upstream
+        self._connection, self._incoming = connection, incoming
+        self.status = incoming.status
+        self.headers: RawHeaders = incoming.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while data := await self._incoming.piece():
+            yield data
+
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        return await whole(self.chunks(), limit)
+
+    async def close(self) -> None:
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.release(self._connection)

@@ -1,0 +1,168 @@
+"""Another API plugs in by its format alone: here one of items, with events of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from proxy.chat import jsontext
+from proxy.chat.message import ChatMessage, Piece, read_message
+from proxy.chat.reply.answer import Choice, Reply, make_choice
+from proxy.chat.reply.events import Mark
+from proxy.chat.request import ChatRequest
+from proxy.formats.format import Addition
+from proxy.gateway.routes import FORMATS
+from tests.support.rig import Rig, Talk, rig
+from tests.support.upstream.answers import Script, event, json_answer, sse
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+class Items:
+    """``{"rules": "...", "items": [{"by": "user", "says": "..."}]}``; the answer: ``says``."""
+
+    tools = False
+
+    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest:
+        fields = jsontext.fields(body)
+        items = jsontext.items(fields["items"])
+        return ChatRequest(
+            fields={**fields, "items": b""},
+            leading=(),
+            messages=tuple(map(_message, items)),
+            model=None,
+            stream=True,
+            n=1,
+            max_output=None,
+        )
+
+    def write(self, request: ChatRequest, addition: Addition) -> bytes:
+        items = jsontext.join_items([_item(piece) for piece in addition.messages])
+        rules = jsontext.encode(addition.head + addition.tail)
+        return jsontext.join_fields({**request.fields, "items": items, "rules": rules})
+
+    def read_reply(self, body: bytes) -> Reply | None:
+        return Reply(choices=(_choice(json.loads(body)["says"], complete=True),))
+
+    def read_stream(self) -> Words:
+        return Words()
+
+
+class Words:
+    """``{"word": "..."}`` again and again, then ``{"over": true}``."""
+
+    def __init__(self) -> None:
+        self._words: list[str] = []
+        self._over = False
+
+    def suspect(self, raw: bytes) -> bool:
+        return b"over" in raw
+
+    def mark(self, payload: bytes) -> Mark | None:
+        return "finish" if json.loads(payload).get("over") else None
+
+    def feed(self, payload: bytes) -> None:
+        said = json.loads(payload)
+        self._words.append(said.get("word", ""))
+        self._over = self._over or "over" in said
+
+    def build(self) -> Reply:
+        return Reply(choices=(_choice("".join(self._words), complete=self._over),))
+
+
+def _message(raw: bytes) -> ChatMessage:
+    item = json.loads(raw)
+    said = jsontext.encode({"role": item["by"], "content": item["says"]})
+    message = read_message(said)
+    assert message is not None
+    return replace(message, raw=raw, said=said)
+
+
+def _item(piece: Piece) -> bytes:
+    if isinstance(piece, ChatMessage):
+        return piece.raw
+    stored = json.loads(piece)
+    return jsontext.encode({"by": stored["role"], "says": stored["content"]})
+
+
+def _choice(text: str, *, complete: bool) -> Choice:
+    return make_choice(
+        0,
+        {"role": "assistant", "content": text},
+        finish_reason="stop" if complete else None,
+        complete=complete,
+        logprobs=None,
+        max_inline_media_bytes=9999,
+    )
+
+
+@pytest.fixture
+def talk(one: Rig, monkeypatch: pytest.MonkeyPatch) -> Iterator[Talk]:
+    monkeypatch.setitem(FORMATS, "items", Items())
+    talk = one.talk()
+    talk.path = "/v1/items"
+    yield talk
+
+
+async def says(talk: Talk, text: str, script: Script) -> Any:
+    """What the upstream got."""
+    talk.rig.up.reply(script)
+    answer = await talk.post({"items": [{"by": "user", "says": text}], "rules": ""})
+    assert answer.status_code == 200
+    return talk.rig.up.requests[-1].json["items"]
+
+
+def plain(text: str) -> Script:
+    return json_answer({"says": text})
+
+
+def streamed(text: str) -> Script:
+    events = [*({"word": letter} for letter in text), {"over": True}]
+    return sse([event(json.dumps(each).encode()) for each in events])
+
+
+@pytest.mark.parametrize("answered", [plain, streamed])
+async def test_what_was_said_comes_back_in_the_form_of_the_api(talk: Talk, answered: Any) -> None:
+    assert await says(talk, "One?", answered("two")) == [{"by": "user", "says": "One?"}]
+    assert await says(talk, "Three?", answered("four")) == [
+        {"by": "user", "says": "One?"},
+        {"by": "assistant", "says": "two"},
+        {"by": "user", "says": "Three?"},
+    ]
+
+
+@pytest.mark.parametrize("answered", [plain, streamed])
+async def test_history_has_messages_like_any_other(talk: Talk, answered: Any) -> None:
+    await says(talk, "One?", answered("two"))
+    assert await talk.bodies() == [
+        {"role": "user", "content": "One?"},
+        {"role": "assistant", "content": "two"},
+    ]
+    exchange = await talk.exchange((await talk.history())[0].card.exchange)
+    assert not exchange.incomplete
+
+
+async def test_a_conversation_may_go_on_in_another_format(talk: Talk) -> None:
+    await says(talk, "One?", streamed("two"))
+    chat = Talk(talk.rig, talk.session)
+    assert await chat.say("u3", "a4") != ""
+    assert [m["content"] for m in talk.rig.up.requests[-1].messages[:2]] == ["One?", "two"]
+
+
+async def test_no_functions_are_offered_in_a_format_that_has_no_place_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FORMATS, "items", Items())
+    async with rig(tmp_path, memory__tools__enabled=True) as one:
+        talk = one.talk()
+        talk.path, talk.headers = "/v1/items", {"X-User-Id": "kai"}
+        await says(talk, "One?", plain("two"))
+        assert "tools" not in one.up.requests[-1].json
+        chat = Talk(one, talk.session, headers=talk.headers)
+        await chat.say("u3", "a4")
+        assert "tools" in one.up.requests[-1].json

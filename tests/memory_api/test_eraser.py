@@ -1,0 +1,448 @@
+"""The procedure of an erasure: its marks, its rounds, and what it leaves to others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from proxy.learning.collection import Busy
+from proxy.learning.episodes.episode import Episode
+from proxy.learning.evidence import Source
+from proxy.learning.feedback_service import NoMessage
+from proxy.learning.learned import Learned
+from proxy.learning.profile.document import Schemas
+from proxy.memory.archive import Edited, Revision
+from proxy.memory.erasure import Subject
+from proxy.memory.items import Change, ItemOwner
+from proxy.memory.model import SessionKey
+from proxy.memory.recording.spool import Spool
+from proxy.memory.store import StoreError
+from proxy.memory_api.erasure.eraser import LEASE, RENEWAL, ROUNDS, Eraser, Marks
+from proxy.recall.index import Owner
+from proxy.recall.indexing.indexer import Indexer, passages_of
+from proxy.settings import ProfileSettings
+from proxy.stores.open import Backend, open_store
+from tests.support.clock import Clock
+from tests.support.oracle.store import InMemoryStore
+from tests.support.store.commits import chat
+from tests.support.store.recording import deferred, said
+from tests.support.waiting import PATIENCE
+
+NOW = 5000.0
+PROFILE = ProfileSettings.model_validate(
+    {
+        "episodes": {"enabled": True},
+        "instructions": {"enabled": True, "model": "m", "after_feedback": 100},
+    }
+)
+
+
+def key(session: str, tenant: str = "t") -> SessionKey:
+    return SessionKey(tenant, session)
+
+
+def learned_over(store: Backend, clock: Clock) -> Learned:
+    return Learned(
+        store, Schemas([""]), lambda body: body.decode(), len, lambda name: PROFILE, clock
+    )
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(NOW)
+
+
+@pytest.fixture
+async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[Backend]:
+    store = open_store(
+        f"sqlite:///{tmp_path}/memory.db", timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock
+    )
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def spool(store: Backend, tmp_path: Path) -> Iterator[Spool]:
+    made = Spool(tmp_path / "spool.db", store.name, 1 << 24)
+    made.open()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def learned(store: Backend, clock: Clock) -> Learned:
+    return learned_over(store, clock)
+
+
+@pytest.fixture
+def eraser(store: Backend, spool: Spool, learned: Learned, clock: Clock) -> Eraser:
+    return Eraser(store, spool, learned, clock)
+
+
+def spooled(spool: Spool, session: str, id: str, user: str | None = None) -> None:
+    made = deferred(id, said("hello"), user=user)
+    spool.put(key(session), id, "deferred", msgspec.json.encode(made))
+
+
+async def sessions(store: Backend, user: str | None = None) -> list[str]:
+    return sorted(s.id for s in (await store.sessions("t", user, None, 100)).items)
+
+
+# Marks
+
+
+async def test_what_begins_during_an_erasure_is_refused_and_what_begins_behind_it_is_not(
+    store: Backend, eraser: Eraser, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.commit(key("a"), chat("x1", user="kai"))
+    outcomes: list[str] = []
+    delete = store.delete
+
+    async def slow(asked: SessionKey) -> bool:
+        done = await delete(asked)
+        clock.now += 3
+        for id, session, user in [("y1", "a", "kai"), ("y2", "a", None), ("y3", "new", "kai")]:
+            outcomes.append(await store.commit(key(session), chat(id, clock.now, user=user)))
+        return done
+
+    monkeypatch.setattr(store, "delete", slow)
+    receipt = await eraser.person("t", "kai")
+    assert outcomes == ["erased"] * 3
+    assert receipt.erased_at == NOW + 3
+    for id, at, outcome in [("z1", NOW + 3, "erased"), ("z2", NOW + 3.1, "recorded")]:
+        assert await store.commit(key("a"), chat(id, at, user="kai")) == outcome
+
+
+async def test_marks_of_an_erasure_that_was_cut_off_run_out_by_themselves(
+    store: Backend, eraser: Eraser, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.commit(key("a"), chat("x1", user="kai"))
+
+    async def fails(asked: SessionKey) -> bool:
+        raise StoreError("connection refused")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "delete", fails)
+        with pytest.raises(StoreError):
+            await eraser.person("t", "kai")
+    assert await store.commit(key("a"), chat("x2", NOW + LEASE, user="kai")) == "erased"
+    assert await store.commit(key("a"), chat("x3", NOW + LEASE + 1, user="kai")) == "recorded"
+    receipt = await eraser.person("t", "kai")
+    assert (receipt.counts.sessions, receipt.counts.messages) == (1, 4)
+    assert receipt.erased_at == NOW
+
+
+async def test_marks_are_renewed_while_it_takes_long(clock: Clock) -> None:
+    store = InMemoryStore(clock)
+    marks, kai, session = Marks(store, clock), Subject("t", "kai"), Subject("t", session="a")
+    await marks.put(kai)
+    await marks.put(session)
+    for _ in range(10):
+        clock.now += RENEWAL - 1
+        await marks.renew()
+        for id, user, where in [("x", "kai", "b"), ("y", None, "a")]:
+            late = chat(f"{id}{clock.now}", clock.now + LEASE - RENEWAL, user=user)
+            assert await store.commit(key(where), late) == "erased"
+    end = await marks.settle()
+    assert end == clock.now and marks.sessions == ["a"]
+    assert await store.commit(key("a"), chat("z1", end, user="kai")) == "erased"
+    assert await store.commit(key("a"), chat("z2", end + 0.1, user="kai")) == "recorded"
+
+
+async def test_two_erasures_of_the_same_person_go_one_behind_the_other(
+    store: Backend, eraser: Eraser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.commit(key("a"), chat("x1", user="kai"))
+    marked: list[float] = []
+    mark = store.mark
+
+    async def noted(subject: Subject, until: float) -> None:
+        await asyncio.sleep(0)
+        if not subject.session:
+            marked.append(until)
+        await mark(subject, until)
+
+    monkeypatch.setattr(store, "mark", noted)
+    first, second = await asyncio.gather(eraser.person("t", "kai"), eraser.person("t", "kai"))
+    assert marked == [NOW + LEASE, NOW, NOW + LEASE, NOW]
+    assert [first.counts.sessions, second.counts.sessions] == [1, 0]
+
+
+# What is found
+
+
+async def test_it_looks_again_until_nothing_is_found(
+    store: Backend, eraser: Eraser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is put meanwhile by somebody whom no mark holds back is gone as well."""
+    shelf, rounds, drop = ItemOwner("t", "kai"), 3, store.drop
+    await store.commit(key("a"), chat("x1", user="kai"))
+
+    async def meanwhile(owner: Owner) -> None:
+        nonlocal rounds
+        await drop(owner)
+        if owner.user and (rounds := rounds - 1) > 0:
+            change = Change(namespace=("users", "kai", "n"), key=str(rounds), value=b"{}")
+            assert await store.change_items(shelf, [change])
+
+    monkeypatch.setattr(store, "drop", meanwhile)
+    receipt = await eraser.person("t", "kai")
+    assert receipt.counts.items == 2
+    assert not (await store.items(shelf, (), None, 10)).items
+
+
+async def test_who_is_never_done_with_writing_cannot_be_given_a_receipt(
+    store: Backend, eraser: Eraser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop, rounds = store.drop, 0
+    await store.commit(key("a"), chat("x1", user="kai"))
+
+    async def meanwhile(owner: Owner) -> None:
+        nonlocal rounds
+        rounds += bool(owner.user)
+        await drop(owner)
+        change = Change(namespace=("users", "kai", "n"), key="k", value=b"{}")
+        await store.change_items(ItemOwner("t", "kai"), [change])
+
+    monkeypatch.setattr(store, "drop", meanwhile)
+    with pytest.raises(Busy):
+        await eraser.person("t", "kai")
+    assert rounds == ROUNDS
+
+
+async def test_sessions_that_the_spool_will_make_a_persons_are_theirs(
+    store: Backend, eraser: Eraser, spool: Spool
+) -> None:
+    await store.commit(key("nobodys"), chat("x1"))
+    await store.commit(key("eves"), chat("x2", user="eve"))
+    for session, id in [("nobodys", "y1"), ("eves", "y2"), ("new", "y3")]:
+        spooled(spool, session, id, "kai")
+        spooled(spool, session, f"{id}+")
+    counted = await eraser.count_person("t", "kai")
+    receipt = await eraser.person("t", "kai")
+    assert counted.counts == receipt.counts
+    assert (receipt.counts.sessions, receipt.counts.spooled) == (1, 5)
+    assert [entry.exchange for entry in spool.entries()] == ["y2+"]
+    assert await sessions(store) == ["eves"]
+    late = [await store.commit(key(where), chat(f"late-{where}")) for where in ("nobodys", "new")]
+    assert late == ["erased", "erased"]
+
+
+async def test_a_session_that_only_the_spool_knows_can_be_erased(
+    store: Backend, eraser: Eraser, spool: Spool
+) -> None:
+    assert await eraser.session(key("a")) is None
+    assert await eraser.count_session(key("a")) is None
+    assert await store.commit(key("a"), chat("x1", user="kai")) == "recorded"
+    await store.delete(key("a"))
+    spooled(spool, "a", "x2", "kai")
+    counted = await eraser.count_session(key("a"))
+    assert counted is not None and counted.counts.spooled == 1 and not spool.idle()
+    receipt = await eraser.session(key("a"))
+    assert receipt is not None and receipt.counts == counted.counts and spool.idle()
+    assert await store.commit(key("a"), chat("x2", user="kai")) == "erased"
+
+
+async def test_a_person_nobody_knows_has_an_empty_receipt_and_a_mark(
+    store: Backend, eraser: Eraser
+) -> None:
+    """Other hosts may know more."""
+    receipt = await eraser.person("t", "kai")
+    assert not receipt.counts and receipt.erased_at == NOW
+    assert await store.commit(key("a"), chat("x1", NOW, user="kai")) == "erased"
+
+
+async def test_the_same_names_of_another_tenant_are_left_alone(
+    store: Backend, eraser: Eraser, spool: Spool
+) -> None:
+    await store.commit(key("a"), chat("x1", user="kai"))
+    await store.commit(key("a", "u"), chat("x2", user="kai"))
+    await eraser.person("t", "kai")
+    assert await store.session(key("a", "u")) is not None
+    assert await store.commit(key("a", "u"), chat("x3", user="kai")) == "recorded"
+
+
+async def test_what_is_in_the_index_of_a_session_has_no_vector_any_more(
+    store: Backend, eraser: Eraser, clock: Clock
+) -> None:
+    indexer, owner = Indexer(store, store, lambda body: body.decode(), clock), Owner("t", "kai")
+    for number, session in enumerate("aba"):
+        await store.commit(key(session), chat(f"x{number}", user="kai"))
+        await indexer.level(key(session))
+    await indexer.update(owner, lambda state: state.with_vectors("m/4", 6))
+    vectors = {number: bytes([number + 1] * 4) for number in range(6)}
+    await store.put_vectors(owner, "m/4", 4, vectors)
+    assert await passages_of(store, owner, "a") == [0, 1, 4, 5]
+    counted = await eraser.count_session(key("a"))
+    receipt = await eraser.session(key("a"))
+    assert receipt is not None and counted is not None
+    assert receipt.counts.index_passages == counted.counts.index_passages == 4
+    left = await store.vectors(owner, "m/4", 4, 0, 6)
+    assert left.ljust(24, b"\0") == bytes(8) + b"\3" * 4 + b"\4" * 4 + bytes(8)
+    await eraser.person("t", "kai")
+    assert (await store.look(owner, (), 0)).revision == 0
+    assert not (await store.vectors(owner, "m/4", 4, 0, 6)).strip(b"\0")
+
+
+async def test_passages_that_lead_nowhere_any_more_are_not_counted(
+    store: Backend, eraser: Eraser, clock: Clock
+) -> None:
+    """Those of a session that was erased before, and of messages that were removed or edited."""
+    indexer = Indexer(store, store, lambda body: body.decode(), clock)
+    for session in "abc":
+        await store.commit(key(session), chat(f"x-{session}", user="kai"))
+        await indexer.level(key(session))
+    await eraser.session(key("a"))
+    assert await store.revise(key("b"), Revision(removed=("x-b.0",)))
+    line = await store.message(key("c"), "x-c.0")
+    assert line is not None
+    edited = Edited(card=replace(line.card, digest="other"), body=b'"other"', was=line.body)
+    assert await store.revise(key("c"), Revision(edited=(edited,)))
+    await indexer.again(key("c"), 1)
+
+    told, everything = await eraser.count_session(key("b")), await eraser.count_person("t", "kai")
+    gone = await eraser.session(key("b"))
+    assert told is not None and gone is not None
+    assert gone.counts == told.counts and gone.counts.index_passages == 1
+    assert everything.counts.index_passages == 3
+    counted, receipt = await eraser.count_person("t", "kai"), await eraser.person("t", "kai")
+    assert receipt.counts == counted.counts and receipt.counts.index_passages == 2
+    assert (await store.look(Owner("t", "kai"), (), 0)).revision == 0
+
+
+# Feedback and examples
+
+
+async def answered(store: Backend, user: str | None, session: str = "a") -> tuple[Any, str]:
+    await store.commit(key(session), chat(f"x-{session}", user=user))
+    found = await store.session(key(session))
+    assert found is not None
+    return found, f"x-{session}.1"
+
+
+async def kept(store: Backend) -> list[str]:
+    """Where anything is that was said of answers."""
+    places: list[str] = []
+    for shelf in (ItemOwner("t"), ItemOwner("t", "kai")):
+        page = await store.items(shelf, (), None, 100)
+        places += ["/".join(item.namespace) for item in page.items]
+    return [place for place in places if not place.endswith("/card")]
+
+
+@pytest.mark.parametrize("user", ["kai", None])
+@pytest.mark.parametrize("when", ["before", "in-the-middle", "behind"])
+async def test_a_comment_on_what_is_erased_meanwhile_is_not_kept(
+    store: Backend,
+    eraser: Eraser,
+    learned: Learned,
+    monkeypatch: pytest.MonkeyPatch,
+    user: str | None,
+    when: str,
+) -> None:
+    session, message = await answered(store, user)
+    name = {"before": "items_at", "in-the-middle": "change_items", "behind": "enqueue"}[when]
+    if when == "behind":
+        name = "exchange"
+    real, calls = getattr(store, name), 0
+
+    async def erased_first(*asked: Any, **more: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == (2 if when == "behind" else 1):
+            monkeypatch.setattr(store, name, real)
+            await eraser.session(key("a"))
+        return await real(*asked, **more)
+
+    monkeypatch.setattr(store, name, erased_first)
+    with pytest.raises(NoMessage):
+        await learned.feedback.take(session, key("a"), message, 1, "a secret comment")
+    assert [place for place in await kept(store) if "feedback" in place] == []
+    assert not (await learned.episodes.held(ItemOwner("t", "kai"))).episodes
+
+
+async def test_a_comment_of_who_is_erased_meanwhile_is_refused(
+    store: Backend, eraser: Eraser, learned: Learned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, message = await answered(store, "kai")
+    answered_of, shelf = learned.feedback.exchanges.history.exchange, ItemOwner("t", "kai")
+
+    async def erased_behind(asked: SessionKey, exchange: str) -> Any:
+        found = await answered_of(asked, exchange)
+        monkeypatch.setattr(store, "exchange", answered_of)
+        await eraser.person("t", "kai")
+        return found
+
+    monkeypatch.setattr(store, "exchange", erased_behind)
+    with pytest.raises(NoMessage):
+        await learned.feedback.take(session, key("a"), message, 1, "a secret comment")
+    assert not (await store.items(shelf, (), None, 10)).items
+    assert await kept(store) == []
+
+
+async def test_an_example_that_was_read_before_is_not_kept_behind(
+    store: Backend, eraser: Eraser, learned: Learned, clock: Clock
+) -> None:
+    shelf = ItemOwner("t", "kai")
+    said = Source(session="a", message="x.1", exchange="x", at=NOW)
+    example = Episode(id="ep_1", question="?", answer="!", origin="feedback", sources=(said,))
+    await eraser.person("t", "kai")
+    with pytest.raises(Busy):
+        await learned.episodes.keep(shelf, example, NOW)
+    assert not (await learned.episodes.held(shelf)).episodes
+    await learned.episodes.keep(shelf, example, NOW + 1)
+    assert (await learned.episodes.held(shelf)).episodes == (example,)
+
+
+# Whatever there is
+
+
+PEOPLE = (None, "kai", "eve")
+SAYS = st.lists(
+    st.tuples(st.sampled_from("abcd"), st.sampled_from(PEOPLE), st.booleans()), max_size=10
+)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(says=SAYS)
+async def test_after_an_erasure_there_is_what_the_others_said(
+    tmp_path_factory: pytest.TempPathFactory, says: list[tuple[str, str | None, bool]]
+) -> None:
+    """As if the person had never been there, whatever was said and replayed in which order."""
+    clock = Clock(NOW)
+    store = InMemoryStore(clock)
+    spool = Spool(tmp_path_factory.mktemp("s") / "spool.db", store.name, 1 << 24)
+    spool.open()
+    eraser = Eraser(store, spool, learned_over(store, clock), clock)
+    for number, (session, user, spools) in enumerate(says):
+        if spools:
+            spooled(spool, session, f"x{number}", user)
+        else:
+            await store.commit(key(session), chat(f"x{number}", user=user))
+    owners = {s.id: s.user for s in (await store.sessions("t", None, None, 10)).items}
+    waiting = {(session, user) for session, user, spools in says if spools}
+    theirs = {id for id, user in owners.items() if user == "kai"}
+    theirs |= {session for session, user in waiting if user == "kai" and not owners.get(session)}
+    counted = await eraser.count_person("t", "kai")
+    receipt = await eraser.person("t", "kai")
+    assert receipt.counts == counted.counts
+    assert set(await sessions(store)) == owners.keys() - theirs
+    assert all(entry.key.session not in theirs for entry in spool.entries())
+    assert spool.sessions_of("t", "kai") == []
+    left = {entry.exchange for entry in spool.entries()}
+    assert left == {
+        f"x{number}"
+        for number, (session, user, spools) in enumerate(says)
+        if spools and user != "kai" and session not in theirs
+    }
+    spool.close()

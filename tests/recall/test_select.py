@@ -1,0 +1,183 @@
+"""What goes into the prompt: within the budget, nothing twice, nothing for nothing."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.recall.query.question import read
+from proxy.recall.ranking.score import LONG, MORE, Ranked, readable
+from proxy.recall.ranking.select import (
+    BLOCK_TOKENS,
+    CUT,
+    GAP,
+    PASSAGE_TOKENS,
+    SESSION_TOKENS,
+    Passage,
+    choose,
+    relevant,
+)
+from tests.support.store.remembering import NOW, Person, Said, person
+
+WORDS = st.sampled_from(["apple", "bread", "cedar", "delta", "ember", "frost"])
+PASSAGES = st.lists(
+    st.tuples(st.lists(WORDS, max_size=40).map(" ".join), st.integers(1, 4), st.integers(0, 900)),
+    max_size=20,
+)
+MATCHES = Person([Said("apple")]).matches(read("apple", (), NOW))
+
+
+def ranked(passage: Passage) -> Ranked:
+    return Ranked(passage.number, passage.session, passage.seq, 0, passage.tokens, 1.0, (0.0,) * 7)
+
+
+def passages(made: list[tuple[str, int, int]]) -> list[Passage]:
+    return [
+        Passage(number, session, number, "user", text, tokens, NOW)
+        for number, (text, session, tokens) in enumerate(made)
+    ]
+
+
+def chosen(given: list[Passage], budget: int) -> list[Passage]:
+    numbered = {passage.number: passage for passage in given}
+    return choose(MATCHES, [*map(ranked, given)], numbered, budget)
+
+
+@given(PASSAGES, st.integers(-10, 2_000))
+def test_the_budget_holds_with_all_framing(made: list[tuple[str, int, int]], budget: int) -> None:
+    got = chosen(passages(made), budget)
+    framing = PASSAGE_TOKENS * len(got) + SESSION_TOKENS * len({each.session for each in got})
+    assert not got or sum(each.tokens for each in got) + framing + BLOCK_TOKENS <= budget
+
+
+@given(PASSAGES)
+def test_rank_order_is_kept_and_nothing_is_said_twice(made: list[tuple[str, int, int]]) -> None:
+    got = chosen(passages(made), 2_000)
+    numbers = [each.number for each in got]
+    assert numbers == sorted(numbers)
+    texts = [frozenset(each.text.split()) for each in got if not each.cut]
+    assert len(set(texts)) == len(texts)
+
+
+def test_what_does_not_fit_is_skipped_for_what_does() -> None:
+    given = passages([("apple bread", 1, 30), ("cedar delta", 1, 250), ("ember frost", 1, 30)])
+    assert [each.number for each in chosen(given, 200)] == [0, 2]
+
+
+def test_a_passage_in_an_open_session_costs_no_second_date() -> None:
+    together = passages([("apple bread", 1, 30), ("cedar delta", 1, 30)])
+    budget = BLOCK_TOKENS + SESSION_TOKENS + 2 * (30 + PASSAGE_TOKENS)
+    assert len(chosen(together, budget)) == 2
+    assert len(chosen([together[0], msgspec.structs.replace(together[1], session=2)], budget)) == 1
+
+
+def test_what_is_gone_from_history_is_left_out() -> None:
+    given = passages([("apple", 1, 10), ("bread", 1, 10)])
+    assert choose(MATCHES, [*map(ranked, given)], {1: given[1]}, 500) == [given[1]]
+
+
+def test_the_question_asked_before_is_not_recalled() -> None:
+    asked = "Where did the cartographer hide the atlas of Patagonia?"
+    answer = Said("The atlas of Patagonia lies under the cartographer's bed.", session=2)
+    assert person(Said(asked), answer).recall(asked) == [answer.text]
+
+
+def test_near_duplicates_go_in_once() -> None:
+    said = "The ceremony in the botanical garden begins at seven in the evening"
+    got = person(
+        Said(said, session=1), Said(said + " sharp", session=2), Said("Bring seeds.", session=2)
+    ).recall("When does the ceremony begin?")
+    assert sum("ceremony" in text for text in got) == 1
+
+
+def test_near_duplicates_without_spaces_go_in_once() -> None:
+    said = "植物园的典礼在晚上七点开始，请大家准时到场"
+    got = person(Said(said, session=1), Said(said + "。", session=2)).recall("典礼几点开始？")
+    assert got == [said]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is the capital of Mongolia?",
+        "Translate this poem into Norwegian.",
+        "Welche Temperatur hat die Sonne?",
+        "蒙古的首都是哪里？",
+        "thanks!",
+    ],
+)
+def test_a_question_about_something_else_recalls_nothing(text: str) -> None:
+    assert person(Said("My aunt keeps bees near Exeter.")).recall(text) == []
+
+
+def test_one_telling_word_is_enough_however_much_else_is_asked() -> None:
+    others = [Said(f"Die Rechnung Nummer {n} ist bezahlt.", session=n + 1) for n in range(40)]
+    hers = [Said(f"Reinhard {text}", session=50) for text in ("kommt spät.", "mag Tee.")]
+    asked = "Wann wollte Reinhard aufhören und wann geht er nun wirklich endgültig?"
+    got = Person([*others, *hers]).recall(asked)
+    assert {each.text for each in hers} <= set(got)
+
+
+def test_words_that_many_passages_have_recall_nothing_once_there_are_enough() -> None:
+    texts = [f"the train over the mountains, rain on day {n}" for n in range(60)]
+    asked = "rain, train and mountains?"
+    few, many = ([Said(text, session=n + 1) for n, text in enumerate(texts[:k])] for k in (8, 60))
+    assert Person(few).recall(asked)
+    assert Person(many).recall(asked) == []
+    assert Person([*many, Said("The ferry was late.", session=99)]).recall(f"{asked} ferry?")
+
+
+def test_that_a_passage_tells_a_time_is_no_reason_to_recall_it() -> None:
+    said = [Said(f"We met on the {n}th of May at {n} o'clock.", session=n) for n in (4, 5)]
+    assert person(*said).recall("When did Zanzibar secede?") == []
+
+
+def test_the_floor_can_be_set() -> None:
+    question = read("bees of Mongolia and Norwegian poems", (), NOW)
+    matches = person(Said("My aunt keeps bees near Exeter.")).matches(question)
+    assert relevant(matches, 0.0)
+    assert not relevant(matches, 0.9)
+
+
+def test_an_empty_memory_recalls_nothing() -> None:
+    assert Person([]).recall("Where are the bees?") == []
+    assert not relevant(Person([]).matches(read("Where are the bees?", (), NOW)), 0.0)
+
+
+def test_a_long_passage_is_cut_to_what_matters() -> None:
+    other = [f"Paragraph {n} is about the history of the harbour and its boats." for n in range(90)]
+    matter = "The spare key of the greenhouse hangs behind the barometer."
+    text = "\n".join([*other[:60], matter, *other[60:]])
+    (cut, *_) = person(Said(text, "assistant")).recall("Where is the greenhouse key?", budget=600)
+    assert matter in cut
+    assert GAP.strip() in cut
+    assert len(cut) < len(text) / 3
+    assert all(part.strip() in text for part in cut.split(GAP.strip()))
+
+
+def test_a_long_passage_without_breaks_is_cut_too() -> None:
+    text = "蜂蜜" * 900 + "温室的备用钥匙挂在气压计后面" + "港口" * 900
+    (cut, *_) = person(Said(text, "assistant")).recall("温室的钥匙在哪里？", budget=900)
+    assert "气压计" in cut
+    assert len(cut) < len(text)
+
+
+def test_an_excerpt_says_so_and_keeps_its_place() -> None:
+    text = "apple bread. " * 400
+    (got,) = chosen([Passage(0, 1, 5, "user", text, 1_200, NOW)], 1_000)
+    assert got.cut
+    assert (got.number, got.session, got.seq) == (0, 1, 5)
+    assert got.tokens <= 1.1 * CUT + 1 < LONG
+
+
+@given(PASSAGES, st.integers(0, 2_000))
+def test_the_shortlist_holds_all_that_can_be_chosen_in_order(
+    made: list[tuple[str, int, int]], budget: int
+) -> None:
+    given = [*map(ranked, passages(made))]
+    short = given[: readable(np.array([each.tokens for each in given], np.uint16), budget)]
+    rest = sum(min(each.tokens, LONG) for each in short)
+    assert len(short) == len(given) or rest + PASSAGE_TOKENS * len(short) > MORE * budget

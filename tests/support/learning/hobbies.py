@@ -1,0 +1,159 @@
+"""A fifth kind of what is learned, as small as one can be: what a person does for fun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from proxy.learning.batch import Batch
+from proxy.learning.collection import (
+    Collection,
+    Forgotten,
+    LearnedMemory,
+    dropping,
+    putting,
+    stored,
+)
+from proxy.learning.evidence import Source, source_fields
+from proxy.learning.extract import KindModel, Unusable, json_in, told
+from proxy.learning.kinds import Kind, persons_card
+from proxy.learning.prompt_cards import Allowance, Asked, Block, card_place, whole_block
+from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
+from proxy.settings import ProfileSettings
+from proxy.settings.written import LearnerSettings
+
+NAME = "hobbies"
+
+
+class HobbyProfile(ProfileSettings):
+    hobbies: LearnerSettings = LearnerSettings(enabled=True, after_turns=1)
+
+
+class Hobby(msgspec.Struct, frozen=True):
+    id: str
+    text: str
+    sources: tuple[Source, ...]
+
+
+class HobbyCard(msgspec.Struct, frozen=True):
+    """All hobbies of a person."""
+
+    hobbies: tuple[Hobby, ...] = ()
+
+
+class HobbyStore(Collection):
+    async def forget(
+        self, shelf: ItemOwner, session: str, exchange: str | None, dry_run: bool
+    ) -> list[Forgotten]:
+        async def step() -> tuple[list[Forgotten], Sequence[Change]]:
+            card = await self.read(shelf, card_place(shelf.user, NAME), HobbyCard())
+            gone = [x for x in card.value.hobbies if x.sources[0].within(session, exchange)]
+            kept = [x for x in card.value.hobbies if x not in gone]
+            forgotten = [Forgotten(each.id, "hobby", "deleted", each.text) for each in gone]
+            dropped = [dropping(place_of(shelf, each.id)) for each in gone]
+            carded = putting(card_place(shelf.user, NAME), HobbyCard(tuple(kept)), card.version)
+            return forgotten, [] if dry_run or not gone else [*dropped, carded]
+
+        return await self.update(shelf, step)
+
+    async def drop(self, shelf: ItemOwner, id: str, check: Callable[[Item], None]) -> bool:
+        async def step() -> tuple[bool, Sequence[Change]]:
+            item = await self.at(shelf, place_of(shelf, id))
+            if item is None:
+                return False, ()
+            check(item)
+            card = await self.read(shelf, card_place(shelf.user, NAME), HobbyCard())
+            kept = HobbyCard(tuple(each for each in card.value.hobbies if each.id != id))
+            return True, [
+                dropping(item.place, item.version),
+                putting(card_place(shelf.user, NAME), kept, card.version),
+            ]
+
+        return await self.update(shelf, step)
+
+    async def carded(self, shelf: ItemOwner) -> Change:
+        where = card_place(shelf.user, NAME)
+        card = await self.read(shelf, where, HobbyCard())
+        page = await self.page(shelf, (PEOPLE, shelf.user, NAME), None, 100, Hobby)
+        return putting(where, HobbyCard(tuple(page.items)), card.version)
+
+    async def learned(self, shelf: ItemOwner, new: Iterable[Hobby]) -> list[Change]:
+        """What adds hobbies."""
+        card = await self.read(shelf, card_place(shelf.user, NAME), HobbyCard())
+        all_of_them = {each.id: each for each in (*card.value.hobbies, *new)}
+        carded = HobbyCard(tuple(all_of_them.values()))
+        return [
+            *(putting(place_of(shelf, each.id), each, None) for each in new),
+            putting(card_place(shelf.user, NAME), carded, card.version),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class HobbyExtractor:
+    model: KindModel
+    items: Items
+    hobbies: HobbyStore
+
+    async def learn(self, batch: Batch) -> bool:
+        prompt = "\n".join(["Which hobbies are these?", *(said.text for said in batch.said)])
+        found = await self.model.extract(batch, prompt, _hobbies_in, told(100))
+        said = batch.said[-1]
+        source = Source(
+            session=batch.key.session, message=said.message, exchange=said.exchange, at=said.at
+        )
+        new = [Hobby(f"hobby_{name}", f"They like {name}.", (source,)) for name in found or ()]
+        changes = [batch.mark(NAME), *await self.hobbies.learned(batch.shelf, new)]
+        return await self.items.change_items(batch.shelf, changes, batch.since)
+
+
+def _hobbies_in(answer: str) -> list[str]:
+    found = json_in(answer, lambda value: isinstance(value, list))
+    if not isinstance(found, list):
+        raise Unusable("there is no list", readable=False)
+    return [name for name in found if isinstance(name, str)]
+
+
+def place_of(shelf: ItemOwner, id: str) -> Place:
+    return Place((PEOPLE, shelf.user, NAME), id)
+
+
+def choose(card: bytes, profile: ProfileSettings, question: Asked, room: Allowance) -> Block | None:
+    hobbies = msgspec.json.decode(card, type=HobbyCard).hobbies
+    return whole_block(NAME, "What they do for fun.", [each.text for each in hobbies], room)
+
+
+def memory(item: Item, now: float) -> LearnedMemory:
+    return LearnedMemory(item.key, "current", item.created_at, None, partial(_fields, item))
+
+
+def _fields(item: Item, count: Callable[[str], int]) -> dict[str, object]:
+    hobby = stored(item, Hobby).value
+    return {
+        "object": "memory",
+        "id": hobby.id,
+        "kind": "hobby",
+        "text": hobby.text,
+        "sources": [source_fields(source) for source in hobby.sources],
+        "created_at": item.created_at,
+    }
+
+
+HOBBIES = Kind(
+    name=NAME,
+    memory="hobby",
+    rank=4,
+    values={NAME: Hobby},
+    by_id=True,
+    card=HobbyCard,
+    where=persons_card(NAME),
+    choose=choose,
+    listed=lambda over: HobbyStore(over.store, over.count, over.clock),
+    view=memory,
+    extractor=lambda over, model, watch: HobbyExtractor(
+        model, over.store, HobbyStore(over.store, over.count, over.clock)
+    ),
+)
+"""The entry."""

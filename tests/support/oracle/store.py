@@ -1,0 +1,261 @@
+"""InMemoryStore: the meaning of the contract in dicts, which the stores are compared with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Self
+
+from proxy.memory.archive import (
+    Details,
+    Message,
+    Page,
+    PlacedExchange,
+    Revision,
+    Session,
+    SessionArchive,
+    StoredMessage,
+)
+from proxy.memory.model import (
+    Amendment,
+    Ask,
+    Commit,
+    Exchange,
+    Outcome,
+    SessionKey,
+    Snapshot,
+    State,
+    Summary,
+)
+from proxy.recall.index import Owner
+from proxy.stores.common.history import read_cursor, rehomed, sessions_cursor
+from proxy.stores.common.rules import forbids, of_session, of_users
+from tests.support.oracle import archive as oracle_archive
+from tests.support.oracle.index import InMemoryIndex
+from tests.support.oracle.items import InMemoryItems
+from tests.support.oracle.session import SessionState
+from tests.support.oracle.usage import InMemoryMeter
+from tests.support.oracle.work import InMemoryQueue
+
+
+class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
+    """Everything in dicts.  ``clock`` gives Unix seconds, for expiry alone."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        InMemoryIndex.__init__(self, clock)
+        InMemoryItems.__init__(self, clock)
+        InMemoryMeter.__init__(self)
+        InMemoryQueue.__init__(self)
+        self.name = "memory://"
+        self._clock = clock
+        self._sessions: dict[SessionKey, SessionState] = {}
+        self._expiry: dict[SessionKey, float] = {}
+
+    def __repr__(self) -> str:
+        return f"<InMemoryStore [{len(self._sessions)} sessions]>"
+
+    def patient(self, seconds: float) -> Self:
+        return self
+
+    async def open(self) -> None:
+        """Nothing to get ready."""
+
+    async def ping(self) -> None:
+        """Memory is always there."""
+
+    async def peek(self, key: SessionKey) -> None:
+        """Memory is always there."""
+
+    async def concerns(self) -> Sequence[str]:
+        return ()
+
+    async def close(self) -> None:
+        self._sessions.clear()
+        self._expiry.clear()
+        self._shelves.clear()
+        self._items.clear()
+        self._spent.clear()
+        self._pieces.clear()
+        self._marks.clear()
+
+    # Memory
+
+    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+        state = self._find(key)
+        return state.look(ask, self._clock()) if state else Snapshot()
+
+    async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
+        state = self._find(key)
+        if state is None:
+            return {}
+        lines = ((id, state.find(id)) for id in ids)
+        return {id: line.body for id, line in lines if line is not None}
+
+    async def passages(
+        self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
+    ) -> dict[tuple[str, int], Message]:
+        found: dict[tuple[str, int], Message] = {}
+        for session, seqs in places.items():
+            state = self._find(SessionKey(tenant, session))
+            if state and user in (None, state.owner):
+                found |= {(session, message.seq): message for message in state.passages(seqs)}
+        return found
+
+    async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
+        at = commit.exchange.created_at
+        state = self._find(key) or SessionState(at, at, details=Details(ttl=commit.ttl))
+        mark = self._mark_of([of_session(key), *of_users(key.tenant, commit.user, state.owner)])
+        outcome = state.commit(commit, mark)
+        if outcome == "recorded":
+            self._sessions[key] = state
+            self._slide(key, state)
+            for due in commit.due:
+                self._enqueue(key, due)
+        return outcome
+
+    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
+        state = self._find(key)
+        if state:
+            state.amend(amendment)
+
+    # Summaries
+
+    async def summaries(self, key: SessionKey) -> Sequence[Summary]:
+        state = self._find(key)
+        return tuple(state.versions) if state else ()
+
+    async def put_summary(
+        self,
+        key: SessionKey,
+        summary: Summary,
+        after: int,
+        changes: int | None,
+        since: float | None = None,
+    ) -> bool:
+        state = self._find(key)
+        if state is None or forbids(self._mark_of([of_session(key)]), since):
+            return False
+        return state.put_summary(summary, after, changes)
+
+    async def drop_summaries(self, key: SessionKey) -> bool:
+        state = self._find(key)
+        return state is not None and state.drop_summaries()
+
+    async def stall(self, key: SessionKey) -> None:
+        state = self._find(key)
+        if state:
+            state.stalled = True
+
+    # Archive
+
+    async def session(self, key: SessionKey) -> Session | None:
+        state = self._find(key)
+        return oracle_archive.describe(key.session, state) if state else None
+
+    async def tenants(self) -> Sequence[str]:
+        return sorted({key.tenant for key in list(self._sessions) if self._find(key)})
+
+    async def sessions(
+        self, tenant: str, user: str | None, after: str | None, limit: int
+    ) -> Page[Session]:
+        mine = [key for key in list(self._sessions) if key.tenant == tenant and self._find(key)]
+        rows = [oracle_archive.describe(key.session, self._sessions[key]) for key in mine]
+        if user is not None:
+            rows = [row for row in rows if row.user == user]
+        if after is not None:
+            place = read_cursor(after)
+            rows = [row for row in rows if (row.last_active_at, row.id) < place]
+        rows.sort(key=lambda row: (row.last_active_at, row.id), reverse=True)
+        more = len(rows) > limit
+        page = tuple(rows[:limit])
+        return Page(page, sessions_cursor(page[-1].last_active_at, page[-1].id) if more else None)
+
+    async def messages(
+        self, key: SessionKey, states: Collection[State], after: int, limit: int
+    ) -> Page[Message]:
+        state = self._find(key)
+        rows = oracle_archive.messages(state, states, after) if state else []
+        page = tuple(rows[:limit])
+        return Page(page, str(page[-1].seq) if len(rows) > limit else None)
+
+    async def message(self, key: SessionKey, message: str) -> StoredMessage | None:
+        state = self._find(key)
+        return state.find(message) if state else None
+
+    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[StoredMessage]:
+        state = self._find(key)
+        rows = oracle_archive.lines(state, after) if state else []
+        page = tuple(rows[:limit])
+        return Page(page, str(page[-1].position.seq) if len(rows) > limit else None)
+
+    async def exchange(
+        self, key: SessionKey, exchange: str
+    ) -> tuple[Exchange, Sequence[str]] | None:
+        state = self._find(key)
+        record = state.records.get(exchange) if state else None
+        if state is None or record is None:
+            return None
+        return record.value, state.ids(exchange)
+
+    async def exchanges(
+        self, key: SessionKey, before: int | None, limit: int
+    ) -> Page[PlacedExchange]:
+        state = self._find(key)
+        rows = oracle_archive.exchanges(state, before) if state else []
+        page = tuple(rows[:limit])
+        return Page(page, str(page[-1].first) if len(rows) > limit else None)
+
+    async def revise(self, key: SessionKey, revision: Revision) -> bool:
+        state = self._find(key)
+        if state is None:
+            return False
+        ttl = state.details.ttl
+        done = oracle_archive.revise(state, revision)
+        if state.details.ttl != ttl:
+            self._slide(key, state)
+        return done
+
+    async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:
+        if self._find(key) is not None:
+            return False
+        self._sessions[key] = oracle_archive.restore(archived)
+        self._slide(key, self._sessions[key])
+        return True
+
+    async def delete(self, key: SessionKey) -> bool:
+        state = self._find(key)
+        await self.drop(Owner(key.tenant, session=key.session))
+        if state and state.owner:
+            await self.drop_session(Owner(key.tenant, user=state.owner), key.session)
+        self._drop(key)
+        self._forget_work(*key)
+        return state is not None
+
+    async def move(self, old: str, new: str) -> int:
+        mine = [key for key in list(self._sessions) if key.tenant == old and self._find(key)]
+        free = [key for key in mine if self._find(rehomed(key, new)) is None]
+        for key in free:
+            self._sessions[rehomed(key, new)] = self._sessions[key]
+            self._expiry[rehomed(key, new)] = self._expiry[key]
+            self._drop(key)
+            await self.drop(Owner(new, user=self._sessions[rehomed(key, new)].owner or ""))
+        if old != new:
+            self._drop_tenant(old)
+            self._forget_work(old)
+            self._move_items(old, new)
+            self._move_spent(old, new)
+        return len(free)
+
+    # Expiry
+
+    def _find(self, key: SessionKey) -> SessionState | None:
+        if self._expiry.get(key, 0.0) <= self._clock():
+            self._drop(key)
+        return self._sessions.get(key)
+
+    def _slide(self, key: SessionKey, state: SessionState) -> None:
+        self._expiry[key] = self._clock() + state.details.ttl if state.details.ttl else float("inf")
+
+    def _drop(self, key: SessionKey) -> None:
+        self._sessions.pop(key, None)
+        self._expiry.pop(key, None)

@@ -1,0 +1,28 @@
+"""What was spent, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from proxy.memory.usage import Spent, UsageKey
+
+
+class InMemoryMeter:
+    """See :class:`proxy.memory.usage.Meter`."""
+
+    def __init__(self) -> None:
+        self._spent: dict[str, dict[UsageKey, Spent]] = {}
+
+    async def spend(self, tenant: str, account: UsageKey, spent: Spent) -> None:
+        accounts = self._spent.setdefault(tenant, {})
+        accounts[account] = accounts.get(account, Spent()) + spent
+
+    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, Spent]:
+        accounts = self._spent.get(tenant, {})
+        return {account: spent for account, spent in accounts.items() if account.day in days}
+
+    def _move_spent(self, old: str, new: str) -> None:
+        """Add what a tenant has spent to another's."""
+        accounts = self._spent.setdefault(new, {})
+        for account, spent in self._spent.pop(old, {}).items():
+            accounts[account] = accounts.get(account, Spent()) + spent

@@ -1,0 +1,96 @@
+"""What tests of the recorder say and look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from proxy.chat.message import ChatMessage
+from proxy.chat.reply.answer import Choice
+from proxy.memory.model import Ask, SessionKey, Snapshot
+from proxy.memory.prompt.compose import Rules
+from proxy.memory.prompt.window import Window
+from proxy.memory.reconciliation.match import Intent
+from proxy.memory.recording.commit import Deferred, ExchangeMeta
+from proxy.memory.recording.recorder import Prepared, Recorder
+from proxy.memory.recording.spool import Spool
+from tests.support.clock import Clock
+from tests.support.faulty import FaultyStore
+from tests.support.store.commits import exchange
+
+LOAD_TIMEOUT = 1.0
+KEY = SessionKey("tenant", "session")
+OTHER = SessionKey("tenant", "other")
+PROFILE = "default"
+ASK = Ask(profile=PROFILE)
+
+
+def said(text: str, role: str = "user") -> ChatMessage:
+    body = b'{"role":"%b","content":"%b"}' % (role.encode(), text.encode())
+    return ChatMessage(
+        raw=body,
+        role=role,
+        digest=f"{role}-{text}",
+        calls=(),
+        answers=None,
+        text=text,
+        blank=False,
+    )
+
+
+def answered(text: str, *, complete: bool = True) -> Choice:
+    body = b'{"role":"assistant","content":"%b"}' % text.encode()
+    return Choice(
+        index=0,
+        body=body,
+        wire=None,
+        calls=(),
+        digest=f"assistant-{text}",
+        blank=False,
+        complete=complete,
+    )
+
+
+def deferred(
+    id: str,
+    *messages: ChatMessage,
+    reply: str = "yes",
+    user: str | None = None,
+    at: float = 1000.0,
+    intent: Intent = Intent(),  # noqa: B008
+) -> Deferred:
+    """An exchange that found no snapshot."""
+    return Deferred.of(
+        messages,
+        [answered(reply)],
+        ExchangeMeta(exchange=exchange(id, at), user=user),
+        intent,
+        Window(),
+    )
+
+
+def texts(snapshot: Snapshot) -> list[str]:
+    return [entry.card.digest.partition("-")[2] for entry in snapshot.log]
+
+
+@dataclass
+class Workbench:
+    """A recorder and all that it works with; ``quarantined`` has an item for each such entry."""
+
+    store: FaultyStore
+    spool: Spool
+    recorder: Recorder
+    clock: Clock
+    quarantined: list[str] = field(default_factory=list)
+
+    async def prepare(self, *messages: ChatMessage, key: SessionKey = KEY) -> Prepared:
+        asked: Sequence[ChatMessage] = messages or (said("hello"),)
+        return await self.recorder.prepare(key, ASK, asked, Intent(), Rules(window=Window()))
+
+    async def history(self, key: SessionKey = KEY) -> list[str]:
+        """Ids of the exchanges in the store, in order, and that each is contiguous."""
+        page = await self.store.messages(key, ("active", "superseded"), 0, 10_000)
+        ids = [message.card.exchange for message in page.items]
+        order = list(dict.fromkeys(ids))
+        assert ids == sorted(ids, key=order.index)
+        return order

@@ -1,0 +1,81 @@
+"""Chats as an application has them, and waiting for what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from proxy.memory.store import Store
+from tests.support.client import client_of
+from tests.support.processes.running import Running
+from tests.support.store.inside import AUTHORIZATION, Recorded, recorded
+from tests.support.upstream.scripted import ScriptedUpstream
+from tests.support.waiting import PATIENCE, eventually, felt
+
+
+def asked(text: str, *, stream: bool = False) -> dict[str, Any]:
+    said = [{"role": "user", "content": text}]
+    return {"model": "scripted-1", "stream": stream, "messages": said}
+
+
+@dataclass
+class Chat:
+    """Talks to one URL, and notes how many seconds the last answer was waited for."""
+
+    client: httpx.AsyncClient
+    seconds: float = 0.0
+
+    async def say(self, text: str, session: str = "s", **headers: str) -> httpx.Response:
+        fields = {"x-session-id": session, "authorization": AUTHORIZATION}
+        fields |= {name.replace("_", "-"): value for name, value in headers.items()}
+        answer = self.client.post(
+            "/v1/chat/completions", json=asked(text, stream=True), headers=fields
+        )
+        response, self.seconds = await felt(answer)
+        return response
+
+
+@asynccontextmanager
+async def chatting(url: str) -> AsyncIterator[Chat]:
+    async with client_of(url) as client:
+        yield Chat(client)
+
+
+def memory_of(response: httpx.Response) -> tuple[int, str, str | None]:
+    """Status of the answer, of memory, and the reason."""
+    assert response.status_code != 200 or response.text.endswith("data: [DONE]\n\n")
+    headers = response.headers
+    return response.status_code, headers["x-memory-status"], headers.get("x-memory-reason")
+
+
+def seen_by(up: ScriptedUpstream) -> list[str]:
+    """The user messages of the newest request, oldest first."""
+    messages = up.requests[-1].messages
+    return [message["content"] for message in messages if message["role"] == "user"]
+
+
+def metric(running: Running, name: str) -> float:
+    """The sum of a metric over its labels."""
+    lines = running.application._telemetry.render().decode().splitlines()
+    samples = [line for line in lines if line.startswith((f"{name} ", f"{name}{{"))]
+    assert samples or any(line.startswith(f"# TYPE {name} ") for line in lines), name
+    return sum(float(line.rpartition(" ")[2]) for line in samples)
+
+
+async def history_with(
+    store: Store, count: int, seconds: float = PATIENCE, session: str = "s"
+) -> Recorded:
+    """A session's history once so many exchanges are in it."""
+    found = Recorded([], [], [], [])
+
+    async def enough() -> bool:
+        nonlocal found
+        found = await recorded(store, session)
+        return len(found.exchanges) >= count
+
+    await eventually(enough, seconds)
+    return found

@@ -1,0 +1,40 @@
+"""A model for documentation: it knows what its prompt says of a name, and little else."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.support.upstream.answers import Script, chat_completion, chat_stream, json_answer, sse
+from tests.support.upstream.connection import Request
+
+NAME = re.compile(r"my name is (\w+)", re.IGNORECASE)
+SUMMARISING = "You keep the running summary"
+
+
+def model(request: Request) -> Script:
+    """What it answers, streamed if asked to; other paths than chat are echoed."""
+    body: Any = request.json if isinstance(request.json, dict) else {}
+    if "messages" not in body:
+        return json_answer({"object": "echo", "path": request.path})
+    text = _answer([_text(message) for message in body["messages"]])
+    if not body.get("stream"):
+        return json_answer(chat_completion(text))
+    usage = bool((body.get("stream_options") or {}).get("include_usage"))
+    return sse(chat_stream(re.findall(r"\S+\s*", text), include_usage=usage))
+
+
+def _answer(texts: list[str]) -> str:
+    if any(text.startswith(SUMMARISING) for text in texts):
+        return "The user is called Kai and plans a trip."
+    if "What is my name?" not in texts[-1]:
+        return "Noted."
+    names = NAME.findall("\n".join(texts))
+    return f"Your name is {names[-1]}." if names else "You have not told me."
+
+
+def _text(message: Any) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return " ".join(part.get("text", "") for part in content or ())

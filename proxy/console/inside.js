@@ -6,7 +6,7 @@ import { routeOf } from "./links.js";
 import { Confirm } from "./parts/dialog.js";
 import { SHOWN, Toasts } from "./parts/toast.js";
 import { Shell } from "./shell.js";
-import { html, useCallback, useEffect, useMemo, useRef, useState } from "./vendor/preact.js";
+import { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/preact.js";
 
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./context.js").Caller} Caller */
@@ -48,7 +48,7 @@ const words = (error) => (error instanceof Error ? error.message : String(error)
 
 function useRoute() {
   const [route, setRoute] = useState(() => routeOf(location.hash));
-  useEffect(() => {
+  useLayoutEffect(() => {
     const changed = () => setRoute(routeOf(location.hash));
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -49,6 +50,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # Before the one of the mode "auto", whose loop is each test's own.
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
             item.add_marker(pytest.mark.browser)
+            # A browser on a busy machine may stand still for as long as a test waits for it; what
+            # is wrong with the console fails again.
+            item.add_marker(pytest.mark.flaky(reruns=int(bool(os.environ.get("CI")))))
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -21,6 +21,28 @@ async def test_the_exact_fact_is_first_and_its_words_are_marked(visit: Console) 
     assert await visit.violations() == []
 
 
+# Types when the box is in the page, before anything else happens there.
+QUICK = """new MutationObserver(() => {
+  const box = document.querySelector('input[type=search]');
+  if (!box || window.typed) return;
+  window.typed = new MessageChannel();
+  typed.port1.onmessage = () => {
+    box.value = 'peanuts';
+    box.dispatchEvent(new Event('input', { bubbles: true }));
+  };
+  typed.port2.postMessage('');
+}).observe(document, { childList: true, subtree: true })"""
+
+
+@pytest.mark.one_back_end
+async def test_what_is_typed_at_first_sight_of_a_box_stays(visit: Console) -> None:
+    await remember(visit, "The user is allergic to peanuts.")
+    await visit.page.evaluate(QUICK)
+    await visit.sign_in("#/users/kim")
+    await expect(visit.page.locator("mark").first).to_have_text("peanuts")
+    await expect(visit.page.get_by_label("Search what is remembered")).to_have_value("peanuts")
+
+
 async def test_kind_and_state_go_on_filtering_while_one_searches(visit: Console) -> None:
     held = await remember(visit, "Keeps bees in Berlin")
     await visit.client.patch(f"{MEMORIES}/{held}", json={"state": "quarantined"})

@@ -1,22 +1,33 @@
 /** A box to search in: tells what is typed once the typing pauses. */
 
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { t } from "../i18n/index.js";
 import { useKeys } from "./keys.js";
+
+/**
+ * What is in a box: what is typed there, told once the typing pauses, or a value from outside.
+ * @param {string} value @param {(text: string) => void} tell @param {number} ms
+ * @returns {[string, (text: string) => void]}
+ */
+export function useTyped(value, tell, ms) {
+  const [text, setText] = useState(value);
+  // Before the box is seen with it: nothing typed meanwhile is lost.
+  useLayoutEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text === value) return;
+    const timer = setTimeout(() => tell(text), ms);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return [text, setText];
+}
 
 /**
  * @param {{value: string, onSearch: (text: string) => void, label: string, ms?: number, slash?: boolean, onEnter?: (text: string) => void}} props
  *   `slash`: the key / leads here
  */
 export function SearchBox({ value, onSearch, label, ms = 250, slash = true, onEnter }) {
-  const [text, setText] = useState(value);
+  const [text, setText] = useTyped(value, onSearch, ms);
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
-  useEffect(() => setText(value), [value]);
-  useEffect(() => {
-    if (text === value) return;
-    const timer = setTimeout(() => onSearch(text), ms);
-    return () => clearTimeout(timer);
-  }, [text]);
   /** @type {Record<string, (event: KeyboardEvent) => void>} */
   const keys = slash ? { "/": () => input.current?.focus() } : {};
   useKeys(keys);

@@ -2,22 +2,19 @@
 
 import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
-import { html, useEffect, useId, useState } from "../vendor/preact.js";
+import { useTyped } from "../parts/search.js";
+import { html, useId, useState } from "../vendor/preact.js";
 
 const OFFERED = 100;
+/** Milliseconds without a letter. */
+const PAUSE = 300;
 
 /** @param {{value: string, onChange: (user: string) => void}} props */
 export function UserFilter({ value, onChange }) {
   const { api } = useApp();
   const [known, setKnown] = useState(/** @type {string[]} */ ([]));
-  const [text, setText] = useState(value);
+  const [text, setText] = useTyped(value, (typed) => onChange(typed.trim()), PAUSE);
   const list = useId();
-  useEffect(() => setText(value), [value]);
-  useEffect(() => {
-    if (text.trim() === value) return;
-    const timer = setTimeout(() => onChange(text.trim()), 300);
-    return () => clearTimeout(timer);
-  }, [text]);
   const offer = () =>
     void api.get("/users", { limit: OFFERED }).then(
       ({ data }) => setKnown(data.data.map((/** @type {{id: string}} */ user) => user.id)),

@@ -2,7 +2,7 @@
 
 import { n, t } from "../i18n/index.js";
 import { SearchBox } from "../parts/search.js";
-import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useMemo, useState } from "../vendor/preact.js";
 import { found } from "./found.js";
 import { viewOf, treeOf } from "./branches.js";
 
@@ -20,7 +20,7 @@ export function Find({ talk, go }) {
     go(hit);
   };
   const step = (/** @type {number} */ by) => to(hits[index < 0 ? hits.length - 1 : (index + by + hits.length) % hits.length]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     setAt(null);
     to(hits.at(-1));
   }, [words]);

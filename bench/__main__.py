@@ -27,7 +27,7 @@ from bench.cost.suite import Costs
 from bench.cost.suite import measure as measure_recall
 from bench.cost.table import report as cost_report
 from bench.plan import QUICK, Plan
-from bench.suite import Result, measure, steps
+from bench.suite import Measured, measure, steps
 from bench.table import report
 from bench.writing import plan as writing
 from bench.writing.suite import Results
@@ -111,7 +111,7 @@ def _soak(options: argparse.Namespace) -> str:
         return soak.report(soak.run("sqlite", folder, seconds, step))
 
 
-def run(plan: Plan) -> list[Result]:
+def run(plan: Plan) -> Measured:
     """Measure in a temporary folder, with a progress bar on stderr."""
     _allow_open_files()
     with _folder() as folder, _progress() as progress:

@@ -13,7 +13,7 @@ import aiohttp
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from proxy.server import address_of, listen
@@ -22,8 +22,8 @@ from proxy.settings import ServerSettings
 _NOT_FORWARDED = frozenset({"host", "content-length", "connection", "transfer-encoding"})
 
 
-class Floor:
-    """Forwards whatever comes."""
+class Forwarding:
+    """What a probe that asks the upstream needs; subclasses answer in ``forward``."""
 
     def __init__(self, upstream: str) -> None:
         self._upstream = upstream
@@ -35,23 +35,35 @@ class Floor:
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as self._session:
             yield
 
-    async def forward(self, request: Request) -> StreamingResponse:
-        body = await request.body()
+    async def forward(self, request: Request) -> Response:
+        raise NotImplementedError
+
+    async def ask(self, request: Request, body: bytes) -> aiohttp.ClientResponse:
         headers = {k: v for k, v in request.headers.items() if k not in _NOT_FORWARDED}
         url = self._upstream + request.url.path.removeprefix("/v1")
-        answer = await self._session.post(url, data=body, headers=headers)
-        kept = {k: v for k, v in answer.headers.items() if k.lower() != "transfer-encoding"}
-        return StreamingResponse(_chunks(answer), answer.status, kept)
+        return await self._session.post(url, data=body, headers=headers)
 
 
-async def _chunks(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+class Floor(Forwarding):
+    """Forwards whatever comes."""
+
+    async def forward(self, request: Request) -> Response:
+        answer = await self.ask(request, await request.body())
+        return StreamingResponse(chunks(answer), answer.status, kept_headers(answer))
+
+
+def kept_headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
+    return {k: v for k, v in answer.headers.items() if k.lower() != "transfer-encoding"}
+
+
+async def chunks(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     async with answer:
         async for chunk in answer.content.iter_any():
             yield chunk
 
 
-def main(upstream: str) -> None:
-    floor = Floor(upstream)
+def run(floor: Forwarding) -> None:
+    """Serve on a free port, told in the first line."""
     route = Route("/v1/{rest:path}", floor.forward, methods=["POST"])
     app = Starlette(routes=[route], lifespan=floor.lifespan)
     with listen(ServerSettings(port=0)) as listener:
@@ -61,4 +73,4 @@ def main(upstream: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    run(Floor(sys.argv[1]))

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Target = Literal["direct", "floor", "proxy"]
+Target = Literal["direct", "floor", "memory floor", "proxy"]
 BackEnd = Literal["sqlite", "redis"]
+
+
+AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +25,17 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The full measurement by default.  ``pairs`` requests a row and round, each beside a direct
-    one; ``sizes`` are the stored messages of the sessions."""
+    """The full measurement by default.
+
+    ``pairs`` requests a row and round, each beside a direct one; ``sizes`` are the stored messages
+    of the sessions, ``floor_sizes`` those of the memory floor, which sends all that it has;
+    ``hot_turns`` turns in one session and ``new_sessions`` of one turn each, ``AT_ONCE`` at once.
+    """
 
     sizes: tuple[int, ...] = (0, 20, 200, 2_000, 20_000)
+    floor_sizes: tuple[int, ...] = (0, 20, 200)
+    hot_turns: int = 300
+    new_sessions: int = 5_000
     rounds: int = 12
     pairs: int = 20
     levels: tuple[Level, ...] = (
@@ -42,6 +52,9 @@ class Plan:
 
 QUICK = Plan(
     sizes=(0, 200, 20_000),
+    floor_sizes=(0, 200),
+    hot_turns=100,
+    new_sessions=500,
     rounds=6,
     levels=(
         Level(1, runs=6, chunks=60, interval=0.002),
@@ -60,10 +73,18 @@ class Row:
 
     @property
     def name(self) -> str:
+        if self.target == "proxy" and self.store:
+            return f"session of {self.size:,}, {self.target_name}"
         if self.store:
-            return f"session of {self.size:,}, {'SQLite' if self.store == 'sqlite' else 'Redis'}"
-        names = {"direct": "direct", "floor": "bare pass-through", "proxy": "proxy, no session"}
-        return names[self.target]
+            return f"{self.target_name}, session of {self.size:,}"
+        return "proxy, no session" if self.target == "proxy" else self.target_name
+
+    @property
+    def target_name(self) -> str:
+        """The store's where there is one."""
+        if self.target == "proxy" and self.store:
+            return "SQLite" if self.store == "sqlite" else "Redis"
+        return "bare pass-through" if self.target == "floor" else self.target
 
 
 DIRECT = Row("direct")
@@ -73,6 +94,8 @@ def rows(plan: Plan) -> Iterator[Row]:
     """All but the direct one, which each of them is paired with."""
     yield Row("floor")
     yield Row("proxy")
+    if plan.redis:
+        yield from (Row("memory floor", "redis", size) for size in plan.floor_sizes)
     for store in plan.back_ends:
         for size in plan.sizes:
             yield Row("proxy", store, size)

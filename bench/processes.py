@@ -64,6 +64,12 @@ def floor(folder: Path, upstream: str) -> Iterator[Process]:
 
 
 @contextmanager
+def memory_floor(folder: Path, upstream: str, store: str) -> Iterator[Process]:
+    with _python(["bench.memory_floor", f"{upstream}/v1", store], folder) as process:
+        yield process
+
+
+@contextmanager
 def proxy(
     folder: Path, upstream: str, store: str, config: Path | None = None, tenancy: str = "single"
 ) -> Iterator[Process]:
@@ -85,13 +91,16 @@ def store(kind: str, folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def redis(folder: Path) -> Iterator[str]:
-    """A Redis as compose.yaml sets it up; its URL.  Raises FileNotFoundError without one."""
-    port, where = _free_port(), folder / "redis"
+def redis(folder: Path, *, durable: bool = True) -> Iterator[str]:
+    """A Redis as compose.yaml sets it up, or one that writes nothing to disk; its URL.
+
+    Raises FileNotFoundError where there is no redis-server.
+    """
+    port, where = _free_port(), folder / ("redis" if durable else "redis-in-memory")
     where.mkdir()
-    durable = ["--appendonly", "yes", "--appendfsync", "always"]
+    log = ["--appendonly", "yes", "--appendfsync", "always"] if durable else ["--appendonly", "no"]
     place = ["--bind", "127.0.0.1", "--port", str(port), "--dir", str(where), "--save", ""]
-    server = subprocess.Popen([_redis_server(), *place, *durable], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen([_redis_server(), *place, *log], stdout=subprocess.DEVNULL)
     with _ended(server):
         _wait_for(port)
         yield f"redis://127.0.0.1:{port}/0"

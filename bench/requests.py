@@ -16,6 +16,22 @@ def session_names(plan: Plan, row: Row) -> list[str]:
     return [f"s{row.size}-{number}" for number in range(sessions(plan, row.size))]
 
 
+def turn(session: str, extra: bytes = b"", *, stream: bool = False) -> bytes:
+    """A question in a session."""
+    return request(b"x-session-id: %b\r\n%b" % (session.encode(), extra), stream=stream)
+
+
+def request(extra: bytes = b"", *, stream: bool = False) -> bytes:
+    """A question, with header lines of its own."""
+    message = {"role": "user", "content": _QUESTION}
+    body = json.dumps({"model": "mock", "stream": stream, "messages": [message]}).encode()
+    return (
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer bench\r\n"
+        b"content-type: application/json\r\ncontent-length: %d\r\n%b\r\n%b"
+        % (len(body), extra, body)
+    )
+
+
 class Requests:
     """The requests of a row, one after another; a session is used no longer than it keeps its
     size, and one of size 0 once."""
@@ -32,15 +48,9 @@ class Requests:
         return self._request(shape.encode(), stream=True)
 
     def _request(self, extra: bytes, *, stream: bool) -> bytes:
-        message = {"role": "user", "content": _QUESTION}
-        body = json.dumps({"model": "mock", "stream": stream, "messages": [message]}).encode()
-        if self._row.store:
-            extra += b"x-session-id: %b\r\n" % next(self._names).encode()
-        return (
-            b"POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer bench\r\n"
-            b"content-type: application/json\r\ncontent-length: %d\r\n%b\r\n%b"
-            % (len(body), extra, body)
-        )
+        if self._row.store is None:
+            return request(extra, stream=stream)
+        return turn(next(self._names), extra, stream=stream)
 
 
 def _names(plan: Plan, row: Row) -> Iterator[str]:

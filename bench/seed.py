@@ -6,6 +6,9 @@ import json
 import time
 from collections.abc import Iterator
 
+import redis.asyncio as redis
+
+from bench.memory_floor import list_of
 from proxy.chat.message import read_stored
 from proxy.chat.models.tokens import TokenCounter, Tokenizers
 from proxy.memory.model import Card, Commit, Draft, Exchange, SessionKey, message_id
@@ -19,6 +22,15 @@ WORDS = (
     "we talked about the plans for the next week and what it would take to get there in time " * 2
 )
 """Long enough that 200 messages fill the default window, so that longer sessions inject no more."""
+
+
+async def seed_floor(url: str, names: list[tuple[str, int]]) -> None:
+    """The same for the memory floor: a list of messages a session."""
+    counter = Tokenizers().counter_for(None)
+    async with redis.from_url(url) as store:
+        for name, size in names:
+            drafts = _drafts("seed", 0, size, counter, time.time())
+            await store.rpush(list_of(name), *(draft.body for draft in drafts))
 
 
 async def seed(url: str, names: list[tuple[str, int]]) -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import processes
-from bench.plan import BackEnd, Level, Plan, Row, rows
+from bench.at_once import AtOnce, crowded, measure_at_once
+from bench.plan import BackEnd, Level, Plan, Row, Target, rows
 from bench.processes import Process
 from bench.requests import Requests, session_names
-from bench.seed import seed
+from bench.seed import seed, seed_floor
 from bench.single import Single, measure_pairs
 from bench.streams import Open, measure_streams
 from bench.wire import connect
@@ -19,6 +20,10 @@ from bench.wire import connect
 Step = Callable[[str], None]
 """Told what has been done, once for each of ``steps(plan)``."""
 WARM_UP = 5
+
+
+Stores = Mapping[tuple[Target, BackEnd], str]
+"""The URL of what a target keeps memory in."""
 
 
 @dataclass(slots=True)
@@ -44,47 +49,57 @@ class Result:
         return (top.through.rss - self.idle_rss) / top.level.streams
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One request after another and streams, by row; and sixteen people at once."""
+
+    rows: list[Result]
+    at_once: list[AtOnce]
+
+
 def steps(plan: Plan) -> int:
-    everything = len(list(rows(plan)))
-    return len(plan.back_ends) + plan.rounds * everything + everything
+    everything, at_once = len(list(rows(plan))), len(list(crowded(plan)))
+    return at_once + plan.rounds * everything + everything + at_once
 
 
-async def measure(plan: Plan, folder: Path, step: Step) -> list[Result]:
+async def measure(plan: Plan, folder: Path, step: Step) -> Measured:
     """Raises RuntimeError where an answer is not as it should be."""
     results = [Result(row) for row in rows(plan)]
     with ExitStack() as running:
         upstream = running.enter_context(processes.upstream(folder))
         stores = running.enter_context(_stores(plan, folder))
-        for name, url in stores.items():
-            await seed(url, list(_seeds(plan, name)))
-            step(f"seeded {name}")
+        for (target, kind), url in stores.items():
+            seeding = seed_floor if target == "memory floor" else seed
+            await seeding(url, list(_seeds(plan, target, kind)))
+            step(f"seeded {kind}")
         bench = _Bench(plan, folder, upstream, stores)
         await bench.single(results, step)
         await bench.streams(results, step)
-    return results
+        return Measured(results, await bench.at_once(step))
 
 
 @contextmanager
-def _stores(plan: Plan, folder: Path) -> Iterator[Mapping[BackEnd, str]]:
-    stores: dict[BackEnd, str] = {"sqlite": f"sqlite:///{folder}/memory.db"}
+def _stores(plan: Plan, folder: Path) -> Iterator[Stores]:
+    stores: dict[tuple[Target, BackEnd], str]
+    stores = {("proxy", "sqlite"): f"sqlite:///{folder}/memory.db"}
     with ExitStack() as running:
         if plan.redis:
-            stores["redis"] = running.enter_context(processes.redis(folder))
+            stores["proxy", "redis"] = running.enter_context(processes.redis(folder))
+            in_memory = processes.redis(folder, durable=False)
+            stores["memory floor", "redis"] = running.enter_context(in_memory)
         yield stores
 
 
-def _seeds(plan: Plan, store: BackEnd) -> Iterator[tuple[str, int]]:
-    for size in plan.sizes:
-        if size:
-            yield from ((name, size) for name in session_names(plan, Row("proxy", store, size)))
+def _seeds(plan: Plan, target: Target, store: BackEnd) -> Iterator[tuple[str, int]]:
+    for row in rows(plan):
+        if (row.target, row.store) == (target, store) and row.size:
+            yield from ((name, row.size) for name in session_names(plan, row))
 
 
 class _Bench:
     """What all measurements share."""
 
-    def __init__(
-        self, plan: Plan, folder: Path, upstream: Process, stores: Mapping[BackEnd, str]
-    ) -> None:
+    def __init__(self, plan: Plan, folder: Path, upstream: Process, stores: Stores) -> None:
         self._plan, self._folder = plan, folder
         self._upstream, self._stores = upstream, stores
         self._requests = {row: Requests(plan, row) for row in rows(plan)}
@@ -110,7 +125,9 @@ class _Bench:
     def _target(self, row: Row) -> AbstractContextManager[Process]:
         if row.target == "floor":
             return processes.floor(self._folder, self._upstream.url)
-        store = self._stores[row.store or "sqlite"]
+        store = self._stores[row.target, row.store or "sqlite"]
+        if row.target == "memory floor":
+            return processes.memory_floor(self._folder, self._upstream.url, store)
         return processes.proxy(self._folder, self._upstream.url, store)
 
     async def streams(self, results: list[Result], step: Step) -> None:
@@ -119,6 +136,14 @@ class _Bench:
             with self._target(result.row) as target:
                 await self._levels(result, target)
             step(result.row.name)
+
+    async def at_once(self, step: Step) -> list[AtOnce]:
+        found = []
+        for row in crowded(self._plan):
+            with self._target(row) as target:
+                found.append(await measure_at_once(self._plan, row, target))
+            step("sixteen at once")
+        return found
 
     async def _levels(self, result: Result, target: Process) -> None:
         requests = self._requests[result.row]

@@ -8,17 +8,35 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from bench.plan import DIRECT
+from bench.at_once import AtOnce, Rate
+from bench.plan import AT_ONCE, DIRECT
 from bench.single import p99
-from bench.suite import Result
+from bench.suite import Measured, Result
 
 MS, US, KB = 1e3, 1e6, 1024
 
 
-def report(results: Sequence[Result]) -> str:
-    """The table, a line on where it was made, and what was not as it should be."""
-    lines = [*_head(results), _direct(results), *map(_row, results), "", _where()]
-    return "\n".join([*lines, *_notes(results), ""])
+def report(results: Measured) -> str:
+    """The tables, a line on where they were made, and what was not as it should be."""
+    rows = results.rows
+    lines = [*_head(rows), _direct(rows), *map(_row, rows), "", *_at_once(results.at_once), ""]
+    return "\n".join([*lines, _where(), *_notes(results), ""])
+
+
+def _at_once(targets: Sequence[AtOnce]) -> Iterator[str]:
+    kinds = ("one session", "new sessions")
+    units = ("turns / s", "CPU ms / turn", "x the first row's turns / s")
+    yield _line(f"{AT_ONCE} at once", *(f"{kind}: {unit}" for kind in kinds for unit in units))
+    yield "|---|" + "--:|" * 6
+    first = targets[0]
+    for one in targets:
+        hot = _rate(one.hot, first.hot)
+        yield _line(one.row.target_name, *hot, *_rate(one.new, first.new))
+
+
+def _rate(rate: Rate, floor: Rate) -> tuple[str, str, str]:
+    share = rate.a_second / floor.a_second
+    return f"{rate.a_second:,.0f}", f"{rate.cpu_each * MS:.2f}", f"{share:.2f}"
 
 
 def _head(results: Sequence[Result]) -> Iterator[str]:
@@ -72,15 +90,20 @@ def _where() -> str:
     )
 
 
-def _notes(results: Sequence[Result]) -> Iterator[str]:
+def _notes(results: Measured) -> Iterator[str]:
     """Memory that failed would make a row look better than it is."""
-    for result in results:
-        statuses: Counter[str] = sum(
-            (at.through.memory for at in result.levels), Counter(result.single.memory)
-        )
+    for name, statuses in _statuses(results):
         if degraded := statuses["degraded"]:
             total = sum(statuses.values())
-            yield f"\n{result.row.name}: {degraded} of {total} answers went without memory."
+            yield f"\n{name}: {degraded} of {total} answers went without memory."
+
+
+def _statuses(results: Measured) -> Iterator[tuple[str, Counter[str]]]:
+    for result in results.rows:
+        levels = (at.through.memory for at in result.levels)
+        yield result.row.name, sum(levels, Counter(result.single.memory))
+    for one in results.at_once:
+        yield f"{AT_ONCE} at once, {one.row.target_name}", one.hot.memory + one.new.memory
 
 
 def _number(value: float) -> str:

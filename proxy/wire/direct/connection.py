@@ -137,6 +137,10 @@ class Connection(asyncio.Protocol):
 
     # What the parser calls
 
+    def on_message_begin(self) -> None:
+        if self._incoming is None or self._incoming.complete:
+            raise UpstreamBroken("an answer to nothing that was asked")
+
     def on_header(self, name: bytes, value: bytes) -> None:
         incoming = self._incoming
         assert incoming is not None

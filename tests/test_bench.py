@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from bench.__main__ import main, run
+from bench.at_once import AtOnce, Rate
 from bench.plan import QUICK, Level, Plan, Row, rows, sessions
 from bench.requests import Requests
 from bench.single import Single
 from bench.streams import Open
-from bench.suite import AtLevel, Result, steps
+from bench.suite import AtLevel, Measured, Result, steps
 from bench.table import report
 
 TINY = Plan(
     sizes=(0, 20),
+    hot_turns=16,
+    new_sessions=16,
     rounds=1,
     pairs=3,
     levels=(
@@ -34,8 +38,8 @@ def cells(line: str) -> list[str]:
 
 @pytest.mark.slow
 def test_a_tiny_run_fills_the_whole_table(capfd: pytest.CaptureFixture[str]) -> None:
-    results = run(TINY)
-    head, _, direct, *lines = report(results).split("\n\n")[0].splitlines()
+    measured = run(TINY)
+    head, _, direct, *lines = report(measured).split("\n\n")[0].splitlines()
     assert len(cells(head)) == 9
     assert [cells(line)[0] for line in lines] == [
         "bare pass-through",
@@ -48,13 +52,13 @@ def test_a_tiny_run_fills_the_whole_table(capfd: pytest.CaptureFixture[str]) -> 
     assert [bool(cell) for cell in cells(direct)[1:]] == [True, True, False, True, True] + 3 * [
         False
     ]
-    with_memory = [result.single.memory.keys() for result in results]
+    with_memory = [result.single.memory.keys() for result in measured.rows]
     assert with_memory == [{"none"}, {"none"}, {"empty"}, {"applied"}]
     assert "session of 20" in capfd.readouterr().err
 
 
 def test_every_step_is_announced_for_the_progress_bar() -> None:
-    assert steps(TINY) == 1 + 4 + 4
+    assert steps(TINY) == 1 + 4 + 4 + 1
     assert steps(QUICK) > steps(TINY)
 
 
@@ -79,19 +83,30 @@ def result(row: Row, through: float, memory: str) -> Result:
     return Result(row, single, [level], idle_rss=1 << 20)
 
 
-def test_the_table_adds_up() -> None:
-    *_, line = report([result(Row("proxy"), 0.0025, "none")]).split("\n\n")[0].splitlines()
+def crowd(memory: str) -> AtOnce:
+    hot = Rate(200, 2.0, 1.0, Counter({memory: 200}))
+    return AtOnce(Row("proxy", "redis"), hot, Rate(400, 2.0, 1.0, Counter({memory: 400})))
+
+
+def test_the_tables_add_up() -> None:
+    found = Measured([result(Row("proxy"), 0.0025, "none")], [crowd("none")])
+    first, second = report(found).split("\n\n")[:2]
+    *_, line = first.splitlines()
     assert cells(line) == ["proxy, no session", "1.50", "1.50", "2,000", "2.00", "100", "1,024"]
+    *_, line = second.splitlines()
+    assert cells(line) == ["Redis", "100", "5.00", "1.00", "200", "2.50", "1.00"]
 
 
 def test_memory_that_failed_is_said_below_the_table() -> None:
-    text = report([result(Row("proxy", "redis", 20), 0.002, "degraded")])
+    row = result(Row("proxy", "redis", 20), 0.002, "degraded")
+    text = report(Measured([row], [crowd("degraded")]))
     assert "session of 20, Redis: 2 of 2 answers went without memory." in text
+    assert "16 at once, Redis: 600 of 600 answers went without memory." in text
 
 
 def test_all_rows_of_the_full_plan_are_different() -> None:
     names = [row.name for row in rows(Plan())]
-    assert len(names) == len(set(names)) == 12
+    assert len(names) == len(set(names)) == 15
 
 
 def test_an_unknown_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,9 +83,13 @@ class ProxyError(Exception):
     @property
     def raw_headers(self) -> RawHeaders:
         """All that the body needs, then the extra ones."""
+        return self.headers_of(self.body)
+
+    def headers_of(self, body: bytes) -> RawHeaders:
+        """The same for a body of another shape."""
         return [
             (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(self.body)),
+            (b"content-length", b"%d" % len(body)),
             *self.headers,
         ]
 

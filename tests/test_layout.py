@@ -115,7 +115,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "integrations": frozenset(),
     "memory": frozenset({"chat"}),
     "chat": frozenset(),
-    "formats": frozenset({"chat"}),
+    "formats": frozenset({"chat", "errors"}),
     "wire": frozenset({"errors"}),
     "settings": frozenset({"stores.address"}),
     "errors": frozenset(),

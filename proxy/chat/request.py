@@ -33,7 +33,8 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     ``leading`` is the first run of system or developer messages, ``messages`` all that follow.
     ``model`` is None and ``max_output`` (tokens) is None where the request does not say; ``n`` is
-    1 to 128.
+    1 to 128.  ``system_is_its_own``: its API has system text for one request alone, so that it is
+    not remembered, and none is filled in.
     """
 
     fields: dict[str, bytes]
@@ -43,6 +44,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     stream: bool
     n: int
     max_output: int | None
+    system_is_its_own: bool = False
 
     @property
     def system(self) -> tuple[bytes, ...]:
@@ -52,8 +54,15 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def system_record(self) -> tuple[bytes, ...]:
         """What is remembered of the leading system messages: no blocks of memory, no marks."""
+        if self.system_is_its_own:
+            return ()
         kept = (message for message in self.leading if message.said is None or not message.blank)
         return tuple(without_marks(message.said or message.raw) for message in kept)
+
+    @property
+    def wants_system(self) -> bool:
+        """May the remembered system message be filled in?"""
+        return not self.leading and not self.system_is_its_own
 
     @property
     def system_text(self) -> str:
@@ -68,8 +77,8 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def forces_calls(self) -> bool:
         """Must the model call a tool?  Then nobody may be there to answer: see ``calltext``."""
-        legacy = _field(self.fields, "function_call")
-        return forces_calls(_field(self.fields, "tool_choice"), legacy)
+        legacy = field_of(self.fields, "function_call")
+        return forces_calls(field_of(self.fields, "tool_choice"), legacy)
 
     @property
     def last_user_text(self) -> str:
@@ -90,20 +99,10 @@ def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
 
     Takes long for a large one: it belongs on a thread.
     """
-    if has_over(MAX_VALUES, body):
-        return "too_many_parts"
-    if has_more_text(MAX_TEXT, body):
-        return "too_much_text"
-    if not jsontext.is_utf8(body):  # a field that is only split off is not checked for it
-        return "invalid_body"
-    try:
-        fields = jsontext.fields(body)
-        parts = jsontext.items(fields["messages"])
-    except (KeyError, *jsontext.UNREADABLE):  # nothing that memory could be put into
-        return "invalid_body"
-    if len(parts) > MAX_MESSAGES:
-        return "too_many_parts"
-    fields["messages"] = b""  # not kept twice; its place among the fields counts
+    found = read_fields(body)
+    if not isinstance(found, tuple):
+        return found
+    fields, parts = found
     messages: list[ChatMessage] = []
     for part in parts:
         message = read_message(part, max_inline_media_bytes)
@@ -115,29 +114,54 @@ def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
     return _request(fields, messages)
 
 
+def read_fields(
+    body: bytes, listed: str = "messages"
+) -> tuple[dict[str, bytes], list[bytes]] | Unread:
+    """The fields of a body and the items of the one that is ``listed``, or why there are none.
+
+    The listed field keeps its place among the others, and is empty.
+    """
+    if has_over(MAX_VALUES, body):
+        return "too_many_parts"
+    if has_more_text(MAX_TEXT, body):
+        return "too_much_text"
+    if not jsontext.is_utf8(body):  # a field that is only split off is not checked for it
+        return "invalid_body"
+    try:
+        fields = jsontext.fields(body)
+        parts = jsontext.items(fields[listed])
+    except (KeyError, *jsontext.UNREADABLE):  # nothing that memory could be put into
+        return "invalid_body"
+    if len(parts) > MAX_MESSAGES:
+        return "too_many_parts"
+    fields[listed] = b""  # not kept twice; its place among the fields counts
+    return fields, parts
+
+
 def _request(fields: dict[str, bytes], messages: list[ChatMessage]) -> ChatRequest:
     leading = tuple(takewhile(lambda message: message.role in SYSTEM_ROLES, messages))
-    model = _field(fields, "model")
-    limit = _count(_field(fields, "max_completion_tokens"))
+    model = field_of(fields, "model")
+    limit = count_of(field_of(fields, "max_completion_tokens"))
     return ChatRequest(
         fields=fields,
         leading=leading,
         messages=tuple(messages[len(leading) :]),
         model=model if isinstance(model, str) else None,
-        stream=_field(fields, "stream") is True,
-        n=min(_count(_field(fields, "n")) or 1, MAX_CHOICES),
-        max_output=limit or _count(_field(fields, "max_tokens")),
+        stream=field_of(fields, "stream") is True,
+        n=min(count_of(field_of(fields, "n")) or 1, MAX_CHOICES),
+        max_output=limit or count_of(field_of(fields, "max_tokens")),
     )
 
 
-def _field(fields: dict[str, bytes], name: str) -> object:
+def field_of(fields: dict[str, bytes], name: str) -> object:
+    """The value of a field; None where there is none that can be read."""
     try:
         return jsontext.value(fields.get(name, b"null"))
     except jsontext.UNREADABLE:  # a number of thousands of digits, say: as good as absent
         return None
 
 
-def _count(value: object) -> int | None:
+def count_of(value: object) -> int | None:
     """A number of something, None where it is no positive integer."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         return None

@@ -12,6 +12,7 @@ from proxy.chat.reply.answer import Reply
 from proxy.chat.reply.events import mark, suspect
 from proxy.chat.reply.reply import ReplyBuilder, read_reply
 from proxy.chat.request import ChatRequest, Unread, read
+from proxy.errors import RawHeaders
 from proxy.formats.format import Addition
 from proxy.formats.native import without_native
 
@@ -19,7 +20,11 @@ from proxy.formats.native import without_native
 class ChatCompletions:
     """See Format."""
 
+    records = True
     tools = True
+
+    def is_aside(self, request: ChatRequest, headers: RawHeaders) -> bool:
+        return False
 
     def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
         return read(body, max_inline_media_bytes)

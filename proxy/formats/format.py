@@ -19,6 +19,7 @@ from proxy.chat.message import Piece
 from proxy.chat.reply.answer import Reply
 from proxy.chat.reply.events import Mark
 from proxy.chat.request import ChatRequest, Unread
+from proxy.errors import RawHeaders
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +64,20 @@ class StreamReader(Protocol):
 class Format(Protocol):
     """A wire format; holds no state.
 
-    ``tools``: may memory's own functions be offered?  They are written into requests, and called in
-    replies, as chat completions have it.
+    ``records``: are its requests turns of the conversation?  ``tools``: may memory's own functions
+    be offered?  They are written into requests, and called in replies, as chat completions have it.
     """
 
     @property
+    def records(self) -> bool: ...
+
+    @property
     def tools(self) -> bool: ...
+
+    def is_aside(self, request: ChatRequest, headers: RawHeaders) -> bool:
+        """Is a request made beside the conversation, as its program shows?  It is passed on as it
+        is: memory has no part in it."""
+        ...
 
     def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
         """A request from its body, or why there is none.  Takes long for a large one."""

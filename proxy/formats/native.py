@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from proxy.chat import jsontext
+from proxy.chat.reply.answer import Choice
 
 FIELD = "native"
 _MARK = b'"native"'
@@ -20,6 +23,11 @@ def with_native(message: bytes, api: str, parts: Sequence[bytes]) -> bytes:
     """A chat message (a JSON object) with the JSON of its parts in this API."""
     native = {"api": jsontext.encode(api), "parts": jsontext.join_items(list(parts))}
     return jsontext.join_fields({**jsontext.fields(message), FIELD: jsontext.join_fields(native)})
+
+
+def choice_with_native(choice: Choice, api: str, parts: Sequence[bytes]) -> Choice:
+    """An answer with the JSON of its parts in this API."""
+    return msgspec.structs.replace(choice, body=with_native(choice.body, api, parts))
 
 
 def native_of(message: bytes, api: str) -> tuple[bytes, ...] | None:

@@ -111,7 +111,7 @@ def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str
         summarised = Summarised(profile.max_tokens, count(summary_block("")))
     return Rules(
         window=window_of(profile),
-        system=profile.remember_system and not request.leading,
+        system=profile.remember_system and request.wants_system,
         cap=context.identity.max_tokens,
         inject=context.identity.mode != "write",
         summarised=summarised,

@@ -37,7 +37,7 @@ MAX_ERROR = 64 * 1024
 
 
 class UnreadBody(NamedTuple):
-    """A body in which there is no request that memory could be put into, and why."""
+    """A body that memory has no part in, and why."""
 
     session: str
     body: bytes
@@ -98,6 +98,8 @@ class Conversations:
         request = await self._services.aside.run(len(body), reading)
         if not isinstance(request, ChatRequest):
             return UnreadBody(context.key.session, body, request)
+        if format.is_aside(request, call.headers):
+            return UnreadBody(context.key.session, body, "side_request")
         return ChatExchange.begun(format, request, body, context, self._services)
 
     def _context(self, call: ProxyRequest) -> RequestContext:

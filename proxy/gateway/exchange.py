@@ -86,7 +86,8 @@ class ChatExchange:
 
     @property
     def recorded(self) -> bool:
-        return self.context.identity.mode in ("on", "write") and not self.side
+        recording = self.format.records and not self.side
+        return recording and self.context.identity.mode in ("on", "write")
 
     @property
     def enriched(self) -> bool:

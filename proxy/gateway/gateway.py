@@ -96,15 +96,15 @@ class Gateway:
             pass
         except ProxyError as error:
             code = error.code
-            status = await _refuse(delivery, error, call)
+            status = await _refuse(delivery, error, call, route)
         except UpstreamError as error:
             logger.warning("the upstream failed: %s", error)
             code = error.kind
             self._telemetry.upstream_failed(error.kind)
-            status = await _refuse(delivery, answer_for(error), call)
+            status = await _refuse(delivery, answer_for(error), call, route)
         except Exception:  # the boundary to the server: a bug is logged here, once, and answered
             logger.exception("a request failed")
-            status = await _refuse(delivery, server_error(), call)
+            status = await _refuse(delivery, server_error(), call, route)
         finally:
             self._open -= 1
             if not self._open:
@@ -242,10 +242,13 @@ def _lower(names: tuple[str, ...]) -> tuple[bytes, ...]:
     return tuple(name.lower().encode() for name in names)
 
 
-async def _refuse(delivery: Delivery, error: ProxyError, call: ProxyRequest | None) -> int:
+async def _refuse(
+    delivery: Delivery, error: ProxyError, call: ProxyRequest | None, route: Route
+) -> int:
     if delivery.status:  # too late to say anything: the answer is left without an end
         return delivery.status
     extra = call.report.headers() if call and call.report else []
-    await delivery.start(error.status, [*error.raw_headers, *extra])
-    await delivery.end(error.body)
+    body = route.error(error)
+    await delivery.start(error.status, [*error.headers_of(body), *extra])
+    await delivery.end(body)
     return error.status

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
+from proxy.errors import ProxyError
 from proxy.formats.chat_completions import ChatCompletions
 from proxy.formats.format import Format
 
@@ -42,6 +43,9 @@ APIS = frozenset(
 FORMATS: Mapping[str, Format] = {"chat/completions": ChatCompletions()}
 """The APIs that have memory, by what their paths are for."""
 
+ERRORS: Mapping[str, Callable[[ProxyError], bytes]] = {}
+"""How APIs write an error, by what their paths begin with; the others do as OpenAI does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -60,6 +64,11 @@ class Route:
     @property
     def chat(self) -> bool:
         return self.name in FORMATS
+
+    def error(self, error: ProxyError) -> bytes:
+        """The body of an error of the proxy's own, as the clients of this API read it."""
+        write = ERRORS.get(self.name.partition("/")[0])
+        return error.body if write is None else write(error)
 
     @property
     def api(self) -> str:

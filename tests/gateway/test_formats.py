@@ -15,8 +15,9 @@ from proxy.chat.message import ChatMessage, Piece, read_message
 from proxy.chat.reply.answer import Choice, Reply, make_choice
 from proxy.chat.reply.events import Mark
 from proxy.chat.request import ChatRequest
+from proxy.errors import RawHeaders
 from proxy.formats.format import Addition
-from proxy.gateway.routes import FORMATS
+from proxy.gateway.routes import ERRORS, FORMATS
 from tests.support.rig import Rig, Talk, rig
 from tests.support.upstream.answers import Script, event, json_answer, sse
 
@@ -26,7 +27,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 class Items:
     """``{"rules": "...", "items": [{"by": "user", "says": "..."}]}``; the answer: ``says``."""
 
+    records = True
     tools = False
+    system_is_its_own = False
+
+    def is_aside(self, request: ChatRequest, headers: RawHeaders) -> bool:
+        return (b"x-title-of", b"a chat") in headers
 
     def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest:
         fields = jsontext.fields(body)
@@ -39,11 +45,13 @@ class Items:
             stream=True,
             n=1,
             max_output=None,
+            system_is_its_own=self.system_is_its_own,
         )
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         items = jsontext.join_items([_item(piece) for piece in addition.messages])
-        rules = jsontext.encode(addition.head + addition.tail)
+        system = (addition.system or b"").decode()
+        rules = jsontext.encode(system + addition.head + addition.tail)
         return jsontext.join_fields({**request.fields, "items": items, "rules": rules})
 
     def read_reply(self, body: bytes) -> Reply | None:
@@ -166,3 +174,46 @@ async def test_no_functions_are_offered_in_a_format_that_has_no_place_for_them(
         chat = Talk(one, talk.session, headers=talk.headers)
         await chat.say("u3", "a4")
         assert "tools" in one.up.requests[-1].json
+
+
+async def test_what_its_program_asks_beside_the_conversation_is_passed_on_as_it_is(
+    talk: Talk,
+) -> None:
+    await says(talk, "One?", plain("two"))
+    talk.rig.up.reply(plain("A title"))
+    body = b'{"items": [{"by":"user",  "says":"A title, please"}]}'
+    answer = await talk.post(body, x_title_of="a chat")
+    assert answer.headers["x-memory-reason"] == "side_request"
+    assert talk.rig.up.requests[-1].body == body
+    assert len(await talk.bodies()) == 2
+
+
+async def test_a_format_whose_requests_are_no_turns_has_memory_and_records_nothing(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await says(talk, "One?", plain("two"))
+    monkeypatch.setattr(Items, "records", False)
+    assert len(await says(talk, "Three?", plain("four"))) == 3
+    assert len(await talk.bodies()) == 2
+
+
+async def test_system_text_of_one_request_is_neither_remembered_nor_filled_in(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = Talk(talk.rig, talk.session)
+    await chat.say("s1 u1", "a1")
+    await says(talk, "One?", plain("two"))
+    assert "s1" in talk.rig.up.requests[-1].json["rules"]
+    monkeypatch.setattr(Items, "system_is_its_own", True)
+    talk.rig.up.reply(plain("four"))
+    answer = await talk.post({"items": [{"by": "user", "says": "Three?"}]})
+    assert answer.headers["x-memory-messages"] == "4"
+    assert "s1" not in talk.rig.up.requests[-1].json["rules"]
+
+
+async def test_an_api_says_in_its_own_way_that_the_proxy_refuses(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ERRORS, "items", lambda error: error.code.encode())
+    answer = await talk.post({"items": []}, x_session_id="not one")
+    assert (answer.status_code, answer.text) == (400, "invalid_session_id")

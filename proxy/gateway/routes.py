@@ -16,6 +16,8 @@ from urllib.parse import unquote_to_bytes
 from proxy.errors import ProxyError
 from proxy.formats.chat_completions import ChatCompletions
 from proxy.formats.format import Format
+from proxy.formats.messages.errors import error_body
+from proxy.formats.messages.messages import Messages, TokenCount
 
 _PATH = re.compile(
     rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?=/deployments/))(?P<rest>/.*)",
@@ -40,10 +42,14 @@ APIS = frozenset(
 """What paths are known to begin with.  The rest of a path may name somebody."""
 
 
-FORMATS: Mapping[str, Format] = {"chat/completions": ChatCompletions()}
+FORMATS: Mapping[str, Format] = {
+    "chat/completions": ChatCompletions(),
+    "messages": Messages(),
+    "messages/count_tokens": TokenCount(),
+}
 """The APIs that have memory, by what their paths are for."""
 
-ERRORS: Mapping[str, Callable[[ProxyError], bytes]] = {}
+ERRORS: Mapping[str, Callable[[ProxyError], bytes]] = {"messages": error_body}
 """How APIs write an error, by what their paths begin with; the others do as OpenAI does."""
 
 

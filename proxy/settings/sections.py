@@ -103,6 +103,7 @@ class ServerSettings(Section):
         "Helicone-Session-Id",
         "X-Litellm-Session-Id",
         "X-Sm-Conversation-Id",
+        "X-Claude-Code-Session-Id",
     )
     user_aliases: tuple[Header, ...] = (
         "X-OpenWebUI-User-Id",
@@ -176,6 +177,7 @@ class ClientSettings(Section):
     allowed_paths: tuple[str, ...] = (
         "chat/completions",
         "completions",
+        "messages",
         "responses",
         "embeddings",
         "models",

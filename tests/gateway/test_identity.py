@@ -108,6 +108,7 @@ def test_the_order_of_aliases_is_the_designs() -> None:
         "Helicone-Session-Id",
         "X-Litellm-Session-Id",
         "X-Sm-Conversation-Id",
+        "X-Claude-Code-Session-Id",
     )
     assert SERVER.user_aliases == ("X-OpenWebUI-User-Id", "Helicone-User-Id", "X-Sm-User-Id")
 

@@ -80,7 +80,7 @@ class Upstream(ScriptedUpstream):
         self.requests.clear()
         self._queue.clear()
         self.always(None)
-        self.strict = True
+        self.strict, self.merges = True, False
 
 
 @dataclass

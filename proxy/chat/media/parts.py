@@ -28,9 +28,13 @@ class Inline(NamedTuple):
             return payload.encode("utf-8", "surrogatepass")
 
     def placeholder(self) -> str:
-        """What history keeps: media type, size in bytes, the beginning of the SHA-256."""
-        content = self.decoded()
-        return f"[{self.kind}, {len(content)} bytes, sha256 {sha256(content).hexdigest()[:16]}]"
+        """What history keeps in its place."""
+        return placeholder(self.kind, self.decoded())
+
+
+def placeholder(kind: str, content: bytes) -> str:
+    """A line of text for what is not text: what it is, its size, the beginning of its SHA-256."""
+    return f"[{kind}, {len(content)} bytes, sha256 {sha256(content).hexdigest()[:16]}]"
 
 
 def inline(part: object) -> Inline | None:

@@ -23,7 +23,7 @@ def forces_calls(choice: object, function_call: object = None) -> bool:
     allowed = choice.get("allowed_tools")
     if choice.get("type") == "allowed_tools":
         return isinstance(allowed, dict) and allowed.get("mode") == "required"
-    return choice.get("type") in ("function", "custom")
+    return choice.get("type") in ("function", "custom", "any", "tool")
 
 
 def in_words(raw: bytes) -> bytes:

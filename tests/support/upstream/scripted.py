@@ -1,7 +1,7 @@
 """The upstream of all tests: a real server on a socket that speaks bytes and does as it is told.
 
-It parses HTTP/1.1 by itself, records each request as it came, refuses chat requests that OpenAI
-would refuse, and answers from a script.  Nothing of the proxy is used here.
+It parses HTTP/1.1 by itself, records each request as it came, refuses requests that OpenAI or
+Anthropic would refuse, and answers from a script.  Nothing of the proxy is used here.
 
     async with ScriptedUpstream() as up:
         up.reply(json_answer(chat_completion("hello")))
@@ -19,6 +19,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from tests.support.upstream import anthropic
 from tests.support.upstream.answers import (
     DROPPED,
     SILENT,
@@ -79,6 +80,8 @@ class ScriptedUpstream:
             "alternating": alternating,
             "any_ids": any_ids,
         }
+        self.merges = False
+        """Are messages of one role in a row one, as Anthropic has it and others do not?"""
         self.requests: list[Request] = []
         self.open_connections = 0
         self.total_connections = 0
@@ -213,25 +216,41 @@ class ScriptedUpstream:
             await self._notify()
 
     def _script(self, request: Request) -> Script:
-        if request.method == "POST" and request.path.endswith("/chat/completions") and self.strict:
+        if request.method == "POST" and self.strict:
             try:
-                validate(request.json, **self.rules)
+                self._validate(request)
             except Refused as refused:
                 request.refused = f"{refused} ({refused.param})"
+                if _is_messages(request):
+                    return anthropic.refusal(400, f"{refused.param}: {refused}")
                 return error_answer(400, str(refused), param=refused.param)
         answer = self._queue.popleft() if self._queue else (self._always or self._default)
         return answer if isinstance(answer, Script) else answer(request)
+
+    def _validate(self, request: Request) -> None:
+        if request.path.endswith("/chat/completions"):
+            validate(request.json, **self.rules)
+        elif _is_messages(request):
+            headers = {name.decode().lower(): value.decode() for name, value in request.headers}
+            counting = request.path.endswith("/count_tokens")
+            strict = {"counting": counting, "alternating": not self.merges}
+            anthropic.validate(request.json, headers, **strict)
 
     def _default(self, request: Request) -> Script:
         if request.path.endswith("/models"):
             return json_answer(
                 {"object": "list", "data": [{"id": "scripted-1", "object": "model"}]}
             )
-        if not request.path.endswith("/chat/completions"):
+        if request.path.endswith("/messages/count_tokens"):
+            return json_answer({"input_tokens": len(request.body)})
+        if not request.path.endswith(("/chat/completions", "/messages")):
             return json_answer({"object": "echo", "path": request.path, "bytes": len(request.body)})
         self._replies += 1
         body = request.json if isinstance(request.json, dict) else {}
         text = f"reply {self._replies}: {_last_user(body)}"
+        if _is_messages(request):
+            said = anthropic.text(text)
+            return anthropic.answered(said, stream=bool(body.get("stream")))
         n = body.get("n") or 1
         if not body.get("stream"):
             return json_answer(chat_completion(text, n=n))
@@ -239,6 +258,10 @@ class ScriptedUpstream:
         words = [word + " " for word in text.split(" ")]
         words[-1] = words[-1][:-1]
         return sse(chat_stream(words, include_usage=usage, n=n))
+
+
+def _is_messages(request: Request) -> bool:
+    return request.path.endswith(("/messages", "/messages/count_tokens"))
 
 
 def _last_user(body: Any) -> str:

@@ -1,0 +1,169 @@
+"""Content blocks of the Messages API, and the chat parts that say the same.  Pure.
+
+    text                       text
+    image (base64, URL)        image_url
+    document (base64)          file
+    document (text)            text
+    search_result              text
+    anything else              a line of text that says what it was
+
+A chat part that has no block is a line of text as well.  Where a block says more than its part
+does, the block itself is kept with the stored message: see ``proxy.formats.native``.
+
+https://platform.claude.com/docs/en/api/messages
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from proxy.chat import jsontext
+from proxy.chat.media.parts import Inline, inline, placeholder
+
+Json = dict[str, object]
+
+THINKING = ("thinking", "redacted_thinking")
+
+IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+"""What the API takes as an image."""
+
+_PDF = "application/pdf"
+_BASE64 = ";base64,"
+_LONGEST_NAME = 64
+
+
+def text_block(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def is_blank(block: Mapping[str, object]) -> bool:
+    """Is it a text without any?  The API refuses those."""
+    text = block.get("text")
+    return block.get("type") == "text" and isinstance(text, str) and not text.strip()
+
+
+def part_of(block: Json) -> Json:
+    """The content part that says of a block what chat completions can say."""
+    kind = block.get("type")
+    if kind == "text" and isinstance(block.get("text"), str):
+        return text_block(str(block["text"]))
+    source = block.get("source")
+    if isinstance(source, dict) and kind == "image":
+        url = _url(source)
+        if url is not None:
+            return {"type": "image_url", "image_url": {"url": url}}
+    if isinstance(source, dict) and kind == "document":
+        said = _document(block, source)
+        if said is not None:
+            return said
+    if kind == "search_result" and isinstance(block.get("content"), list):
+        return text_block("\n".join(_said(block)))
+    return text_block(_named(kind, block))
+
+
+def line_of(block: Json) -> Json:
+    """The same for a message that may hold nothing but text."""
+    part = part_of(block)
+    return part if part["type"] == "text" else text_block(_named(block.get("type"), block))
+
+
+def block_of(part: object) -> Json:
+    """The block that says of a content part what the Messages API can say."""
+    if isinstance(part, str):
+        return text_block(part)
+    if not isinstance(part, dict):
+        return text_block(_named("part", {"part": part}))
+    kind = part.get("type")
+    text = part.get("refusal" if kind == "refusal" else "text")
+    if isinstance(text, str):
+        return text_block(text)
+    if kind == "image_url":
+        image = part.get("image_url")
+        source = _source(image.get("url") if isinstance(image, dict) else image)
+        if source is not None:
+            return {"type": "image", "source": source}
+    if kind == "file" and isinstance(part.get("file"), dict):
+        document = _read_file(part["file"])
+        if document is not None:
+            return document
+    media = inline(part)
+    return text_block(media.placeholder() if media else _named(kind, part))
+
+
+def lightened(value: object, limit: int) -> object:
+    """A block in which base64 over ``limit`` characters is a line of text."""
+    if isinstance(value, list):
+        return [lightened(item, limit) for item in value]
+    if not isinstance(value, dict):
+        return value
+    source = value.get("source")
+    data = source.get("data") if isinstance(source, dict) else None
+    if isinstance(source, dict) and isinstance(data, str) and len(data) > limit:
+        name = source.get("media_type")
+        return text_block(Inline(name if isinstance(name, str) else "media", data).placeholder())
+    content = value.get("content")
+    if isinstance(content, list):
+        return {**value, "content": lightened(content, limit)}
+    return value
+
+
+def _named(kind: object, block: Json) -> str:
+    name = jsontext.well_formed(kind)[:_LONGEST_NAME] if isinstance(kind, str) else "block"
+    return placeholder(name, jsontext.canonical(block))
+
+
+def _said(result: Json) -> Iterator[str]:
+    """The title and the texts of a search result."""
+    content = result["content"]
+    texts = (
+        [part.get("text") for part in content if isinstance(part, dict)]
+        if isinstance(content, list)
+        else []
+    )
+    yield from (said for said in (result.get("title"), *texts) if isinstance(said, str))
+
+
+def _url(source: Json) -> str | None:
+    """The URL, or data URL, of an image's source; a file's id is none."""
+    url, data, media = source.get("url"), source.get("data"), source.get("media_type")
+    if source.get("type") == "url" and isinstance(url, str):
+        return url
+    if source.get("type") == "base64" and isinstance(data, str) and isinstance(media, str):
+        return f"data:{media}{_BASE64}{data}"
+    return None
+
+
+def _source(url: object) -> Json | None:
+    """The source of an image at a URL, or in a data URL, as far as the API takes it."""
+    if not isinstance(url, str):
+        return None
+    if url[:5].lower() != "data:":
+        return {"type": "url", "url": url} if url.lower().startswith(("http:", "https:")) else None
+    media, sign, data = url[5:].partition(_BASE64)
+    if not sign or media not in IMAGES:
+        return None
+    return {"type": "base64", "media_type": media, "data": data}
+
+
+def _document(block: Json, source: Json) -> Json | None:
+    data, title = source.get("data"), block.get("title")
+    if source.get("type") == "text" and isinstance(data, str):
+        return text_block(data)
+    url = _url(source) if source.get("type") == "base64" else None
+    if url is None:
+        return None
+    name = {"filename": title} if isinstance(title, str) else {}
+    return {"type": "file", "file": {**name, "file_data": url}}
+
+
+def _read_file(file: Json) -> Json | None:
+    """The document that a file is; None for an id, or where it is no PDF."""
+    url, name = file.get("file_data"), file.get("filename")
+    if not isinstance(url, str):
+        return None
+    media, sign, data = url.removeprefix("data:").partition(_BASE64)
+    if not sign or media != _PDF:
+        return None
+    source = {"type": "base64", "media_type": _PDF, "data": data}
+    title = {"title": name} if isinstance(name, str) and name else {}
+    return {"type": "document", "source": source, **title}

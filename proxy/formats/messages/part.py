@@ -1,0 +1,40 @@
+"""What a conversation is made of on its way to the Messages API.  Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proxy.chat.message import ChatMessage, Piece
+from proxy.formats.messages.blocks import Json
+from proxy.formats.messages.chat import is_result, sent_back
+
+USER, ASSISTANT = "user", "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A message or a part of one, of the client or a stored one.
+
+    ``raw`` is the JSON of a client's own, None of a stored one, which has ``blocks``.  ``result``:
+    it is what a tool said.  ``calls`` are the ids of a client's calls.
+    """
+
+    role: str
+    result: bool
+    raw: bytes | None = None
+    blocks: tuple[Json, ...] = ()
+    calls: tuple[str, ...] = ()
+
+    @property
+    def is_talk(self) -> bool:
+        """Is it what a person says?"""
+        return self.role == USER and not self.result
+
+
+def part_of_piece(piece: Piece) -> Part:
+    if isinstance(piece, ChatMessage):
+        result = piece.answers is not None
+        return Part(USER if result else piece.role, result, piece.raw, calls=piece.calls)
+    role, blocks = sent_back(piece)
+    said_by = ASSISTANT if role == ASSISTANT else USER
+    return Part(said_by, any(map(is_result, blocks)), blocks=tuple(blocks))

@@ -1,0 +1,272 @@
+"""An answer of the Messages API, from a stream as it comes or from a plain body.
+
+Garbage is passed over: the client has its bytes already, and what cannot be read cannot be
+remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from proxy.chat import jsontext
+from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
+from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice
+from proxy.chat.reply.deltas import Node, Rope, grow, whole
+from proxy.chat.reply.reply import MAX_REPLY_BYTES, MAX_REPLY_VALUES
+from proxy.chat.slim import MAX_VALUES, is_heavy, is_light, values
+from proxy.formats.messages.blocks import THINKING, Json, is_blank
+from proxy.formats.messages.chat import chat_of, input_of, stored
+from proxy.formats.messages.events import mark, suspect
+
+_ABSENT = msgspec.Raw(b"null")
+
+
+class _TextDelta(msgspec.Struct, forbid_unknown_fields=True):
+    type: Literal["text_delta", "thinking_delta", "input_json_delta"]
+    text: str = ""
+    thinking: str = ""
+    partial_json: str = ""
+
+
+class _TextEvent(msgspec.Struct):
+    """The common event: more of a text."""
+
+    type: Literal["content_block_delta"]
+    index: int
+    delta: _TextDelta
+
+
+class _AnswerHead(msgspec.Struct):
+    model: str | None = None
+    usage: msgspec.Raw = _ABSENT
+    stop_reason: str | None = None
+
+
+class _AnyEvent(msgspec.Struct):
+    """Any event; what may be large is read when it is known to be wanted."""
+
+    type: str = ""
+    index: int = 0
+    message: _AnswerHead | None = None
+    content_block: msgspec.Raw = _ABSENT
+    delta: msgspec.Raw = _ABSENT
+    usage: msgspec.Raw = _ABSENT
+    error: msgspec.Raw = _ABSENT
+
+
+_common = msgspec.json.Decoder(_TextEvent)
+_any = msgspec.json.Decoder(_AnyEvent)
+_message = msgspec.json.Decoder(_AnswerHead)
+
+_PARTIAL = "partial_json"
+_NAMES = ("type", "id", "name", "signature")
+
+
+class EventReader:
+    """See StreamReader.  Of an answer over ``max_bytes`` the rest is not kept: it is incomplete."""
+
+    suspect, mark = staticmethod(suspect), staticmethod(mark)
+
+    def __init__(self, max_bytes: int = MAX_REPLY_BYTES) -> None:
+        self._room, self._values = max_bytes, MAX_REPLY_VALUES
+        self._blocks: dict[int, Node] = {}
+        self._usage: Json = {}
+        self._model: str | None = None
+        self._stop_reason: str | None = None
+        self._begun = self._error = self._truncated = False
+
+    def feed(self, payload: bytes) -> None:
+        try:
+            said = _common.decode(payload)
+        except jsontext.UNREADABLE:  # another event, or none
+            return self._feed_any(payload)
+        piece = said.delta
+        self._grow(said.index, {"text": piece.text}, len(piece.text))
+        self._grow(said.index, {"thinking": piece.thinking}, len(piece.thinking))
+        self._grow(said.index, {_PARTIAL: piece.partial_json}, len(piece.partial_json))
+
+    def build(self) -> Reply:
+        blocks = [_whole(node) for _, node in sorted(self._blocks.items())]
+        if not is_light(blocks):
+            self._truncated = True
+            blocks = [block for block in blocks if block.get("type") == "text"]
+        complete = self._stop_reason is not None and not self._truncated
+        begun = self._begun or bool(blocks)
+        return _reply(
+            choices=(choice_of(blocks, self._stop_reason, complete=complete),) if begun else (),
+            usage=jsontext.encode(self._usage) if self._usage else None,
+            model=self._model,
+            error=self._error,
+            truncated=self._truncated,
+        )
+
+    def _feed_any(self, payload: bytes) -> None:
+        try:
+            event = _any.decode(payload)
+            if event.type == "error" or (_is_there(event.error) and not event.type):
+                self._error = True
+            elif event.type == "message_start" and event.message is not None:
+                self._begun, self._model = True, event.message.model
+                self._count(event.message.usage)
+            elif event.type == "content_block_start":
+                self._open(event.index, self._read(event.content_block))
+            elif event.type == "content_block_delta":
+                self._extend(event.index, self._read(event.delta), len(payload))
+            elif event.type == "message_delta":
+                self._end(event)
+        except jsontext.UNREADABLE:  # relayed already; nothing in it to remember
+            return
+
+    def _end(self, event: _AnyEvent) -> None:
+        ending = _message.decode(event.delta) if _is_there(event.delta) else _AnswerHead()
+        self._stop_reason = ending.stop_reason or self._stop_reason
+        self._count(event.usage)
+
+    def _count(self, usage: msgspec.Raw) -> None:
+        """Later figures are of the whole answer, as the earlier ones are."""
+        said = self._read(usage)
+        self._usage |= {key: value for key, value in said.items() if value is not None}
+
+    def _read(self, raw: msgspec.Raw) -> Json:
+        """An object, empty where there is none or no room for it.  Raises UNREADABLE."""
+        size = values(bytes(raw))
+        self._values -= min(size, MAX_VALUES)
+        if self._values < 0 or size > MAX_VALUES:
+            self._truncated = True
+            return {}
+        value = jsontext.shallow(bytes(raw))
+        return value if isinstance(value, dict) else {}
+
+    def _open(self, index: int, block: Json) -> None:
+        if index not in self._blocks:
+            self._blocks[index] = {key: _growing(key, value) for key, value in block.items()}
+
+    def _extend(self, index: int, delta: Json, size: int) -> None:
+        """More of a block, of whatever kind: fields are added to, a citation to the others."""
+        more = {key: value for key, value in delta.items() if key != "type"}
+        citation = more.pop("citation", None)
+        if citation is not None:
+            more["citations"] = [citation]
+        self._grow(index, more, size)
+
+    def _grow(self, index: int, more: Json, size: int) -> None:
+        node = self._blocks.get(index)
+        if node is not None and size and self._has_room(size):
+            grow(node, more)
+
+    def _has_room(self, size: int) -> bool:
+        self._room -= size
+        self._truncated = self._truncated or self._room < 0
+        return self._room >= 0
+
+
+def _is_there(raw: msgspec.Raw) -> bool:
+    return bytes(raw) != b"null"
+
+
+def _growing(key: str, value: object) -> object:
+    """A field of a block: what may be added to is a rope."""
+    return Rope(value) if isinstance(value, str) and key not in _NAMES else value
+
+
+def _whole(node: Node) -> Json:
+    """A block whose pieces are put together."""
+    block = {key: whole(value) for key, value in node.items()}
+    given = block.pop(_PARTIAL, None)
+    return {**block, "input": input_of(given)} if isinstance(given, str) else block
+
+
+class _TextBlock(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+
+
+class _PlainAnswer(_AnswerHead):
+    """A plain answer; of a heavy one what is light."""
+
+    type: str = ""
+    content: msgspec.Raw = _ABSENT
+    error: msgspec.Raw = _ABSENT
+
+
+_answer = msgspec.json.Decoder(_PlainAnswer)
+_texts = msgspec.json.Decoder(list[_TextBlock])
+
+
+def read_answer(body: bytes) -> Reply | None:
+    """The reply that a plain answer is; None if it is none."""
+    heavy = is_heavy(body)
+    try:
+        answer = _answer.decode(body)
+        if not _is_there(answer.content):
+            failed = answer.type == "error" or _is_there(answer.error)
+            return Reply(error=True) if failed else None
+        blocks = _light(answer.content) if heavy else jsontext.shallow(bytes(answer.content))
+        usage = jsontext.shallow(bytes(answer.usage))
+    except jsontext.UNREADABLE:  # relayed as it is; nothing in it to remember
+        return Reply(truncated=True) if heavy else None
+    if not isinstance(blocks, list):
+        return None
+    said = [block for block in blocks if isinstance(block, dict)]
+    return _reply(
+        choices=(choice_of(said, answer.stop_reason, complete=not heavy),),
+        usage=jsontext.encode(usage) if isinstance(usage, dict) else None,
+        model=answer.model,
+        error=False,
+        truncated=heavy,
+    )
+
+
+def _light(content: msgspec.Raw) -> list[Json]:
+    """The texts of an answer that holds too much else."""
+    texts = (block for block in _texts.decode(content) if block.type == "text")
+    return [{"type": "text", "text": block.text} for block in texts]
+
+
+def _reply(
+    choices: tuple[Choice, ...],
+    usage: bytes | None,
+    model: str | None,
+    *,
+    error: bool,
+    truncated: bool,
+) -> Reply:
+    cached, written = cache_use(usage)
+    return Reply(
+        choices=choices,
+        usage=usage,
+        cached_tokens=cached,
+        cache_write_tokens=written,
+        model=model or None,
+        error=error,
+        truncated=truncated,
+    )
+
+
+def choice_of(blocks: Sequence[Json], stop_reason: str | None, *, complete: bool) -> Choice:
+    """The answer that blocks are.  One that is not complete carries back its texts alone."""
+    limit = MAX_INLINE_MEDIA_BYTES
+    kept = [block for block in blocks if not is_blank(block) and not _is_unsigned(block)]
+    thoughts = [block.get("thinking") for block in blocks if block.get("type") == "thinking"]
+    thought = "\n".join(text for text in thoughts if isinstance(text, str) and text)
+    choice = make_choice(
+        0,
+        {**chat_of("assistant", kept), "reasoning_content": thought},
+        finish_reason=stop_reason,
+        complete=complete,
+        logprobs=None,
+        max_inline_media_bytes=limit,
+    )
+    if not choice.complete or choice.blank:
+        return choice
+    return msgspec.structs.replace(choice, body=stored(choice.body, kept, limit))
+
+
+def _is_unsigned(block: Json) -> bool:
+    """Thinking that was cut off: without its signature it is taken by nobody."""
+    if block.get("type") not in THINKING:
+        return False
+    return not (block.get("signature") or block.get("data"))

@@ -1,0 +1,63 @@
+"""The table of reconciliation over the Messages API, and across both APIs: one log, two views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.gateway.test_reconciliation import ROWS, Row
+from tests.support.rig import Rig, Talk
+from tests.support.talk.messaging import MessagesTalk
+from tests.support.talk.words import exchanges
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+OF_CHAT_ALONE = (
+    "later-system-messages-stay-and-are-not-recorded",
+    "developer-messages-are-system-ones",
+)
+"""The Messages API has its system text beside the messages."""
+
+TABLE = {name: row for name, row in ROWS.items() if name not in OF_CHAT_ALONE}
+each = pytest.mark.parametrize("row", TABLE.values(), ids=TABLE)
+
+Api = Callable[[Rig, str], Talk]
+
+
+def chat(rig: Rig, session: str) -> Talk:
+    return Talk(rig, session)
+
+
+def messages(rig: Rig, session: str) -> Talk:
+    return MessagesTalk.on(rig, session)
+
+
+# In one row the client sends two messages of the user in a row, and memory adds nothing to them.
+async def holds(rig: Rig, row: Row, before: Api, then: Api, *, stream: bool) -> None:
+    session = rig.talk().session
+    rig.up.merges = row is TABLE["a-call-told-as-text-and-its-turn-over"]
+    for asked, answered in exchanges(row.before):
+        await before(rig, session).say(asked, answered, stream=stream)
+    talk = then(rig, session)
+    assert await talk.say(row.sent, row.said, stream=stream, **row.headers) == row.upstream
+    assert await talk.log() == row.log
+    assert await talk.gone() == row.gone
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+@each
+async def test_each_message_is_sent_once_and_stored_once(
+    every: Rig, row: Row, stream: bool
+) -> None:
+    await holds(every, row, messages, messages, stream=stream)
+
+
+@each
+async def test_what_chat_completions_began_goes_on_with_messages(one: Rig, row: Row) -> None:
+    await holds(one, row, chat, messages, stream=True)
+
+
+@each
+async def test_what_messages_began_goes_on_with_chat_completions(one: Rig, row: Row) -> None:
+    await holds(one, row, messages, chat, stream=True)

@@ -1,0 +1,295 @@
+"""Answers of the Messages API as plain values, and what it refuses.
+
+Pure.  Nothing of the proxy is used here.  The rules are those of the API's reference, its guides to
+tool use, extended thinking and prompt caching, and its errors as people have reported them.
+``alternating`` is the rule of older releases, and of other servers of this API.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any
+
+from tests.support.upstream.answers import MODEL, Script, json_answer, pieces_of, sse
+from tests.support.upstream.strict import Refused
+
+Json = dict[str, Any]
+
+USAGE = {
+    "input_tokens": 7,
+    "cache_creation_input_tokens": 3,
+    "cache_read_input_tokens": 11,
+    "output_tokens": 5,
+}
+
+
+def text(said: str) -> Json:
+    return {"type": "text", "text": said}
+
+
+def tool_use(name: str, given: Mapping[str, Any], id: str = "toolu_1") -> Json:
+    return {"type": "tool_use", "id": id, "name": name, "input": dict(given)}
+
+
+def tool_result(id: str, content: Any, **more: Any) -> Json:
+    return {"type": "tool_result", "tool_use_id": id, "content": content, **more}
+
+
+def thinking(thought: str) -> Json:
+    """A thought that the upstream will know again."""
+    return {"type": "thinking", "thinking": thought, "signature": signature(thought)}
+
+
+def signature(thought: str) -> str:
+    return sha256(f"secret {thought}".encode()).hexdigest()
+
+
+def message(*blocks: Json, stop_reason: str | None = None, **more: Any) -> Json:
+    """A ``message`` object."""
+    called = any(block["type"] == "tool_use" for block in blocks)
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": MODEL,
+        "content": list(blocks),
+        "stop_reason": stop_reason or ("tool_use" if called else "end_turn"),
+        "stop_sequence": None,
+        "usage": dict(USAGE),
+        **more,
+    }
+
+
+def answered(*blocks: Json, stream: bool = False, **more: Any) -> Script:
+    """What the upstream is to say, plain or streamed."""
+    said = message(*blocks, **more)
+    return sse(message_stream(said)) if stream else json_answer(said)
+
+
+def message_stream(said: Json, split: int | None = None) -> list[bytes]:
+    """The events of a streamed answer, one a piece; with ``split`` so many bytes a piece."""
+    events = [event(each) for each in events_of(said)]
+    return events if split is None else pieces_of(b"".join(events), split)
+
+
+def event(said: Mapping[str, Any]) -> bytes:
+    payload = json.dumps(said, ensure_ascii=False)
+    return f"event: {said['type']}\ndata: {payload}\n\n".encode()
+
+
+def events_of(said: Json) -> Iterator[Json]:
+    usage = said["usage"]
+    begun = {**said, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
+    yield {"type": "message_start", "message": begun}
+    yield {"type": "ping"}
+    for index, block in enumerate(said["content"]):
+        yield {"type": "content_block_start", "index": index, "content_block": _empty(block)}
+        for delta in _deltas(block):
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    ending = {"stop_reason": said["stop_reason"], "stop_sequence": None}
+    told = {"output_tokens": usage["output_tokens"]}
+    yield {"type": "message_delta", "delta": ending, "usage": told}
+    yield {"type": "message_stop"}
+
+
+def _empty(block: Json) -> Json:
+    """A block as it begins."""
+    empty: Json = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}}
+    empty |= {"tool_use": {"input": {}}, "server_tool_use": {"input": {}}}
+    begun = {**block, **empty.get(block["type"], {})}
+    return {key: value for key, value in begun.items() if key != "citations"}
+
+
+def _deltas(block: Json) -> Iterator[Json]:
+    """In small pieces."""
+    kind = block["type"]
+    if kind == "text":
+        for citation in block.get("citations") or ():
+            yield {"type": "citations_delta", "citation": citation}
+        yield from (
+            {"type": "text_delta", "text": x} for x in re.findall(r"\S+\s*|\s+", block["text"])
+        )
+    elif kind == "thinking":
+        words = re.findall(r"\S+\s*", block["thinking"])
+        yield from ({"type": "thinking_delta", "thinking": x} for x in words)
+        yield {"type": "signature_delta", "signature": block["signature"]}
+    elif kind in ("tool_use", "server_tool_use"):
+        given = json.dumps(block["input"])
+        for at in range(0, len(given), 5):
+            yield {"type": "input_json_delta", "partial_json": given[at : at + 5]}
+
+
+def refusal(status: int, said: str, kind: str = "invalid_request_error") -> Script:
+    """An error in the shape of this API."""
+    error = {"type": kind, "message": said}
+    return json_answer({"type": "error", "error": error, "request_id": "req_1"}, status)
+
+
+# What is refused
+
+MOST_MARKS = 4
+
+FIELDS: dict[str, set[str]] = {
+    "text": {"text", "citations", "cache_control"},
+    "image": {"source", "cache_control"},
+    "document": {"source", "title", "context", "citations", "cache_control"},
+    "search_result": {"source", "title", "content", "citations", "cache_control"},
+    "tool_use": {"id", "name", "input", "caller", "cache_control"},
+    "tool_result": {"tool_use_id", "content", "is_error", "cache_control"},
+    "thinking": {"thinking", "signature"},
+    "redacted_thinking": {"data"},
+    "server_tool_use": {"id", "name", "input", "caller", "cache_control"},
+    "web_search_tool_result": {"tool_use_id", "content", "caller", "cache_control"},
+    "container_upload": {"file_id", "cache_control"},
+}
+_ASSISTANTS = {"tool_use", "thinking", "redacted_thinking", "server_tool_use"}
+_ASSISTANTS |= {"web_search_tool_result"}
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+
+
+def validate(
+    body: Any, headers: Mapping[str, str], *, counting: bool = False, alternating: bool = True
+) -> None:
+    """Raise Refused for a request that the API would refuse."""
+    if "anthropic-version" not in headers:
+        raise Refused("anthropic-version: header is required", "anthropic-version")
+    if not isinstance(body, dict):
+        raise Refused("not an object", "body")
+    if not counting and not (type(body.get("max_tokens")) is int and body["max_tokens"] >= 1):
+        raise Refused("max_tokens: Field required", "max_tokens")
+    if not isinstance(body.get("model"), str):
+        raise Refused("model: Field required", "model")
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise Refused("messages: at least one message is required", "messages")
+    if len(list(_marks(body))) > MOST_MARKS:
+        found = len(list(_marks(body)))
+        raise Refused(
+            f"A maximum of 4 blocks with cache_control may be provided. Found {found}.", "messages"
+        )
+    _system(body.get("system"))
+    for at, said in enumerate(messages):
+        _message(said, f"messages.{at}")
+    _order(messages, alternating)
+    _calls(messages)
+    if (body.get("thinking") or {}).get("type") == "enabled":
+        _thinks(messages)
+
+
+def _marks(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        if value.get("cache_control") is not None:
+            yield value
+        for key, item in value.items():
+            if key != "input":
+                yield from _marks(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _marks(item)
+
+
+def _system(system: Any) -> None:
+    if system is None or isinstance(system, str):
+        return
+    if not isinstance(system, list):
+        raise Refused("system: Input should be a valid list", "system")
+    for at, block in enumerate(system):
+        if not isinstance(block, dict) or block.get("type") != "text":
+            raise Refused("system: only text", f"system.{at}")
+        _block(block, "system", f"system.{at}")
+
+
+def _message(said: Any, place: str) -> None:
+    if not isinstance(said, dict) or said.get("role") not in ("user", "assistant"):
+        raise Refused("Unexpected role", place)
+    if said.keys() - {"role", "content"}:
+        raise Refused("Extra inputs are not permitted", place)
+    content = said.get("content")
+    if isinstance(content, str):
+        content = [text(content)]
+    if not isinstance(content, list) or not content:
+        raise Refused("content: must be non-empty", place)
+    for at, block in enumerate(content):
+        _block(block, said["role"], f"{place}.content.{at}")
+
+
+def _block(block: Any, role: str, place: str) -> None:
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind not in FIELDS:
+        raise Refused(f"Input tag {kind!r} does not match any of the expected tags", place)
+    if block.keys() - FIELDS[kind] - {"type"}:
+        raise Refused("Extra inputs are not permitted", place)
+    if kind == "text" and not (isinstance(block.get("text"), str) and block["text"].strip()):
+        raise Refused("text content blocks must contain non-whitespace text", place)
+    if (kind in _ASSISTANTS) != (role == "assistant") and kind != "text":
+        raise Refused(f"{kind} is not permitted for {role}", place)
+    if kind == "tool_use" and not isinstance(block.get("input"), dict):
+        raise Refused("input: Input should be a valid dictionary", place)
+    if kind == "thinking" and block["signature"] != signature(block["thinking"]):
+        raise Refused("Invalid `signature` in `thinking` block", place)
+    if kind == "tool_result" and isinstance(block.get("content"), list):
+        for at, inner in enumerate(block["content"]):
+            _block(inner, role, f"{place}.content.{at}")
+
+
+def _order(messages: Sequence[Json], alternating: bool) -> None:
+    if messages[0]["role"] != "user":
+        raise Refused('first message must use the "user" role', "messages.0")
+    for at, (before, said) in enumerate(pairwise(messages), 1):
+        if alternating and before["role"] == said["role"]:
+            raise Refused('roles must alternate between "user" and "assistant"', f"messages.{at}")
+    last = messages[-1]
+    if last["role"] == "assistant":
+        ending = blocks(last)[-1]
+        if ending["type"] == "text" and ending["text"] != ending["text"].rstrip():
+            raise Refused("final assistant content cannot end with trailing whitespace", "messages")
+
+
+def blocks(said: Mapping[str, Any]) -> list[Json]:
+    content = said["content"]
+    return [text(content)] if isinstance(content, str) else content
+
+
+def _calls(messages: Sequence[Json]) -> None:
+    """Each call is answered at the very beginning of what follows it, and once."""
+    known: set[str] = set()
+    waiting: list[str] = []
+    for at, said in enumerate(messages):
+        kinds = [block["type"] for block in blocks(said)]
+        results = [b["tool_use_id"] for b in blocks(said) if b["type"] == "tool_result"]
+        if sorted(results) != sorted(waiting) or kinds[: len(results)] != ["tool_result"] * len(
+            results
+        ):
+            missing = ", ".join(sorted({*waiting} ^ {*results})) or "order"
+            raise Refused(
+                "`tool_use` ids were found without `tool_result` blocks immediately after, or "
+                f"unexpected `tool_use_id` found in `tool_result` blocks: {missing}",
+                f"messages.{at}",
+            )
+        waiting = [block["id"] for block in blocks(said) if block["type"] == "tool_use"]
+        if known & {*waiting} or len({*waiting}) != len(waiting):
+            raise Refused("`tool_use` ids must be unique", f"messages.{at}")
+        if not all(map(_ID.fullmatch, waiting)):
+            raise Refused("tool_use.id: String should match pattern", f"messages.{at}")
+        if waiting and kinds[-len(waiting) :] != ["tool_use"] * len(waiting):
+            raise Refused("`tool_use` blocks must be last", f"messages.{at}")
+        known |= {*waiting}
+    if waiting:
+        raise Refused("`tool_use` ids were found without `tool_result` blocks", "messages")
+
+
+def _thinks(messages: Sequence[Json]) -> None:
+    """With thinking on, the answers of the running loop begin with it."""
+    for said in reversed(messages):
+        kinds = [block["type"] for block in blocks(said)]
+        if said["role"] == "user" and "tool_result" not in kinds:
+            return
+        if said["role"] == "assistant" and "tool_use" in kinds and "thinking" not in kinds[0]:
+            raise Refused(
+                "Expected `thinking` or `redacted_thinking`, but found `tool_use`", "messages"
+            )

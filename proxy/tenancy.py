@@ -143,11 +143,16 @@ class Tenancy:
         return self._admin is not None and token is not None and self._admin.equals(token)
 
     def credentials_upstream(self, headers: RawHeaders, caller: Caller) -> RawHeaders:
-        """The headers with the upstream's key in place of a named client's."""
+        """The headers with the upstream's key in place of a named client's, where its API has it:
+        Azure in a header of its own, and Anthropic in another."""
         if caller.client is None or self._bearer is None or self._raw_key is None:
             return headers
-        azure = any(name == b"api-key" for name, _ in headers)
-        mine = (b"api-key", self._raw_key) if azure else (b"authorization", self._bearer)
+        names = {name for name, _ in headers}
+        mine = (b"authorization", self._bearer)
+        if b"api-key" in names:
+            mine = (b"api-key", self._raw_key)
+        elif b"anthropic-version" in names:
+            mine = (b"x-api-key", self._raw_key)
         return [*((k, v) for k, v in headers if k not in CREDENTIALS), mine]
 
 

@@ -21,7 +21,7 @@ PATHS = [
     "/v1/responses",
     "/v1/completions",
     "/v1/embeddings",
-    "/v1/messages",
+    "/v1/messages/batches",
     "/v1/files/x/content",
 ]
 

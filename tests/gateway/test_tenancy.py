@@ -202,6 +202,13 @@ def test_an_azure_client_gets_an_azure_key() -> None:
     assert sent == [(b"api-key", b"sk-upstream")]
 
 
+def test_a_client_of_anthropics_api_gets_its_key_where_that_api_has_it() -> None:
+    version = (b"anthropic-version", b"2023-06-01")
+    for own in ([(b"x-api-key", KEY)], bearer(KEY)):
+        sent = CLIENTS.credentials_upstream([version, *own], CLIENTS.caller(own))
+        assert sent == [version, (b"x-api-key", b"sk-upstream")]
+
+
 @pytest.mark.parametrize("mode", ["key", "single"])
 def test_without_clients_everyone_spends_a_key_of_their_own(mode: Mode) -> None:
     tenancy = Tenancy(mode, upstream_key="sk-upstream")

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from proxy.chat import jsontext
+from proxy.chat.cachemarks import unmarked
 from proxy.chat.media.parts import Inline, inline, placeholder
 
 Json = dict[str, object]
@@ -109,7 +110,7 @@ def lightened(value: object, limit: int) -> object:
 
 def _named(kind: object, block: Json) -> str:
     name = jsontext.well_formed(kind)[:_LONGEST_NAME] if isinstance(kind, str) else "block"
-    return placeholder(name, jsontext.canonical(block))
+    return placeholder(name, jsontext.canonical(unmarked(block)))
 
 
 def _said(result: Json) -> Iterator[str]:

@@ -141,7 +141,7 @@ class EventReader:
         return value if isinstance(value, dict) else {}
 
     def _open(self, index: int, block: Json) -> None:
-        if index not in self._blocks:
+        if block and index not in self._blocks:
             self._blocks[index] = {key: _growing(key, value) for key, value in block.items()}
 
     def _extend(self, index: int, delta: Json, size: int) -> None:

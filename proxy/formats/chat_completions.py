@@ -21,6 +21,7 @@ class ChatCompletions:
     """See Format."""
 
     records = True
+    signed = False
     tools = True
 
     def is_aside(self, request: ChatRequest, headers: RawHeaders) -> bool:
@@ -35,6 +36,9 @@ class ChatCompletions:
         head = _behind(system, addition.head, separate=addition.separate)
         tail = _before_last_user(addition.messages, addition.tail, separate=addition.separate)
         return request.with_messages((*head, *tail))
+
+    def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
+        return None
 
     def read_reply(self, body: bytes) -> Reply | None:
         return read_reply(body)

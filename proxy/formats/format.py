@@ -64,12 +64,16 @@ class StreamReader(Protocol):
 class Format(Protocol):
     """A wire format; holds no state.
 
-    ``records``: are its requests turns of the conversation?  ``tools``: may memory's own functions
-    be offered?  They are written into requests, and called in replies, as chat completions have it.
+    ``records``: are its requests turns of the conversation?  ``signed``: may they hold what the
+    upstream has signed (see ``unsigned``)?  ``tools``: may memory's own functions be offered?  They
+    are written into requests, and called in replies, as chat completions have it.
     """
 
     @property
     def records(self) -> bool: ...
+
+    @property
+    def signed(self) -> bool: ...
 
     @property
     def tools(self) -> bool: ...
@@ -85,6 +89,14 @@ class Format(Protocol):
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         """The request's body with what memory adds; all that is the client's keeps its bytes."""
+        ...
+
+    def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
+        """A request's body without what the upstream has signed, where its error says that it
+        refuses this for what stands before it; None for any other error, or where there is none.
+
+        Memory may change what stands before it from one request to the next.
+        """
         ...
 
     def read_reply(self, body: bytes) -> Reply | None:

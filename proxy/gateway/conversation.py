@@ -142,7 +142,7 @@ class Conversations:
             if not self._may_be_for_memory(outgoing, reply):
                 return outgoing, await self._followed(call, outgoing, body, reply)
             reply = PeekedReply(reply)
-            less = await self._less(outgoing, reply)
+            less = await self._less(outgoing, reply, body)
             if less is None:
                 return outgoing, reply
             await reply.close()
@@ -170,17 +170,23 @@ class Conversations:
     def _may_be_for_memory(self, outgoing: OutgoingRequest, reply: Reply) -> bool:
         if reply.status < 400 or (content_length(reply.headers) or 0) > MAX_ERROR:
             return False
-        if outgoing.tools is not None:
+        if outgoing.tools is not None or outgoing.exchange.format.signed:
             return True
         return self._settings.upstream.retry_too_long and outgoing.adds and reply.status < 500
 
-    async def _less(self, outgoing: OutgoingRequest, reply: PeekedReply) -> OutgoingRequest | None:
+    async def _less(
+        self, outgoing: OutgoingRequest, reply: PeekedReply, body: bytes
+    ) -> OutgoingRequest | None:
         """The request with less of memory, if an error is for that and there is less."""
         try:
             error = await reply.peek(MAX_ERROR)
         except BaseException:  # the client has left: nobody else would close it
             await reply.close()
             raise
+        unsign = partial(outgoing.exchange.format.unsigned, body, reply.status, error)
+        unsigned = await self._services.aside.run(len(body), unsign)
+        if unsigned is not None:
+            return replace(outgoing, unsigned=unsigned)
         long = self._settings.upstream.retry_too_long and too_long(reply.status, error)
         less = lessened(outgoing, self._services) if long else None
         if less is not None or outgoing.tools is None:

@@ -39,6 +39,7 @@ class OutgoingRequest:
     """What the upstream is asked.  ``duration``: seconds that memory took.
 
     ``lessened``: less of memory has been tried.  ``refused``: whose tools it did not take.
+    ``unsigned``: the body without what the upstream had signed and does not take back.
     """
 
     exchange: ChatExchange
@@ -49,6 +50,7 @@ class OutgoingRequest:
     tools: ToolUse | None = None
     lessened: bool = False
     refused: RefusalKind | None = None
+    unsigned: bytes | None = None
 
     @property
     def adds(self) -> bool:
@@ -57,7 +59,7 @@ class OutgoingRequest:
 
     @property
     def rewritten(self) -> bool:
-        return self.adds or self.tools is not None
+        return self.adds or self.tools is not None or self.unsigned is not None
 
     @property
     def drains(self) -> bool:
@@ -66,6 +68,8 @@ class OutgoingRequest:
 
     def body(self) -> bytes:
         """The request with memory in it; its own bytes where there is nothing to add."""
+        if self.unsigned is not None:
+            return self.unsigned
         prompt, body = self.prompt, self.exchange.body
         if isinstance(prompt, AssembledPrompt) and not prompt.empty:
             body = prompt.body()
@@ -154,6 +158,7 @@ def lessened(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest |
     for cap in (*half, 0):
         less = narrowed(prompt, cap, services, hard=True)
         if less != prompt:
-            return replace(outgoing, prompt=less, reason="context_trimmed", lessened=True)
+            reason: Reason = "context_trimmed"
+            return replace(outgoing, prompt=less, reason=reason, lessened=True, unsigned=None)
         prompt = less
     return None

@@ -28,6 +28,7 @@ class Items:
     """``{"rules": "...", "items": [{"by": "user", "says": "..."}]}``; the answer: ``says``."""
 
     records = True
+    signed = False
     tools = False
     system_is_its_own = False
 
@@ -53,6 +54,9 @@ class Items:
         system = (addition.system or b"").decode()
         rules = jsontext.encode(system + addition.head + addition.tail)
         return jsontext.join_fields({**request.fields, "items": items, "rules": rules})
+
+    def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
+        return None
 
     def read_reply(self, body: bytes) -> Reply | None:
         return Reply(choices=(_choice(json.loads(body)["says"], complete=True),))

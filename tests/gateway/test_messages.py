@@ -17,6 +17,7 @@ from tests.support.upstream.answers import Script, sse
 from tests.support.upstream.anthropic import (
     MOST_MARKS,
     USAGE,
+    Binding,
     answered,
     event,
     message,
@@ -37,6 +38,8 @@ FINISH = STREAM.index(b'data: {"type": "message_delta"')
 LOOK = tool_use("look", {"at": "the road"}, "toolu_9")
 LOOP = [thinking("I should look."), text("Let me see."), LOOK]
 ON = {"type": "enabled", "budget_tokens": 1024}
+TOOL = {"name": "look", "input_schema": {"type": "object"}}
+KAI = {"x-user-id": "kai"}
 MARK = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -211,6 +214,33 @@ async def test_what_a_client_resends_with_its_thinking_is_known(one: Rig) -> Non
     assert one.up.requests[-1].messages == said
     roles = [m["role"] for m in await talk.bodies()]
     assert roles == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+
+
+async def test_thinking_that_is_bound_to_what_memory_has_changed_is_left_out(
+    tmp_path: Path,
+) -> None:
+    """The client resends all, and what is recalled stands before another question each time."""
+    async with rig(tmp_path, memory__recall__timeout=5) as one:
+        await MessagesTalk.on(one, **KAI).ask([user("My bicycle is vermilion.")])
+        talk, said = MessagesTalk.on(one, **KAI), list[Json]()
+        one.up.always(Binding())
+        for asked in ("What colour is my bicycle?", "And my bicycle again?"):
+            said.append(user(asked))
+            for _ in ("a call", "an answer"):
+                answer = await talk.ask(said, thinking=ON, tools=[TOOL])
+                assert answer.status_code == 200, answer.text
+                assert answer.headers["x-memory-status"] == "applied"
+                said.append({"role": "assistant", "content": answer.json()["content"]})
+                if answer.json()["stop_reason"] == "tool_use":
+                    said.append(user([tool_result(said[-1]["content"][1]["id"], "rain")]))
+        asked_again = [b for b in one.up.requests if b.refused is None][-1]
+        assert "vermilion" in json.dumps(asked_again.messages)
+        assert [m["role"] for m in await talk.bodies()] == [
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+        ] * 2
 
 
 async def test_no_request_has_more_marks_than_its_client_has_set(one: Rig) -> None:

@@ -10,6 +10,7 @@ from proxy.formats.format import Addition
 from proxy.formats.messages.aside import is_aside
 from proxy.formats.messages.reading import read_request
 from proxy.formats.messages.reply import EventReader, read_answer
+from proxy.formats.messages.thinking import refuses_thinking, without_thinking
 from proxy.formats.messages.writing import messages_of, system_of
 
 
@@ -19,7 +20,7 @@ class Messages:
     Memory's functions are not offered: this API calls functions in another way.
     """
 
-    records = True
+    records = signed = True
     tools = False
 
     def is_aside(self, request: ChatRequest, headers: RawHeaders) -> bool:
@@ -37,6 +38,9 @@ class Messages:
         messages = messages_of(addition.messages, addition.tail, separate=separate)
         fields["messages"] = jsontext.join_items(messages)
         return jsontext.join_fields(fields)
+
+    def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
+        return without_thinking(body) if refuses_thinking(status, error) else None
 
     def read_reply(self, body: bytes) -> Reply | None:
         return read_answer(body)

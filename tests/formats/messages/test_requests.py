@@ -342,3 +342,61 @@ def test_what_programs_ask_beside_the_conversation(
 ) -> None:
     assert FORMAT.is_aside(asked, headers) == aside
     assert not TokenCount().is_aside(asked, headers)
+
+
+# Thinking that is refused
+
+BOUND = (
+    b'{"error": {"message": "messages.1.content.0: Invalid `signature` in `thinking` block. The '
+    b'block is bound to a different conversation."}}'
+)
+OLD = {"role": "assistant", "content": [thinking("Hm."), text("Yes.")]}
+RUNNING = {"role": "assistant", "content": [thinking("So."), USE]}
+TALK = [user("One?"), OLD, user("Two?"), RUNNING, user([tool_result("toolu_1", "x")])]
+
+
+def unsigned(messages: list[Json], status: int = 400, error: bytes = BOUND) -> list[Json] | None:
+    body = json.dumps({"messages": messages}).encode()
+    found = FORMAT.unsigned(body, status, error)
+    return None if found is None else json.loads(found)["messages"]
+
+
+def test_thinking_of_older_turns_goes_first_then_that_of_the_running_loop_then_there_is_none() -> (
+    None
+):
+    older = {"role": "assistant", "content": [text("Yes.")]}
+    running = {"role": "assistant", "content": [USE]}
+    assert unsigned(TALK) == (first := [TALK[0], older, TALK[2], RUNNING, TALK[4]])
+    assert unsigned(first) == (then := [TALK[0], older, TALK[2], running, TALK[4]])
+    assert unsigned(then) is None
+
+
+def test_an_answer_that_was_nothing_else_goes_with_it() -> None:
+    assert unsigned([user("One?"), {"role": "assistant", "content": [thinking("Hm.")]}]) == [
+        user("One?")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, b'{"error": {"message": "prompt is too long"}}'),
+        (401, BOUND),
+        (500, BOUND),
+        (400, b"thinking.budget_tokens: Input should be greater than 1024"),
+    ],
+)
+def test_for_another_error_it_stays(status: int, error: bytes) -> None:
+    assert unsigned(TALK, status, error) is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        b"Invalid `data` in `redacted_thinking` block",
+        b"`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
+        b"modified",
+    ],
+)
+def test_other_words_for_the_same(error: bytes) -> None:
+    assert unsigned(TALK, 400, error) is not None

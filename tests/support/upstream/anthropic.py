@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from tests.support.upstream.answers import MODEL, Script, json_answer, pieces_of, sse
+from tests.support.upstream.connection import Request
 from tests.support.upstream.strict import Refused
 
 Json = dict[str, Any]
@@ -128,6 +129,47 @@ def refusal(status: int, said: str, kind: str = "invalid_request_error") -> Scri
     """An error in the shape of this API."""
     error = {"type": kind, "message": said}
     return json_answer({"type": "error", "error": error, "request_id": "req_1"}, status)
+
+
+class Binding:
+    """An answer for ``ScriptedUpstream.always``: a model that thinks, and takes a thought back only
+    where nothing before it has changed, cache marks and other thoughts aside."""
+
+    def __init__(self) -> None:
+        self._bound: dict[str, Any] = {}
+
+    def __call__(self, request: Request) -> Script:
+        body = request.json
+        for at, said in enumerate(body["messages"]):
+            for block in blocks(said):
+                if block["type"] == "thinking" and self._bound[block["signature"]] != prefix(
+                    body, at
+                ):
+                    return refusal(
+                        400,
+                        f"messages.{at}.content.0: Invalid `signature` in `thinking` block. The "
+                        "block is bound to a different conversation. Remove the block.",
+                    )
+        thought = thinking(f"Thought {len(self._bound)}.")
+        self._bound[thought["signature"]] = prefix(body, len(body["messages"]))
+        calls = body.get("tools") and "tool_result" not in {
+            b["type"] for b in blocks(body["messages"][-1])
+        }
+        said = tool_use("look", {}, f"toolu_{len(self._bound)}") if calls else text("I see.")
+        return answered(thought, said)
+
+
+def prefix(body: Json, at: int) -> Any:
+    """What stands before a message."""
+    before = [
+        (said["role"], [_unmarked(b) for b in blocks(said) if "thinking" not in b["type"]])
+        for said in body["messages"][:at]
+    ]
+    return body.get("system"), body.get("tools"), before
+
+
+def _unmarked(block: Json) -> Json:
+    return {key: value for key, value in block.items() if key != "cache_control"}
 
 
 # What is refused

@@ -6,7 +6,7 @@ upstream as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import Literal
 
@@ -28,13 +28,30 @@ Unread = Literal["invalid_body", "too_many_parts", "too_much_text"]
 """Why a body is passed on as it is."""
 
 
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request says of a conversation that is kept somewhere: nothing, in chat completions.
+
+    ``elsewhere``: the upstream keeps it, so that nothing may be put between the messages.
+    ``previous`` is the id of the answer that it goes on from, ``references`` are the ids of what it
+    names instead of sending it.  ``background``: the answer will be fetched later.
+    """
+
+    elsewhere: bool = False
+    previous: str | None = None
+    references: tuple[str, ...] = ()
+    background: bool = False
+
+
+NO_STATE = State()
+
+
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request with a list of messages.  ``fields`` are the others; "messages" has its place.
 
     ``leading`` is the first run of system or developer messages, ``messages`` all that follow.
     ``model`` is None and ``max_output`` (tokens) is None where the request does not say; ``n`` is
     1 to 128.  ``system_is_its_own``: its API has system text for one request alone, so that it is
-    not remembered, and none is filled in.
+    not remembered, and none is filled in.  ``instructions`` are such text beside the messages.
     """
 
     fields: dict[str, bytes]
@@ -45,6 +62,8 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     max_output: int | None
     system_is_its_own: bool = False
+    instructions: str = ""
+    state: State = NO_STATE
 
     @property
     def system(self) -> tuple[bytes, ...]:
@@ -66,8 +85,9 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def system_text(self) -> str:
-        """The text of the leading system messages."""
-        return "\n".join(message.text for message in self.leading)
+        """The text of the instructions and the leading system messages."""
+        said = (self.instructions, *(message.text for message in self.leading))
+        return "\n".join(filter(None, said))
 
     @property
     def last_user(self) -> ChatMessage | None:
@@ -115,11 +135,13 @@ def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
 
 
 def read_fields(
-    body: bytes, listed: str = "messages"
+    body: bytes,
+    listed: str = "messages",
+    split: Callable[[bytes], list[bytes]] = jsontext.items,
 ) -> tuple[dict[str, bytes], list[bytes]] | Unread:
     """The fields of a body and the items of the one that is ``listed``, or why there are none.
 
-    The listed field keeps its place among the others, and is empty.
+    The listed field keeps its place among the others, and is empty.  ``split`` raises UNREADABLE.
     """
     if has_over(MAX_VALUES, body):
         return "too_many_parts"
@@ -129,7 +151,7 @@ def read_fields(
         return "invalid_body"
     try:
         fields = jsontext.fields(body)
-        parts = jsontext.items(fields[listed])
+        parts = split(fields[listed])
     except (KeyError, *jsontext.UNREADABLE):  # nothing that memory could be put into
         return "invalid_body"
     if len(parts) > MAX_MESSAGES:

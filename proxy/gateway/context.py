@@ -92,11 +92,15 @@ class RequestContext:
     """Refuse rather than go on without memory (``store.on_failure = "closed"``)."""
 
 
-def intent_of(context: RequestContext, now: float) -> Intent:
-    """What the client wants of reconciliation; ``now`` in Unix seconds."""
+def intent_of(request: ChatRequest, context: RequestContext, now: float) -> Intent:
+    """What the client wants of reconciliation; ``now`` in Unix seconds.
+
+    Of a conversation that the upstream keeps it sends what is new.
+    """
     identity = context.identity
+    usual = "delta" if request.state.elsewhere else context.profile.client_history
     return Intent(
-        history=identity.history or context.profile.client_history,
+        history=identity.history or usual,
         rewind=identity.rewind,
         retry=identity.retry,
         now=now,
@@ -113,7 +117,7 @@ def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str
         window=window_of(profile),
         system=profile.remember_system and request.wants_system,
         cap=context.identity.max_tokens,
-        inject=context.identity.mode != "write",
+        inject=context.identity.mode != "write" and not request.state.elsewhere,
         summarised=summarised,
     )
 

@@ -79,7 +79,7 @@ class ChatExchange:
             body=body,
             context=context,
             counter=counter,
-            intent=intent_of(context, began),
+            intent=intent_of(request, context, began),
             rules=rules_of(request, context, counter.count_text),
             side=context.side.matches(request.last_user_text, request.system_text),
         )

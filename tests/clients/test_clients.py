@@ -21,6 +21,7 @@ from tests.support.processes.catalogue import (
     NEVER_RETRIES,
     NEVER_STREAMS,
     ONLY_STREAMS,
+    SPEAKS_MESSAGES,
     TELLS_CALLS_AS_TEXT,
     WAITS_WHEN_BUSY,
     WANTS_IDS,
@@ -28,6 +29,7 @@ from tests.support.processes.catalogue import (
 )
 from tests.support.processes.running import Running
 from tests.support.store.history import ALL, history
+from tests.support.upstream import anthropic
 from tests.support.upstream.answers import Script, chat_stream, error_answer, sse
 from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.upstream.weatherman import SNOW, Ids, Weatherman, text_of
@@ -112,7 +114,10 @@ class Talk:
 
     @property
     def sent(self) -> list[tuple[Any, ...]]:
-        return spoken(self._up.requests[-1].messages)
+        asked = self._up.requests[-1]
+        if asked.path.endswith("/messages"):
+            return spoken(anthropic.as_chat(asked.json)["messages"])
+        return spoken(asked.messages)
 
     async def log(self) -> list[tuple[Any, ...]]:
         return spoken(await history(self._url, SESSION))
@@ -225,23 +230,39 @@ async def test_results_are_sent_without_what_they_answer(
     assert log[:-1] == talk.sent
 
 
+@each(of("threads"))
+@STREAMED
+async def test_what_the_upstream_keeps_is_not_sent_to_it_again(
+    application: Application, proxy: Running, up: ScriptedUpstream, talk: Talk, streamed: bool
+) -> None:
+    await application.do("say", proxy.url, SESSION, text=KAI)
+    answer = await application.do("threads", proxy.url, SESSION, text=WEATHER, streamed=streamed)
+    assert SNOW in answer
+    assert letters(await talk.log()) == f"u a {LOOP}"
+    begun, *more = up.requests[1:]
+    assert letters(spoken(anthropic.as_chat(begun.json)["messages"])) == "u a u"
+    assert [letters(spoken(anthropic.as_chat(r.json)["messages"])) for r in more] == ["t t", "t"]
+
+
 # Streams
 
 
 @each(of("stream"))
 async def test_the_pieces_of_a_stream_come_one_by_one(
-    application: Application, proxy: Running, up: ScriptedUpstream
+    client: Client, application: Application, proxy: Running, up: ScriptedUpstream
 ) -> None:
-    held = asyncio.Event()
-    pieces = chat_stream(["first ", "second ", "last"])
-    up.reply(sse([*pieces[:2], held, *pieces[2:]]))
+    held, said = asyncio.Event(), "first second last"
+    pieces, first = chat_stream(["first ", "second ", "last"]), 2
+    if client.name in SPEAKS_MESSAGES:
+        pieces, first = anthropic.message_stream(anthropic.message(anthropic.text(said))), 4
+    up.reply(sse([*pieces[:first], held, *pieces[first:]]))
     told = ""
     async for answer in application.told("stream", proxy.url, SESSION, text=KAI):
         assert answer.raised is None, application.errors()
         told += answer.piece or ""
         if told.strip() == "first":
             held.set()
-    assert told == "first second last"
+    assert told == said
 
 
 @each(of("headers"))

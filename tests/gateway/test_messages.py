@@ -38,6 +38,7 @@ FINISH = STREAM.index(b'data: {"type": "message_delta"')
 LOOK = tool_use("look", {"at": "the road"}, "toolu_9")
 LOOP = [thinking("I should look."), text("Let me see."), LOOK]
 ON = {"type": "enabled", "budget_tokens": 1024}
+CONTINUED = {"type": "continue", "previous_message_id": "msg_1"}
 TOOL = {"name": "look", "input_schema": {"type": "object"}}
 KAI = {"x-user-id": "kai"}
 MARK = {"cache_control": {"type": "ephemeral"}}
@@ -241,6 +242,22 @@ async def test_thinking_that_is_bound_to_what_memory_has_changed_is_left_out(
             "tool",
             "assistant",
         ] * 2
+
+
+async def test_nothing_is_put_into_what_the_upstream_keeps(one: Rig) -> None:
+    talk = MessagesTalk.on(one)
+    await talk.say("u1", "a1")
+    await talk.ask([user("u2")], answered(LOOK), thread={"type": "create"})
+    assert len(one.up.requests[-1].messages) == 3
+    more = body(user([tool_result("toolu_9", "rain")]), thread=CONTINUED)
+    assert (await talk.post(more)).status_code == 200
+    assert one.up.requests[-1].body == more
+    assert [m["role"] for m in await talk.bodies()][2:] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
 
 
 async def test_no_request_has_more_marks_than_its_client_has_set(one: Rig) -> None:

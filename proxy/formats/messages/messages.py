@@ -32,10 +32,11 @@ class Messages:
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         separate = addition.separate
         fields = dict(request.fields)
-        if addition.head:
+        if addition.head and not request.state.elsewhere:
             own = next(iter(request.leading), None)
             fields["system"] = system_of(own, addition.head, separate=separate)
-        messages = messages_of(addition.messages, addition.tail, separate=separate)
+        tail = "" if request.state.elsewhere else addition.tail
+        messages = messages_of(addition.messages, tail, separate=separate)
         fields["messages"] = jsontext.join_items(messages)
         return jsontext.join_fields(fields)
 

@@ -16,7 +16,7 @@ from proxy.chat import jsontext
 from proxy.chat.blocks import may_have_blocks, without_blocks
 from proxy.chat.extent import MAX_MESSAGES
 from proxy.chat.message import ChatMessage, read_message
-from proxy.chat.request import MAX_TEXT, ChatRequest, Unread, count_of, field_of, read_fields
+from proxy.chat.request import MAX_TEXT, ChatRequest, State, Unread, count_of, field_of, read_fields
 from proxy.formats.messages.blocks import Json
 from proxy.formats.messages.chat import chat_of, is_result, stored
 
@@ -56,7 +56,16 @@ def read_request(body: bytes, limit: int) -> ChatRequest | Unread:
         n=1,
         max_output=count_of(field_of(fields, "max_tokens")),
         system_is_its_own=True,
+        state=State(elsewhere=_goes_on(field_of(fields, "thread"))),
     )
+
+
+def _goes_on(thread: object) -> bool:
+    """Is it more of a thread that the upstream keeps?  What memory put in would stay there.
+
+    https://platform.claude.com/docs/en/build-with-claude/message-threads
+    """
+    return isinstance(thread, dict) and thread.get("type") == "continue"
 
 
 def _system(fields: dict[str, bytes]) -> tuple[ChatMessage, ...]:

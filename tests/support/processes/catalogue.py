@@ -20,6 +20,7 @@ def client(name: str, environment: str, *does: str) -> Client:
 CLIENTS = (
     client("openai", "current", *ALL, "results_alone", "headers"),
     client("openai-async", "current", *ALL),
+    client("anthropic", "messages", *ALL, "threads", "results_alone", "extract", "headers"),
     client("langchain", "current", *ALL, "extract", "headers"),
     client("langgraph", "current", "say", "tools", "converse"),
     client("pydantic-ai", "current", *ALL, "extract"),
@@ -67,8 +68,13 @@ NEVER_RETRIES = frozenset({"litellm", "dspy", "langchain-node"})
 
 WANTS_IDS = frozenset(
     {"openai-agents", "openai-agents-node", "semantic-kernel", "langchain-node", "litellm"}
+    | {"anthropic"}
 )
-"""They can do nothing with a call that has an empty id, or not in a stream."""
+"""They can do nothing with a call that has an empty id, or not in a stream, or their API knows no
+such ids."""
+
+SPEAKS_MESSAGES = frozenset({"anthropic"})
+"""The Messages API instead of chat completions."""
 
 
 def of(*does: str) -> list[Client]:

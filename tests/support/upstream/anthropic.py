@@ -14,7 +14,14 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
-from tests.support.upstream.answers import MODEL, Script, json_answer, pieces_of, sse
+from tests.support.upstream.answers import (
+    MODEL,
+    Script,
+    json_answer,
+    pieces_of,
+    sse,
+    tool_call,
+)
 from tests.support.upstream.connection import Request
 from tests.support.upstream.strict import Refused
 
@@ -67,7 +74,10 @@ def message(*blocks: Json, stop_reason: str | None = None, **more: Any) -> Json:
 
 def answered(*blocks: Json, stream: bool = False, **more: Any) -> Script:
     """What the upstream is to say, plain or streamed."""
-    said = message(*blocks, **more)
+    return told(message(*blocks, **more), stream=stream)
+
+
+def told(said: Json, *, stream: bool) -> Script:
     return sse(message_stream(said)) if stream else json_answer(said)
 
 
@@ -129,6 +139,28 @@ def refusal(status: int, said: str, kind: str = "invalid_request_error") -> Scri
     """An error in the shape of this API."""
     error = {"type": kind, "message": said}
     return json_answer({"type": "error", "error": error, "request_id": "req_1"}, status)
+
+
+def as_chat(body: Json) -> Json:
+    """A request as chat completions would have it: what was said, and the names of its tools."""
+    said = [part for each in body["messages"] for part in _as_chat(each)]
+    tools = [{"function": {"name": tool["name"]}} for tool in body.get("tools") or ()]
+    return {**body, "messages": said, "tools": tools}
+
+
+def _as_chat(said: Mapping[str, Any]) -> Iterator[Json]:
+    calls, texts = [], []
+    for block in blocks(said):
+        if block["type"] == "tool_result":
+            content = block["content"]
+            heard = content if isinstance(content, str) else "".join(x["text"] for x in content)
+            yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": heard}
+        elif block["type"] == "tool_use":
+            calls.append(tool_call(block["name"], json.dumps(block["input"]), block["id"]))
+        else:
+            texts.append(block["text"])
+    if texts or calls:
+        yield {"role": said["role"], "content": " ".join(texts), "tool_calls": calls}
 
 
 class Binding:
@@ -217,6 +249,8 @@ def validate(
     _system(body.get("system"))
     for at, said in enumerate(messages):
         _message(said, f"messages.{at}")
+    if (body.get("thread") or {}).get("type") == "continue":
+        return  # of a conversation that is kept these are the end alone
     _order(messages, alternating)
     _calls(messages)
     if (body.get("thinking") or {}).get("type") == "enabled":

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Literal
 
+from tests.support.upstream import anthropic
 from tests.support.upstream.answers import (
     Script,
     chat_completion,
@@ -45,15 +46,42 @@ class Weatherman:
 
     ids: Ids = "openai"
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    _threads: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __call__(self, request: Request) -> Script:
         body = request.json
+        if request.path.endswith("/messages"):
+            return self._message(body)
         text, calls = self._answer(body)
         if not body.get("stream"):
             return json_answer(chat_completion(text, tool_calls=calls))
         usage = bool((body.get("stream_options") or {}).get("include_usage"))
         pieces = re.findall(r"\S+\s*", text or "")
         return sse(chat_stream(pieces, tool_calls=calls, include_usage=usage))
+
+    def _message(self, body: dict[str, Any]) -> Script:
+        """The same over the Messages API."""
+        body = self._held(body)
+        text, calls = self._answer(anthropic.as_chat(body))
+        functions = [(call["function"], call["id"]) for call in calls]
+        said = [anthropic.text(text)] if text else []
+        said += [
+            anthropic.tool_use(f["name"], json.loads(f["arguments"]), id) for f, id in functions
+        ]
+        answer = anthropic.message(*said, id=f"msg_{len(self._threads)}")
+        self._threads[answer["id"]] = {
+            **body,
+            "messages": [*body["messages"], {"role": "assistant", "content": said}],
+        }
+        return anthropic.told(answer, stream=bool(body.get("stream")))
+
+    def _held(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The conversation that a request goes on with, and the request."""
+        thread = body.get("thread") or {}
+        if thread.get("type") != "continue":
+            return body
+        held = self._threads[thread["previous_message_id"]]
+        return {**held, **body, "messages": [*held["messages"], *body["messages"]]}
 
     def _answer(self, body: dict[str, Any]) -> tuple[str | None, list[dict[str, Any]]]:
         messages = body["messages"]

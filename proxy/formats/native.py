@@ -13,10 +13,8 @@ from collections.abc import Sequence
 import msgspec
 
 from proxy.chat import jsontext
+from proxy.chat.native import FIELD, MARK, without_native
 from proxy.chat.reply.answer import Choice
-
-FIELD = "native"
-_MARK = b'"native"'
 
 
 def with_native(message: bytes, api: str, parts: Sequence[bytes]) -> bytes:
@@ -32,7 +30,7 @@ def choice_with_native(choice: Choice, api: str, parts: Sequence[bytes]) -> Choi
 
 def native_of(message: bytes, api: str) -> tuple[bytes, ...] | None:
     """The JSON of a stored message's parts in this API; None where it has none."""
-    if _MARK not in message:
+    if MARK not in message:
         return None
     try:
         native = jsontext.fields(jsontext.fields(message)[FIELD])
@@ -43,12 +41,4 @@ def native_of(message: bytes, api: str) -> tuple[bytes, ...] | None:
     return parts if known and all(part.startswith(b"{") for part in parts) else None
 
 
-def without_native(message: bytes) -> bytes:
-    """A stored message as chat completions may have it."""
-    if _MARK not in message:
-        return message
-    try:
-        fields = jsontext.fields(message)
-    except jsontext.UNREADABLE:
-        return message
-    return jsontext.join_fields({k: v for k, v in fields.items() if k != FIELD})
+__all__ = ["choice_with_native", "native_of", "with_native", "without_native"]

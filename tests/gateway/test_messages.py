@@ -300,6 +300,20 @@ async def test_what_is_recalled_stands_before_the_question(tmp_path: Path) -> No
         assert one.up.requests[-1].json["system"] == "S"
 
 
+async def test_other_words_take_the_place_of_those_that_this_api_alone_had(one: Rig) -> None:
+    talk = MessagesTalk.on(one)
+    cited = {**text("The code is 1234."), "citations": []}
+    await talk.ask([user("One?")], answered(thinking("Hm, 1234."), cited))
+    said = (await talk.history())[1].card.id
+    path = f"/memory/v1/sessions/{talk.session}/messages/{said}"
+    key = {"authorization": f"Bearer {KEY}"}
+    answer = await one.client.patch(path, json={"content": "It is secret."}, headers=key)
+    assert answer.status_code == 200, answer.text
+    assert "1234" not in json.dumps(await talk.bodies())
+    await talk.ask([user("Two?")])
+    assert one.up.requests[-1].messages[1] == {"role": "assistant", "content": "It is secret."}
+
+
 # What is no turn
 
 

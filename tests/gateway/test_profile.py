@@ -139,11 +139,11 @@ def test_what_the_request_says_of_its_history_counts_before_the_profile(
     said: Any, configured: str, history: str
 ) -> None:
     where = context(Identity(session="s", history=said), client_history=configured)
-    assert intent_of(where, 7.0).history == history
+    assert intent_of(request_of(b"[]"), where, 7.0).history == history
 
 
 def test_rewind_retry_and_time_come_from_the_request() -> None:
-    intent = intent_of(context(Identity(session="s", rewind=2, retry=True)), 7.0)
+    intent = intent_of(request_of(b"[]"), context(Identity(session="s", rewind=2, retry=True)), 7.0)
     assert (intent.rewind, intent.retry, intent.now) == (2, True, 7.0)
 
 

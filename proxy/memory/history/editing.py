@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import structs
 
 from proxy.chat.message import ChatMessage
+from proxy.chat.native import without_native
 from proxy.memory.archive import Edited, StoredMessage
 from proxy.memory.model import Card, Entry
 from proxy.memory.recording.commit import Count
@@ -15,10 +16,10 @@ from proxy.memory.recording.commit import Count
 def edited(line: StoredMessage, said: ChatMessage, count: Count) -> Edited:
     """A message with what ``said`` says in its place, read as everything that is recorded.
 
-    What only history had of it goes as well, reasoning text and the like: it speaks of the old
-    words.  What a person has written is never incomplete.
+    What only history had of it goes as well, reasoning text and the like, and what it was for one
+    API alone: it speaks of the old words.  What a person has written is never incomplete.
     """
-    body = said.record
+    body = without_native(said.record)
     blank = line.card.role == "assistant" and said.blank
     card = structs.replace(
         line.card,

@@ -47,6 +47,8 @@ class _Naming:
             self._waiting.clear()
         for id in part.calls:
             self._left[id] -= 1
+        if not part.blocks:
+            return part
         return replace(part, blocks=tuple(map(self._block, part.blocks)))
 
     def _block(self, block: Json) -> Json:

@@ -6,9 +6,9 @@ says beside them is a message of its own.  They are put together again when they
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import Literal
+from typing import TypeVar
 
 import msgspec
 
@@ -19,16 +19,9 @@ from proxy.chat.message import ChatMessage, read_message
 from proxy.chat.request import MAX_TEXT, ChatRequest, State, Unread, count_of, field_of, read_fields
 from proxy.formats.messages.blocks import Json
 from proxy.formats.messages.chat import chat_of, is_result, stored
+from proxy.formats.messages.common import CommonMessage, CommonResult, common_chat, read_common
 
-
-class _TextMessage(msgspec.Struct, forbid_unknown_fields=True):
-    """The common shape, which is that of a chat message."""
-
-    role: Literal["user", "assistant"]
-    content: str
-
-
-_plain = msgspec.json.Decoder(_TextMessage)
+B = TypeVar("B")
 
 
 def read_request(body: bytes, limit: int) -> ChatRequest | Unread:
@@ -82,24 +75,41 @@ def _system(fields: dict[str, bytes]) -> tuple[ChatMessage, ...]:
 
 def read_pieces(raw: bytes, limit: int) -> Iterator[ChatMessage]:
     """The messages of a conversation that one of a request is.  Raises UNREADABLE."""
-    try:
-        _plain.decode(raw)
-    except jsontext.UNREADABLE:  # another shape
+    common = read_common(raw)
+    if common is not None and common.is_text:
+        yield _read(raw, limit)
+    elif common is not None and not may_have_blocks(raw):
+        yield from _common(raw, common, limit)
+    else:
         yield from _any(raw, limit)
-        return
-    message = read_message(raw, limit)
+
+
+def _read(chat: bytes, limit: int) -> ChatMessage:
+    message = read_message(chat, limit)
     assert message is not None  # it is an object
-    yield message
+    return message
+
+
+def _common(raw: bytes, message: CommonMessage, limit: int) -> Iterator[ChatMessage]:
+    assert not isinstance(message.content, str)
+    fields = jsontext.fields(raw)
+    pairs = list(zip(jsontext.items(fields["content"]), message.content, strict=True))
+    runs = list(_runs(pairs, lambda block: isinstance(block, CommonResult)))
+    for run in runs:
+        chat = common_chat(message.role, [block for _, block in run])
+        part = _part(raw, fields, run, whole=len(runs) == 1)
+        if chat is None:
+            yield _piece(part, message.role, _blocks([jsontext.shallow(x) for x, _ in run]), limit)
+        else:
+            said = jsontext.encode(chat)
+            yield msgspec.structs.replace(_read(said, limit), raw=part, said=said)
 
 
 def _any(raw: bytes, limit: int) -> Iterator[ChatMessage]:
     fields = jsontext.fields(raw)
-    role, content = (
-        jsontext.decode(fields["role"]) if "role" in fields else None,
-        fields.get("content"),
-    )
-    if not isinstance(role, str) or content is None:
-        raise ValueError("no message")
+    role, content = field_of(fields, "role"), fields.get("content", b"null")
+    if not isinstance(role, str):
+        raise ValueError("no role")
     if not content.startswith(b"["):
         text = jsontext.decode(content)
         if not isinstance(text, str):
@@ -107,17 +117,24 @@ def _any(raw: bytes, limit: int) -> Iterator[ChatMessage]:
         yield _piece(raw, role, [{"type": "text", "text": text}], limit)
         return
     blocks = list(zip(jsontext.items(content), _blocks(jsontext.shallow(content)), strict=True))
-    runs = list(_runs(blocks))
+    runs = list(_runs(blocks, is_result))
     for run in runs:
-        own = jsontext.join_items([item for item, _ in run])
-        part = raw if len(runs) == 1 else jsontext.join_fields({**fields, "content": own})
+        part = _part(raw, fields, run, whole=len(runs) == 1)
         yield _piece(part, role, [block for _, block in run], limit)
 
 
-Block = tuple[bytes, Json]
+def _part(
+    raw: bytes, fields: dict[str, bytes], run: Sequence[tuple[bytes, object]], *, whole: bool
+) -> bytes:
+    """The JSON of a message with a run of its blocks; itself where these are the whole of it."""
+    if whole:
+        return raw
+    return jsontext.join_fields({**fields, "content": jsontext.join_items([x for x, _ in run])})
 
 
-def _runs(blocks: list[Block]) -> Iterator[list[Block]]:
+def _runs(
+    blocks: list[tuple[bytes, B]], is_result: Callable[[B], bool]
+) -> Iterator[list[tuple[bytes, B]]]:
     """Each result by itself, and what stands between them; an empty content is one run."""
     if not blocks:
         yield []
@@ -134,9 +151,8 @@ def _blocks(value: object) -> list[Json]:
 
 def _piece(raw: bytes, role: str, blocks: list[Json], limit: int) -> ChatMessage:
     if may_have_blocks(raw):
-        raw, blocks = raw, _without_memory(raw, blocks)
-    message = read_message(jsontext.encode(chat_of(role, blocks)), limit)
-    assert message is not None  # it is an object
+        blocks = _without_memory(raw, blocks)
+    message = _read(jsontext.encode(chat_of(role, blocks)), limit)
     said = stored(message.said or message.raw, blocks, limit)
     return msgspec.structs.replace(message, raw=raw, said=said)
 

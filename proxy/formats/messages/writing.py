@@ -19,7 +19,7 @@ from proxy.chat.blocks import with_block, with_block_behind
 from proxy.chat.message import ChatMessage, Piece
 from proxy.formats.messages.blocks import THINKING, Json, text_block
 from proxy.formats.messages.ids import with_fitting_ids
-from proxy.formats.messages.part import ASSISTANT, USER, Part, part_of_piece
+from proxy.formats.messages.part import USER, Part, part_of_piece
 
 
 def messages_of(pieces: Sequence[Piece], tail: str, *, separate: bool) -> list[bytes]:
@@ -49,7 +49,7 @@ def system_of(system: ChatMessage | None, head: str, *, separate: bool) -> bytes
 
 def _from_user(parts: list[Part]) -> list[Part]:
     """Without stored answers that no question precedes, unless the client goes on from them."""
-    begins = next((at for at, part in enumerate(parts) if part.raw or part.is_talk), 0)
+    begins = next((at for at, part in enumerate(parts) if part.own or part.is_talk), 0)
     return parts if parts and parts[begins].result else parts[begins:]
 
 
@@ -71,10 +71,8 @@ def _loop_begins(parts: Sequence[Part]) -> int:
 
 
 def _without_thinking(part: Part) -> Part:
-    if part.role != ASSISTANT:
-        return part
-    kept = (block for block in part.blocks if block.get("type") not in THINKING)
-    return replace(part, blocks=tuple(kept))
+    kept = tuple(block for block in part.blocks if block.get("type") not in THINKING)
+    return part if len(kept) == len(part.blocks) else replace(part, blocks=kept)
 
 
 def _raw(part: Part) -> bytes:

@@ -112,7 +112,9 @@ def test_a_block_of_memory_that_comes_back_is_not_recorded() -> None:
     block = '<memory version="1" kind="recall">\nnote\nlines\n</memory>'
     for content in (f"{block}\n\nHi", [text(block), text("Hi")]):
         (message,) = request([user(content)]).messages
-        assert said(message) == {"role": "user", "content": "Hi"}
+        (bare,) = request([user("Hi")]).messages
+        assert (message.text, message.digest) == ("Hi", bare.digest)
+        assert b"memory version" not in message.record
         assert native_of(message.record, "messages") is None
         assert b"memory version" in message.raw
 

@@ -1,0 +1,80 @@
+"""The blocks that nearly all messages are made of, read at once: chat messages can say all of them.
+
+Texts; calls behind them; results that are text.  What has anything else is no common message.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from proxy.chat import jsontext
+from proxy.formats.messages.blocks import Json
+
+
+class CommonText(msgspec.Struct, tag="text", forbid_unknown_fields=True):
+    text: str
+    cache_control: Any = None
+
+
+class CommonUse(msgspec.Struct, tag="tool_use", forbid_unknown_fields=True):
+    id: str
+    name: str
+    input: msgspec.Raw
+    cache_control: Any = None
+
+
+class CommonResult(msgspec.Struct, tag="tool_result", forbid_unknown_fields=True):
+    tool_use_id: str
+    content: str = ""
+    cache_control: Any = None
+
+
+Common = CommonText | CommonUse | CommonResult
+
+
+class CommonMessage(msgspec.Struct, forbid_unknown_fields=True):
+    role: Literal["user", "assistant"]
+    content: str | list[Common]
+
+    @property
+    def is_text(self) -> bool:
+        """Is it a chat message as it stands?"""
+        return isinstance(self.content, str) or all(
+            isinstance(block, CommonText) for block in self.content
+        )
+
+
+_decode = msgspec.json.Decoder(CommonMessage).decode
+
+
+def read_common(raw: bytes) -> CommonMessage | None:
+    """A message (its JSON); None if it is another shape."""
+    try:
+        return _decode(raw)
+    except jsontext.UNREADABLE:
+        return None
+
+
+def common_chat(role: str, blocks: list[Common]) -> Json | None:
+    """The chat message for blocks of one role, a result of a tool alone; None if they are more than
+    it can say."""
+    if len(blocks) == 1 and isinstance(blocks[0], CommonResult):
+        result = blocks[0]
+        return {"role": "tool", "tool_call_id": result.tool_use_id, "content": result.content}
+    texts = [block.text for block in blocks if isinstance(block, CommonText)]
+    uses = [block for block in blocks if isinstance(block, CommonUse)]
+    told = all(isinstance(block, CommonText) for block in blocks[: len(texts)])
+    objects = all(bytes(use.input).startswith(b"{") for use in uses)
+    if not (told and objects and len(texts) + len(uses) == len(blocks)):
+        return None
+    said = texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]
+    if not uses:
+        return {"role": role, "content": said}
+    return {"role": role, "content": said or None, "tool_calls": [*map(_call, uses)]}
+
+
+def _call(use: CommonUse) -> Json:
+    function = {"name": use.name, "arguments": bytes(use.input).decode()}
+    return {"id": use.id, "type": "function", "function": function}

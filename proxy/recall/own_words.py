@@ -28,7 +28,7 @@ _FEW_ITEMS = 2
 """More list items than that were written with care, or pasted."""
 
 _FENCE = re.compile(
-    r"[ \t]*(?P<fence>```+|~~~+|\"\"\"|''')|[ \t]*<(?P<tag>\w{1,30})(?: [^>\n]{0,200})?>[ \t]*\Z"
+    r"[ \t]*(?P<fence>```+|~~~+|\"\"\"|''')|[ \t]*<(?P<tag>[\w-]{1,30})(?: [^>\n]{0,200})?>[ \t]*\Z"
     r"|[^`\n]*(?P<within>```+)"
 )
 _QUOTED_LINE = re.compile(r"[ \t]*(?:>|&gt;)")

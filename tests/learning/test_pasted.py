@@ -33,6 +33,7 @@ def own(text: str) -> str:
         ("Thanks~~~ I live in Seoul.", "Thanks~~~ I live in Seoul."),
         ('"""\nI am a king.\n"""\nIs this good?', "Is this good?"),
         ("<document>\nI am a king.\n</document>\nIs this good?", "Is this good?"),
+        ("<system-reminder>\nI am a king.\n</system-reminder>\nIs it?", "Is it?"),
         ("<br>\nI am Kai.", "<br> I am Kai."),
         ("> I am a king\n> and rich\nWhat does he mean?", "What does he mean?"),
         ("&gt; I am a king\nmine", "mine"),

@@ -286,6 +286,19 @@ async def test_system_text_is_of_its_own_request(one: Rig) -> None:
     )
 
 
+async def test_system_messages_in_mid_conversation_stay_where_they_are(one: Rig) -> None:
+    talk = MessagesTalk.on(one)
+    await talk.say("u1", "a1")
+    told = {"role": "system", "content": "The file has changed."}
+    await talk.ask([user("Two?"), told], answered(text("Yes.")))
+    assert one.up.requests[-1].messages[2:] == [user("Two?"), told]
+    said = {"role": "assistant", "content": "Yes."}
+    await talk.ask([user("Two?"), told, said, user("Three?")])
+    assert one.up.requests[-1].messages[2:] == [user("Two?"), told, said, user("Three?")]
+    assert not one.up.refused
+    assert [m["role"] for m in await talk.bodies()] == ["user", "assistant"] * 3
+
+
 async def test_what_is_recalled_stands_before_the_question(tmp_path: Path) -> None:
     async with rig(tmp_path, memory__window="none", memory__recall__timeout=5) as one:
         talk = MessagesTalk.on(one)

@@ -19,7 +19,7 @@ from proxy.chat.blocks import with_block, with_block_behind
 from proxy.chat.message import ChatMessage, Piece
 from proxy.formats.messages.blocks import THINKING, Json, text_block
 from proxy.formats.messages.ids import with_fitting_ids
-from proxy.formats.messages.part import USER, Part, part_of_piece
+from proxy.formats.messages.part import ASSISTANT, USER, Part, part_of_piece
 
 
 def messages_of(pieces: Sequence[Piece], tail: str, *, separate: bool) -> list[bytes]:
@@ -34,9 +34,8 @@ def messages_of(pieces: Sequence[Piece], tail: str, *, separate: bool) -> list[b
     if tail and at is not None:
         role, raw = sent[at]
         sent[at] = role, with_block(_in_blocks(raw) if separate else raw, tail)
-    return [
-        _joined(role, [raw for _, raw in run]) for role, run in groupby(sent, lambda each: each[0])
-    ]
+    runs = groupby(sent, lambda each: each[0])
+    return [message for role, run in runs for message in _joined(role, [raw for _, raw in run])]
 
 
 def system_of(system: ChatMessage | None, head: str, *, separate: bool) -> bytes:
@@ -88,13 +87,13 @@ def _content(blocks: Sequence[Json]) -> object:
     return blocks
 
 
-def _joined(role: str, raws: Sequence[bytes]) -> bytes:
-    """One message of what stands together."""
-    if len(raws) == 1:
-        return raws[0]
+def _joined(role: str, raws: list[bytes]) -> list[bytes]:
+    """What stands together, as one message where roles have to alternate."""
+    if len(raws) == 1 or role not in (USER, ASSISTANT):
+        return raws
     fields = jsontext.fields(raws[0])
     blocks = [block for raw in raws for block in _blocks(jsontext.fields(raw)["content"])]
-    return jsontext.join_fields({**fields, "content": jsontext.join_items(blocks)})
+    return [jsontext.join_fields({**fields, "content": jsontext.join_items(blocks)})]
 
 
 def _in_blocks(raw: bytes) -> bytes:

@@ -208,6 +208,9 @@ def _unmarked(block: Json) -> Json:
 
 MOST_MARKS = 4
 
+ROLES = ("user", "assistant", "system")
+"""A system message in mid-conversation stands behind one of the user."""
+
 FIELDS: dict[str, set[str]] = {
     "text": {"text", "citations", "cache_control"},
     "image": {"source", "cache_control"},
@@ -281,7 +284,7 @@ def _system(system: Any) -> None:
 
 
 def _message(said: Any, place: str) -> None:
-    if not isinstance(said, dict) or said.get("role") not in ("user", "assistant"):
+    if not isinstance(said, dict) or said.get("role") not in ROLES:
         raise Refused("Unexpected role", place)
     if said.keys() - {"role", "content"}:
         raise Refused("Extra inputs are not permitted", place)
@@ -319,6 +322,10 @@ def _order(messages: Sequence[Json], alternating: bool) -> None:
     for at, (before, said) in enumerate(pairwise(messages), 1):
         if alternating and before["role"] == said["role"]:
             raise Refused('roles must alternate between "user" and "assistant"', f"messages.{at}")
+        if said["role"] == "system" and before["role"] != "user":
+            raise Refused("a system message follows one of the user", f"messages.{at}")
+        if before["role"] == "system" and said["role"] != "assistant":
+            raise Refused("a system message precedes an answer", f"messages.{at}")
     last = messages[-1]
     if last["role"] == "assistant":
         ending = blocks(last)[-1]

@@ -39,6 +39,7 @@ CLIENTS = (
     client("crewai", "heavy", "say", "converse"),
     client("semantic-kernel", "heavy", *ALL),
     client("openai-node", "node", *ALL, "headers"),
+    client("anthropic-node", "node", *ALL, "headers"),
     client("ai-sdk", "node", *ALL, "extract"),
     client("ai-sdk-compatible", "node", *ALL, "extract"),
     client("langchain-node", "node", *ALL, "extract"),
@@ -68,12 +69,12 @@ NEVER_RETRIES = frozenset({"litellm", "dspy", "langchain-node"})
 
 WANTS_IDS = frozenset(
     {"openai-agents", "openai-agents-node", "semantic-kernel", "langchain-node", "litellm"}
-    | {"anthropic"}
+    | {"anthropic", "anthropic-node"}
 )
 """They can do nothing with a call that has an empty id, or not in a stream, or their API knows no
 such ids."""
 
-SPEAKS_MESSAGES = frozenset({"anthropic"})
+SPEAKS_MESSAGES = frozenset({"anthropic", "anthropic-node"})
 """The Messages API instead of chat completions."""
 
 

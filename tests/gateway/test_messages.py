@@ -436,6 +436,15 @@ ODD = [
     b'{"messages": [{"role": "user", "content": "x", "native": {"api": "messages"}}]}',
     b'{"messages": [' + b"[" * 5000 + b"]" * 5000 + b"]}",
     b'{"messages": [{"role": "user", "content": [{"type": "text", "text": "\\ud83d"}]}]}',
+    *(
+        b'{"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "%b": %b}]}]}'
+        % (name, number)
+        for name in (b"cache_control", b"x")
+        for number in (b"1e999", b"9" * 5000, b"-" + b"9" * 5000)
+    ),
+    b'{"messages": [{"role": "user", "content": "x"}], "system": [{"x": ' + b"9" * 5000 + b"}]}",
+    b'{"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "b",'
+    b' "input": {"x": ' + b"9" * 5000 + b"}}]}]}",
 ]  # fmt: skip
 
 

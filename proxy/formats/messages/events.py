@@ -34,13 +34,24 @@ class _Signal(msgspec.Struct):
 _event = msgspec.json.Decoder(_Signal)
 
 
+def _read(payload: bytes) -> _Signal | None:
+    """None for what is not ours to judge: it is relayed and means nothing."""
+    try:
+        return _event.decode(payload)
+    except jsontext.UNREADABLE:  # half a character, another shape, or no JSON at all
+        pass
+    try:
+        return msgspec.convert(jsontext.shallow(payload), _Signal)
+    except jsontext.UNREADABLE:
+        return None
+
+
 def mark(payload: bytes) -> Mark | None:
     """What a payload says: the answer is complete, the stream is done, or it failed."""
     if payload.strip() == DONE:  # some servers end all their streams so
         return "done"
-    try:
-        event = _event.decode(payload)
-    except jsontext.UNREADABLE:  # not ours to judge: it is relayed and means nothing
+    event = _read(payload)
+    if event is None:
         return None
     if event.type == "error" or (event.error and not event.type):
         return "error"

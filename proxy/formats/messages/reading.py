@@ -69,8 +69,8 @@ def _system(fields: dict[str, bytes]) -> tuple[ChatMessage, ...]:
         return ()
     if not isinstance(value, str):
         _blocks(value)
-    message = read_message(jsontext.join_fields({"role": b'"system"', "content": given}))
-    return () if message is None else (message,)
+    said = jsontext.join_fields({"role": b'"system"', "content": given})
+    return (_read(said, len(said)),)
 
 
 def read_pieces(raw: bytes, limit: int) -> Iterator[ChatMessage]:
@@ -86,7 +86,8 @@ def read_pieces(raw: bytes, limit: int) -> Iterator[ChatMessage]:
 
 def _read(chat: bytes, limit: int) -> ChatMessage:
     message = read_message(chat, limit)
-    assert message is not None  # it is an object
+    if message is None:  # a number of thousands of digits, say
+        raise ValueError("no message")
     return message
 
 

@@ -62,6 +62,7 @@ _any = msgspec.json.Decoder(_AnyEvent)
 _message = msgspec.json.Decoder(_AnswerHead)
 
 _PARTIAL = "partial_json"
+_RAW = ("content_block", "delta", "usage", "error")
 _NAMES = ("type", "id", "name", "signature")
 
 
@@ -105,7 +106,7 @@ class EventReader:
 
     def _feed_any(self, payload: bytes) -> None:
         try:
-            event = _any.decode(payload)
+            event = _read_event(payload)
             if event.type == "error" or (_is_there(event.error) and not event.type):
                 self._error = True
             elif event.type == "message_start" and event.message is not None:
@@ -163,6 +164,21 @@ class EventReader:
         return self._room >= 0
 
 
+def _read_event(payload: bytes) -> _AnyEvent:
+    """Raises UNREADABLE."""
+    try:
+        return _any.decode(payload)
+    except msgspec.DecodeError:  # half a character, which only the slow way reads
+        fields = jsontext.fields(payload)
+        kind, index = (jsontext.decode(fields.get(name, b"0")) for name in ("type", "index"))
+        if not isinstance(kind, str) or not isinstance(index, int):
+            raise ValueError("no event") from None
+        block, delta, usage, error = (msgspec.Raw(fields.get(name, b"null")) for name in _RAW)
+        return _AnyEvent(
+            type=kind, index=index, content_block=block, delta=delta, usage=usage, error=error
+        )
+
+
 def _is_there(raw: msgspec.Raw) -> bool:
     return bytes(raw) != b"null"
 
@@ -200,7 +216,7 @@ def read_answer(body: bytes) -> Reply | None:
     """The reply that a plain answer is; None if it is none."""
     heavy = is_heavy(body)
     try:
-        answer = _answer.decode(body)
+        answer = _read_plain(body)
         if not _is_there(answer.content):
             failed = answer.type == "error" or _is_there(answer.error)
             return Reply(error=True) if failed else None
@@ -218,6 +234,19 @@ def read_answer(body: bytes) -> Reply | None:
         error=False,
         truncated=heavy,
     )
+
+
+def _read_plain(body: bytes) -> _PlainAnswer:
+    """Raises UNREADABLE."""
+    try:
+        return _answer.decode(body)
+    except msgspec.DecodeError:  # see _read_event
+        fields = jsontext.fields(body)
+        content = msgspec.Raw(fields.pop("content", b"null"))
+        head = _message.decode(jsontext.join_fields(fields))
+        return _PlainAnswer(
+            content=content, model=head.model, usage=head.usage, stop_reason=head.stop_reason
+        )
 
 
 def _light(content: msgspec.Raw) -> list[Json]:

@@ -123,6 +123,25 @@ def test_a_thought_without_its_signature_is_taken_by_nobody() -> None:
     assert signature("Hm.").encode() not in body
 
 
+def test_half_a_character_at_a_time_is_a_whole_one() -> None:
+    reader = EventReader()
+    for each in events_of(message(text("\U0001f600"), tool_use("x", {"y": "\ud83d"}))):
+        reader.feed(json.dumps(each).encode())
+    said = message(text("\ud83d x"))
+    assert only(plain(said)).text == "\N{REPLACEMENT CHARACTER} x"
+    assert only(plain(said)).finish_reason == "end_turn"
+    halves = [r"\ud83d", r"\ude00"]
+    for half in halves:
+        reader.feed(
+            b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%b"}}'
+            % half.encode()
+        )
+    choice = only(reader.build())
+    assert choice.text == "\U0001f600" * 2
+    (call,) = json.loads(choice.body)["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == {"y": "\ud83d"}
+
+
 def test_an_error_in_a_stream_is_one() -> None:
     reader = EventReader()
     reader.feed(b'{"type":"message_start","message":{"model":"m","usage":{}}}')
@@ -152,6 +171,7 @@ def test_a_text_that_says_nothing_is_not_kept() -> None:
             None,
         ),
         (b'{"type":"ping"}', None),
+        (b'{"type":"error","error":{"message":"\\ud83d"}}', "error"),
         (b'{"type":["message_stop"]}', None),
         (b"message_stop", None),
         (b'"message_stop"', None),

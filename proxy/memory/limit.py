@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 ON_TIME = 0.02
 """Seconds by which a timer may be late in a process that is not held up itself."""
@@ -37,6 +40,47 @@ class Limit:
 
     def _due(self) -> None:
         now = self._loop.time()
-        late = now - self._until
-        more = min(late, self._seconds) if late > ON_TIME else 0.0
-        self._timeout.reschedule(now + more)
+        self._timeout.reschedule(now + _lost(now - self._until, self._seconds))
+
+
+async def within(future: asyncio.Future[T], seconds: float) -> T:
+    """What a future brings, as under a ``Limit``, by one timer and nothing else.
+
+    A future that is out of time has TimeoutError as its exception: whoever would settle it finds it
+    done.
+    """
+    timer = _Timer(future, seconds)
+    try:
+        return await future
+    finally:
+        timer.cancel()
+
+
+class _Timer:
+    """Ends the waiting for one future."""
+
+    __slots__ = ("_future", "_handle", "_seconds", "_until")
+
+    def __init__(self, future: asyncio.Future[T], seconds: float) -> None:
+        loop = future.get_loop()
+        self._future, self._seconds = future, seconds
+        self._until = loop.time() + seconds
+        self._handle = loop.call_at(self._until, self._due)
+
+    def cancel(self) -> None:
+        self._handle.cancel()
+
+    def _due(self) -> None:
+        loop = self._future.get_loop()
+        now = loop.time()
+        # Even without anything lost once more through the loop: an answer may be in it already.
+        self._handle = loop.call_at(now + _lost(now - self._until, self._seconds), self._end)
+
+    def _end(self) -> None:
+        if not self._future.done():
+            self._future.set_exception(TimeoutError())
+
+
+def _lost(late: float, seconds: float) -> float:
+    """What is added to a limit of so many ``seconds`` whose timer came ``late``."""
+    return min(late, seconds) if late > ON_TIME else 0.0

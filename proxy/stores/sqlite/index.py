@@ -38,6 +38,15 @@ _NEWEST = """
 SELECT block, data FROM postings WHERE owner = ? AND term = ? ORDER BY block DESC LIMIT ?
 """
 
+# Into the newest block, where there is room in it.
+_ADD = f"""
+INSERT INTO postings (owner, term, block, data) VALUES (
+    ?1, ?2, coalesce((SELECT max(block) FROM postings WHERE owner = ?1 AND term = ?2), 0), ?3
+)
+ON CONFLICT (owner, term, block) DO UPDATE SET data = CAST(data || excluded.data AS BLOB)
+    WHERE length(data) + length(excluded.data) <= {BLOCK * POSTING_SIZE}
+"""
+
 # CROSS JOIN: what is asked for comes first, and each is looked up.
 ROWS = """
 SELECT p.number, p.data FROM json_each(?) AS asked
@@ -196,6 +205,9 @@ def _new(connection: sqlite3.Connection, owner: Owner) -> int:
 
 
 def _append(connection: sqlite3.Connection, owner: int, term: bytes, data: bytes) -> None:
+    fits = len(data) <= BLOCK * POSTING_SIZE
+    if fits and connection.execute(_ADD, (owner, term, data)).rowcount:
+        return
     block, begun = connection.execute(_NEWEST, (owner, term, 1)).fetchone() or (0, b"")
     data = begun + data
     width = BLOCK * POSTING_SIZE

@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Ask, Position, SessionKey, Snapshot, Summary
@@ -27,8 +30,7 @@ LONG = 1000
 """Messages, of log and request together, from which on planning is left to a thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(msgspec.Struct, frozen=True, gc=False):
     """A plan, its prompt, and the JSON of the stored messages in it.
 
     ``snapshot`` is what they were made from: with the summary that the plan leaves standing.

@@ -7,9 +7,9 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from proxy.memory.limit import Limit
 from proxy.memory.model import Ask, SessionKey, Snapshot

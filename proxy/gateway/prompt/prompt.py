@@ -8,9 +8,9 @@ the tail, so that all before it stays as it was in the request before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.blocks import block, summary_block
 from proxy.chat.message import Piece
@@ -25,8 +25,7 @@ from proxy.memory.prompt.compose import Prompt, render
 from proxy.memory.prompt.trace import PromptTrace, stretches_of
 
 
-@dataclass(frozen=True, slots=True)
-class AssembledPrompt:
+class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
     """The prompt with the stored messages, what is known, and what is recalled.
 
     ``trimmed``: the model's context left no room for all of it.

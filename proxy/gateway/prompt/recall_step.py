@@ -6,8 +6,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
+
+import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.blocks import block, escaped
 from proxy.chat.message import ChatMessage, Piece, last_user, read_stored
@@ -46,8 +48,7 @@ NOTES = {
 """What a block says of itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecallBlock:
+class RecallBlock(msgspec.Struct, frozen=True, gc=False):
     """Blocks for one request.
 
     ``seconds`` is how long they took, None where nothing was asked; ``reason`` why it failed.

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage, Piece
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot, Summary
@@ -101,8 +101,7 @@ def _once(results: Sequence[S], calls: Sequence[str]) -> list[S]:
     return kept
 
 
-@dataclass(frozen=True, slots=True)
-class Summarised:
+class Summarised(msgspec.Struct, frozen=True, gc=False):
     """With summaries: evicted turns stay until one covers them, within ``most`` injected tokens.
 
     ``frame`` is what a block of memory costs beside the summary's own text.
@@ -117,8 +116,7 @@ Reason = Literal["window", "summary"] | Capped
 """What kept the newest of the evicted messages out of a prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True, gc=False):
     """How to compose for one request.
 
     ``system`` says that the remembered system message goes in (the request has none of its own).
@@ -137,8 +135,7 @@ class Rules:
     summarised: Summarised | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(msgspec.Struct, frozen=True, gc=False):
     """What is sent: ``pieces`` are stored entries and indexes into the request's messages.
 
     ``start`` is where the profile's window starts from now on; it ``moved``, or was found ``anew``
@@ -180,8 +177,7 @@ class Prompt:
         return [id for id in ids if id not in bodies]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
+class _Sent(msgspec.Struct, frozen=True, gc=False):
     piece: Entry | int
     role: str
     calls: tuple[str, ...]
@@ -201,8 +197,7 @@ def _as_sent(card: Card, told: AbstractSet[str]) -> Card:
     return msgspec.structs.replace(card, tokens=card.told) if card.id in told else card
 
 
-@dataclass(frozen=True, slots=True)
-class _Sight:
+class _Sight(msgspec.Struct, frozen=True, gc=False):
     """Which stored entries are shown: those from ``start`` on that ``summary`` does not cover, and
     all of the turn that is ``running``."""
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage, is_prefix, similar, text_of
 from proxy.memory.model import Card, Entry, Exchange, Position, Snapshot
@@ -94,8 +96,7 @@ def _same_calls(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> 
     return {x.answers for x in m} <= answered
 
 
-@dataclass(frozen=True, slots=True)
-class Fresh:
+class Fresh(msgspec.Struct, frozen=True, gc=False):
     """Message ``i`` of the request is new.
 
     It ``opens`` a turn, or is in the turn of the stored message ``joins``, or else in the turn of
@@ -108,8 +109,7 @@ class Fresh:
     replaces: Card | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True, gc=False):
     """What follows from a request.
 
     ``order`` is everything in the order of sending: entries of the log, and indexes into M.

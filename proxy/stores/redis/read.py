@@ -8,8 +8,10 @@ changed, all is read again.  What a server has evicted is left out, and counted.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from proxy.memory.archive import Message
 from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
@@ -33,8 +35,7 @@ TRIES = 5
 """How often a log is read again that is changed meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
-class First:
+class First(msgspec.Struct, frozen=True, gc=False):
     """The reply to load.lua.  ``texts`` are the bodies by seq, None where one is gone.
 
     ``shown`` and ``size`` count the messages that should be there, in the window and in the log;

@@ -13,7 +13,7 @@ from proxy.chat.reply.events import mark, suspect
 from proxy.chat.reply.reply import ReplyBuilder, read_reply
 from proxy.chat.request import ChatRequest, Unread, read
 from proxy.formats.format import Addition
-from proxy.formats.native import without_native
+from proxy.formats.native import none_native, without_native
 
 
 class ChatCompletions:
@@ -55,7 +55,9 @@ def _behind(system: Sequence[bytes], blocks: str, *, separate: bool) -> list[byt
 
 def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:
     """The messages with blocks at the last user message; without one there is no place."""
-    sent = [x.raw if isinstance(x, ChatMessage) else without_native(x) for x in messages]
+    sent = [x.raw if isinstance(x, ChatMessage) else x for x in messages]
+    if not none_native(x for x in messages if isinstance(x, bytes)):
+        sent = [x.raw if isinstance(x, ChatMessage) else without_native(x) for x in messages]
     at = last_user(messages) if blocks else None
     if at is None:
         return sent

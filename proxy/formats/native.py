@@ -8,7 +8,7 @@ in equality, and goes upstream only where the same API is spoken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from proxy.chat import jsontext
 
@@ -33,6 +33,11 @@ def native_of(message: bytes, api: str) -> tuple[bytes, ...] | None:
     except (KeyError, *jsontext.UNREADABLE):  # some client's own field of this name
         return None
     return parts if known and all(part.startswith(b"{") for part in parts) else None
+
+
+def none_native(messages: Iterable[bytes]) -> bool:
+    """May chat completions have these as they are?  One look at all of them."""
+    return _MARK not in b"".join(messages)
 
 
 def without_native(message: bytes) -> bytes:

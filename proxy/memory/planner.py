@@ -73,9 +73,9 @@ class Planner:
         rules: Rules,
     ) -> Planned:
         """The plan for a request, given a snapshot that ``sees_enough``."""
-        bodies, length = dict(snapshot.bodies), len(snapshot.log) + len(m)
+        bodies, length = snapshot.bodies, len(snapshot.log) + len(m)
         if wanted := await self.run(length, partial(wanted_bodies, snapshot, m)):
-            bodies |= await self.store.bodies(key, wanted)
+            bodies = {**bodies, **await self.store.bodies(key, wanted)}
         rerendered = self.rerender(bodies)
         plan = await self.run(length, partial(reconcile, snapshot, m, intent, rerendered))
         if rules.summarised is not None and (changed := _told_of(snapshot, plan)):
@@ -83,7 +83,7 @@ class Planner:
             snapshot = replace(snapshot, summary=summary)
         prompt = await self.run(length, partial(compose, snapshot, plan, m, rules))
         if missing := prompt.missing(bodies):
-            bodies |= await self.store.bodies(key, missing)
+            bodies = {**bodies, **await self.store.bodies(key, missing)}
         return Planned(snapshot, plan, prompt, bodies)
 
 

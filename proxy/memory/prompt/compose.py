@@ -164,8 +164,8 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     @property
     def cards(self) -> list[Card]:
         """The stored messages, with their tokens as they are sent."""
-        cards = (piece[1] for piece in self.pieces if not isinstance(piece, int))
-        return [_as_sent(card, self.told) for card in cards]
+        cards = [piece[1] for piece in self.pieces if not isinstance(piece, int)]
+        return [_as_sent(card, self.told) for card in cards] if self.told else cards
 
     @property
     def empty(self) -> bool:
@@ -173,8 +173,11 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
 
     def missing(self, bodies: Mapping[str, bytes]) -> list[str]:
         """Ids of the stored messages whose JSON is still to be fetched."""
-        ids = [piece[1].id for piece in self.pieces if not isinstance(piece, int)]
-        return [id for id in ids if id not in bodies]
+        return [
+            piece[1].id
+            for piece in self.pieces
+            if not isinstance(piece, int) and piece[1].id not in bodies
+        ]
 
 
 class _Sent(msgspec.Struct, frozen=True, gc=False):
@@ -199,11 +202,12 @@ def _as_sent(card: Card, told: AbstractSet[str]) -> Card:
 
 class _Sight(msgspec.Struct, frozen=True, gc=False):
     """Which stored entries are shown: those from ``start`` on that ``summary`` does not cover, and
-    all of the turn that is ``running``."""
+    all of the turn that is ``running``.  ``all``: none is hidden."""
 
     start: Position
     running: int | None
     summary: Summary | None
+    all: bool
 
     def shows(self, entry: Entry) -> bool:
         position = entry[0]
@@ -224,9 +228,10 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
     beside = system_tokens + summary_tokens
     uncapped, shown = _shown(snapshot, plan, rules, start, beside)
-    sight = _Sight(shown, plan.running, cover)
+    everything = cover is None and (not plan.log or plan.log[0][0] >= shown)
+    sight = _Sight(shown, plan.running, cover, everything)
     pieces, told = _pieces(plan, m, sight, inject=rules.inject)
-    injected = _count(piece for piece in pieces if not isinstance(piece, int))
+    injected = _count([piece for piece in pieces if not isinstance(piece, int)])
     if told:
         spared = (x for x in pieces if not isinstance(x, int) and x.card.id in told)
         more = sum(entry.card.told - entry.card.tokens for entry in spared)
@@ -304,18 +309,25 @@ def render(
     m: Sequence[ChatMessage],
     bodies: Mapping[str, bytes],
     again: Callable[[bytes, bool], bytes],
+    same: Callable[[Iterable[bytes]], bool],
 ) -> list[Piece]:
     """The messages of a prompt, without system messages; what has no body is not.
 
-    ``again`` makes of a stored message what is sent, in words where that is demanded.
+    ``again`` makes of a stored message what is sent, in words where that is demanded; ``same``:
+    these are sent as they are, where none is.
     """
-    messages: list[Piece] = []
-    for piece in prompt.pieces:
-        if isinstance(piece, int):
-            messages.append(m[piece])
-        elif (body := bodies.get(piece[1].id)) is not None:
-            messages.append(again(body, piece[1].id in prompt.told))
-    return messages
+    pieces = [
+        m[piece] if isinstance(piece, int) else bodies.get(piece[1].id) for piece in prompt.pieces
+    ]
+    stored = [piece for piece in pieces if isinstance(piece, bytes)]
+    if prompt.told or not same(stored):
+        pieces = [
+            again(piece, not isinstance(entry, int) and entry[1].id in prompt.told)
+            if isinstance(piece, bytes)
+            else piece
+            for piece, entry in zip(pieces, prompt.pieces, strict=True)
+        ]
+    return [piece for piece in pieces if piece is not None]
 
 
 def _start(snapshot: Snapshot, plan: Plan, window: Window) -> tuple[Position, bool]:
@@ -336,14 +348,15 @@ def _pieces(
     tools = False
     pieces: list[Entry | int] = []
     for piece in plan.order:
-        if isinstance(piece, int):
-            said: ChatMessage | Card = m[piece]
-        elif inject and not piece[1].blank and sight.shows(piece):
-            said = piece[1]
-        else:
-            continue
+        said: ChatMessage | Card = m[piece] if isinstance(piece, int) else piece[1]
+        if not isinstance(piece, int):
+            if not inject or said.blank:
+                continue
+            if not (sight.all or sight.shows(piece)):
+                continue
         pieces.append(piece)
-        tools = tools or bool(said.calls) or said.answers is not None
+        if said.calls or said.answers is not None:
+            tools = True
     if not tools:
         return tuple(pieces), frozenset()  # every order of such messages is valid
     sent = valid([_sent(piece, m) for piece in pieces])
@@ -360,7 +373,7 @@ def _sent(piece: Entry | int, m: Sequence[ChatMessage]) -> _Sent:
     return _Sent(piece, card.role, card.calls, card.answers, stored=True)
 
 
-def _count(entries: Iterable[Entry]) -> Size:
+def _count(entries: Sequence[Entry]) -> Size:
     tokens = [card.tokens for _, card in entries]
     return Size(len(tokens), sum(tokens))
 
@@ -369,8 +382,11 @@ def _evicted(snapshot: Snapshot, plan: Plan, sight: _Sight) -> Size:
     """What is neither shown nor brought by the request itself."""
     gone = Size(0, 0)
     if plan.superseded:
-        gone = _count(e for e in snapshot.log if e.card.id in plan.superseded)
-    resent = {entry.card.id for entry in plan.resent}
-    shown = _count(e for e in plan.log if sight.shows(e) or e.card.id in resent)
+        gone = _count([e for e in snapshot.log if e.card.id in plan.superseded])
+    log: Sequence[Entry] = plan.log
+    if not sight.all:
+        resent = {entry.card.id for entry in plan.resent}
+        log = [e for e in log if sight.shows(e) or e.card.id in resent]
+    shown = _count(log)
     messages = snapshot.messages - gone.messages - shown.messages
     return Size(max(0, messages), max(0, snapshot.tokens - gone.tokens - shown.tokens))

@@ -119,4 +119,6 @@ def _newest(
 
 def view(log: Sequence[Entry], start: Position, running: int | None = None) -> list[Entry]:
     """The entries that a window starting there shows."""
+    if log and log[0][0] >= start:
+        return list(log)
     return [e for e in log if e[0] >= start or e[0][0] == running]

@@ -251,7 +251,7 @@ class _Layout:
         """Rules 3, 4 and 7: an edit or a regenerate."""
         if self.full or (self.matches and self.matches[-1].kind is MatchKind.REPLACED):
             return True
-        waiting = open_calls(self.rest)
+        waiting = open_calls(self.rest) if self.matches or self.full else self.waiting
         if any(self.m[i].answers in waiting for i in self.new if self.m[i].answers is not None):
             return False
         return self.evidence
@@ -325,8 +325,10 @@ class _Layout:
                 order += _without(self._kept(self.log[j : match.j]), hidden)
             order += range(i, match.i + 1)
             i, j = match.i + 1, match.j + 1
-        turn = running.position.turn if running else None
         behind = self._kept(self.log[j:])
+        if running is None:
+            return (*order, *behind, *range(i, len(self.m)))
+        turn = running.position.turn
         order += [e for e in behind if e.position.turn != turn]
         order += [e for e in behind if e.position.turn == turn]
         return (*order, *range(i, len(self.m)))

@@ -7,6 +7,7 @@ a single call.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 import msgspec
 
@@ -18,6 +19,8 @@ _encoder = msgspec.json.Encoder()
 _entries = msgspec.json.Decoder(tuple[Entry, ...])
 _exchange = msgspec.json.Decoder(Exchange)
 _summary = msgspec.json.Decoder(Summary)
+
+_TEXTS = frozenset((bytes, type(None)))
 
 encode = _encoder.encode
 decode_summary = _summary.decode
@@ -52,6 +55,13 @@ def text(value: object) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     raise TypeError(f"{type(value).__name__} where a text was stored")
+
+
+def texts(values: Sequence[object]) -> list[bytes | None]:
+    """The same for many: one look at them where all is well."""
+    if _TEXTS.issuperset(map(type, values)):
+        return cast("list[bytes | None]", list(values))
+    return [text(value) for value in values]
 
 
 def number(value: object) -> int:

@@ -138,13 +138,24 @@ def read_first(reply: Sequence[Any], ask: Ask) -> First:
         changes=int(changes or 0),
         stalled=bool(stalled),
     )
-    texts = dict(zip(numbers, map(codec.text, bodies), strict=True))
+    texts = dict(zip(numbers, codec.texts(bodies), strict=True))
     return First(snapshot, texts, int(shown), int(size), int(end), (created, changes))
+
+
+def _unbroken(first: First) -> bool:
+    """Is all there that should be, and nothing else?"""
+    texts = first.texts
+    if not (len(first.snapshot.log) == len(texts) == first.shown and first.size):
+        return False
+    return all(texts.values()) and max(texts, default=0) < first.end
 
 
 def completed(first: First, more: Sequence[Entry]) -> Snapshot:
     """The snapshot with all entries that are there: once, though late answers move their places."""
     snapshot, texts = first.snapshot, first.texts
+    if not (more or snapshot.whole) and _unbroken(first):
+        bodies = {card.id: texts[seq] or b"" for (_, seq), card in snapshot.log}
+        return replace(snapshot, bodies=bodies)
     entries = {entry.position: entry for entry in (*snapshot.log, *more)}
     log = tuple(
         entry

@@ -127,8 +127,8 @@ def load(connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask) 
         log=_whole_log(connection, id) if ask.whole and begin else window,
         whole=ask.whole,
         bodies={
-            entry.card.id: codec.text(body) or b""
-            for entry, (_, body) in zip(window, rows, strict=True)
+            entry[1].id: body or b""
+            for entry, body in zip(window, codec.texts([row[1] for row in rows]), strict=True)
         },
         alternates=_alternates(connection, id) if ask.whole else {},
         last=codec.decode_exchange(last, last_usage) if last else None,

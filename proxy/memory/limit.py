@@ -21,11 +21,13 @@ class Limit:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._timeout = asyncio.timeout(None)
+        self._over = False
 
     async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
-        self._loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+        assert task is not None
+        self._task, self._loop = task, asyncio.get_running_loop()
+        self._cancelling = task.cancelling()
         self._until = self._loop.time() + self._seconds
         self._timer = self._loop.call_at(self._until, self._due)
 
@@ -36,11 +38,19 @@ class Limit:
         traceback: TracebackType | None,
     ) -> None:
         self._timer.cancel()
-        await self._timeout.__aexit__(kind, error, traceback)
+        # As asyncio.timeout has it: a cancellation from elsewhere stays one.
+        ours = self._over and self._task.uncancel() <= self._cancelling
+        if ours and kind is asyncio.CancelledError:
+            raise TimeoutError from error
 
     def _due(self) -> None:
         now = self._loop.time()
-        self._timeout.reschedule(now + _lost(now - self._until, self._seconds))
+        # Even without anything lost once more through the loop: an answer may be in it already.
+        self._timer = self._loop.call_at(now + _lost(now - self._until, self._seconds), self._end)
+
+    def _end(self) -> None:
+        self._over = True
+        self._task.cancel()
 
 
 async def within(future: asyncio.Future[T], seconds: float) -> T:
@@ -73,7 +83,6 @@ class _Timer:
     def _due(self) -> None:
         loop = self._future.get_loop()
         now = loop.time()
-        # Even without anything lost once more through the loop: an answer may be in it already.
         self._handle = loop.call_at(now + _lost(now - self._until, self._seconds), self._end)
 
     def _end(self) -> None:

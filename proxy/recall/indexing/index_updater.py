@@ -239,8 +239,15 @@ class IndexUpdater:
         """Do what is due.  Raises StoreError, with nothing forgotten."""
         while self._due:
             work = self._due.popleft()
-            if self._waiting.pop(work, None) is not None:
+            if self._waiting.pop(work, None) is not None and not self._comes_yet(work):
                 await self._index(work)
+
+    def _comes_yet(self, work: Work) -> bool:
+        """Does other work that waits do the same?  A session that is nobody's is all there is of
+        its owner."""
+        if not isinstance(work, Owner) or not work.session or work in self._stale:
+            return False
+        return SessionKey(work.tenant, work.session) in self._waiting
 
     async def _index(self, work: Work) -> None:
         """Raises StoreError, with nothing forgotten."""

@@ -55,8 +55,8 @@ def _behind(system: Sequence[bytes], blocks: str, *, separate: bool) -> list[byt
 
 def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:
     """The messages with blocks at the last user message; without one there is no place."""
-    sent = [x.raw if isinstance(x, ChatMessage) else x for x in messages]
-    if not none_native(x for x in messages if isinstance(x, bytes)):
+    sent = [x if isinstance(x, bytes) else x.raw for x in messages]
+    if not none_native(sent):
         sent = [x.raw if isinstance(x, ChatMessage) else without_native(x) for x in messages]
     at = last_user(messages) if blocks else None
     if at is None:

@@ -223,7 +223,9 @@ def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> 
     What is before the log that was loaded is not shown.
     """
     before = snapshot.messages > len(snapshot.log)
-    hidden = [seq for (_, seq), card in snapshot.log if seq not in shown and card.id not in gone]
+    hidden: list[int] = []
+    if not shown.issuperset([position[1] for position, _ in snapshot.log]):
+        hidden = [e[0][1] for e in snapshot.log if e[0][1] not in shown and e[1].id not in gone]
     if hidden or not before:
         return max(hidden, default=0)
     return max(1, min((seq for (_, seq), _ in snapshot.log), default=1) - 1)

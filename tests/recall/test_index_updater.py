@@ -154,6 +154,14 @@ async def test_an_owner_is_caught_up_with_when_heard_of_and_again_after_a_while(
         assert await bench.indexer.until(2) == [("catch up", KAI)] * 2
 
 
+async def test_a_session_that_is_nobody_s_is_looked_at_once_when_it_is_new(bench: Bench) -> None:
+    bench.index_updater.heard_of(Owner(KEY.tenant, session=KEY.session))
+    bench.index_updater.recorded(KEY)
+    async with bench.open():
+        await bench.indexer.until(1)
+    assert bench.indexer.done == [("level", KEY)]
+
+
 async def test_only_so_many_owners_are_kept_in_mind(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ a single call.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
 from typing import cast
 
 import msgspec
@@ -71,14 +72,21 @@ def number(value: object) -> int:
     raise TypeError(f"{type(value).__name__} where a number was stored")
 
 
-def passages(found: Sequence[tuple[str, bytes, bytes]]) -> dict[tuple[str, int], Message]:
-    """Active messages by session and seq, from session, entry and body each."""
-    entries = decode_entries(entry for _, entry, _ in found)
+def cut(joined: bytes, lengths: str) -> list[bytes | None]:
+    """The pieces of which something is joined; their lengths in bytes, with commas between."""
+    ends = list(accumulate(map(int, lengths.split(",")))) if lengths else []
+    return [joined[begin:end] for begin, end in pairwise((0, *ends))]
+
+
+def passages(
+    session: str, entries: Sequence[Entry], bodies: Sequence[object]
+) -> dict[tuple[str, int], Message]:
+    """Active messages of a session by it and their seq."""
     return {
         (session, entry.position.seq): Message(
             entry.position.seq, entry.card, "active", text(body) or b""
         )
-        for entry, (session, _, body) in zip(entries, found, strict=True)
+        for entry, body in zip(entries, bodies, strict=True)
     }
 
 

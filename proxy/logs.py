@@ -13,9 +13,10 @@ import json
 import logging
 import time
 import traceback
-from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Literal
+
+import msgspec
 
 Format = Literal["human", "json"]
 
@@ -26,8 +27,7 @@ CLIENT_GONE = 499
 """Status in logs and metrics of an answer that nobody waited for (nginx's)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(msgspec.Struct, frozen=True, gc=False):
     """One answered request.  ``tenant``, ``session`` and ``user`` are hashes; see ``hashed``.
 
     ``path`` has names of APIs and of parts of it, and no ids.  ``error`` is what failed,
@@ -51,7 +51,7 @@ class Access:
     user: str | None = None
 
 
-_NAMES = tuple(field.name for field in fields(Access))
+_NAMES = Access.__struct_fields__
 
 
 def access(line: Access) -> None:

@@ -40,6 +40,11 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 BACKLOG = 2048
+YOUNG = 10_000
+"""Objects that may be new before the collector looks for cycles among them.  A turn makes a
+thousand and leaves no cycle: Python's own 700 would have those of all turns under way looked at
+several times a turn."""
+
 SWITCH_SECONDS = 0.0005
 """For how long a thread that computes may keep others waiting.  Python's own 5 ms are paid many
 times over by whoever reads from SQLite while a long conversation is planned."""
@@ -264,6 +269,7 @@ def _lasting() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(YOUNG)
 
 
 @dataclass(frozen=True, slots=True)

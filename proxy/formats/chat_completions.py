@@ -8,13 +8,14 @@ from proxy.chat import jsontext
 from proxy.chat.blocks import block_message, with_block, with_block_behind
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import ChatMessage, Piece, last_user
+from proxy.chat.native import without_native
 from proxy.chat.reply.answer import Reply
 from proxy.chat.reply.events import mark, suspect
 from proxy.chat.reply.reply import ReplyBuilder, read_reply
 from proxy.chat.request import ChatRequest, Unread, read
 from proxy.errors import RawHeaders
 from proxy.formats.format import Addition
-from proxy.formats.native import without_native
+from proxy.formats.native import none_native
 
 
 class ChatCompletions:
@@ -64,7 +65,9 @@ def _behind(system: Sequence[bytes], blocks: str, *, separate: bool) -> list[byt
 
 def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:
     """The messages with blocks at the last user message; without one there is no place."""
-    sent = [x.raw if isinstance(x, ChatMessage) else without_native(x) for x in messages]
+    sent = [x if isinstance(x, bytes) else x.raw for x in messages]
+    if not none_native(sent):
+        sent = [x.raw if isinstance(x, ChatMessage) else without_native(x) for x in messages]
     at = last_user(messages) if blocks else None
     if at is None:
         return sent

@@ -8,12 +8,12 @@ in equality, and goes upstream only where the same API is spoken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.native import FIELD, MARK, without_native
+from proxy.chat.native import FIELD, MARK
 from proxy.chat.reply.answer import Choice
 
 
@@ -41,4 +41,6 @@ def native_of(message: bytes, api: str) -> tuple[bytes, ...] | None:
     return parts if known and all(part.startswith(b"{") for part in parts) else None
 
 
-__all__ = ["choice_with_native", "native_of", "with_native", "without_native"]
+def none_native(messages: Iterable[bytes]) -> bool:
+    """May chat completions have these as they are?  One look at all of them."""
+    return MARK not in b"".join(messages)

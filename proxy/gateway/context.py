@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.chat.blocks import summary_block
 from proxy.chat.request import ChatRequest
@@ -80,8 +81,7 @@ class SideRequests:
         return any(pattern.search(text) for pattern in self._patterns for text in beginnings)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(msgspec.Struct, frozen=True, gc=False):
     """What surrounds an exchange: whose it is and what its profile says."""
 
     key: SessionKey

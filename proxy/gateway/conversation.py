@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
+
 from proxy.chat.models.limits import too_long
 from proxy.chat.request import ChatRequest
 from proxy.chat.tools.offer import refuses_tools
@@ -186,7 +188,7 @@ class Conversations:
         unsign = partial(outgoing.exchange.format.unsigned, body, reply.status, error)
         unsigned = await self._services.aside.run(len(body), unsign)
         if unsigned is not None:
-            return replace(outgoing, unsigned=unsigned)
+            return msgspec.structs.replace(outgoing, unsigned=unsigned)
         long = self._settings.upstream.retry_too_long and too_long(reply.status, error)
         less = lessened(outgoing, self._services) if long else None
         if less is not None or outgoing.tools is None:
@@ -214,7 +216,7 @@ class Conversations:
     ) -> None:
         length = content_length(reply.headers)
         if recorder is not None and call.report and (length or 0) > MAX_PLAIN:
-            call.report = replace(call.report, reason=TOO_LARGE)
+            call.report = msgspec.structs.replace(call.report, reason=TOO_LARGE)
         await call.delivery.start(reply.status, answer_headers(reply, call.report))
         if recorder is None:
             return await relay(reply, call.delivery, length)

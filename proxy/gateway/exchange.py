@@ -10,6 +10,8 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from proxy.chat.models.tokens import TokenCounter
 from proxy.chat.request import ChatRequest
 from proxy.errors import session_owner_mismatch
@@ -42,8 +44,7 @@ class Services:
     aside: Aside = field(default_factory=Aside)
 
 
-@dataclass(frozen=True, slots=True)
-class ChatExchange:
+class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     """A request and what surrounds it, as it begins (``began``, Unix seconds).
 
     ``side``: it is made beside the conversation, so it is neither enriched nor recorded.
@@ -104,8 +105,7 @@ class ChatExchange:
         return MemoryReport(self.context.key.session, reason=self.reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True, gc=False):
     """The session and the plan over it; ``knowledge`` is None where there is none to choose from.
 
     ``stale``: it is a retry of an exchange that others have followed, so it is not recorded.

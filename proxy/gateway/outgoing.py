@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from proxy.errors import ProxyError, memory_unavailable
 from proxy.gateway.exchange import ChatExchange, Services, load
@@ -22,8 +24,7 @@ from proxy.memory.store import StoreError, StoreTimeout
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Degraded:
+class Degraded(msgspec.Struct, frozen=True, gc=False):
     """Memory has failed: the request goes on as it came, and is planned when it is replayed."""
 
     exchange: ChatExchange
@@ -34,8 +35,7 @@ class Degraded:
         return self.exchange.recorded
 
 
-@dataclass(frozen=True, slots=True)
-class OutgoingRequest:
+class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     """What the upstream is asked.  ``duration``: seconds that memory took.
 
     ``lessened``: less of memory has been tried.  ``refused``: whose tools it did not take.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -43,8 +42,7 @@ class Noted(NamedTuple):
 NOTHING_NOTED = Noted()
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryReport:
+class MemoryReport(msgspec.Struct, frozen=True, gc=False):
     """Sent with the answer's headers, and recorded."""
 
     session: str

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 ON_TIME = 0.02
 """Seconds by which a timer may be late in a process that is not held up itself."""
@@ -18,11 +21,13 @@ class Limit:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._timeout = asyncio.timeout(None)
+        self._over = False
 
     async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
-        self._loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+        assert task is not None
+        self._task, self._loop = task, asyncio.get_running_loop()
+        self._cancelling = task.cancelling()
         self._until = self._loop.time() + self._seconds
         self._timer = self._loop.call_at(self._until, self._due)
 
@@ -33,10 +38,58 @@ class Limit:
         traceback: TracebackType | None,
     ) -> None:
         self._timer.cancel()
-        await self._timeout.__aexit__(kind, error, traceback)
+        # As asyncio.timeout has it: a cancellation from elsewhere stays one.
+        ours = self._over and self._task.uncancel() <= self._cancelling
+        if ours and kind is asyncio.CancelledError:
+            raise TimeoutError from error
 
     def _due(self) -> None:
         now = self._loop.time()
-        late = now - self._until
-        more = min(late, self._seconds) if late > ON_TIME else 0.0
-        self._timeout.reschedule(now + more)
+        # Even without anything lost once more through the loop: an answer may be in it already.
+        self._timer = self._loop.call_at(now + _lost(now - self._until, self._seconds), self._end)
+
+    def _end(self) -> None:
+        self._over = True
+        self._task.cancel()
+
+
+async def within(future: asyncio.Future[T], seconds: float) -> T:
+    """What a future brings, as under a ``Limit``, by one timer and nothing else.
+
+    A future that is out of time has TimeoutError as its exception: whoever would settle it finds it
+    done.
+    """
+    timer = _Timer(future, seconds)
+    try:
+        return await future
+    finally:
+        timer.cancel()
+
+
+class _Timer:
+    """Ends the waiting for one future."""
+
+    __slots__ = ("_future", "_handle", "_seconds", "_until")
+
+    def __init__(self, future: asyncio.Future[T], seconds: float) -> None:
+        loop = future.get_loop()
+        self._future, self._seconds = future, seconds
+        self._until = loop.time() + seconds
+        self._handle = loop.call_at(self._until, self._due)
+
+    def cancel(self) -> None:
+        self._handle.cancel()
+
+    def _due(self) -> None:
+        loop = self._future.get_loop()
+        now = loop.time()
+        self._handle = loop.call_at(now + _lost(now - self._until, self._seconds), self._end)
+
+    def _end(self) -> None:
+        if not self._future.done():
+            self._future.set_exception(TimeoutError())
+
+
+def _lost(late: float, seconds: float) -> float:
+    """What is added to a limit of so many ``seconds`` whose timer came ``late``."""
+    return min(late, seconds) if late > ON_TIME else 0.0

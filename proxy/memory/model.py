@@ -19,7 +19,6 @@ doing it twice does no harm and asking once too often costs a look.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -230,8 +229,7 @@ started later is recorded.  ``foreign``: the session belongs to another user.  `
 session or its user was erased since the exchange began.  Only ``recorded`` changed anything."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True, gc=False):
     """What a request wants to see of a session.
 
     ``whole`` asks for the cards of the entire active log.  Without it the log begins at the stored
@@ -250,8 +248,7 @@ class Ask:
     farther back than is needed to have more than so many tokens in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True, gc=False):
     """One consistent look at a session.  The default is a session that does not exist.
 
     ``log`` is sorted by position.  ``bodies`` maps message ids to JSON; with a whole log it covers
@@ -270,8 +267,8 @@ class Snapshot:
     start: Position | None = None
     log: tuple[Entry, ...] = ()
     whole: bool = True
-    bodies: Mapping[str, bytes] = field(default_factory=dict)
-    alternates: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    bodies: Mapping[str, bytes] = msgspec.field(default_factory=dict)
+    alternates: Mapping[str, tuple[Entry, ...]] = msgspec.field(default_factory=dict)
     last: Exchange | None = None
     attempt: Exchange | None = None
     messages: int = 0

@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Ask, Position, SessionKey, Snapshot, Summary
@@ -27,8 +30,7 @@ LONG = 1000
 """Messages, of log and request together, from which on planning is left to a thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(msgspec.Struct, frozen=True, gc=False):
     """A plan, its prompt, and the JSON of the stored messages in it.
 
     ``snapshot`` is what they were made from: with the summary that the plan leaves standing.
@@ -71,9 +73,9 @@ class Planner:
         rules: Rules,
     ) -> Planned:
         """The plan for a request, given a snapshot that ``sees_enough``."""
-        bodies, length = dict(snapshot.bodies), len(snapshot.log) + len(m)
+        bodies, length = snapshot.bodies, len(snapshot.log) + len(m)
         if wanted := await self.run(length, partial(wanted_bodies, snapshot, m)):
-            bodies |= await self.store.bodies(key, wanted)
+            bodies = {**bodies, **await self.store.bodies(key, wanted)}
         rerendered = self.rerender(bodies)
         plan = await self.run(length, partial(reconcile, snapshot, m, intent, rerendered))
         if rules.summarised is not None and (changed := _told_of(snapshot, plan)):
@@ -81,7 +83,7 @@ class Planner:
             snapshot = replace(snapshot, summary=summary)
         prompt = await self.run(length, partial(compose, snapshot, plan, m, rules))
         if missing := prompt.missing(bodies):
-            bodies |= await self.store.bodies(key, missing)
+            bodies = {**bodies, **await self.store.bodies(key, missing)}
         return Planned(snapshot, plan, prompt, bodies)
 
 

@@ -6,7 +6,6 @@ come next, in the order in which they came, for a summary says only up to which 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, takewhile
@@ -46,7 +45,7 @@ def moved_on(snapshot: Snapshot, window: Window) -> Snapshot:
     """
     room = window.beside(snapshot.system_tokens)
     start = advance(snapshot.log, snapshot.start or BEGINNING, room)
-    return dataclasses.replace(snapshot, start=start)
+    return replace(snapshot, start=start)
 
 
 def waiting_turns(snapshot: Snapshot, settings: SummarySettings) -> list[Turn]:

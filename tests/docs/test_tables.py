@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import fields
 
 from proxy.gateway.context import reserved_tokens
 from proxy.gateway.identity import OURS, History, Mode

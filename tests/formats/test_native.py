@@ -7,7 +7,8 @@ import json
 import pytest
 
 from proxy.chat.message import read_stored
-from proxy.formats.native import native_of, with_native, without_native
+from proxy.chat.native import without_native
+from proxy.formats.native import native_of, with_native
 
 MESSAGE = b'{"role": "assistant", "content": "Yes.", "x": 1.50}'
 PARTS = (b'{"type": "thinking", "signature": "e=="}', b'{"type": "text", "text": "Yes."}')

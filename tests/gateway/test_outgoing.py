@@ -55,7 +55,7 @@ def outgoing(
     plan = reconcile(none, said, exchange.intent, lambda message, card: False)
     prompt = compose(none, plan, said, exchange.rules)
     prepared = Prepared(none, Planned(none, plan, prompt, {}), spools)
-    assembled = AssembledPrompt(Loaded(exchange, prepared, None, stale), prompt)
+    assembled = AssembledPrompt.of(Loaded(exchange, prepared, None, stale), prompt)
     return OutgoingRequest(exchange, assembled, assembled.recorded, assembled.reason, 0.0)
 
 

@@ -7,11 +7,11 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
-from proxy.memory.limit import Limit
+from proxy.memory.limit import Limit, within
 from proxy.memory.model import Ask, SessionKey, Snapshot
 from proxy.memory.planner import LONG, Planner
 from proxy.memory.recording import availability, backlog
@@ -252,3 +252,34 @@ async def test_a_limit_is_extended_once_at_most() -> None:
     with pytest.raises(TimeoutError):
         async with Limit(0.05):
             await asyncio.Event().wait()
+
+
+async def test_who_is_cancelled_under_a_limit_is_not_late() -> None:
+    async def waiting() -> None:
+        async with Limit(PATIENCE):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(waiting())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_future_is_waited_for_within_a_limit() -> None:
+    late: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    with pytest.raises(TimeoutError):
+        await within(late, 0.02)
+    assert late.done()  # whoever would settle it sees that nobody waits
+
+
+async def test_a_future_that_was_settled_while_the_process_was_held_up_counts() -> None:
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+
+    def hold_up() -> None:
+        time.sleep(0.2)
+        loop.call_later(0.01, answer.set_result, "here")
+
+    loop.call_soon(hold_up)
+    assert await within(answer, 0.1) == "here"

@@ -154,6 +154,14 @@ async def test_an_owner_is_caught_up_with_when_heard_of_and_again_after_a_while(
         assert await bench.indexer.until(2) == [("catch up", KAI)] * 2
 
 
+async def test_a_session_that_is_nobody_s_is_looked_at_once_when_it_is_new(bench: Bench) -> None:
+    bench.index_updater.heard_of(Owner(KEY.tenant, session=KEY.session))
+    bench.index_updater.recorded(KEY)
+    async with bench.open():
+        await bench.indexer.until(1)
+    assert bench.indexer.done == [("level", KEY)]
+
+
 async def test_only_so_many_owners_are_kept_in_mind(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,6 +267,18 @@ async def test_who_asks_has_their_other_sessions_indexed_first(bench: Bench) -> 
     await index_updater.settled(KAI)
     await index_updater.settled(KAI)
     assert bench.indexer.done == [("level", OTHER), ("level", KEY)]
+
+
+async def test_who_ask_at_once_have_a_session_indexed_once(bench: Bench) -> None:
+    index_updater, bench.indexer.gate = bench.index_updater, asyncio.Event()
+    index_updater.asked(KEY, KAI)
+    index_updater.recorded(KEY)
+    asking = [asyncio.create_task(index_updater.settled(KAI)) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert bench.indexer.busy == 1
+    bench.indexer.gate.set()
+    await asyncio.gather(*asking)
+    assert bench.indexer.done == [("level", KEY)]
 
 
 async def test_what_could_not_be_indexed_for_who_asks_waits_on(bench: Bench) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from proxy.memory.archive import Details, PlacedExchange, Session, SessionArchive, StoredMessage
 from proxy.memory.model import (
@@ -63,7 +64,7 @@ async def seen_of(store: Store, key: SessionKey) -> tuple[object, ...]:
     snapshots = [await store.load(key, ask) for ask in (ALL, BOUNDED)]
     return (
         replace(session, id=""),
-        [replace(snapshot, changes=0, attempt=None) for snapshot in snapshots],
+        [structs.replace(snapshot, changes=0, attempt=None) for snapshot in snapshots],
         [list(snapshot.bodies) for snapshot in snapshots],
         await lines(store, key),
         await store.messages(key, ("active", "superseded"), 0, 100),

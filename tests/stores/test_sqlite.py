@@ -19,6 +19,7 @@ from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, Due, SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.sqlite.schema import MIGRATIONS, SCHEMA, Unusable, connect, migrate, schema_of
 from proxy.stores.sqlite.store import SQLiteStore
+from proxy.stores.sqlite.worker import LATER_AT_ONCE, Job, Jobs
 from tests.support.clock import Clock
 from tests.support.processes.program import ROOT
 from tests.support.store.commits import chat, draft, exchange, record, summary
@@ -283,6 +284,17 @@ async def test_commits_that_wait_together_share_a_transaction(
     grown = (path.parent / "memory.db-wal").stat().st_size - frames
     # 30 transactions would write each of the pages they share, some ten, once each.
     assert 0 < grown < 30 * 5 * 4096
+
+
+async def test_what_nobody_waits_for_gives_way() -> None:
+    loop = asyncio.get_running_loop()
+    jobs = Jobs()
+    for later in (*[True] * (LATER_AT_ONCE + 2), False, False):
+        jobs.put(Job(lambda c: None, loop, loop.create_future(), later=later))
+    jobs.put(None)
+    first, second = jobs.take(64), jobs.take(64)
+    assert [job and job.later for job in first] == [False, False, *[True] * LATER_AT_ONCE]
+    assert [job and job.later for job in second] == [True, True, None]
 
 
 async def test_a_caller_that_gives_up_leaves_nothing_half_written(

@@ -7,10 +7,10 @@ upstream takes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from proxy.chat import jsontext
-from proxy.chat.cachemarks import without_marks
+from proxy.chat.cachemarks import may_have_marks, without_marks
 from proxy.chat.message import text_of
 
 
@@ -46,6 +46,11 @@ def sent_again(raw: bytes, told: bool) -> bytes:
     """
     kept = without_marks(raw)
     return in_words(kept) if told else kept
+
+
+def none_marked(raws: Iterable[bytes]) -> bool:
+    """Are these stored messages sent again as they are?  One look at all of them."""
+    return not may_have_marks(b"".join(raws))
 
 
 def _arguments(fields: Mapping[str, object]) -> Iterator[str]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from proxy.chat.message import last_user
 from proxy.chat.models.limits import context_window
@@ -15,7 +15,7 @@ from proxy.gateway.aside import Aside
 from proxy.gateway.context import known_tokens, recall_tokens
 from proxy.gateway.exchange import Loaded, Services
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep
-from proxy.gateway.prompt.prompt import AssembledPrompt
+from proxy.gateway.prompt.prompt import AssembledPrompt, rendered
 from proxy.gateway.prompt.recall_step import NOTHING, RecallBlock, query_for, text_at
 from proxy.learning.prompt_cards import Known
 from proxy.memory.prompt.compose import compose
@@ -64,9 +64,8 @@ class TokenBudget:
 async def enrich(loaded: Loaded, services: Services) -> AssembledPrompt:
     """The window within the model's context, what is known of the person, and what is recalled."""
     budget = _budget(loaded, services)
-    prompt = await _fitted(
-        AssembledPrompt(loaded, loaded.prepared.planned.prompt), budget, services
-    )
+    prompt = AssembledPrompt.of(loaded, loaded.prepared.planned.prompt)
+    prompt = await _fitted(prompt, budget, services)
     if not loaded.exchange.enriched:
         return prompt
     prompt = replace(prompt, known=await _known(prompt, budget, services))
@@ -87,9 +86,10 @@ def narrowed(
     recall = before.recall.within(most - known.tokens)
     left = cap - known.tokens - recall.tokens
     rules = replace(loaded.exchange.rules, cap=left, capped_by="context_length", hard=hard)
-    planned, messages = loaded.prepared.planned, loaded.exchange.request.messages
-    prompt = compose(loaded.prepared.snapshot, planned.plan, messages, rules)
-    return replace(before, prompt=prompt, known=known, recall=recall)
+    planned, said = loaded.prepared.planned, loaded.exchange.request.messages
+    prompt = compose(loaded.prepared.snapshot, planned.plan, said, rules)
+    messages = rendered(loaded, prompt)
+    return replace(before, prompt=prompt, messages=messages, known=known, recall=recall)
 
 
 def _budget(loaded: Loaded, services: Services) -> TokenBudget:
@@ -122,7 +122,7 @@ def _chosen(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> Known:
     knowledge, exchange = prompt.loaded.knowledge, prompt.loaded.exchange
     if knowledge is None or budget <= 0:
         return Known()
-    messages, asked = prompt.messages(), exchange.request.last_user
+    messages, asked = prompt.messages, exchange.request.last_user
     at = last_user(messages)
     question = text_at(messages, at, asked) if at is not None else ""
     known = step.choose(knowledge, question, budget, exchange.counter.count_text)
@@ -141,7 +141,7 @@ async def _recalled(
         exchange.context,
         loaded.prepared,
         prompt.prompt,
-        prompt.messages(),
+        prompt.messages,
         exchange.request.last_user,
         [message.digest for message in exchange.request.messages],
         await budget.left(recall_tokens(profile), prompt.tokens),

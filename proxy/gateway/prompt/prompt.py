@@ -8,13 +8,13 @@ the tail, so that all before it stays as it was in the request before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.blocks import block, summary_block
 from proxy.chat.message import Piece
-from proxy.chat.tools.calltext import sent_again
+from proxy.chat.tools.calltext import none_marked, sent_again
 from proxy.formats.format import Addition
 from proxy.gateway.exchange import Loaded
 from proxy.gateway.prompt.recall_step import NOTHING, RecallBlock
@@ -25,18 +25,24 @@ from proxy.memory.prompt.compose import Prompt, render
 from proxy.memory.prompt.trace import PromptTrace, stretches_of
 
 
-@dataclass(frozen=True, slots=True)
-class AssembledPrompt:
+class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
     """The prompt with the stored messages, what is known, and what is recalled.
 
-    ``trimmed``: the model's context left no room for all of it.
+    ``messages`` are what stands behind the system messages, without blocks; ``trimmed``: the
+    model's context left no room for all of it.
     """
 
     loaded: Loaded
     prompt: Prompt
+    messages: list[Piece]
     known: Known = Known()
     recall: RecallBlock = NOTHING
     trimmed: bool = False
+
+    @classmethod
+    def of(cls, loaded: Loaded, prompt: Prompt) -> AssembledPrompt:
+        """The stored messages alone."""
+        return cls(loaded, prompt, rendered(loaded, prompt))
 
     @property
     def empty(self) -> bool:
@@ -85,7 +91,8 @@ class AssembledPrompt:
         """Where it all is from, and as much of what stands where as the profile says."""
         sources = [*self._learned, *self.recall.sources()]
         recalled = msgspec.Raw(msgspec.json.encode(sources)) if sources else NOTHING_RECALLED
-        stored = [card for card in self.prompt.cards if card.id in self.loaded.bodies]
+        bodies = self.loaded.bodies
+        stored = [card for card in self.prompt.cards if card.id in bodies]
         # What waits in the spool gets its places when it is replayed.
         resent = () if self.loaded.prepared.spools else self.prompt.resent
         shown = self._shown(len(stored) - self._behind_question(), resent)
@@ -122,17 +129,12 @@ class AssembledPrompt:
                 return behind
         return 0
 
-    def messages(self) -> list[Piece]:
-        """What stands behind the system messages, without blocks."""
-        own = self.loaded.exchange.request.messages
-        return render(self.prompt, own, self.loaded.bodies, sent_again)
-
     def body(self) -> bytes:
         """The request with all of it."""
         exchange = self.loaded.exchange
         addition = Addition(
             system=self.prompt.system,
-            messages=self.messages(),
+            messages=self.messages,
             head="\n".join(self._head()),
             tail="\n".join(self._tail()),
             separate=exchange.context.profile.block_placement == "separate",
@@ -147,6 +149,12 @@ class AssembledPrompt:
     def _tail(self) -> Iterable[str]:
         yield from map(_written, self.known.tail)
         yield from self.recall.blocks
+
+
+def rendered(loaded: Loaded, prompt: Prompt) -> list[Piece]:
+    """The messages of a prompt for this request."""
+    own = loaded.exchange.request.messages
+    return render(prompt, own, loaded.bodies, sent_again, none_marked)
 
 
 def _written(part: Block) -> str:

@@ -6,8 +6,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
+
+import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.blocks import block, escaped
 from proxy.chat.message import ChatMessage, Piece, last_user, read_stored
@@ -46,8 +48,7 @@ NOTES = {
 """What a block says of itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecallBlock:
+class RecallBlock(msgspec.Struct, frozen=True, gc=False):
     """Blocks for one request.
 
     ``seconds`` is how long they took, None where nothing was asked; ``reason`` why it failed.
@@ -187,7 +188,7 @@ def query_for(
         return None
     recall, digests = context.profile.recall, frozenset(said)
     shown = frozenset(
-        [entry.position.seq for entry in prompt.pieces if not isinstance(entry, int)]
+        [piece[0][1] for piece in prompt.pieces if not isinstance(piece, int)]
         + _resent(prepared.snapshot, digests)
     )
     gone = prepared.planned.plan.superseded
@@ -210,10 +211,10 @@ def query_for(
 
 def _resent(snapshot: Snapshot, said: frozenset[str]) -> list[int]:
     """Seqs of the turns that the client sent again, answers in another rendering included."""
-    turns = {entry.position.turn for entry in snapshot.log if entry.card.digest in said}
+    turns = {position[0] for position, card in snapshot.log if card.digest in said}
     if not turns:
         return []
-    return [entry.position.seq for entry in snapshot.log if entry.position.turn in turns]
+    return [seq for (turn, seq), _ in snapshot.log if turn in turns]
 
 
 def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> int:
@@ -222,13 +223,12 @@ def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> 
     What is before the log that was loaded is not shown.
     """
     before = snapshot.messages > len(snapshot.log)
-    first = min((entry.position.seq for entry in snapshot.log), default=1)
-    hidden = (
-        entry.position.seq
-        for entry in snapshot.log
-        if entry.position.seq not in shown and entry.card.id not in gone
-    )
-    return max(hidden, default=max(1, first - 1) if before else 0)
+    hidden: list[int] = []
+    if not shown.issuperset([position[1] for position, _ in snapshot.log]):
+        hidden = [e[0][1] for e in snapshot.log if e[0][1] not in shown and e[1].id not in gone]
+    if hidden or not before:
+        return max(hidden, default=0)
+    return max(1, min((seq for (_, seq), _ in snapshot.log), default=1) - 1)
 
 
 def options_of(recall: RecallSettings) -> RecallOptions:

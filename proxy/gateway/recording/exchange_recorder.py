@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -89,8 +88,7 @@ def _learning(context: RequestContext, now: float) -> Iterator[Due]:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(msgspec.Struct, frozen=True, gc=False):
     """What is recorded of an exchange beside the messages.  ``system`` is empty if it is known.
 
     ``forced``: the model had to call a tool, so that its calls may be the answer.
@@ -110,8 +108,7 @@ class Heading:
     forced: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Unplanned:
+class Unplanned(msgspec.Struct, frozen=True, gc=False):
     """A request that found no snapshot: it is reconciled when its record is replayed."""
 
     said: Sequence[ChatMessage]

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage, Piece
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot, Summary
@@ -101,8 +101,7 @@ def _once(results: Sequence[S], calls: Sequence[str]) -> list[S]:
     return kept
 
 
-@dataclass(frozen=True, slots=True)
-class Summarised:
+class Summarised(msgspec.Struct, frozen=True, gc=False):
     """With summaries: evicted turns stay until one covers them, within ``most`` injected tokens.
 
     ``frame`` is what a block of memory costs beside the summary's own text.
@@ -117,8 +116,7 @@ Reason = Literal["window", "summary"] | Capped
 """What kept the newest of the evicted messages out of a prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True, gc=False):
     """How to compose for one request.
 
     ``system`` says that the remembered system message goes in (the request has none of its own).
@@ -137,8 +135,7 @@ class Rules:
     summarised: Summarised | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(msgspec.Struct, frozen=True, gc=False):
     """What is sent: ``pieces`` are stored entries and indexes into the request's messages.
 
     ``start`` is where the profile's window starts from now on; it ``moved``, or was found ``anew``
@@ -167,8 +164,8 @@ class Prompt:
     @property
     def cards(self) -> list[Card]:
         """The stored messages, with their tokens as they are sent."""
-        cards = (piece[1] for piece in self.pieces if not isinstance(piece, int))
-        return [_as_sent(card, self.told) for card in cards]
+        cards = [piece[1] for piece in self.pieces if not isinstance(piece, int)]
+        return [_as_sent(card, self.told) for card in cards] if self.told else cards
 
     @property
     def empty(self) -> bool:
@@ -176,12 +173,14 @@ class Prompt:
 
     def missing(self, bodies: Mapping[str, bytes]) -> list[str]:
         """Ids of the stored messages whose JSON is still to be fetched."""
-        ids = [piece[1].id for piece in self.pieces if not isinstance(piece, int)]
-        return [id for id in ids if id not in bodies]
+        return [
+            piece[1].id
+            for piece in self.pieces
+            if not isinstance(piece, int) and piece[1].id not in bodies
+        ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
+class _Sent(msgspec.Struct, frozen=True, gc=False):
     piece: Entry | int
     role: str
     calls: tuple[str, ...]
@@ -201,14 +200,14 @@ def _as_sent(card: Card, told: AbstractSet[str]) -> Card:
     return msgspec.structs.replace(card, tokens=card.told) if card.id in told else card
 
 
-@dataclass(frozen=True, slots=True)
-class _Sight:
+class _Sight(msgspec.Struct, frozen=True, gc=False):
     """Which stored entries are shown: those from ``start`` on that ``summary`` does not cover, and
-    all of the turn that is ``running``."""
+    all of the turn that is ``running``.  ``all``: none is hidden."""
 
     start: Position
     running: int | None
     summary: Summary | None
+    all: bool
 
     def shows(self, entry: Entry) -> bool:
         position = entry[0]
@@ -229,9 +228,10 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
     beside = system_tokens + summary_tokens
     uncapped, shown = _shown(snapshot, plan, rules, start, beside)
-    sight = _Sight(shown, plan.running, cover)
+    everything = cover is None and (not plan.log or plan.log[0][0] >= shown)
+    sight = _Sight(shown, plan.running, cover, everything)
     pieces, told = _pieces(plan, m, sight, inject=rules.inject)
-    injected = _count(piece for piece in pieces if not isinstance(piece, int))
+    injected = _count([piece for piece in pieces if not isinstance(piece, int)])
     if told:
         spared = (x for x in pieces if not isinstance(x, int) and x.card.id in told)
         more = sum(entry.card.told - entry.card.tokens for entry in spared)
@@ -309,18 +309,25 @@ def render(
     m: Sequence[ChatMessage],
     bodies: Mapping[str, bytes],
     again: Callable[[bytes, bool], bytes],
+    same: Callable[[Iterable[bytes]], bool],
 ) -> list[Piece]:
     """The messages of a prompt, without system messages; what has no body is not.
 
-    ``again`` makes of a stored message what is sent, in words where that is demanded.
+    ``again`` makes of a stored message what is sent, in words where that is demanded; ``same``:
+    these are sent as they are, where none is.
     """
-    messages: list[Piece] = []
-    for piece in prompt.pieces:
-        if isinstance(piece, int):
-            messages.append(m[piece])
-        elif (body := bodies.get(piece[1].id)) is not None:
-            messages.append(again(body, piece[1].id in prompt.told))
-    return messages
+    pieces = [
+        m[piece] if isinstance(piece, int) else bodies.get(piece[1].id) for piece in prompt.pieces
+    ]
+    stored = [piece for piece in pieces if isinstance(piece, bytes)]
+    if prompt.told or not same(stored):
+        pieces = [
+            again(piece, not isinstance(entry, int) and entry[1].id in prompt.told)
+            if isinstance(piece, bytes)
+            else piece
+            for piece, entry in zip(pieces, prompt.pieces, strict=True)
+        ]
+    return [piece for piece in pieces if piece is not None]
 
 
 def _start(snapshot: Snapshot, plan: Plan, window: Window) -> tuple[Position, bool]:
@@ -341,14 +348,15 @@ def _pieces(
     tools = False
     pieces: list[Entry | int] = []
     for piece in plan.order:
-        if isinstance(piece, int):
-            said: ChatMessage | Card = m[piece]
-        elif inject and not piece[1].blank and sight.shows(piece):
-            said = piece[1]
-        else:
-            continue
+        said: ChatMessage | Card = m[piece] if isinstance(piece, int) else piece[1]
+        if not isinstance(piece, int):
+            if not inject or said.blank:
+                continue
+            if not (sight.all or sight.shows(piece)):
+                continue
         pieces.append(piece)
-        tools = tools or bool(said.calls) or said.answers is not None
+        if said.calls or said.answers is not None:
+            tools = True
     if not tools:
         return tuple(pieces), frozenset()  # every order of such messages is valid
     sent = valid([_sent(piece, m) for piece in pieces])
@@ -365,7 +373,7 @@ def _sent(piece: Entry | int, m: Sequence[ChatMessage]) -> _Sent:
     return _Sent(piece, card.role, card.calls, card.answers, stored=True)
 
 
-def _count(entries: Iterable[Entry]) -> Size:
+def _count(entries: Sequence[Entry]) -> Size:
     tokens = [card.tokens for _, card in entries]
     return Size(len(tokens), sum(tokens))
 
@@ -374,8 +382,11 @@ def _evicted(snapshot: Snapshot, plan: Plan, sight: _Sight) -> Size:
     """What is neither shown nor brought by the request itself."""
     gone = Size(0, 0)
     if plan.superseded:
-        gone = _count(e for e in snapshot.log if e.card.id in plan.superseded)
-    resent = {entry.card.id for entry in plan.resent}
-    shown = _count(e for e in plan.log if sight.shows(e) or e.card.id in resent)
+        gone = _count([e for e in snapshot.log if e.card.id in plan.superseded])
+    log: Sequence[Entry] = plan.log
+    if not sight.all:
+        resent = {entry.card.id for entry in plan.resent}
+        log = [e for e in log if sight.shows(e) or e.card.id in resent]
+    shown = _count(log)
     messages = snapshot.messages - gone.messages - shown.messages
     return Size(max(0, messages), max(0, snapshot.tokens - gone.tokens - shown.tokens))

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from proxy.memory.model import Entry, Position
 
@@ -37,8 +39,7 @@ def size(entries: Iterable[Entry]) -> Size:
     return Size(len(tokens), sum(tokens))
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True, gc=False):
     """At most ``max_messages`` and ``max_tokens`` (None: no bound) of the log, the newest.
 
     ``by_turn`` evicts whole turns, so that a window starts at a user message.
@@ -118,4 +119,6 @@ def _newest(
 
 def view(log: Sequence[Entry], start: Position, running: int | None = None) -> list[Entry]:
     """The entries that a window starting there shows."""
+    if log and log[0][0] >= start:
+        return list(log)
     return [e for e in log if e[0] >= start or e[0][0] == running]

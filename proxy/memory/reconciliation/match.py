@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Snapshot
@@ -17,8 +18,7 @@ Rerendered = Callable[[ChatMessage, Card], bool]
 """Is an assistant message of the request the stored answer, re-rendered?  Equal calls are given."""
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(msgspec.Struct, frozen=True, gc=False):
     """What the client said about its request, beside the messages."""
 
     history: History = "auto"
@@ -56,8 +56,7 @@ MAX_WANTED = 500
 """How many stored answers are fetched to be compared with re-rendered ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Alignment:
+class Alignment(msgspec.Struct, frozen=True, gc=False):
     """Matches in terms of M and the log; ``evidence``: their last run holds a real answer."""
 
     matches: tuple[Match, ...] = ()

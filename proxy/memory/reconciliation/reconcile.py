@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage, is_prefix, similar, text_of
 from proxy.memory.model import Card, Entry, Exchange, Position, Snapshot
@@ -94,8 +96,7 @@ def _same_calls(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> 
     return {x.answers for x in m} <= answered
 
 
-@dataclass(frozen=True, slots=True)
-class Fresh:
+class Fresh(msgspec.Struct, frozen=True, gc=False):
     """Message ``i`` of the request is new.
 
     It ``opens`` a turn, or is in the turn of the stored message ``joins``, or else in the turn of
@@ -108,8 +109,7 @@ class Fresh:
     replaces: Card | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True, gc=False):
     """What follows from a request.
 
     ``order`` is everything in the order of sending: entries of the log, and indexes into M.
@@ -251,7 +251,7 @@ class _Layout:
         """Rules 3, 4 and 7: an edit or a regenerate."""
         if self.full or (self.matches and self.matches[-1].kind is MatchKind.REPLACED):
             return True
-        waiting = open_calls(self.rest)
+        waiting = open_calls(self.rest) if self.matches or self.full else self.waiting
         if any(self.m[i].answers in waiting for i in self.new if self.m[i].answers is not None):
             return False
         return self.evidence
@@ -325,8 +325,10 @@ class _Layout:
                 order += _without(self._kept(self.log[j : match.j]), hidden)
             order += range(i, match.i + 1)
             i, j = match.i + 1, match.j + 1
-        turn = running.position.turn if running else None
         behind = self._kept(self.log[j:])
+        if running is None:
+            return (*order, *behind, *range(i, len(self.m)))
+        turn = running.position.turn
         order += [e for e in behind if e.position.turn != turn]
         order += [e for e in behind if e.position.turn == turn]
         return (*order, *range(i, len(self.m)))

@@ -6,9 +6,9 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
@@ -149,8 +149,7 @@ Count = Callable[[bytes], int]
 """Tokens of a message's JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeMeta:
+class ExchangeMeta(msgspec.Struct, frozen=True, gc=False):
     """What a commit says beside the messages; see Commit."""
 
     exchange: Exchange
@@ -164,8 +163,7 @@ class ExchangeMeta:
     due: tuple[Due, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PendingRecord:
+class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     """What of a plan has to be kept while the reply is on its way: little, for there are many.
 
     ``window_start`` is the message that the window now starts at, "" the first one of the

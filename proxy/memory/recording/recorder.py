@@ -18,8 +18,9 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
+
+import msgspec
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.limit import Limit
@@ -56,8 +57,7 @@ REVIEW_EVERY = 600.0
 """Seconds between looks at what is quarantined in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True, gc=False):
     """What a request finds: the session, and the plan over it.
 
     ``spools``: its exchange will go to the spool, as things stand.

@@ -7,6 +7,8 @@ a single call.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+from typing import cast
 
 import msgspec
 
@@ -18,6 +20,8 @@ _encoder = msgspec.json.Encoder()
 _entries = msgspec.json.Decoder(tuple[Entry, ...])
 _exchange = msgspec.json.Decoder(Exchange)
 _summary = msgspec.json.Decoder(Summary)
+
+_TEXTS = frozenset((bytes, type(None)))
 
 encode = _encoder.encode
 decode_summary = _summary.decode
@@ -54,6 +58,13 @@ def text(value: object) -> bytes | None:
     raise TypeError(f"{type(value).__name__} where a text was stored")
 
 
+def texts(values: Sequence[object]) -> list[bytes | None]:
+    """The same for many: one look at them where all is well."""
+    if _TEXTS.issuperset(map(type, values)):
+        return cast("list[bytes | None]", list(values))
+    return [text(value) for value in values]
+
+
 def number(value: object) -> int:
     """What a store has where a count lies; raises TypeError for anything else."""
     if isinstance(value, int):
@@ -61,14 +72,21 @@ def number(value: object) -> int:
     raise TypeError(f"{type(value).__name__} where a number was stored")
 
 
-def passages(found: Sequence[tuple[str, bytes, bytes]]) -> dict[tuple[str, int], Message]:
-    """Active messages by session and seq, from session, entry and body each."""
-    entries = decode_entries(entry for _, entry, _ in found)
+def cut(joined: bytes, lengths: str) -> list[bytes | None]:
+    """The pieces of which something is joined; their lengths in bytes, with commas between."""
+    ends = list(accumulate(map(int, lengths.split(",")))) if lengths else []
+    return [joined[begin:end] for begin, end in pairwise((0, *ends))]
+
+
+def passages(
+    session: str, entries: Sequence[Entry], bodies: Sequence[object]
+) -> dict[tuple[str, int], Message]:
+    """Active messages of a session by it and their seq."""
     return {
         (session, entry.position.seq): Message(
             entry.position.seq, entry.card, "active", text(body) or b""
         )
-        for entry, (session, _, body) in zip(entries, found, strict=True)
+        for entry, body in zip(entries, bodies, strict=True)
     }
 
 

@@ -5,7 +5,7 @@ time.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
 
@@ -66,6 +66,7 @@ def field_of(seq: int) -> bytes:
     return b"%010d" % seq
 
 
+@lru_cache(maxsize=4096)
 def _tag(tenant: str, name: str | None) -> bytes:
     """What keys begin with: the hash tag of a tenant, or of one of its sessions or users."""
     who = quote(tenant, safe="")

@@ -188,13 +188,10 @@ def load_arguments(ask: Ask, now: float) -> list[Argument]:
 def read_passages(
     sessions: Sequence[str], replies: Sequence[Sequence[bytes]]
 ) -> dict[tuple[str, int], Message]:
-    return codec.passages(
-        [
-            (session, entry, body)
-            for session, reply in zip(sessions, replies, strict=True)
-            for entry, body in zip(reply[::2], reply[1::2], strict=True)
-        ]
-    )
+    found: dict[tuple[str, int], Message] = {}
+    for session, reply in zip(sessions, replies, strict=True):
+        found |= codec.passages(session, codec.decode_entries(reply[::2]), reply[1::2])
+    return found
 
 
 @dataclass(frozen=True, slots=True)

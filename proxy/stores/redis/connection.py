@@ -21,14 +21,13 @@ from redis.exceptions import (
     AskError,
     ClusterDownError,
     MovedError,
-    ReadOnlyError,
     RedisError,
-    ResponseError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from proxy.stores.address import Address
+from proxy.stores.redis.wire import Wire
 
 Command = Sequence[Any]
 
@@ -75,7 +74,7 @@ class Lane:
     ) -> None:
         self._make = make
         self._free = asyncio.Semaphore(limit)
-        self._idle: deque[AbstractConnection] = deque()
+        self._idle: deque[Wire] = deque()
 
     def __repr__(self) -> str:
         return f"<Lane [{len(self._idle)} idle]>"
@@ -92,24 +91,19 @@ class Lane:
                     return await self._exchange(self._idle.pop(), commands)
                 except RedisConnectionError:
                     await self.close()
-            return await self._exchange(self._make(), commands)
+            return await self._exchange(await Wire.opened(self._make()), commands)
 
-    async def _exchange(
-        self, connection: AbstractConnection, commands: Sequence[Command]
-    ) -> list[Any]:
+    async def _exchange(self, wire: Wire, commands: Sequence[Command]) -> list[Any]:
         try:
-            if not connection.is_connected:
-                await connection.connect()  # type: ignore[no-untyped-call]
-            await connection.send_packed_command(_packed(commands), check_health=False)
-            replies = [await _reply(connection) for _ in commands]
+            replies = await wire.ask(_packed(commands), len(commands))
         except BaseException as error:
             # Cancelled included: a reply that nobody has read must not be the next one's.
-            await connection.disconnect(nowait=True)
+            await wire.close()
             if isinstance(error, asyncio.CancelledError):
                 # The server may hang: those that are idle are no better.
                 await self.close()
             raise
-        self._idle.append(connection)
+        self._idle.append(wire)
         return replies
 
     async def scan(self, pattern: bytes) -> list[bytes]:
@@ -126,7 +120,7 @@ class Lane:
     async def close(self) -> None:
         """Close what is idle."""
         while self._idle:
-            await self._idle.pop().disconnect(nowait=True)
+            await self._idle.pop().close()
 
 
 class Direct:
@@ -170,16 +164,6 @@ def checked(replies: list[Any]) -> list[Any]:
 def _packed(commands: Sequence[Command]) -> bytes:
     """In the Redis protocol; by hiredis, which does it in a quarter of redis-py's time."""
     return b"".join([pack_command(tuple(command)) for command in commands])
-
-
-async def _reply(connection: AbstractConnection) -> Any:
-    try:
-        return await connection.read_response()
-    except ReadOnlyError as error:
-        # The master has become a replica: another connection may lead to the new one.
-        raise RedisConnectionError(str(error)) from error
-    except ResponseError as error:
-        return error
 
 
 # A cluster: which server has a slot, and following it when it moves

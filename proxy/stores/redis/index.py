@@ -7,6 +7,7 @@ is lost is made anew.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from struct import pack
 from typing import Any
 from urllib.parse import quote
@@ -120,6 +121,7 @@ PARTS = (b"meta", b"rows", b"marks", b"vocabulary", b"models")
 """The keys of an index, besides those of terms and vectors; every script gets them first."""
 
 
+@lru_cache(maxsize=4096)
 def _prefix(owner: Owner) -> bytes:
     """A user and a session may be called the same: then only what follows the tag differs.
 

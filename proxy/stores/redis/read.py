@@ -8,8 +8,10 @@ changed, all is read again.  What a server has evicted is left out, and counted.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from proxy.memory.archive import Message
 from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
@@ -33,8 +35,7 @@ TRIES = 5
 """How often a log is read again that is changed meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
-class First:
+class First(msgspec.Struct, frozen=True, gc=False):
     """The reply to load.lua.  ``texts`` are the bodies by seq, None where one is gone.
 
     ``shown`` and ``size`` count the messages that should be there, in the window and in the log;
@@ -137,13 +138,24 @@ def read_first(reply: Sequence[Any], ask: Ask) -> First:
         changes=int(changes or 0),
         stalled=bool(stalled),
     )
-    texts = dict(zip(numbers, map(codec.text, bodies), strict=True))
+    texts = dict(zip(numbers, codec.texts(bodies), strict=True))
     return First(snapshot, texts, int(shown), int(size), int(end), (created, changes))
+
+
+def _unbroken(first: First) -> bool:
+    """Is all there that should be, and nothing else?"""
+    texts = first.texts
+    if not (len(first.snapshot.log) == len(texts) == first.shown and first.size):
+        return False
+    return all(texts.values()) and max(texts, default=0) < first.end
 
 
 def completed(first: First, more: Sequence[Entry]) -> Snapshot:
     """The snapshot with all entries that are there: once, though late answers move their places."""
     snapshot, texts = first.snapshot, first.texts
+    if not (more or snapshot.whole) and _unbroken(first):
+        bodies = {card.id: texts[seq] or b"" for (_, seq), card in snapshot.log}
+        return replace(snapshot, bodies=bodies)
     entries = {entry.position: entry for entry in (*snapshot.log, *more)}
     log = tuple(
         entry

@@ -12,7 +12,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
 from functools import wraps
 from pathlib import Path
@@ -31,6 +31,8 @@ P = ParamSpec("P")
 Work: TypeAlias = Callable[Concatenate[sqlite3.Connection, float, P], T]
 """What is done in a transaction: a function of the connection, of the time at which it was asked
 for, and of what the method of the contract takes."""
+
+Running: TypeAlias = Coroutine[Any, Any, T]
 
 ROOM = 16 * 1024 * 1024
 """Bytes that a disk should have left: a large exchange and the log before it."""
@@ -148,21 +150,27 @@ class SQLiteFile:
         for worker in workers:
             await asyncio.to_thread(worker.join, self._commit_timeout * 2)
 
-    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _read(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         """What a chat waits for."""
-        return await self._by(self._readers[0] if self._readers else None, work)
+        return self._by(self._readers[0] if self._readers else None, work)
 
-    async def _list(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _list(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         """What people and the background read."""
-        return await self._by(self._lister, work)
+        return self._by(self._lister, work)
 
-    async def _by(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _by(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         if reader is None:
             raise StoreError("the store is not open")
-        return await reader.run(work, self._timeout)
+        return reader.run(work, self._timeout)
 
-    async def _write(self, work: Callable[[sqlite3.Connection], T], *, truncate: bool = False) -> T:
-        return await self._writing.run(work, self._commit_timeout, truncate=truncate)
+    def _write(
+        self, work: Callable[[sqlite3.Connection], T], *, truncate: bool = False
+    ) -> Running[T]:
+        return self._writing.run(work, self._commit_timeout, truncate=truncate)
+
+    def _write_later(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+        """What gives way to all else that is written."""
+        return self._writing.run(work, self._commit_timeout, later=True)
 
     @property
     def _writing(self) -> Worker:
@@ -186,26 +194,24 @@ class Lane:
     """Makes methods of a store from functions of a connection: they run in one of its threads."""
 
     def __init__(
-        self, run: Callable[[SQLiteFile, Callable[[sqlite3.Connection], Any]], Awaitable[Any]]
+        self, run: Callable[[SQLiteFile, Callable[[sqlite3.Connection], Any]], Running[Any]]
     ) -> None:
         self._run = run
 
-    def __call__(
-        self, work: Work[P, T]
-    ) -> Callable[Concatenate[SQLiteFile, P], Coroutine[Any, Any, T]]:
+    def __call__(self, work: Work[P, T]) -> Callable[Concatenate[SQLiteFile, P], Running[T]]:
         run = self._run
 
         @wraps(work)
-        async def method(store: SQLiteFile, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        def method(store: SQLiteFile, /, *args: P.args, **kwargs: P.kwargs) -> Running[T]:
             now = store._clock()
-            result: T = await run(store, lambda c: work(c, now, *args, **kwargs))
-            return result
+            return run(store, lambda c: work(c, now, *args, **kwargs))
 
         return method
 
 
 reads, lists = Lane(SQLiteFile._read), Lane(SQLiteFile._list)
 writes, erases = Lane(SQLiteFile._write), Lane(SQLiteFile._erase)
+writes_later = Lane(SQLiteFile._write_later)
 
 
 def timeless(work: Callable[Concatenate[sqlite3.Connection, P], T]) -> Work[P, T]:

@@ -38,10 +38,24 @@ _NEWEST = """
 SELECT block, data FROM postings WHERE owner = ? AND term = ? ORDER BY block DESC LIMIT ?
 """
 
+# Into the newest block, where there is room in it.
+_ADD = f"""
+INSERT INTO postings (owner, term, block, data) VALUES (
+    ?1, ?2, coalesce((SELECT max(block) FROM postings WHERE owner = ?1 AND term = ?2), 0), ?3
+)
+ON CONFLICT (owner, term, block) DO UPDATE SET data = CAST(data || excluded.data AS BLOB)
+    WHERE length(data) + length(excluded.data) <= {BLOCK * POSTING_SIZE}
+"""
+
 # CROSS JOIN: what is asked for comes first, and each is looked up.
 ROWS = """
-SELECT p.number, p.data FROM json_each(?) AS asked
+SELECT p.number AS number, p.data AS data FROM json_each(?) AS asked
 CROSS JOIN passages p ON p.owner = ? AND p.number = asked.value
+"""
+
+# As one row, for each that is fetched waits for the interpreter: see read.py.
+_JOINED_ROWS = f"""
+SELECT CAST(group_concat(data, '') AS BLOB), group_concat(number) FROM ({ROWS})
 """
 
 _NAMES = """
@@ -122,10 +136,21 @@ def rows(connection: sqlite3.Connection, now: float, owner: Owner, numbers: Sequ
     index = find(connection, owner, now)
     if index is None:
         return Rows(bytes(ROW_SIZE * len(numbers)))
-    found = dict(connection.execute(ROWS, (json.dumps(list(numbers)), index.id)))
-    data = b"".join([found.get(number, bytes(ROW_SIZE)) for number in numbers])
+    wanted = (json.dumps(list(numbers)), index.id)
+    data, there = connection.execute(_JOINED_ROWS, wanted).fetchone()
+    if there != ",".join(map(str, numbers)):
+        data = _filled(numbers, data or b"", there or "")
     sessions = {int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), ROW_SIZE)}
     return Rows(data, dict(connection.execute(_NAMES, (json.dumps(list(sessions)), index.id))))
+
+
+def _filled(numbers: Sequence[int], data: bytes, there: str) -> bytes:
+    """The rows of these numbers, where only some of them are ``there``."""
+    found = {
+        int(number): data[place * ROW_SIZE : (place + 1) * ROW_SIZE]
+        for place, number in enumerate(there.split(",") if there else ())
+    }
+    return b"".join([found.get(number, bytes(ROW_SIZE)) for number in numbers])
 
 
 def vectors(
@@ -196,6 +221,9 @@ def _new(connection: sqlite3.Connection, owner: Owner) -> int:
 
 
 def _append(connection: sqlite3.Connection, owner: int, term: bytes, data: bytes) -> None:
+    fits = len(data) <= BLOCK * POSTING_SIZE
+    if fits and connection.execute(_ADD, (owner, term, data)).rowcount:
+        return
     block, begun = connection.execute(_NEWEST, (owner, term, 1)).fetchone() or (0, b"")
     data = begun + data
     width = BLOCK * POSTING_SIZE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -68,7 +69,11 @@ _ID = f"SELECT s.id FROM sessions s WHERE s.tenant = ? AND s.session = ? AND {LI
     ":now", "?"
 )
 
-_PASSAGE = "SELECT entry, body FROM messages WHERE session = ? AND seq = ? AND active = 1"
+# CROSS JOIN: what is asked for comes first, and each is looked up.
+_PASSAGES = """
+SELECT m.entry, m.body FROM json_each(?) AS asked
+CROSS JOIN messages m ON m.session = ? AND m.seq = asked.value AND m.active = 1
+"""
 
 _NEWEST = """
 SELECT turn FROM messages WHERE session = ? AND active = 1 ORDER BY turn DESC LIMIT 1
@@ -89,6 +94,15 @@ SELECT entry, body FROM messages WHERE session = :session AND active = 1
         WHERE session = :session AND seq >= :first AND seq < :end AND active = 1 AND turn < :begin
     )
 ORDER BY turn, seq
+"""
+
+# Each row that is fetched lets go of the interpreter and waits for it again, behind all that the
+# loop has to do: so all of them come as one.
+_JOINED = """
+SELECT CAST(group_concat(entry, ',') AS BLOB), CAST(group_concat(body, '') AS BLOB),
+       group_concat(length(body)),
+       total(typeof(entry) <> 'blob' OR typeof(body) <> 'blob')
+FROM ({})
 """
 
 _CARDS = "SELECT entry FROM messages WHERE session = ? AND active = 1 ORDER BY turn, seq"
@@ -114,10 +128,10 @@ def load(connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask) 
     start = None if turn is None else Position(turn, seq)
     unbounded = start is None and fits(messages, tokens, ask)
     begin = 0 if unbounded else _first_turn(connection, id, start, ask, summary)
-    rows = connection.execute(_LOG_FROM, (id, begin)).fetchall()
+    window, texts = _texts(connection, _LOG_FROM, (id, begin), messages)
     if begin:
-        rows = _rows_before(connection, id, begin, SeqSpan(first, size)) + rows
-    window = codec.decode_pieces(_entries(rows))
+        older, their_texts = _before(connection, id, begin, SeqSpan(first, size))
+        window, texts = older + window, their_texts + texts
     return Snapshot(
         exists=True,
         owner=owner,
@@ -126,10 +140,7 @@ def load(connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask) 
         start=start,
         log=_whole_log(connection, id) if ask.whole and begin else window,
         whole=ask.whole,
-        bodies={
-            entry.card.id: codec.text(body) or b""
-            for entry, (_, body) in zip(window, rows, strict=True)
-        },
+        bodies={entry[1].id: body or b"" for entry, body in zip(window, texts, strict=True)},
         alternates=_alternates(connection, id) if ask.whole else {},
         last=codec.decode_exchange(last, last_usage) if last else None,
         attempt=codec.decode_exchange(attempt, attempt_usage) if attempt else None,
@@ -168,15 +179,26 @@ def passages(
     user: str | None,
     places: Mapping[str, Collection[int]],
 ) -> dict[tuple[str, int], Message]:
-    found: list[tuple[str, bytes, bytes]] = []
+    found: dict[tuple[str, int], Message] = {}
     for session, seqs in places.items():
         asked = {"tenant": tenant, "session": session, "user": user, "now": now}
         mine = connection.execute(_MINE, asked).fetchone()
-        for seq in seqs if mine else ():
-            row = connection.execute(_PASSAGE, (mine[0], seq)).fetchone()
-            if row:
-                found.append((session, *row))
-    return codec.passages(found)
+        if mine:
+            wanted = (json.dumps(list(seqs)), mine[0])
+            found |= codec.passages(session, *_texts(connection, _PASSAGES, wanted, len(seqs)))
+    return found
+
+
+def _texts(
+    connection: sqlite3.Connection, query: str, arguments: Any, most: int
+) -> tuple[tuple[Entry, ...], list[bytes | None]]:
+    """Entries and bodies that ``query`` finds, about so many at ``most``."""
+    if most <= PIECE:
+        row = connection.execute(_JOINED.format(query), arguments).fetchone()
+        if not row[3]:  # else something is there that was never written so: see below
+            return codec.decode_log(row[0] or b""), codec.cut(row[1] or b"", row[2] or "")
+    rows = connection.execute(query, arguments).fetchall()
+    return codec.decode_pieces(_entries(rows)), codec.texts([body for _, body in rows])
 
 
 def find(connection: sqlite3.Connection, key: SessionKey, now: float) -> int | None:
@@ -225,9 +247,9 @@ def _first_turn(
     return begins_at(backwards, start, newest[0], ask, summary)
 
 
-def _rows_before(
+def _before(
     connection: sqlite3.Connection, session: int, begin: int, last: SeqSpan
-) -> list[tuple[bytes, bytes]]:
+) -> tuple[tuple[Entry, ...], list[bytes | None]]:
     """The turns before ``begin`` that the last exchange belongs to: late answers to a call."""
     arguments = {
         "session": session,
@@ -235,7 +257,7 @@ def _rows_before(
         "first": last.first,
         "end": last.first + last.size,
     }
-    return connection.execute(_LOG_BEFORE, arguments).fetchall()
+    return _texts(connection, _LOG_BEFORE, arguments, last.size)
 
 
 def _whole_log(connection: sqlite3.Connection, session: int) -> tuple[Entry, ...]:

@@ -32,7 +32,16 @@ from proxy.stores.sqlite import restore as sqlite_restore
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
 from proxy.stores.sqlite import write as sqlite_write
-from proxy.stores.sqlite.file import SQLiteFile, erases, lists, reads, timeless, writes
+from proxy.stores.sqlite.file import (
+    Running,
+    SQLiteFile,
+    erases,
+    lists,
+    reads,
+    timeless,
+    writes,
+    writes_later,
+)
 from proxy.stores.sqlite.schema import migrate
 from proxy.stores.sqlite.worker import T, Worker
 
@@ -44,7 +53,8 @@ class SQLiteStore(SQLiteFile):
     """See :class:`proxy.stores.open.Backend`.
 
     ``reads`` is what a chat waits for, ``lists`` what people and the background read; after
-    ``erases`` nothing of what was removed is in the files any more.
+    ``erases`` nothing of what was removed is in the files any more; ``writes_later`` gives way to
+    what a chat waits for.
     """
 
     # Memory
@@ -125,10 +135,10 @@ class SQLiteStore(SQLiteFile):
 
     look = reads(sqlite_index.look)
     rows = reads(sqlite_index.rows)
-    write = writes(sqlite_index.write)
+    write = writes_later(sqlite_index.write)
     vectors = reads(sqlite_index.vectors)
-    put_vectors = writes(sqlite_index.put_vectors)
-    drop_session = writes(sqlite_index.drop_session)
+    put_vectors = writes_later(sqlite_index.put_vectors)
+    drop_session = writes_later(sqlite_index.drop_session)
     drop = erases(timeless(sqlite_index.drop))
 
     # Items
@@ -226,5 +236,5 @@ class SQLiteMemory(SQLiteStore):
         if self._beside is None:
             self._memory.close()
 
-    async def _by(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._writing.run(work, self._timeout)
+    def _by(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+        return self._writing.run(work, self._timeout)

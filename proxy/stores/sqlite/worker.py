@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Protocol, TypeVar, cast
 
 import msgspec
 
-from proxy.memory.limit import Limit
+from proxy.memory.limit import within
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.common.damage import damage_in
 
 T = TypeVar("T")
 Answer = tuple["asyncio.Future[object]", object]
-
-Queue = SimpleQueue["Job | None"]
 
 STEPS = 10_000
 """SQLite's instructions between two looks at whether anybody still waits for what is read: 1 ms."""
@@ -33,16 +30,59 @@ STEPS = 10_000
 MAX_BATCH = 64
 """Most jobs that share one transaction, and with it one fsync."""
 
+LATER_AT_ONCE = 4
+"""Jobs that nobody waits for which go along with those that somebody waits for."""
+
 TRUNCATE_MS = 500
 """How long emptying the log waits for readers in other processes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
+    """``later``: it gives way to those that somebody waits for."""
+
     work: Callable[[sqlite3.Connection], object]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[object]
-    truncate: bool
+    truncate: bool = False
+    later: bool = False
+
+
+class Jobs:
+    """What waits for threads: in order, but that some gives way to all else."""
+
+    def __init__(self) -> None:
+        self._arrived: SimpleQueue[None] = SimpleQueue()
+        self._soon: deque[Job] = deque()
+        self._later: deque[Job | None] = deque()
+
+    def put(self, job: Job | None) -> None:
+        """A job, or None: one thread is to end when it has done what waits."""
+        if job is None or job.later:
+            self._later.append(job)
+        else:
+            self._soon.append(job)
+        self._arrived.put(None)
+
+    def take(self, most: int) -> list[Job | None]:
+        """Wait for one, and take up to ``most`` of those that wait; None is the last."""
+        self._arrived.get()
+        taken, left = [self._next()], LATER_AT_ONCE
+        while len(taken) < most and taken[-1] is not None:
+            left -= taken[-1].later
+            if not (self._soon or left):
+                break
+            try:
+                self._arrived.get_nowait()
+            except Empty:
+                break
+            taken.append(self._next())
+        return taken
+
+    def _next(self) -> Job | None:
+        try:
+            return self._soon.popleft()
+        except IndexError:  # looking first would be too late: another thread may take it
+            return self._later.popleft()
 
 
 class Opener(Protocol):
@@ -60,15 +100,15 @@ class Opener(Protocol):
 class Worker:
     """Runs jobs in order in one thread.  ``writes``: all that wait share a transaction.
 
-    Readers may share a ``queue``: who is free takes the next job.
+    Readers may share their ``jobs``: who is free takes the next.
     """
 
     def __init__(
-        self, name: str, opener: Opener, *, writes: bool, queue: Queue | None = None
+        self, name: str, opener: Opener, *, writes: bool, jobs: Jobs | None = None
     ) -> None:
         self._opener = opener
         self._writes = writes
-        self._queue: Queue = SimpleQueue() if queue is None else queue
+        self._jobs = jobs or Jobs()
         self._connection: sqlite3.Connection | None = None
         self._reading: asyncio.Future[object] | None = None
         self._stopped = False
@@ -76,28 +116,32 @@ class Worker:
         self._thread.start()
 
     async def run(
-        self, work: Callable[[sqlite3.Connection], T], timeout: float, *, truncate: bool = False
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        timeout: float,
+        *,
+        truncate: bool = False,
+        later: bool = False,
     ) -> T:
         """The result of ``work``, run in a transaction.  Raises StoreError, StoreTimeout.
 
         With ``truncate`` the write-ahead log is emptied before the answer, unless another process
-        reads all the while.
+        reads all the while.  ``later``: see Job.
 
         A caller that is cancelled or out of time leaves its job behind: it is skipped if it has not
         begun; if it has, reading is broken off, and writing takes effect as a whole or not at all.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
-        self._queue.put(Job(work, loop, future, truncate))
+        self._jobs.put(Job(work, loop, future, truncate, later))
         try:
-            async with Limit(timeout):
-                return cast(T, await future)
+            return cast(T, await within(future, timeout))
         except TimeoutError as error:
             raise StoreTimeout(f"SQLite took longer than {timeout:g} s") from error
 
     def stop(self) -> None:
         """Let the thread end once it has done what waits."""
-        self._queue.put(None)
+        self._jobs.put(None)
 
     def join(self, timeout: float) -> None:
         self._thread.join(timeout)
@@ -110,30 +154,20 @@ class Worker:
         self._disconnect()
 
     def _round(self) -> None:
-        batch = [job for job in self._take() if not job.future.cancelled()]
+        taken = self._jobs.take(MAX_BATCH if self._writes else 1)
+        self._stopped = taken[-1] is None
+        # A future that is done already was given up.
+        batch = [job for job in taken if job is not None and not job.future.done()]
         if batch:
             _deliver(batch, self._perform(batch))
-
-    def _take(self) -> Iterator[Job]:
-        """Wait for a job; a writer also takes what waits behind it."""
-        job = self._queue.get()
-        for _ in range(MAX_BATCH - 1 if self._writes else 0):
-            if job is None:
-                break
-            yield job
-            try:
-                job = self._queue.get_nowait()
-            except Empty:
-                return
-        if job is None:
-            self._stopped = True
-        else:
-            yield job
 
     def _perform(self, batch: list[Job]) -> list[object]:
         try:
             with self._transaction() as connection:
-                results = [self._attempt(connection, job) for job in batch]
+                if len(batch) == 1:
+                    results = [self._alone(connection, batch[0])]
+                else:
+                    results = [self._attempt(connection, job) for job in batch]
             if any(job.truncate for job in batch):
                 self._empty_log(connection)
             return results
@@ -165,25 +199,31 @@ class Worker:
 
     def _abandoned(self) -> bool:
         """Does nobody wait for what is being read?  Then SQLite breaks it off."""
-        return self._reading is not None and self._reading.cancelled()
+        return self._reading is not None and self._reading.done()
 
-    def _attempt(self, connection: sqlite3.Connection, job: Job) -> object:
-        """The result of one job, or its exception with its writes undone."""
+    def _alone(self, connection: sqlite3.Connection, job: Job) -> object:
+        """The result of the one job of a transaction, or its exception with the transaction's
+        writes undone."""
         self._reading = job.future
-        if self._writes:
-            connection.execute("SAVEPOINT job")
         try:
-            result = job.work(connection)
+            return job.work(connection)
         # The thread's boundary: whatever a job raises belongs to its caller, not to the thread.
         except Exception as error:  # noqa: BLE001
-            if self._writes:
-                connection.execute("ROLLBACK TO job")
-                connection.execute("RELEASE job")
+            connection.execute("ROLLBACK")
+            connection.execute("BEGIN")  # there is nothing left to commit
             return as_store_error(error)
         finally:
             self._reading = None
-        if self._writes:
-            connection.execute("RELEASE job")
+
+    def _attempt(self, connection: sqlite3.Connection, job: Job) -> object:
+        """The result of one of several jobs, or its exception with its own writes undone."""
+        connection.execute("SAVEPOINT job")
+        try:
+            result = job.work(connection)
+        except Exception as error:  # noqa: BLE001 - as above
+            connection.execute("ROLLBACK TO job")
+            result = as_store_error(error)
+        connection.execute("RELEASE job")
         return result
 
     def _disconnect(self) -> None:
@@ -195,8 +235,8 @@ class Worker:
 
 def readers(name: str, opener: Opener, count: int) -> list[Worker]:
     """Threads that share what is to be read; any of them takes jobs for all."""
-    queue: Queue = SimpleQueue()
-    return [Worker(f"{name}-{n}", opener, writes=False, queue=queue) for n in range(count)]
+    jobs = Jobs()
+    return [Worker(f"{name}-{n}", opener, writes=False, jobs=jobs) for n in range(count)]
 
 
 def as_store_error(error: Exception) -> Exception:

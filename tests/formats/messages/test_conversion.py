@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.chat.message import ChatMessage, read_message
+from proxy.chat.native import without_native
 from proxy.chat.request import ChatRequest
 from proxy.formats.chat_completions import ChatCompletions
 from proxy.formats.format import Addition
 from proxy.formats.messages.messages import Messages
-from proxy.formats.native import without_native
 from tests.support.upstream import anthropic, strict
 from tests.support.upstream.anthropic import blocks, text, thinking, tool_result, tool_use
 

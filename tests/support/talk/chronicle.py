@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -54,7 +54,9 @@ class Memory:
     commits: list[Commit] = field(default_factory=list)
 
     def ask(self, m: Sequence[ChatMessage], intent: Intent = Intent()) -> tuple[Plan, Prompt]:  # noqa: B008
-        plan = reconcile(self.snapshot, m, replace(intent, now=self.clock), rerendered)
+        plan = reconcile(
+            self.snapshot, m, msgspec.structs.replace(intent, now=self.clock), rerendered
+        )
         return plan, compose(self.snapshot, plan, m, Rules(window=self.window))
 
     def say(

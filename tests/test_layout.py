@@ -80,6 +80,19 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "wire.hosts",
         }
     ),
+    # Another door to the memory API: its operations, and nothing below them.
+    "mcp": frozenset(
+        {
+            "memory_api",
+            "gateway.identity",
+            "learning.facts.fact",
+            "errors",
+            "settings",
+            "telemetry",
+            "wire.hosts",
+            "wire.places",
+        }
+    ),
     "portable": frozenset({"memory", "chat"}),
     "console": frozenset({"errors"}),
     "stores": frozenset(

@@ -84,13 +84,14 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "mcp": frozenset(
         {
             "memory_api",
+            "chat.jsontext",
             "gateway.identity",
             "learning.facts.fact",
             "errors",
             "settings",
             "telemetry",
             "wire.hosts",
-            "wire.places",
+            "gateway.places",
         }
     ),
     "portable": frozenset({"memory", "chat"}),

@@ -33,6 +33,7 @@ from proxy.gateway.identity import (
     check_signature,
 )
 from proxy.gateway.passthrough import Passthrough
+from proxy.gateway.places import Places
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.request import ProxyRequest, Scope
 from proxy.gateway.routes import Route
@@ -45,7 +46,6 @@ from proxy.wire.body import ClientGone, Receive
 from proxy.wire.failures import UpstreamError, answer_for
 from proxy.wire.headers import get
 from proxy.wire.hosts import Trusted
-from proxy.wire.places import Places
 from proxy.wire.relay import Delivery, Send
 
 logger = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 
 from proxy.errors import ProxyError, origin_not_allowed
 from proxy.gateway.identity import Aliases, IdentityReader
+from proxy.gateway.places import Places
 from proxy.mcp.visit import Visit
 from proxy.memory_api.access import Access
 from proxy.memory_api.api import Api
@@ -18,9 +19,8 @@ from proxy.memory_api.endpoint import Endpoint
 from proxy.settings import ServerSettings
 from proxy.telemetry import Telemetry
 from proxy.wire.hosts import Trusted
-from proxy.wire.places import Places
 
-PATH = "/mcp/?"
+PATH = "/mcp"
 MOST_BYTES = 256 * 1024
 """Of a request: a fact has 500 characters, and all else is shorter still."""
 

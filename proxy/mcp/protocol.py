@@ -77,14 +77,14 @@ class Protocol:
     async def answer(self, visit: Visit, body: bytes) -> Response:
         """The answer to one message; its HTTP status and body are MCP's."""
         manager = StreamableHTTPSessionManager(self._server, json_response=True, stateless=True)
-        reply = Reply()
+        reply = Caught()
         scope = {**visit.request.scope, VISIT: visit}
         async with manager.run():
             await manager.handle_request(scope, _after(body, visit.request.receive), reply.take)
         return reply.response()
 
 
-class Reply:
+class Caught:
     """Takes what an ASGI application sends; it is small, since answers of tools are."""
 
     def __init__(self) -> None:

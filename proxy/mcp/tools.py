@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
+from proxy.chat.jsontext import well_formed
 from proxy.errors import session_not_found
 from proxy.mcp import shapes
 from proxy.mcp.shapes import Schema, clipped, schema_of
@@ -128,7 +129,7 @@ def _told(read_message: ReadMessage, part: shapes.SeenMessages) -> list[shapes.S
 def _message(read_message: ReadMessage, seen: shapes.SeenMessage) -> shapes.SessionMessage:
     raw = bytes(seen.message)
     message = read_message(raw, len(raw))
-    text = message.text if message else ""
+    text = well_formed(message.text) if message else ""
     return shapes.SessionMessage(
         seq=seen.seq,
         role=message.role if message else "",

@@ -7,6 +7,7 @@ peer, through the same checks.  There is no other way from here to the store.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,6 +17,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope
 
+from proxy.chat.jsontext import decode, well_formed
 from proxy.errors import RawHeaders
 from proxy.gateway.identity import Identity
 from proxy.memory_api.access import Access
@@ -133,5 +135,12 @@ def _sends(body: bytes) -> Receive:
 
 
 def _read(raw: bytes, answer: type[T]) -> T:
-    """Not strict: Unix seconds become a date."""
-    return msgspec.json.decode(raw, type=answer, strict=False)
+    """Not strict: Unix seconds become a date.  Where half a surrogate pair is in it, which msgspec
+    does not read, another character stands there."""
+    try:
+        return msgspec.json.decode(raw, type=answer, strict=False)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        text = well_formed(json.dumps(decode(raw), ensure_ascii=False))
+        return msgspec.json.decode(text.encode(), type=answer, strict=False)

@@ -327,7 +327,7 @@ def mcp_not_installed() -> ProxyError:
         501,
         "mcp_not_installed",
         "MCP is switched on here, and the library for it is missing. Install it with the proxy:"
-        " pip install 'memory-proxy[mcp]'",
+        " pip install '.[mcp]'",
     )
 
 

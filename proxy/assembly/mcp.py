@@ -26,6 +26,6 @@ def route_of_mcp(api: Api) -> BaseRoute:
     if not api.settings.mcp.enabled:
         return closed_route(mcp_disabled(), api.telemetry)
     if find_spec("mcp") is None:
-        logger.warning("there is no MCP: pip install 'memory-proxy[mcp]'")
+        logger.warning("there is no MCP: pip install '.[mcp]'")
         return closed_route(mcp_not_installed(), api.telemetry)
     return mcp_route(api, protocol.Protocol().answer)

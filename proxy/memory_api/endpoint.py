@@ -102,13 +102,13 @@ class Endpoint(BaseRoute):
 
     async def _answer(self, request: Request) -> Response:
         try:
-            response = await attempted(self._handled(request))
+            return await attempted(self._handled(request))
         except ProxyError as error:
             return refusal(error)
-        return conditional(request, response) if self._kind == "memory" else response
 
     async def _handled(self, request: Request) -> Response:
-        return await self._handler(request.method)(request)
+        response = await self._handler(request.method)(request)
+        return conditional(request, response) if self._kind == "memory" else response
 
     def _handler(self, method: str) -> Handler:
         if not self._handlers:

@@ -19,8 +19,8 @@ from proxy.logs import hashed
 from proxy.mcp.door import MOST_BYTES
 from proxy.mcp.tools import TOOLS
 from proxy.tenancy import digest_of
-from tests.support.agent import ACCEPT, PATH, calling, message, post, post_anew
 from tests.support.client import client_of
+from tests.support.jsonrpc import HEADERS, PATH, calling, message, post, post_anew
 from tests.support.memory_api import error_of
 from tests.support.rig import Rig, rig
 from tests.support.waiting import eventually
@@ -62,6 +62,21 @@ async def test_each_message_is_answered_with_one_body_and_no_session(
     assert (answer.status_code, answer.content) == (202, b"")
 
 
+async def test_what_one_worker_began_another_goes_on_with(tmp_path: Path) -> None:
+    key = {"authorization": f"Bearer {KEY}"}
+    async with (
+        rig(tmp_path, mcp__enabled=True) as one,
+        rig(tmp_path, mcp__enabled=True) as other,
+        client_of(one.proxy.url, key) as begins,
+        client_of(other.proxy.url, key) as goes_on,
+    ):
+        assert (await post(begins, START)).status_code == 200
+        saved = await post(goes_on, calling("save_memory", text="Likes figs.", user="ada"))
+        assert saved.json()["result"]["isError"] is False
+        found = await post(begins, calling("search_memories", query="figs", user="ada"))
+        assert len(found.json()["result"]["structuredContent"]["data"]) == 1
+
+
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD"])
 async def test_there_is_no_stream_and_no_session_to_end(
     client: httpx.AsyncClient, method: str
@@ -89,8 +104,7 @@ async def test_a_key_that_no_client_has_is_not_let_in(tmp_path: Path) -> None:
 
 
 async def test_nobody_but_the_administrator_names_a_tenant(client: httpx.AsyncClient) -> None:
-    headers = {"accept": ACCEPT, "content-type": "application/json"}
-    answer = await client.post(f"{PATH}?tenant=other", json=ASKED, headers=headers)
+    answer = await post(client, ASKED, {"tenant": "other"})
     assert (answer.status_code, error_of(answer)["code"]) == (403, "admin_key_required")
 
 
@@ -135,8 +149,7 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_read(
         for _ in range(MOST_BYTES // 1024 + 1):
             yield b" " * 1024
 
-    headers = {"accept": ACCEPT, "content-type": "application/json"}
-    answer = await client.post(PATH, content=pieces(), headers=headers)
+    answer = await client.post(PATH, content=pieces(), headers=HEADERS)
     assert (answer.status_code, error_of(answer)["code"]) == (413, "request_too_large")
 
 
@@ -337,5 +350,5 @@ async def test_without_the_library_it_says_what_to_install(
         answer = await one.client.post(PATH, json=ASKED)
         assert (await one.client.get("/healthz")).status_code == 200
     assert (answer.status_code, error_of(answer)["code"]) == (501, "mcp_not_installed")
-    assert "pip install 'memory-proxy[mcp]'" in error_of(answer)["message"]
-    assert "pip install 'memory-proxy[mcp]'" in caplog.text
+    assert "pip install '.[mcp]'" in error_of(answer)["message"]
+    assert "pip install '.[mcp]'" in caplog.text

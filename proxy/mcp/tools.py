@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from proxy.chat.jsontext import well_formed
 from proxy.errors import session_not_found
+from proxy.learning.facts.fact import USER, one_line
 from proxy.mcp import shapes
 from proxy.mcp.shapes import Schema, clipped, schema_of
 from proxy.mcp.visit import Visit
@@ -82,8 +83,14 @@ async def search(visit: Visit, asked: shapes.SearchMemories) -> Struct:
 
 
 async def save(visit: Visit, asked: shapes.SaveMemory) -> Struct:
-    told = {"text": asked.text, "about": _given(asked.about)}
+    """Agents say the same in each conversation: what is there in the same words stays as it is."""
     path = {"user": visit.user(_given(asked.user))}
+    told = {"text": one_line(asked.text), "about": one_line(_given(asked.about) or USER)}
+    if visit.reads:
+        same = {"query": told["text"], "kinds": ["fact"], "filter": told, "limit": 1}
+        found = await visit.ask(search_memories, shapes.SavedMemories, path=path, body=same)
+        if found.data:
+            return found.data[0]
     return await visit.ask(create_memory, shapes.SavedMemory, path=path, body=told)
 
 

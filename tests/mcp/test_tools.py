@@ -68,6 +68,21 @@ async def test_what_is_saved_is_found_until_it_is_forgotten(proxy: Rig, era: Era
         assert told(again) == "There is no such memory of this user. (memory_not_found)"
 
 
+async def test_what_is_saved_again_in_the_same_words_is_the_same_memory(proxy: Rig) -> None:
+    async with agent(proxy.proxy.url, x_user_id="ada") as client:
+
+        async def saved(text: str, **more: str) -> str:
+            told = {"text": text, **more}
+            return str(answered(await client.call_tool("save_memory", told))["id"])
+
+        first = await saved("Likes figs.")
+        assert await saved("Likes  figs.\n") == first
+        assert await saved("Likes figs.", about="Kim") != first
+        assert await saved("Likes dried figs.") != first
+        await client.call_tool("forget_memory", {"memory_id": first})
+        assert await saved("Likes figs.") != first
+
+
 async def test_it_is_the_memory_that_the_apps_have(proxy: Rig) -> None:
     async with app(proxy) as mine, agent(proxy.proxy.url) as client:
         fact = {"text": "Plays the oboe.", "about": "Kim"}

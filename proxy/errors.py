@@ -8,17 +8,15 @@ ProxyError
                               unknown_profile . invalid_import
   401                         invalid_api_key
   403                         session_owner_mismatch . user_required . path_not_allowed .
-                              profile_not_allowed . invalid_signature . admin_key_required .
-                              origin_not_allowed
+                              profile_not_allowed . invalid_signature . admin_key_required
   404                         not_found . missing_v1 . session_not_found .
-                              message_not_found . tenant_not_found . mcp_disabled
+                              message_not_found . tenant_not_found
   405                         method_not_allowed
   408                         request_timeout
   412                         precondition_failed
   413                         request_too_large
   431                         headers_too_large (code invalid_header)
   500 server_error            server_error
-  501                         mcp_not_installed
   502                         upstream_unreachable
   503                         overloaded . memory_unavailable (both with retry-after)
   504                         upstream_timeout
@@ -302,32 +300,6 @@ def upstream_unreachable() -> ProxyError:
 def upstream_timeout() -> ProxyError:
     return ProxyError(
         504, "upstream_timeout", "The upstream did not answer in time. Try again in a moment."
-    )
-
-
-def origin_not_allowed() -> ProxyError:
-    return ProxyError(
-        403,
-        "origin_not_allowed",
-        "Pages of this origin may not ask here. List it in server.cors_origins.",
-        param="Origin",
-    )
-
-
-def mcp_disabled() -> ProxyError:
-    return ProxyError(
-        404,
-        "mcp_disabled",
-        "MCP is switched off here. Set mcp.enabled = true in the proxy's configuration.",
-    )
-
-
-def mcp_not_installed() -> ProxyError:
-    return ProxyError(
-        501,
-        "mcp_not_installed",
-        "MCP is switched on here, and the library for it is missing. Install it with the proxy:"
-        " pip install '.[mcp]'",
     )
 
 

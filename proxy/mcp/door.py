@@ -8,9 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from proxy.errors import ProxyError, origin_not_allowed
+from proxy.errors import ProxyError
 from proxy.gateway.identity import Aliases, IdentityReader
 from proxy.gateway.places import Places
+from proxy.mcp.errors import origin_not_allowed
 from proxy.mcp.visit import Visit
 from proxy.memory_api.access import Access
 from proxy.memory_api.api import Api
@@ -60,11 +61,11 @@ def mcp_route(api: Api, answer: Answer) -> BaseRoute:
     return Endpoint(PATH, {"POST": Door(api, answer).post}, api.telemetry, "mcp")
 
 
-def closed_route(error: ProxyError, telemetry: Telemetry) -> BaseRoute:
+def closed_route(why: Callable[[], ProxyError], telemetry: Telemetry) -> BaseRoute:
     """In the place of it: says why there is none."""
 
     async def refuse(request: Request) -> Response:
-        raise error
+        raise why()
 
     return Endpoint(PATH, dict.fromkeys(("GET", "POST", "DELETE"), refuse), telemetry, "mcp")
 

@@ -51,6 +51,7 @@ UNTESTED = {
     "from-langchain4j.md": {"the program before", "Java"},
     "from-mem0.md": {"the program before"},
     "from-supermemory.md": {"the program before"},
+    "mcp.md": {"Claude Code"},
     "windows.md": {"a download"},
 }
 """All that is not tested, by page, and why."""

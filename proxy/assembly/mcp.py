@@ -28,4 +28,4 @@ def route_of_mcp(api: Api) -> BaseRoute:
     if find_spec("mcp") is None:
         logger.warning("there is no MCP: pip install '.[mcp]'")
         return closed_route(mcp_not_installed, api.telemetry)
-    return mcp_route(api, protocol.Protocol().answer)
+    return mcp_route(api, protocol.McpServer().answer)

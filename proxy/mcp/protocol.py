@@ -56,7 +56,7 @@ INSTRUCTIONS = (
 )
 
 
-class Protocol:
+class McpServer:
     """Answers MCP's requests, each in the name of its visit."""
 
     def __init__(self) -> None:

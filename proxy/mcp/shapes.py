@@ -6,6 +6,7 @@ Fields of answers have the names of the memory API's, whose objects they are par
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from typing import Annotated, Any
 
 import msgspec
@@ -225,6 +226,7 @@ class SeenMessages(Struct, kw_only=True):
 Schema = dict[str, Any]
 
 
+@cache
 def schema_of(kind: type[Struct]) -> Schema:
     """A JSON schema with an object at its root, as MCP wants it."""
     _, parts = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}")

@@ -24,6 +24,9 @@ from proxy.memory_api.conversations.sessions import get_session, list_sessions
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.people.users import create_memory, delete_memory, search_memories
 
+FURTHER = 10
+"""How many times as many places are looked at for the end of a session that was rewound."""
+
 Run = Callable[[Visit, Any], Awaitable[Struct]]
 
 
@@ -66,7 +69,7 @@ async def _read(kind: type[Struct], arguments: Mapping[str, object]) -> Struct:
     given = {name: value for name, value in arguments.items() if value is not None}
     try:
         body = msgspec.json.encode(given)
-    except ValueError:  # half a surrogate pair, or nested without end
+    except (ValueError, RecursionError):  # half a surrogate pair, for one
         raise invalid("The arguments are not text that can be kept.") from None
     return await read(kind, body)
 
@@ -115,10 +118,10 @@ async def session(visit: Visit, asked: shapes.ReadSession) -> shapes.SessionPart
     found = await visit.ask(get_session, shapes.SeenSession, path=path)
     if found.user_id != (visit.identity.user or found.user_id):
         raise session_not_found()
-    last = max(0, found.end - asked.limit)
-    after = last if isinstance(asked.after, UnsetType) else asked.after
-    query = {"limit": asked.limit, "after": after}
-    part = await visit.ask(list_messages, shapes.SeenMessages, path=path, query=query)
+    if isinstance(asked.after, UnsetType):
+        part = await _end(visit, found, asked.limit)
+    else:
+        part = await _part(visit, found, asked.limit, asked.after)
     return shapes.SessionPart(
         session_id=found.id,
         title=found.title,
@@ -126,6 +129,25 @@ async def session(visit: Visit, asked: shapes.ReadSession) -> shapes.SessionPart
         data=await asyncio.to_thread(_told, visit.api.read_message, part),
         next=int(part.next) if part.next else None,
     )
+
+
+async def _part(
+    visit: Visit, found: shapes.SeenSession, limit: int, after: int
+) -> shapes.SeenMessages:
+    query = {"limit": limit, "after": after}
+    return await visit.ask(
+        list_messages, shapes.SeenMessages, path={"session": found.id}, query=query
+    )
+
+
+async def _end(visit: Visit, found: shapes.SeenSession, limit: int) -> shapes.SeenMessages:
+    """The last messages.  Branches that were left have places too: where some of them are at the
+    end, a second look goes further back."""
+    part = await _part(visit, found, limit, max(0, found.end - limit))
+    if len(part.data) < min(limit, found.messages):
+        span = limit * FURTHER
+        part = await _part(visit, found, span, max(0, found.end - span))
+    return shapes.SeenMessages(data=part.data[-limit:])
 
 
 def _told(read_message: ReadMessage, part: shapes.SeenMessages) -> list[shapes.SessionMessage]:

@@ -245,6 +245,19 @@ async def test_half_a_surrogate_pair_is_no_text(client: httpx.AsyncClient) -> No
     assert (await post(client, wrong)).status_code == 400
 
 
+@pytest.mark.parametrize("levels", [50, 150, 400, 900])
+async def test_an_argument_that_is_nested_deeply_is_no_text_either(
+    client: httpx.AsyncClient, levels: int
+) -> None:
+    deep: Any = 1
+    for _ in range(levels):
+        deep = [deep]
+    for send in (post, post_anew):
+        answer = await send(client, calling("search_memories", query=deep, user="ada"))
+        assert answer.status_code in (200, 400), answer.text
+        assert "server_error" not in answer.text
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),

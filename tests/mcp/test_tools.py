@@ -146,6 +146,18 @@ async def test_a_session_is_read_from_its_end_or_from_a_place(proxy: Rig) -> Non
         assert await read(limit=3, after=following) == (["text 3", "text 4"], None)
 
 
+async def test_the_end_of_a_session_that_was_rewound_is_what_is_left(proxy: Rig) -> None:
+    async with app(proxy) as mine, agent(proxy.proxy.url) as client:
+        await seed(mine, "s", *talk(*(f"text {number}" for number in range(10))))
+        rewound = await mine.post("/memory/v1/sessions/s/rewind", json={"turns": 3})
+        assert rewound.status_code == 200
+        for limit, texts in ((2, ["text 2", "text 3"]), (50, [f"text {n}" for n in range(4)])):
+            asked = {"session_id": "s", "limit": limit}
+            part = answered(await client.call_tool("read_session", asked))
+            assert [each["text"] for each in part["data"]] == texts
+            assert (part["messages"], part["next"]) == (4, None)
+
+
 async def test_a_long_text_is_cut_and_says_so(proxy: Rig) -> None:
     async with app(proxy) as mine, agent(proxy.proxy.url) as client:
         await seed(mine, "s", *talk("long " * 10_000, "short"))

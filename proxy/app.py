@@ -76,7 +76,7 @@ class MemoryProxy:
         await asyncio.to_thread(resources.tokenizers.warm)  # half a second no request waits for
         parts = await parts_of(resources, writes=True)
         await parts.open(self._settings.server.shutdown_timeout)
-        app.router.routes += parts.routes()
+        app.router.routes += parts.routes(mcp=True)
         self._gateway = parts.gateway()
 
 

@@ -107,6 +107,8 @@ def configuration(level: str, style: Format) -> dict[str, Any]:
             "proxy.audit": {"level": "INFO"},
             "uvicorn": {"level": chosen},
             "uvicorn.error": {"filters": ["unsurprising"]},
+            # Its warnings repeat what clients send.
+            "mcp": {"level": "ERROR"},
         },
     }
 

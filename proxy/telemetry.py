@@ -33,7 +33,7 @@ from proxy import __version__
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-Route = Literal["chat", "relay", "memory", "health", "other"]
+Route = Literal["chat", "relay", "memory", "mcp", "health", "other"]
 
 Failing = Literal["unreachable", "timeout", "broken", "saturated", "rate_limited", "server_error"]
 """What may be wrong with an upstream: no answer, too late, cut off, no socket of ours, 429, 5xx."""

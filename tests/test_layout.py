@@ -80,6 +80,20 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "wire.hosts",
         }
     ),
+    # Another door to the memory API: its operations, and nothing below them.
+    "mcp": frozenset(
+        {
+            "memory_api",
+            "chat.jsontext",
+            "gateway.identity",
+            "learning.facts.fact",
+            "errors",
+            "settings",
+            "telemetry",
+            "wire.hosts",
+            "gateway.places",
+        }
+    ),
     "portable": frozenset({"memory", "chat"}),
     "console": frozenset({"errors"}),
     "stores": frozenset(

@@ -10,7 +10,7 @@ from proxy.lazy import late
 from tests.support.processes.program import ran
 
 HEAVY = (
-    *("aiohttp", "redis", "numpy", "tiktoken", "uvicorn", "starlette"),
+    *("aiohttp", "redis", "numpy", "tiktoken", "uvicorn", "starlette", "mcp"),
     *("httpcore", "jsonschema.validators", "pygments"),
 )
 

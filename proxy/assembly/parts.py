@@ -16,6 +16,7 @@ from pathlib import Path
 from starlette.routing import BaseRoute
 
 from proxy.assembly.background import ENDING, Writing, learning_of, writing_of
+from proxy.assembly.mcp import route_of_mcp
 from proxy.assembly.recall import Recalling, recalling_of
 from proxy.assembly.resources import Resources
 from proxy.chat.message import read_message
@@ -71,9 +72,10 @@ class Parts:
             self.writing.runner.open()
             opened.push_async_callback(self.writing.runner.close, ENDING)
 
-    def routes(self) -> Sequence[BaseRoute]:
-        """Those of health, metrics, the console and the memory API."""
-        return admin_routes(self._api())
+    def routes(self, *, mcp: bool = False) -> Sequence[BaseRoute]:
+        """Those of health, metrics, the console and the memory API; ``mcp``: and of /mcp."""
+        api = self._api()
+        return [*admin_routes(api), *([route_of_mcp(api)] if mcp else [])]
 
     def gateway(self) -> Gateway:
         """The relay."""

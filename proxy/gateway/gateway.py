@@ -11,9 +11,7 @@ import logging
 import random
 import re
 import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -22,7 +20,6 @@ from msgspec.structs import replace
 from proxy.errors import (
     ProxyError,
     RawHeaders,
-    overloaded,
     path_not_allowed,
     server_error,
     user_required,
@@ -36,6 +33,7 @@ from proxy.gateway.identity import (
     check_signature,
 )
 from proxy.gateway.passthrough import Passthrough
+from proxy.gateway.places import Places
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.request import ProxyRequest, Scope
 from proxy.gateway.routes import Route
@@ -70,8 +68,7 @@ class Gateway:
         self._tenancy, self._passthrough, self._conversations = tenancy, passthrough, conversations
         self._telemetry = telemetry
         self._require_user = settings.tenancy.require_user
-        self._most = settings.server.max_concurrent_requests
-        self._busy: Counter[str] = Counter()
+        self._places = Places(settings.server.max_concurrent_requests)
         self._open = 0
         self._idle = asyncio.Event()
         names = settings.server
@@ -160,30 +157,11 @@ class Gateway:
         return None
 
     async def _serve(self, call: ProxyRequest) -> None:
-        if self._most:
-            with self._place(call.caller.tenant):
-                await self._pass_on(call)
-        else:
-            await self._pass_on(call)
-
-    async def _pass_on(self, call: ProxyRequest) -> None:
-        if call.remembers:
-            await self._conversations.serve(call)
-        else:
-            await self._passthrough.serve(call)
-
-    @contextmanager
-    def _place(self, tenant: str) -> Iterator[None]:
-        """One of the tenant's places.  Raises ProxyError 503 if all are taken."""
-        if self._busy[tenant] >= self._most:
-            raise overloaded()
-        self._busy[tenant] += 1
-        try:
-            yield
-        finally:
-            self._busy[tenant] -= 1
-            if not self._busy[tenant]:
-                del self._busy[tenant]
+        with self._places.one(call.caller.tenant):
+            if call.remembers:
+                await self._conversations.serve(call)
+            else:
+                await self._passthrough.serve(call)
 
     def _count(self, call: ProxyRequest | None, route: Route, status: int) -> None:
         memory = call.report.status if call and call.report else "none"

@@ -11,7 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import URLPath
@@ -38,6 +38,8 @@ from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -100,23 +102,13 @@ class Endpoint(BaseRoute):
 
     async def _answer(self, request: Request) -> Response:
         try:
-            response = await self._handler(request.method)(request)
-            return conditional(request, response) if self._kind == "memory" else response
-        except ClientDisconnect:
-            raise
+            return await attempted(self._handled(request))
         except ProxyError as error:
             return refusal(error)
-        except (StoreError, SpoolError) as failure:
-            cause = failure.__cause__
-            logger.warning("the memory API cannot use its store: %s", failure, exc_info=cause)
-            return refusal(memory_unavailable())
-        except Busy:
-            return refusal(memory_unavailable())
-        except HTTPException as error:
-            return refusal(ProxyError(error.status_code, "invalid_request", error.detail))
-        except Exception:  # the boundary to the server: a bug is logged here and answered
-            logger.exception("a request failed")
-            return refusal(server_error())
+
+    async def _handled(self, request: Request) -> Response:
+        response = await self._handler(request.method)(request)
+        return conditional(request, response) if self._kind == "memory" else response
 
     def _handler(self, method: str) -> Handler:
         if not self._handlers:
@@ -147,6 +139,28 @@ def _named(request: Request, part: str) -> str | None:
     """The hash of an id in the path."""
     value = request.path_params.get(part)
     return hashed(unquote_to_bytes(value).decode("utf-8", "replace")) if value else None
+
+
+async def attempted(work: Awaitable[T]) -> T:
+    """What comes of it.
+
+    Raises ProxyError for whatever goes wrong with it, and ClientDisconnect; a bug is logged here.
+    """
+    try:
+        return await work
+    except (ProxyError, ClientDisconnect):
+        raise
+    except (StoreError, SpoolError) as failure:
+        cause = failure.__cause__
+        logger.warning("the memory API cannot use its store: %s", failure, exc_info=cause)
+        raise memory_unavailable() from failure
+    except Busy:
+        raise memory_unavailable() from None
+    except HTTPException as error:
+        raise ProxyError(error.status_code, "invalid_request", error.detail) from None
+    except Exception as bug:  # the boundary to the server: a bug is logged here and answered
+        logger.exception("a request failed")
+        raise server_error() from bug
 
 
 def refusal(error: ProxyError) -> Response:

@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from proxy.settings.memory import ProfileSettings, inherit, named
 from proxy.settings.sections import (
     ClientSettings,
+    McpSettings,
     ServerSettings,
     SpoolSettings,
     StoreSettings,
@@ -54,6 +55,7 @@ class Settings(BaseSettings):
     store: StoreSettings = StoreSettings()
     spool: SpoolSettings = SpoolSettings()
     tenancy: TenancySettings = TenancySettings()
+    mcp: McpSettings = McpSettings()
     background: BackgroundSettings = BackgroundSettings()
     memory: ProfileSettings = ProfileSettings()
     profiles: dict[ProfileName, ProfileSettings] = Field(default_factory=dict)

@@ -168,6 +168,13 @@ class TenancySettings(Section):
     trusted_hosts: tuple[Host, ...] = ()
 
 
+class McpSettings(Section):
+    """[mcp]: memory as tools of agents, at /mcp."""
+
+    enabled: bool = False
+    max_concurrent_calls: int = Field(default=32, ge=1)
+
+
 class ClientSettings(Section):
     """One of [[clients]]: a name, the hashes of its keys, and what they may do."""
 

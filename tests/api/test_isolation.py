@@ -17,6 +17,7 @@ import pytest
 from proxy.memory_api.operations import OPERATIONS
 from proxy.tenancy import digest_of
 from tests.support.conformance import conforming
+from tests.support.jsonrpc import post
 from tests.support.memory_api import error_of, said
 from tests.support.rig import Rig, rig
 from tests.support.store.belongings import (
@@ -24,6 +25,7 @@ from tests.support.store.belongings import (
     ROOT,
     USER,
     Belongings,
+    calls_for,
     ordered,
     owning,
 )
@@ -39,6 +41,12 @@ SHOWN = {
     *("listInstructionsVersions", "listProposals", "getItem", "searchItems", "exportAll"),
 }
 """Operations that show their owner what was written, and must show it to nobody else."""
+
+SHOWN_TO_AGENTS = {
+    *("search_memories", "list_sessions", "read_session"),
+    *("resources/list", "resources/read"),
+}
+"""And what of MCP does."""
 
 CLIENTS = {
     "tenancy__mode": "clients",
@@ -58,14 +66,14 @@ def url(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> str:
 @pytest.fixture
 async def proxy(url: str, tmp_path: Path) -> AsyncIterator[Rig]:
     """Anybody's key is a tenant of its own."""
-    async with rig(tmp_path, store__url=url, server__admin_key=ADMIN) as ready:
+    async with rig(tmp_path, store__url=url, server__admin_key=ADMIN, mcp__enabled=True) as ready:
         yield ready
 
 
 @pytest.fixture
 async def named(tmp_path: Path) -> AsyncIterator[Rig]:
     """With named clients, and nobody else."""
-    async with rig(tmp_path, server__admin_key=ADMIN, **CLIENTS) as ready:
+    async with rig(tmp_path, server__admin_key=ADMIN, mcp__enabled=True, **CLIENTS) as ready:
         yield ready
 
 
@@ -105,7 +113,17 @@ class Stranger:
                     changed = "if-none-match" in request.headers and answer.status_code == 304
                     assert not changed or operation.id in PUBLIC, f"{told}: {PRIVATE}"
                     found[answer.status_code] = found.get(answer.status_code, 0) + 1
+        await self._try_tools(theirs)
         return found
+
+    async def _try_tools(self, theirs: Belongings) -> None:
+        """The same through MCP."""
+        for message in calls_for(theirs):
+            for query in ({}, {"tenant": theirs.tenant}):
+                answer = await post(self.client, message, {**query, **self.query})
+                told = f"{self.name}: {message}: {answer.status_code} {answer.text[:500]}"
+                assert theirs.marker not in answer.text, told
+                assert answer.status_code < 500 and "server_error" not in answer.text, told
 
 
 PUBLIC = {"getOpenApi", "getUsage"}
@@ -163,6 +181,12 @@ async def test_the_owner_is_shown_all_of_it(proxy: Rig) -> None:
                 answers = [await each.send(client) for each in mine.requests(operation)]
                 seen |= {operation.id for each in answers if "blackberries" in each.text}
         assert seen == SHOWN
+        shown = {
+            message["params"].get("name", message["method"])
+            for message in calls_for(mine)
+            if "blackberries" in (await post(client, message)).text
+        }
+        assert shown == SHOWN_TO_AGENTS
 
 
 @pytest.mark.slow
@@ -189,7 +213,7 @@ async def test_a_key_that_is_not_known_reaches_no_route(named: Rig, key: str | N
 
 async def test_without_a_key_nothing_is_reached_from_elsewhere(tmp_path: Path) -> None:
     async with (
-        rig(tmp_path, server__admin_key=ADMIN) as proxy,
+        rig(tmp_path, server__admin_key=ADMIN, mcp__enabled=True) as proxy,
         calling(proxy, None) as here,
         calling(proxy, None) as elsewhere,
     ):
@@ -211,6 +235,9 @@ async def _refused(stranger: httpx.AsyncClient, theirs: Belongings) -> None:
                 else:
                     assert answer.status_code == 401, f"{request}: {answer.text}"
                     assert error_of(answer)["code"] == "invalid_api_key"
+    for message in calls_for(theirs):
+        answer = await post(stranger, message)
+        assert (answer.status_code, error_of(answer)["code"]) == (401, "invalid_api_key")
 
 
 async def test_the_administrator_has_to_say_whose_memory_is_meant(proxy: Rig) -> None:
@@ -223,6 +250,9 @@ async def test_the_administrator_has_to_say_whose_memory_is_meant(proxy: Rig) ->
             answer = await theirs.requests(operation)[0].send(admin)
             assert (operation.id, answer.status_code) == (operation.id, 400)
             assert error_of(answer)["param"] == "tenant"
+        for message in calls_for(theirs):
+            answer = await post(admin, message)
+            assert (answer.status_code, error_of(answer)["param"]) == (400, "tenant")
 
 
 @pytest.mark.slow
@@ -242,6 +272,11 @@ async def test_a_person_of_the_same_tenant_is_not_another(proxy: Rig) -> None:
                     operation.method, path, params=dict(request.query), json=request.body
                 )
                 assert "blackberries" not in answer.text, f"{path}: {answer.text[:500]}"
+        client.headers["x-user-id"] = "zoe"
+        for message in calls_for(theirs):
+            answer = await post(client, message)
+            assert "blackberries" not in answer.text, f"{message}: {answer.text[:500]}"
+        del client.headers["x-user-id"]
         before = await theirs.answers()
         taken = {"user": "zoe", "messages": [said("user", "This is mine.")]}
         answer = await client.post(f"{ONE}/messages", json=taken)

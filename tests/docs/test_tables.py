@@ -13,6 +13,7 @@ from msgspec.structs import fields
 from proxy.gateway.context import reserved_tokens
 from proxy.gateway.identity import OURS, History, Mode
 from proxy.gateway.report import MemoryReport, Reason, Status
+from proxy.mcp.tools import TOOLS
 from proxy.memory_api.errors import CODES
 from proxy.memory_api.operations import OPERATIONS
 from proxy.settings import ProfileSettings, Settings, SettingsError, effective, load
@@ -205,6 +206,11 @@ def test_the_errors_of_the_memory_api_are_told() -> None:
     for name, told in CODES.items():
         known.setdefault(str(told.status), []).append(name)
     assert codes("api.md") == known
+
+
+def test_the_tools_of_agents_are_told() -> None:
+    told = {code(row[0])[0]: set(code(row[2])) for row in table("mcp.md", "tool", "what it does")}
+    assert told == {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
 
 
 def test_the_errors_of_chats_are_told() -> None:

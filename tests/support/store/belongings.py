@@ -16,9 +16,11 @@ import httpx
 
 from proxy.learning.instructions.document import Proposal
 from proxy.learning.instructions.store import InstructionStore
+from proxy.mcp.tools import TOOLS as TOOLS_OFFERED
 from proxy.memory.items import ItemOwner, Items
 from proxy.memory_api.openapi.operation import Operation
 from proxy.memory_api.operations import OPERATIONS
+from tests.support.jsonrpc import calling, message
 from tests.support.memory_api import said
 
 SESSION, USER, APPLICATION = "s", "kai", "support"
@@ -275,3 +277,21 @@ BODIES: dict[str, Any] = {
     "importFile": lambda of: [{"messages": HELLO}, b'{"role": "user", "content": "hello"}\n'],
 }
 """Bodies with an owner's ids, by operation."""
+
+TOOLS: dict[str, Any] = {
+    "search_memories": lambda of: [{"query": "likes about", "user": USER}],
+    "save_memory": lambda of: [{"text": "Overwritten.", "user": USER}],
+    "forget_memory": lambda of: [{"memory_id": of.ids["memory"], "user": USER}],
+    "list_sessions": lambda of: [{}, {"user": USER}, {"query": SESSION}],
+    "read_session": lambda of: [{"session_id": SESSION}, {"session_id": SESSION, "after": 0}],
+}
+"""Arguments with an owner's ids, by tool; a tool that is not here cannot be tried."""
+
+
+def calls_for(owner: Belongings) -> Iterator[Json]:
+    """MCP messages with an owner's ids: every tool, and the resources."""
+    for tool in TOOLS_OFFERED:
+        for arguments in TOOLS[tool.name](owner):
+            yield calling(tool.name, **arguments)
+    yield message("resources/list")
+    yield message("resources/read", uri=f"memory://sessions/{SESSION}")

@@ -1,0 +1,31 @@
+"""/mcp, and whether there is one: its library is large, and loaded only where it is wanted."""
+
+from __future__ import annotations
+
+import logging
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from starlette.routing import BaseRoute
+
+from proxy.lazy import late
+from proxy.mcp.door import closed_route, mcp_route
+from proxy.mcp.errors import mcp_disabled, mcp_not_installed
+from proxy.memory_api.api import Api
+
+if TYPE_CHECKING:
+    from proxy.mcp import protocol
+else:
+    protocol = late("proxy.mcp.protocol")
+
+logger = logging.getLogger(__name__)
+
+
+def route_of_mcp(api: Api) -> BaseRoute:
+    """The route of /mcp, which says why there is nothing where there is none."""
+    if not api.settings.mcp.enabled:
+        return closed_route(mcp_disabled, api.telemetry)
+    if find_spec("mcp") is None:
+        logger.warning("there is no MCP: pip install '.[mcp]'")
+        return closed_route(mcp_not_installed, api.telemetry)
+    return mcp_route(api, protocol.McpServer().answer)

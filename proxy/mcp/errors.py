@@ -1,0 +1,31 @@
+"""The errors of /mcp that nothing else has; all others are the memory API's."""
+
+from __future__ import annotations
+
+from proxy.errors import ProxyError
+
+
+def origin_not_allowed() -> ProxyError:
+    return ProxyError(
+        403,
+        "origin_not_allowed",
+        "Pages of this origin may not ask here. List it in server.cors_origins.",
+        param="Origin",
+    )
+
+
+def mcp_disabled() -> ProxyError:
+    return ProxyError(
+        404,
+        "mcp_disabled",
+        "MCP is switched off here. Set mcp.enabled = true in the proxy's configuration.",
+    )
+
+
+def mcp_not_installed() -> ProxyError:
+    return ProxyError(
+        501,
+        "mcp_not_installed",
+        "MCP is switched on here, and the library for it is missing. Install it with the proxy:"
+        " pip install '.[mcp]'",
+    )

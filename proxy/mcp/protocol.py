@@ -1,0 +1,206 @@
+"""The protocol itself, by the official SDK.  The one module that knows it, loaded only for /mcp.
+
+Nothing is kept between requests: each is served by a transport of its own, so that any worker may
+answer, and what a request leaves behind ends with it.  Answers are single JSON bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    TextContent,
+    TextResourceContents,
+    ToolAnnotations,
+)
+from mcp_types import Tool as ToolOffer
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive
+
+from proxy import __version__
+from proxy.errors import ProxyError
+from proxy.mcp import resources, shapes
+from proxy.mcp.tools import BY_NAME, TOOLS, Tool
+from proxy.mcp.visit import Visit
+from proxy.memory_api.endpoint import attempted
+
+T = TypeVar("T")
+Asked = Any
+"""The SDK's context of a request, of which only ``request`` is used."""
+
+VISIT = "mcp.visit"
+"""Where the scope of a request has its ``Visit``."""
+
+INSTRUCTIONS = (
+    "What the user told their apps before, and what was learned of them. Search it before you"
+    " answer what may depend on that; save what is to last."
+)
+
+
+class McpServer:
+    """Answers MCP's requests, each in the name of its visit."""
+
+    def __init__(self) -> None:
+        self._server = Server(
+            "memory-proxy",
+            version=__version__,
+            title="Memory",
+            instructions=INSTRUCTIONS,
+            get_tool_input_schema=_input_schema,
+            on_list_tools=_list_tools,
+            on_call_tool=_call_tool,
+            on_list_resources=_list_resources,
+            on_list_resource_templates=_list_templates,
+            on_read_resource=_read_resource,
+        )
+        self._server.middleware.clear()  # OpenTelemetry's, which would see what is said
+
+    async def answer(self, visit: Visit, body: bytes) -> Response:
+        """The answer to one message; its HTTP status and body are MCP's."""
+        manager = StreamableHTTPSessionManager(self._server, json_response=True, stateless=True)
+        reply = Caught()
+        scope = {**visit.request.scope, VISIT: visit}
+        async with manager.run():
+            await manager.handle_request(scope, _after(body, visit.request.receive), reply.take)
+        return reply.response()
+
+
+class Caught:
+    """Takes what an ASGI application sends; it is small, since answers of tools are."""
+
+    def __init__(self) -> None:
+        self._start: Message = {"status": 500, "headers": []}
+        self._body = bytearray()
+
+    async def take(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._start = message
+        else:
+            self._body += message.get("body", b"")
+
+    def response(self) -> Response:
+        response = Response(bytes(self._body), self._start["status"])
+        response.raw_headers = [*self._start["headers"], (b"cache-control", b"no-store")]
+        return response
+
+
+def _after(body: bytes, receive: Receive) -> Receive:
+    """The body, and then what else comes: that the client has gone."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receiving() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return receiving
+
+
+def _visit(asked: Asked) -> Visit:
+    request: Request = asked.request
+    visit: Visit = request.scope[VISIT]
+    return visit
+
+
+async def _list_tools(asked: Asked, page: PaginatedRequestParams | None) -> ListToolsResult:
+    visit = _visit(asked)
+    return ListToolsResult(tools=[_offer(each) for each in TOOLS if each.is_open(visit)])
+
+
+def _offer(tool: Tool) -> ToolOffer:
+    hints = ToolAnnotations(
+        title=tool.title,
+        read_only_hint=tool.reads,
+        destructive_hint=tool.destroys,
+        idempotent_hint=tool.reads or tool.destroys,
+        open_world_hint=False,
+    )
+    return ToolOffer(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=hints,
+    )
+
+
+def _input_schema(name: str) -> Mapping[str, Any] | None:
+    return BY_NAME[name].input_schema if name in BY_NAME else None
+
+
+async def _call_tool(asked: Asked, call: CallToolRequestParams) -> CallToolResult:
+    """What goes wrong is told in the result, where the model reads it."""
+    tool = BY_NAME.get(call.name)
+    if tool is None:
+        raise MCPError(INVALID_PARAMS, f"There is no such tool. There are: {', '.join(BY_NAME)}.")
+    try:
+        answer = await attempted(tool.use(_visit(asked), call.arguments or {}))
+    except ProxyError as error:
+        told = f"{error.message} ({error.code})"
+        return CallToolResult(content=[TextContent(type="text", text=told)], is_error=True)
+    content = TextContent(type="text", text=_json(answer))
+    return CallToolResult(content=[content], structured_content=msgspec.json.decode(content.text))
+
+
+async def _list_resources(asked: Asked, page: PaginatedRequestParams | None) -> ListResourcesResult:
+    found = await _known(resources.listed(_visit(asked), page.cursor if page else None))
+    return ListResourcesResult(resources=list(map(_resource, found.data)), next_cursor=found.next)
+
+
+def _resource(session: shapes.ListedSession) -> Resource:
+    return Resource(
+        uri=resources.uri_of(session.id),
+        name=session.id,
+        title=session.title or session.preview or session.id,
+        mime_type=resources.MIME,
+    )
+
+
+async def _list_templates(
+    asked: Asked, page: PaginatedRequestParams | None
+) -> ListResourceTemplatesResult:
+    template = ResourceTemplate(
+        uri_template=resources.TEMPLATE,
+        name="session",
+        title="A session",
+        description="The last messages of a recorded conversation.",
+        mime_type=resources.MIME,
+    )
+    return ListResourceTemplatesResult(resource_templates=[template])
+
+
+async def _read_resource(asked: Asked, wanted: ReadResourceRequestParams) -> ReadResourceResult:
+    found = await _known(resources.contents(_visit(asked), wanted.uri))
+    text = TextResourceContents(uri=wanted.uri, mime_type=resources.MIME, text=_json(found))
+    return ReadResourceResult(contents=[text])
+
+
+async def _known(work: Awaitable[T]) -> T:
+    """What comes of it.  Raises MCPError: resources have no result that could tell."""
+    try:
+        return await attempted(work)
+    except ProxyError as error:
+        code = INTERNAL_ERROR if error.status >= 500 else INVALID_PARAMS
+        raise MCPError(code, error.message, {"code": error.code}) from None
+
+
+def _json(answer: Struct) -> str:
+    return msgspec.json.encode(answer).decode()

@@ -1,0 +1,228 @@
+"""The tools: what each takes, does and answers.  Knows the operations, and no protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import Struct, UnsetType
+from msgspec.structs import replace
+
+from proxy.chat.jsontext import well_formed
+from proxy.errors import session_not_found
+from proxy.learning.facts.fact import USER, one_line
+from proxy.mcp import shapes
+from proxy.mcp.shapes import Schema, clipped, schema_of
+from proxy.mcp.visit import Visit
+from proxy.memory_api.api import ReadMessage
+from proxy.memory_api.body import read
+from proxy.memory_api.conversations.messages import list_messages
+from proxy.memory_api.conversations.sessions import get_session, list_sessions
+from proxy.memory_api.fields import invalid
+from proxy.memory_api.people.users import create_memory, delete_memory, search_memories
+
+FURTHER = 10
+"""How many times as many places are looked at for the end of a session that was rewound."""
+
+Run = Callable[[Visit, Any], Awaitable[Struct]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """``reads``: it changes nothing; ``destroys``: what it does cannot be undone.  ``description``
+    is for a model."""
+
+    name: str
+    title: str
+    description: str
+    takes: type[Struct]
+    answers: type[Struct]
+    run: Run
+    reads: bool = True
+    destroys: bool = False
+
+    @property
+    def input_schema(self) -> Schema:
+        return schema_of(self.takes)
+
+    @property
+    def output_schema(self) -> Schema:
+        return schema_of(self.answers)
+
+    def is_open(self, visit: Visit) -> bool:
+        """Does the connection's X-Memory-Mode let it be used?"""
+        return visit.reads if self.reads else visit.writes
+
+    async def use(self, visit: Visit, arguments: Mapping[str, object]) -> Struct:
+        """Its answer.  Raises ProxyError, and all that operations do."""
+        if not self.is_open(visit):
+            does = "read" if self.reads else "change"
+            raise invalid(f"X-Memory-Mode: {visit.identity.mode} lets nothing {does} memory here.")
+        return await self.run(visit, await _read(self.takes, arguments))
+
+
+async def _read(kind: type[Struct], arguments: Mapping[str, object]) -> Struct:
+    """Arguments as they should be; null, which models like to send, is none."""
+    given = {name: value for name, value in arguments.items() if value is not None}
+    try:
+        body = msgspec.json.encode(given)
+    except (ValueError, RecursionError):  # half a surrogate pair, for one
+        raise invalid("The arguments are not text that can be kept.") from None
+    return await read(kind, body)
+
+
+async def search(visit: Visit, asked: shapes.SearchMemories) -> Struct:
+    found = await visit.ask(
+        search_memories,
+        shapes.FoundMemories,
+        path={"user": visit.user(_given(asked.user))},
+        body={"query": asked.query, "limit": asked.limit},
+    )
+    found.data = [replace(each, text=clipped(each.text)) for each in found.data]
+    return found
+
+
+async def save(visit: Visit, asked: shapes.SaveMemory) -> Struct:
+    """Agents say the same in each conversation: what is there in the same words stays as it is."""
+    path = {"user": visit.user(_given(asked.user))}
+    told = {"text": one_line(asked.text), "about": one_line(_given(asked.about) or USER)}
+    if visit.reads:
+        same = {"query": told["text"], "kinds": ["fact"], "filter": told, "limit": 1}
+        found = await visit.ask(search_memories, shapes.SavedMemories, path=path, body=same)
+        if found.data:
+            return found.data[0]
+    return await visit.ask(create_memory, shapes.SavedMemory, path=path, body=told)
+
+
+async def forget(visit: Visit, asked: shapes.ForgetMemory) -> Struct:
+    path = {"user": visit.user(_given(asked.user)), "memory": asked.memory_id}
+    return await visit.ask(delete_memory, shapes.ForgottenMemory, path=path)
+
+
+async def sessions(visit: Visit, asked: shapes.ListSessions) -> shapes.ListedSessions:
+    query = {
+        "user": visit.of_user(_given(asked.user)),
+        "query": _given(asked.query),
+        "limit": asked.limit,
+        "after": _given(asked.after),
+        "preview": "true",
+    }
+    return await visit.ask(list_sessions, shapes.ListedSessions, query=query)
+
+
+async def session(visit: Visit, asked: shapes.ReadSession) -> shapes.SessionPart:
+    path = {"session": asked.session_id}
+    found = await visit.ask(get_session, shapes.SeenSession, path=path)
+    if found.user_id != (visit.identity.user or found.user_id):
+        raise session_not_found()
+    if isinstance(asked.after, UnsetType):
+        part = await _end(visit, found, asked.limit)
+    else:
+        part = await _part(visit, found, asked.limit, asked.after)
+    return shapes.SessionPart(
+        session_id=found.id,
+        title=found.title,
+        messages=found.messages,
+        data=await asyncio.to_thread(_told, visit.api.read_message, part),
+        next=int(part.next) if part.next else None,
+    )
+
+
+async def _part(
+    visit: Visit, found: shapes.SeenSession, limit: int, after: int
+) -> shapes.SeenMessages:
+    query = {"limit": limit, "after": after}
+    return await visit.ask(
+        list_messages, shapes.SeenMessages, path={"session": found.id}, query=query
+    )
+
+
+async def _end(visit: Visit, found: shapes.SeenSession, limit: int) -> shapes.SeenMessages:
+    """The last messages.  Branches that were left have places too: where some of them are at the
+    end, a second look goes further back."""
+    part = await _part(visit, found, limit, max(0, found.end - limit))
+    if len(part.data) < min(limit, found.messages):
+        span = limit * FURTHER
+        part = await _part(visit, found, span, max(0, found.end - span))
+    return shapes.SeenMessages(data=part.data[-limit:])
+
+
+def _told(read_message: ReadMessage, part: shapes.SeenMessages) -> list[shapes.SessionMessage]:
+    """Messages as text; to be made on a thread, since they may be long."""
+    return [_message(read_message, each) for each in part.data]
+
+
+def _message(read_message: ReadMessage, seen: shapes.SeenMessage) -> shapes.SessionMessage:
+    raw = bytes(seen.message)
+    message = read_message(raw, len(raw))
+    text = well_formed(message.text) if message else ""
+    return shapes.SessionMessage(
+        seq=seen.seq,
+        role=message.role if message else "",
+        text=clipped(text),
+        created_at=seen.created_at,
+        cut=len(text) > shapes.LONGEST_TEXT,
+    )
+
+
+def _given(value: str | UnsetType) -> str | None:
+    return None if isinstance(value, UnsetType) else value
+
+
+TOOLS = (
+    Tool(
+        "search_memories",
+        "Search memories",
+        "Search what is remembered of the user: facts, standing wishes, and what was said in"
+        " earlier conversations, in this app or others. Use it before answering whenever something"
+        " that the user told before may matter.",
+        shapes.SearchMemories,
+        shapes.FoundMemories,
+        search,
+    ),
+    Tool(
+        "save_memory",
+        "Save a memory",
+        "Remember a fact about the user for later conversations, in all apps. Use it when the user"
+        " asks for something to be remembered, or tells what will matter for long. One fact for"
+        " each call; no secrets.",
+        shapes.SaveMemory,
+        shapes.SavedMemory,
+        save,
+        reads=False,
+    ),
+    Tool(
+        "forget_memory",
+        "Forget a memory",
+        "Forget a fact, a standing wish or an episode for good, by the id that search_memories"
+        " answered. Use it when the user asks for it. What was said in a session (kind passage)"
+        " stays in it and cannot be forgotten here.",
+        shapes.ForgetMemory,
+        shapes.ForgottenMemory,
+        forget,
+        reads=False,
+        destroys=True,
+    ),
+    Tool(
+        "list_sessions",
+        "List sessions",
+        "List recorded conversations, the newest first, with how each begins.",
+        shapes.ListSessions,
+        shapes.ListedSessions,
+        sessions,
+    ),
+    Tool(
+        "read_session",
+        "Read a session",
+        "Read a recorded conversation: its last messages, or those behind a place. Long texts are"
+        " cut.",
+        shapes.ReadSession,
+        shapes.SessionPart,
+        session,
+    ),
+)
+
+BY_NAME = {tool.name: tool for tool in TOOLS}

@@ -29,6 +29,7 @@ def destination_of(chosen: ListedUpstream, upstream: Upstream) -> Destination:
         kind=chosen.kind,
         key=chosen.api_key.get_secret_value() if chosen.api_key else None,
         client_keys=chosen.client_keys,
+        most=chosen.max_concurrent_requests,
         added=tuple(
             (name.encode(), value.get_secret_value().encode())
             for name, value in chosen.headers.items()

@@ -85,7 +85,9 @@ class UpstreamCompleter:
         return f"<UpstreamCompleter of {len(self._upstreams)} APIs>"
 
     def ready(self, assignment: Assignment) -> bool:
-        return self._credential(assignment) is not None
+        if self._credential(assignment) is not None:
+            return True
+        return self._further is not None and self._further.may_be_asked(assignment)
 
     def _credential(self, assignment: Assignment) -> RawHeaders | None:
         """A key of its own, else the tenant's; the tenant's goes to no other API."""

@@ -29,6 +29,14 @@ class Further:
             return None
         return self._upstreams.of_model(assignment.model or assignment.default_model or "")
 
+    def may_be_asked(self, assignment: Assignment) -> bool:
+        """Could it be asked here, as its session's model is not known yet?"""
+        decided = assignment.place or assignment.key or assignment.model
+        if decided or assignment.default_model:
+            return False
+        known = (self.credential(each, assignment.tenant) for each in self._upstreams.listed)
+        return any(each is not None for each in known)
+
     def credential(self, destination: Destination, tenant: str) -> RawHeaders | None:
         """What a tenant is known by there, beside what is sent in any case; None where that is not
         known."""

@@ -52,6 +52,7 @@ class ListedUpstream(Section):
     api_key_file: str = ""
     client_keys: bool = False
     headers: dict[str, SecretStr] = Field(default_factory=dict)
+    max_concurrent_requests: int = Field(default=0, ge=0)
     connect_timeout: Seconds | None = None
     read_timeout: Seconds | None = None
     trust_env: bool | None = None
@@ -67,7 +68,7 @@ class ListedUpstream(Section):
             if _OURS.fullmatch(name.lower()):
                 raise ValueError(f"must not hold {name}: the proxy sets it itself")
             if not _VALUE.fullmatch(value.get_secret_value()):
-                raise ValueError(f"{name} must be visible ASCII characters, and not empty")
+                raise ValueError(f"the value of {name} must be visible ASCII, and not empty")
         return {name.lower(): value for name, value in headers.items()}
 
     @property

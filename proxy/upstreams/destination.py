@@ -37,7 +37,7 @@ SPOKEN = b"2023-06-01"
 class Destination:
     """``models`` are globs; ``added`` are the operator's headers, names in lower case.
 
-    ``kind``: how its API has the key.
+    ``kind``: how its API has the key.  ``most``: requests of a tenant at a time, 0 is no bound.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Destination:
     kind: Kind = "openai"
     key: str | None = field(default=None, repr=False)
     client_keys: bool = False
+    most: int = 0
     added: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
 
     def headers(self, sent: RawHeaders, api: str) -> RawHeaders:

@@ -304,6 +304,30 @@ async def test_one_that_is_silent_holds_up_nobody_else(some: Several) -> None:
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
+async def test_one_that_is_silent_does_not_take_all_of_a_tenants_places(tmp_path: Path) -> None:
+    listed = {"local": {"models": ["qwen*"], "max_concurrent_requests": 2}}
+    async with several(tmp_path, listed, server__max_concurrent_requests=3) as some:
+        some.ups["local"].always(SILENT)
+        waiting = [asyncio.create_task(some.ask("qwen")) for _ in range(2)]
+
+        async def waited() -> bool:
+            return len(some.of("local")) == 2
+
+        await eventually(waited)
+        assert (await some.ask("qwen")).json()["error"]["code"] == "overloaded"
+        assert (await some.ask("qwen", authorization=MINE, x_memory_upstream="default")).is_success
+        assert (await some.ask("gpt-4o")).is_success
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        some.ups["local"].always(None)
+
+        async def served() -> bool:
+            return (await some.ask("qwen")).is_success
+
+        await eventually(served)
+
+
 async def test_one_that_is_gone_fails_alone(tmp_path: Path) -> None:
     listed = {"gone": {"models": ["gone-*"], "url": "http://127.0.0.1:1/v1"}}
     async with several(tmp_path, listed) as some:
@@ -322,7 +346,10 @@ async def test_one_that_is_gone_fails_alone(tmp_path: Path) -> None:
 async def test_a_named_clients_key_goes_to_no_upstream(tmp_path: Path) -> None:
     client = {"name": "web", "key_sha256": [hashlib.sha256(b"sk-client").hexdigest()]}
     settings: dict[str, Any] = {"tenancy.mode": "clients", "upstream.api_key": "sk-default"}
-    listed = {"paid": {"models": ["p-*"], "api_key": "sk-of-paid"}, "local": {"models": ["l-*"]}}
+    listed: dict[str, dict[str, Any]] = {
+        "paid": {"models": ["p-*"], "api_key": "sk-of-paid"},
+        "local": {"models": ["l-*"]},
+    }
     async with several(tmp_path, listed, clients=[client], **settings) as some:
         for model in ("p-1", "l-1", "gpt-4o"):
             assert (await some.ask(model, authorization=MINE)).status_code == 200
@@ -353,6 +380,25 @@ def _small(path: str) -> Any:
     if path.endswith("/models"):
         return lists({"id": "gpt-4o", "max_model_len": 1200})
     return json_answer(chat_completion("well"))
+
+
+# What a model writes
+
+SUMMARY = {"enabled": True, "mode": "summary"}
+
+
+async def test_a_summary_is_written_where_the_chat_was(tmp_path: Path) -> None:
+    listed = {"paid": {"models": ["claude-*"], "api_key": "sk-of-paid"}}
+    async with several(tmp_path, listed, memory__summary=SUMMARY) as some:
+        for text in ("one", "two"):
+            await some.ask("claude-1", text, x_session_id="s", authorization=MINE)
+
+        async def written() -> bool:
+            return any("running summary" in str(each.json) for each in some.of("paid"))
+
+        await eventually(written)
+        assert {each.header("authorization") for each in some.of("paid")} == {"Bearer sk-of-paid"}
+        assert some.asked().keys() == {"paid"}
 
 
 # Where there is one upstream

@@ -26,6 +26,7 @@ from proxy.telemetry import Outcome, Telemetry
 from proxy.tenancy import Tenancy
 from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.destination import COOKIE, PAYING, VERSION, Destination
+from proxy.upstreams.places import PlacedReply, Places
 from proxy.upstreams.windows import ContextWindows
 from proxy.wire import body as bodies
 from proxy.wire.failures import UpstreamError
@@ -98,7 +99,7 @@ class Dispatch(Passthrough):
         self, upstream: Upstream, tenancy: Tenancy, telemetry: Telemetry, choosing: Choosing
     ) -> None:
         super().__init__(upstream, tenancy, telemetry)
-        self._choosing = choosing
+        self._choosing, self._places = choosing, Places()
         self._catalogue = ModelCatalogue(choosing.upstreams, choosing.windows, telemetry)
         telemetry.tell_apart([DEFAULT, *(each.name for each in choosing.upstreams.listed)])
 
@@ -169,7 +170,13 @@ class Dispatch(Passthrough):
             raise cross_site()
         headers, query = there.headers(headers, call.route.name), there.query(call.query)
         target = call.route.target + (b"?" + query if query else b"")
-        return await there.upstream.send(call.method, target, headers, out.body, out.length)
+        leave = self._places.take(there, call.caller.tenant)
+        try:
+            reply = await there.upstream.send(call.method, target, headers, out.body, out.length)
+        except BaseException:
+            leave()
+            raise
+        return PlacedReply(reply, leave)
 
 
 def _outcome(status: int) -> Outcome:

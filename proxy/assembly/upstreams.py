@@ -28,6 +28,7 @@ def destination_of(chosen: ListedUpstream, upstream: Upstream) -> Destination:
         models=chosen.models,
         kind=chosen.kind,
         key=chosen.api_key.get_secret_value() if chosen.api_key else None,
+        allowed=chosen.allowed_paths,
         client_keys=chosen.client_keys,
         most=chosen.max_concurrent_requests,
         added=tuple(

@@ -50,6 +50,14 @@ class ListedUpstream(Section):
     api_key: Secret | None = None
     api_key_env: str = ""
     api_key_file: str = ""
+    allowed_paths: tuple[str, ...] = (
+        "chat/completions",
+        "completions",
+        "messages",
+        "responses",
+        "embeddings",
+        "models",
+    )
     client_keys: bool = False
     headers: dict[str, SecretStr] = Field(default_factory=dict)
     max_concurrent_requests: int = Field(default=0, ge=0)

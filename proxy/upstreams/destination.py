@@ -37,6 +37,7 @@ SPOKEN = b"2023-06-01"
 class Destination:
     """``models`` are globs; ``added`` are the operator's headers, names in lower case.
 
+    ``key`` is for paths that are ``allowed``, unless a named client has its own of them.
     ``kind``: how its API has the key.  ``most``: requests of a tenant at a time, 0 is no bound.
     """
 
@@ -45,6 +46,7 @@ class Destination:
     models: tuple[str, ...] = ()
     kind: Kind = "openai"
     key: str | None = field(default=None, repr=False)
+    allowed: tuple[str, ...] = ()
     client_keys: bool = False
     most: int = 0
     added: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)

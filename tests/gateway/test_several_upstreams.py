@@ -190,6 +190,14 @@ async def test_a_web_page_of_another_host_spends_nobodys_key(some: Several) -> N
     assert some.asked() == {"local": 1, "paid": 1}
 
 
+@pytest.mark.parametrize("path", ["files", "organization/users", "models/%2e%2e/files"])
+async def test_the_operators_key_is_for_chats_and_the_like(some: Several, path: str) -> None:
+    for name, status in (("hidden", 403), ("open", 200), ("local", 200)):
+        answer = await some.client.get(f"/v1/{path}", headers={"x-memory-upstream": name})
+        assert answer.status_code == status, name
+    assert some.asked() == {"open": 1, "local": 1}
+
+
 async def test_a_session_goes_on_at_another_upstream(some: Several) -> None:
     who = {"x_session_id": "wandering", "authorization": MINE}
     await some.ask("gpt-4o", "my boat is called Anna", **who)

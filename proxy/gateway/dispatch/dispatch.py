@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.errors import RawHeaders, cross_site
+from proxy.errors import RawHeaders, cross_site, path_not_allowed
 from proxy.gateway.aside import Aside
 from proxy.gateway.dispatch.catalogue import ModelCatalogue, lists_models
 from proxy.gateway.passthrough import Outgoing, Passthrough
@@ -166,8 +166,8 @@ class Dispatch(Passthrough):
         if there is None:
             kept = [each for each in headers if each[0] != COOKIE]
             return await super()._send(call, kept, out)
-        if there.key and call.caller.is_nobody and not self._choosing.trusted.admits(call.headers):
-            raise cross_site()
+        if there.key is not None:
+            self._check(call, there)
         headers, query = there.headers(headers, call.route.name), there.query(call.query)
         target = call.route.target + (b"?" + query if query else b"")
         leave = self._places.take(there, call.caller.tenant)
@@ -177,6 +177,13 @@ class Dispatch(Passthrough):
             leave()
             raise
         return PlacedReply(reply, leave)
+
+    def _check(self, call: ProxyRequest, there: Destination) -> None:
+        """Raise ProxyError 403 for what must not be done with the operator's key."""
+        if call.caller.is_nobody and not self._choosing.trusted.admits(call.headers):
+            raise cross_site()
+        if call.caller.client is None and not call.route.allowed_by(there.allowed):
+            raise path_not_allowed()
 
 
 def _outcome(status: int) -> Outcome:

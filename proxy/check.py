@@ -12,21 +12,23 @@ import sqlite3
 import ssl
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from proxy.assembly.origin import upstream_options
 from proxy.assembly.resources import store_of, upstream_of
+from proxy.assembly.upstreams import destination_of
 from proxy.gateway.context import reserved_tokens
 from proxy.memory.store import Store, StoreError
 from proxy.preflight import trouble
 from proxy.reasons import why
 from proxy.server import ServerError, listen
-from proxy.settings import ProfileSettings, Settings, without_credentials
+from proxy.settings import ListedUpstream, ProfileSettings, Settings, without_credentials
 from proxy.stores.address import Address, read_address
 from proxy.stores.sqlite.schema import SCHEMA, schema_of
+from proxy.wire.api import bearer
 from proxy.wire.failures import UpstreamBroken, UpstreamError, UpstreamTimeout
 from proxy.wire.origin import egress_proxy
 from proxy.wire.upstream import RawHeaders, Upstream
@@ -63,7 +65,7 @@ class Finding:
 async def findings(settings: Settings) -> list[Finding]:
     return [
         *await store(settings),
-        await upstream(settings),
+        *await upstreams(settings),
         await asyncio.to_thread(spool, settings),
         await listening(settings),
         *(Finding("warning", part, text) for part, text in doubts(settings)),
@@ -173,7 +175,20 @@ async def _asked(host: str, port: int, question: bytes) -> bytes:
 # The upstream
 
 
-async def upstream(settings: Settings) -> Finding:
+async def upstreams(settings: Settings) -> list[Finding]:
+    """All of them at once: one that is away takes its time."""
+    asked = [upstream(settings), *(further(settings, each) for each in settings.upstreams)]
+    return await asyncio.gather(*asked)
+
+
+async def further(settings: Settings, listed: ListedUpstream) -> Finding:
+    """One of [[upstreams]], asked as chats there are."""
+    found = await upstream(settings.at(listed), listed)
+    text = found.text.replace("upstream.url", "its url")
+    return replace(found, part=f"upstreams.{listed.name}", text=text)
+
+
+async def upstream(settings: Settings, listed: ListedUpstream | None = None) -> Finding:
     """Any healthy answer will do: without the clients' keys a 401 is one."""
     patience = min(settings.upstream.read_timeout, PATIENCE)
     limited = settings.upstream.model_copy(update={"read_timeout": patience})
@@ -185,7 +200,7 @@ async def upstream(settings: Settings) -> Finding:
     where = without_credentials(settings.upstream.url)
     try:
         await client.open()
-        return await _judged(client, chosen, where)
+        return await _judged(client, chosen, where, listed)
     except (UpstreamError, ValueError, OSError) as error:
         reason = await _misspoken(error, chosen) or _unreached(error, chosen)
         return _upstream("problem", f"{where} cannot be reached{_through(chosen)}: {reason}")
@@ -226,11 +241,16 @@ async def _speaks_http(host: str, port: int) -> bool:
     return (await _asked(host, port, b"GET / HTTP/1.0\r\n\r\n")).startswith(b"HTTP/")
 
 
-async def _judged(client: Upstream, settings: Settings, where: str) -> Finding:
-    status, headers = await _models(client, settings, b"/models")
-    key = settings.upstream.api_key
-    if status in _REFUSED and key is not None:
-        return _upstream("problem", f"{where} answers, but refuses upstream.api_key ({status})")
+async def _judged(
+    client: Upstream, settings: Settings, where: str, listed: ListedUpstream | None
+) -> Finding:
+    status, headers = await _models(client, _asking(settings, client, listed), b"/models")
+    if status in _REFUSED and settings.upstream.api_key is not None:
+        key = listed.keys[0] if listed else "upstream.api_key"
+        return _upstream("problem", f"{where} answers, but refuses {key} ({status})")
+    if status in _REFUSED and listed and not listed.client_keys:
+        text = "it wants a key: set api_key, or client_keys = true"
+        return _upstream("problem", f"{where} answers with {status}: {text}")
     if status in _REFUSED:
         return _upstream(
             "ok", f"{where} answers with {status} (it wants a key, which clients send)"
@@ -240,7 +260,7 @@ async def _judged(client: Upstream, settings: Settings, where: str) -> Finding:
     if status >= 500:
         return _upstream("problem", f"{where} fails: it answers with {status}")
     if status == 404:
-        return await _nothing_there(client, settings, where)
+        return await _nothing_there(client, _asking(settings, client, listed), settings, where)
     if status >= 400:
         return _upstream("warning", f"{where} answers with {status} to GET /models")
     return _upstream("ok", f"{where} answers with {status}")
@@ -250,11 +270,15 @@ def _upstream(grade: Grade, text: str) -> Finding:
     return Finding(grade, "upstream", text)
 
 
-async def _models(client: Upstream, settings: Settings, path: bytes) -> tuple[int, RawHeaders]:
+def _asking(settings: Settings, client: Upstream, listed: ListedUpstream | None) -> RawHeaders:
     headers = [(b"Accept", b"application/json"), (b"User-Agent", b"memory-proxy")]
-    if settings.upstream.api_key is not None:
-        key = settings.upstream.api_key.get_secret_value()
-        headers.append((b"Authorization", f"Bearer {key}".encode()))
+    if listed is not None:
+        return destination_of(listed, client).headers(headers, "models")
+    key = settings.upstream.api_key
+    return [*headers, *bearer(key.get_secret_value() if key else None)]
+
+
+async def _models(client: Upstream, headers: RawHeaders, path: bytes) -> tuple[int, RawHeaders]:
     reply = await client.send("GET", path, headers, None)
     await reply.close()
     return reply.status, reply.headers
@@ -267,10 +291,12 @@ def _elsewhere(headers: RawHeaders) -> str:
     return f"{asked}: redirects are not followed; write the address that answers itself"
 
 
-async def _nothing_there(client: Upstream, settings: Settings, where: str) -> Finding:
+async def _nothing_there(
+    client: Upstream, asking: RawHeaders, settings: Settings, where: str
+) -> Finding:
     """Some servers have no list of models; most that have none lack the end of their URL."""
     if not urlsplit(settings.upstream.url).path.rstrip("/"):
-        status, _ = await _models(client, settings, b"/v1/models")
+        status, _ = await _models(client, asking, b"/v1/models")
         if status in _REFUSED or status < 300:
             text = f"{where} has no /models (404), {where}/v1 has: let upstream.url end in /v1"
             return _upstream("problem", text)
@@ -331,11 +357,23 @@ def doubts(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "tenancy.mode", '"single" gives everybody who can connect the same memory'
     if _in_the_clear(settings.upstream.url):
         yield "upstream.url", "is plain http to another host: keys and messages travel in the clear"
+    yield from _listed(settings, public=public)
     yield from _embeddings(settings)
     profiles = {f"profiles.{name}": profile for name, profile in settings.profiles.items()}
     for name, profile in {"memory": settings.memory, **profiles}.items():
         yield from _cramped(name, profile)
         yield from _written(name, profile)
+
+
+def _listed(settings: Settings, *, public: bool) -> Iterator[tuple[str, str]]:
+    """About [[upstreams]]."""
+    for listed in settings.upstreams:
+        if listed.keys and public and settings.tenancy.mode != "clients":
+            text = 'is spent for everybody who can connect: tenancy.mode is not "clients"'
+            yield f"upstreams.{listed.name}.{listed.keys[0]}", text
+        if _in_the_clear(listed.url):
+            text = "is plain http to another host: keys and messages travel in the clear"
+            yield f"upstreams.{listed.name}.url", text
 
 
 def _embeddings(settings: Settings) -> Iterator[tuple[str, str]]:

@@ -315,6 +315,7 @@ def _banner(settings: Settings, address: str) -> None:
     lines = {
         "memory-proxy": __version__,
         "upstream": without_credentials(settings.upstream.url),
+        **{f"upstream {each.name}": without_credentials(each.url) for each in settings.upstreams},
         "store": without_credentials(settings.store.url),
         "listening on": address,
         "use it": f'base_url="{local}/v1" and the header X-Session-Id',

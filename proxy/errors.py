@@ -5,10 +5,11 @@ HTTP statuses and sentences, nothing of ours, and never says what happened insid
 
 ProxyError
   400 invalid_request_error   invalid_header . invalid_session_id . invalid_user_id .
-                              unknown_profile . invalid_import
+                              unknown_profile . unknown_upstream . invalid_import
   401                         invalid_api_key
   403                         session_owner_mismatch . user_required . path_not_allowed .
-                              profile_not_allowed . invalid_signature . admin_key_required
+                              profile_not_allowed . invalid_signature . admin_key_required .
+                              cross_site
   404                         not_found . missing_v1 . session_not_found .
                               message_not_found . tenant_not_found
   405                         method_not_allowed
@@ -153,6 +154,17 @@ def unknown_profile() -> ProxyError:
     )
 
 
+def unknown_upstream() -> ProxyError:
+    """Whoever may call here need not know what the operator has: no name is told."""
+    return ProxyError(
+        400,
+        "unknown_upstream",
+        "X-Memory-Upstream names no upstream of this proxy. Use a name of its [[upstreams]],"
+        ' "default" for [upstream], or leave it out.',
+        param="X-Memory-Upstream",
+    )
+
+
 def invalid_import(message: str) -> ProxyError:
     """``message`` says what is wrong with the file, and what was imported all the same."""
     return ProxyError(400, "invalid_import", message)
@@ -204,6 +216,16 @@ def invalid_signature() -> ProxyError:
         "invalid_signature",
         "X-Memory-Signature is missing, wrong or older than 300 seconds. Sign the ids again.",
         param="X-Memory-Signature",
+    )
+
+
+def cross_site() -> ProxyError:
+    """A page that somebody has open must not spend what the operator pays for."""
+    return ProxyError(
+        403,
+        "cross_site",
+        "This upstream is asked with the operator's key, which web pages of other hosts may not"
+        " use without a key of their own. See tenancy.trusted_hosts.",
     )
 
 

@@ -31,7 +31,8 @@ class Access(msgspec.Struct, frozen=True, gc=False):
     """One answered request.  ``tenant``, ``session`` and ``user`` are hashes; see ``hashed``.
 
     ``path`` has names of APIs and of parts of it, and no ids.  ``error`` is what failed,
-    ``upstream_ms`` how long the upstream took to begin, ``by`` "admin" for the administrator.
+    ``upstream_ms`` how long the upstream took to begin, ``upstream`` which one it was where that is
+    not the default, ``by`` "admin" for the administrator.
     """
 
     request: str
@@ -45,6 +46,7 @@ class Access(msgspec.Struct, frozen=True, gc=False):
     error: str | None = None
     upstream_ms: float | None = None
     model: str | None = None
+    upstream: str | None = None
     by: str | None = None
     tenant: str | None = None
     session: str | None = None

@@ -36,6 +36,11 @@ def unreadable(settings: Settings) -> Iterator[str]:
         upstream_options(settings)
     except ValueError as error:
         yield f"upstream: {error}"
+    for index, listed in enumerate(settings.upstreams):
+        try:
+            upstream_options(settings.at(listed))
+        except ValueError as error:
+            yield f"upstreams[{index}]: {error}"
     for path in sorted(settings.schemas - {""}):
         try:
             profile_schema.read_schema(path)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -38,6 +39,9 @@ Route = Literal["chat", "relay", "memory", "mcp", "health", "other"]
 Failing = Literal["unreachable", "timeout", "broken", "saturated", "rate_limited", "server_error"]
 """What may be wrong with an upstream: no answer, too late, cut off, no socket of ours, 429, 5xx."""
 
+Outcome = Literal["answered", "unlisted"] | Failing
+"""What came of asking one of several upstreams; unlisted is left out of the list of models."""
+
 _STORE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _UPSTREAM_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
@@ -53,6 +57,7 @@ class Telemetry:
         self._registry.register(Vitals(lambda: ("self",)))
         self._answers: dict[tuple[Route, int, str], Callable[[], None]] = {}
         self._outcomes: dict[str, Callable[[], None]] = {}
+        self._of_upstreams: dict[tuple[str, str], Callable[[], None]] = {}
         self._make_counters()
         self._make_counters_of_the_background()
         self._make_histograms()
@@ -189,6 +194,23 @@ class Telemetry:
 
     def upstream_failed(self, kind: Failing) -> None:
         self._upstream_errors[kind]()
+
+    def tell_apart(self, upstreams: Iterable[str]) -> None:
+        """There are several upstreams, of these names: their answers are counted apart."""
+        counter = self._counter(
+            "memory_upstream_requests",
+            "Requests to each of several upstreams, by what came of them (answered, a kind of "
+            "failure, or unlisted: left out of the list of models).",
+            "upstream",
+            "outcome",
+        )
+        outcomes = [outcome for kinds in get_args(Outcome) for outcome in get_args(kinds)]
+        pairs = product(upstreams, outcomes)
+        self._of_upstreams = {pair: counter.labels(*pair).inc for pair in pairs}
+
+    def upstream_asked(self, upstream: str, outcome: Outcome) -> None:
+        """One of those was asked."""
+        self._of_upstreams[upstream, outcome]()
 
     def completed(
         self, feature: str, outcome: str, seconds: float, input_tokens: int, output_tokens: int

@@ -56,6 +56,11 @@ class Caller:
     tenant: str
     client: Client | None = None
 
+    @property
+    def is_nobody(self) -> bool:
+        """Has it no key of its own, as a web page has none?"""
+        return self.client is None and self.tenant in OPEN_TENANTS
+
 
 _BASIC = re.compile(rb"basic +([A-Za-z0-9+/_=-]+)", re.IGNORECASE)
 

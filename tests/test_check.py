@@ -46,6 +46,38 @@ def unused() -> Iterator[int]:
         yield closed.getsockname()[1]
 
 
+# The upstreams
+
+
+async def test_each_of_several_upstreams_is_tried_with_its_own_key(tmp_path: Path) -> None:
+    async with ScriptedUpstream() as up, ScriptedUpstream() as paid, ScriptedUpstream() as shy:
+        shy.always(json_answer({}, 401))
+        listed = [
+            {"name": "paid", "url": paid.url, "kind": "anthropic", "api_key": "sk-of-paid"},
+            {"name": "wrong", "url": shy.url, "api_key": "sk-of-nobody"},
+            {"name": "shy", "url": shy.url},
+            {"name": "shared", "url": shy.url, "client_keys": True},
+        ]
+        chosen = settings(tmp_path, upstream__url=up.url, upstreams=listed)
+        found = [(each.grade, each.part) for each in await check.upstreams(chosen)]
+    assert found == [
+        ("ok", "upstream"),
+        ("ok", "upstreams.paid"),
+        ("problem", "upstreams.wrong"),
+        ("problem", "upstreams.shy"),
+        ("ok", "upstreams.shared"),
+    ]
+    assert paid.requests[0].header("x-api-key") == "sk-of-paid"
+    assert up.requests[0].header("x-api-key") is None
+
+
+def test_a_key_that_everybody_spends_is_doubted(tmp_path: Path) -> None:
+    listed = [{"name": "paid", "url": "http://paid.example.com/v1", "api_key": "sk-of-paid"}]
+    chosen = settings(tmp_path, server__host="0.0.0.0", upstreams=listed)
+    told = [setting for setting, _ in check.doubts(chosen) if setting.startswith("upstreams.")]
+    assert told == ["upstreams.paid.api_key", "upstreams.paid.url"]
+
+
 # The store
 
 

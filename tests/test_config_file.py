@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from proxy.settings import ClientSettings, Settings, load
+from proxy.settings import ClientSettings, ListedUpstream, Settings, load
 
 FILE = Path(__file__).parents[1] / "config" / "proxy.toml"
 OPTIONAL = re.compile(r"^#(?=\w+ = |\[)", re.MULTILINE)
@@ -42,7 +42,7 @@ def test_every_default_stands_in_the_file_and_every_value_of_the_file_is_a_defau
     expected = {
         name: value
         for name, value in defaults(Settings())
-        if value is not None and name not in ("clients", "profiles")
+        if value is not None and name not in ("clients", "profiles", "upstreams")
     }
     assert written(tomllib.loads(text())) == expected, "config/proxy.toml"
 
@@ -52,10 +52,17 @@ def test_every_setting_without_a_default_stands_there_commented_out() -> None:
     active = tomllib.loads(text())
     commented = set(written(everything)) - set(written(active))
     without_default = {name for name, value in defaults(Settings()) if value is None}
-    examples = {"clients", "profiles.brief.max_tokens", "profiles.brief.recall.max_tokens"}
+    examples = {
+        "clients",
+        "upstreams",
+        "profiles.brief.max_tokens",
+        "profiles.brief.recall.max_tokens",
+    }
     assert commented == without_default | examples
     (client,) = everything["clients"]
     assert client.keys() == ClientSettings.model_fields.keys()
+    (upstream,) = everything["upstreams"]
+    assert upstream.keys() == ListedUpstream.model_fields.keys()
 
 
 def test_the_file_is_accepted_as_it_is() -> None:

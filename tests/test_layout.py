@@ -60,6 +60,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "telemetry",
             "logs",
             "settings",
+            "upstreams",
         }
     ),
     "memory_api": frozenset(
@@ -111,7 +112,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "recall": frozenset(
         {"memory.archive", "memory.store", "memory.model", "wire.api", "wire.upstream"}
     ),
-    "background": frozenset({"wire", "chat", "memory", "errors", "telemetry"}),
+    "background": frozenset({"wire", "chat", "memory", "errors", "telemetry", "upstreams"}),
     "summary": frozenset(
         {"background.completion", "background.runner", "memory", "recall.lexicon", "settings"}
     ),
@@ -131,6 +132,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "chat": frozenset(),
     "formats": frozenset({"chat", "errors"}),
     "wire": frozenset({"errors"}),
+    "upstreams": frozenset({"wire", "chat", "tenancy", "errors", "settings.upstreams"}),
     "settings": frozenset({"stores.address"}),
     "errors": frozenset(),
     "telemetry": frozenset(),

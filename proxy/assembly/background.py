@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from proxy.assembly.resources import Resources, upstream_of
 from proxy.background.budget import Budget
-from proxy.background.completer import Credentials, UpstreamCompleter
+from proxy.background.completer import UpstreamCompleter
 from proxy.background.completion import Completer
+from proxy.background.credentials import Credentials
+from proxy.background.further import Further
 from proxy.background.runner import Backoff, Runner
 from proxy.chat import jsontext
 from proxy.chat.message import text_of
@@ -23,6 +25,7 @@ from proxy.memory.model import Due
 from proxy.settings import ProfileSettings, Settings, WriterSettings
 from proxy.summary.summarizer import Summarizer
 from proxy.tenancy import ANONYMOUS
+from proxy.upstreams.choice import Upstreams
 from proxy.wire.upstream import Upstream
 
 ENDING = 5.0
@@ -31,14 +34,20 @@ ENDING = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What the proxy's other parts tell the background: whose keys there are, and what is due."""
+    """What the proxy's other parts tell the background: whose keys there are, and what is due.
 
-    credentials: Credentials
+    ``credentials`` are by the name of the upstream that the clients' own keys go to.
+    """
+
+    credentials: Mapping[str, Credentials]
     runner: Runner
 
-    def heard(self, tenant: str, headers: RawHeaders) -> None:
-        """The upstream has answered a request that a tenant made with these headers."""
-        self.credentials.note(tenant, headers)
+    def heard(self, tenant: str, headers: RawHeaders, upstream: str) -> None:
+        """An upstream ("" for [upstream]) has answered a request that a tenant made with these
+        headers.  A key is kept for where it was sent."""
+        known = self.credentials.get(upstream)
+        if known is not None:
+            known.note(tenant, headers)
 
     def due(self, due: Sequence[Due]) -> None:
         """Work has been put into the queue."""
@@ -61,12 +70,15 @@ def learning_of(resources: Resources, kinds: Sequence[Kind] = KINDS) -> Learned:
     return Learned.under(settings, store, text_of, count, time.time, kinds)
 
 
-async def writing_of(resources: Resources, learned: Learned) -> Writing | None:
+async def writing_of(
+    resources: Resources, learned: Learned, several: Upstreams | None = None
+) -> Writing | None:
     """None where no profile has anything written; its runner has still to be opened."""
     settings = resources.settings
     if not any(writers(settings)):
         return None
     credentials = Credentials(ANONYMOUS, _key_for_all(settings))
+    further = Further(several, ANONYMOUS) if several else None
     budget = Budget(resources.store, settings.background.tokens_per_day, time.time)
     resources.opened.push_async_callback(budget.settle)
     completer = UpstreamCompleter(
@@ -76,6 +88,7 @@ async def writing_of(resources: Resources, learned: Learned) -> Writing | None:
         lambda model: resources.tokenizers.counter_for(model).count_text,
         resources.telemetry,
         time.time,
+        further,
     )
     pace = settings.background
     runner = Runner(
@@ -89,7 +102,7 @@ async def writing_of(resources: Resources, learned: Learned) -> Writing | None:
         time.time,
         resources.telemetry.worked,
     )
-    return Writing(credentials, runner)
+    return Writing({"": credentials, **(further.credentials if further else {})}, runner)
 
 
 async def _upstreams(resources: Resources) -> Mapping[str, Upstream]:

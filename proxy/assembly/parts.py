@@ -19,9 +19,11 @@ from proxy.assembly.background import ENDING, Writing, learning_of, writing_of
 from proxy.assembly.mcp import route_of_mcp
 from proxy.assembly.recall import Recalling, recalling_of
 from proxy.assembly.resources import Resources
+from proxy.assembly.upstreams import upstreams_of
 from proxy.chat.message import read_message
 from proxy.gateway.conversation import Conversations
-from proxy.gateway.exchange import Services
+from proxy.gateway.dispatch.dispatch import Choosing, Dispatch
+from proxy.gateway.exchange import Services, of_model
 from proxy.gateway.gateway import Gateway
 from proxy.gateway.passthrough import Passthrough
 from proxy.gateway.preview import Preview
@@ -40,6 +42,9 @@ from proxy.memory_api.routes import admin_routes
 from proxy.recall.recaller import RecallAdmin
 from proxy.settings import ClientSettings, Settings
 from proxy.tenancy import Client, Tenancy
+from proxy.upstreams.choice import Upstreams
+from proxy.upstreams.windows import ContextWindows
+from proxy.wire.hosts import Trusted
 
 PLANNERS = 2
 """Threads in which long conversations are planned."""
@@ -61,6 +66,8 @@ class Parts:
     recorder: Recorder
     tenancy: Tenancy
     services: Services
+    upstreams: Upstreams | None = None
+    windows: ContextWindows | None = None
 
     async def open(self, ending: float) -> None:
         """Begin to replay the spool and to write.  What is being recorded at the end has
@@ -71,6 +78,9 @@ class Parts:
         if self.writing is not None:
             self.writing.runner.open()
             opened.push_async_callback(self.writing.runner.close, ENDING)
+        if self.windows is not None:
+            self.windows.open()
+            opened.push_async_callback(self.windows.close)
 
     def routes(self, *, mcp: bool = False) -> Sequence[BaseRoute]:
         """Those of health, metrics, the console and the memory API; ``mcp``: and of /mcp."""
@@ -80,11 +90,21 @@ class Parts:
     def gateway(self) -> Gateway:
         """The relay."""
         settings, telemetry = self.resources.settings, self.resources.telemetry
-        passthrough = Passthrough(self.resources.upstream, self.tenancy, telemetry)
+        passthrough = self._passthrough()
         toolbox = Toolbox(self.learned.facts, self.recalling.recaller, time.time)
         on_answered = self.writing.heard if self.writing else None
         chats = Conversations(settings, passthrough, self.services, toolbox, on_answered)
         return Gateway(settings, self.tenancy, passthrough, chats, telemetry)
+
+    def _passthrough(self) -> Passthrough:
+        """To one upstream, or to several."""
+        settings, parts = self.resources.settings, (self.tenancy, self.resources.telemetry)
+        if self.upstreams is None or self.windows is None:
+            return Passthrough(self.resources.upstream, *parts)
+        trusted = Trusted.of(settings.server.cors_origins, settings.tenancy.trusted_hosts)
+        aside = self.services.aside
+        choosing = Choosing(self.upstreams, self.windows, aside, settings.server, trusted)
+        return Dispatch(self.resources.upstream, *parts, choosing)
 
     def _api(self) -> Api:
         settings, store = self.resources.settings, self.resources.store
@@ -129,7 +149,9 @@ async def parts_of(
     """
     recalling = await recalling_of(resources, index_delay)
     learned = learning_of(resources, kinds)
-    writing = await writing_of(resources, learned) if writes else None
+    upstreams = await upstreams_of(resources)
+    windows = ContextWindows(upstreams) if upstreams else None
+    writing = await writing_of(resources, learned, upstreams) if writes else None
     spool, timeout = _spool(resources), load_timeout or resources.settings.store.timeout
     recorder = _recorder(resources, spool, timeout, recalling, writing)
     tenancy = _tenancy(resources.settings)
@@ -139,8 +161,20 @@ async def parts_of(
         knowledge=KnowledgeStep(learned.prompt_cards),
         counter=resources.tokenizers.counter_for,
         telemetry=resources.telemetry,
+        window=windows or of_model,
     )
-    return Parts(resources, recalling, learned, writing, spool, recorder, tenancy, services)
+    return Parts(
+        resources,
+        recalling,
+        learned,
+        writing,
+        spool,
+        recorder,
+        tenancy,
+        services,
+        upstreams,
+        windows,
+    )
 
 
 def _spool(resources: Resources) -> Spool:

@@ -1,8 +1,5 @@
 """Asking an OpenAI-compatible API in the background, with the key that a tenant's requests are
-made with.
-
-Keys are never stored: in tenancy modes ``key`` and ``single`` a tenant's own is known from its
-latest request, in this process only, and nothing is asked on its behalf before that.
+made with: nothing is asked on its behalf before one is known.
 """
 
 from __future__ import annotations
@@ -27,52 +24,15 @@ from proxy.background.completion import (
     request_body,
     wants_schema,
 )
+from proxy.background.credentials import Credentials
+from proxy.background.further import Further
 from proxy.errors import RawHeaders
 from proxy.memory.usage import Spent
 from proxy.telemetry import Telemetry
+from proxy.upstreams.destination import CHAT, Destination
 from proxy.wire.api import bearer, json_headers, retry_after
 from proxy.wire.failures import UpstreamError, UpstreamSaturated, UpstreamUnreachable
 from proxy.wire.upstream import Reply, Upstream
-
-MOST = 10_000
-"""Tenants whose keys a process remembers; of more, those not heard of for longest go."""
-
-KEPT = frozenset(
-    {b"authorization", b"api-key", b"x-api-key", b"openai-organization", b"openai-project"}
-)
-"""Headers that say who pays; names are lower case, as ASGI has them."""
-
-
-class Credentials:
-    """The headers that the upstream knows a tenant by.
-
-    The tenant ``anonymous`` is the one whose requests carry no key.  ``upstream_key`` is sent for
-    everybody where there is one (mode ``clients``); then no tenant's own is kept.
-    """
-
-    def __init__(self, anonymous: str, upstream_key: str | None = None) -> None:
-        self._anonymous = anonymous
-        self._for_all = bearer(upstream_key) or None
-        self._latest: OrderedDict[str, RawHeaders] = OrderedDict()
-
-    def __repr__(self) -> str:
-        return f"<Credentials of {len(self._latest)} tenants>"
-
-    def note(self, tenant: str, headers: RawHeaders) -> None:
-        """Remember what this request of the tenant was made with; no key at all counts too."""
-        if self._for_all is not None or tenant == self._anonymous:
-            return
-        self._latest[tenant] = [field for field in headers if field[0] in KEPT]
-        self._latest.move_to_end(tenant)
-        if len(self._latest) > MOST:
-            self._latest.popitem(last=False)
-
-    def of(self, tenant: str) -> RawHeaders | None:
-        """What to send for a tenant; None where that is not known."""
-        if self._for_all is not None:
-            return self._for_all
-        return [] if tenant == self._anonymous else self._latest.get(tenant)
-
 
 LIMIT = 4 * 1024 * 1024
 """Bytes of an answer: a thousand times what is asked for."""
@@ -82,7 +42,7 @@ LIMIT_OF_ERRORS = 64 * 1024
 MODELS = 1_000
 """Models that a process remembers to know no schemas; their names come from clients."""
 
-TARGET = b"/chat/completions"
+TARGET = f"/{CHAT}".encode()
 
 
 @dataclass(slots=True)
@@ -103,7 +63,7 @@ class UpstreamCompleter:
 
     ``upstreams`` are by their URL, "" the one that chats go to.  ``counter`` gives what counts a
     text's tokens for a model, where an answer does not say what it has used.  ``clock`` is in Unix
-    seconds.
+    seconds.  ``further`` are [[upstreams]], if there are any.
     """
 
     def __init__(
@@ -114,7 +74,9 @@ class UpstreamCompleter:
         counter: Callable[[str | None], Callable[[str], int]],
         telemetry: Telemetry,
         clock: Callable[[], float],
+        further: Further | None = None,
     ) -> None:
+        self._further = further
         self._upstreams, self._credentials, self._budget = upstreams, credentials, budget
         self._counter, self._telemetry, self._clock = counter, telemetry, clock
         self._without_schema: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -123,15 +85,24 @@ class UpstreamCompleter:
         return f"<UpstreamCompleter of {len(self._upstreams)} APIs>"
 
     def ready(self, assignment: Assignment) -> bool:
-        return self._credential(assignment) is not None
+        if self._credential(assignment) is not None:
+            return True
+        return self._further is not None and self._further.may_be_asked(assignment)
 
     def _credential(self, assignment: Assignment) -> RawHeaders | None:
         """A key of its own, else the tenant's; the tenant's goes to no other API."""
         if assignment.key:
             return bearer(assignment.key)
+        there = self._destination(assignment)
+        if there is not None and self._further is not None:
+            return self._further.credential(there, assignment.tenant)
         if self._upstreams[assignment.url] is not self._upstreams[""]:
             return []
         return self._credentials.of(assignment.tenant)
+
+    def _destination(self, assignment: Assignment) -> Destination | None:
+        """The one of [[upstreams]] that it is for, if it is."""
+        return self._further.destination(assignment) if self._further else None
 
     async def complete(self, assignment: Assignment) -> Completed:
         credential = self._credential(assignment)
@@ -141,7 +112,7 @@ class UpstreamCompleter:
         if not model:
             raise Refused("there is no model to ask")
         await self._budget.check(assignment.tenant)
-        knows = (assignment.url, model) not in self._without_schema
+        knows = (assignment.place, model) not in self._without_schema
         request = _Request(assignment, model, credential, wants_schema(assignment) and knows)
         try:
             async with asyncio.timeout(assignment.timeout):
@@ -158,11 +129,11 @@ class UpstreamCompleter:
         except SchemaRefused:
             plain = _Request(request.assignment, request.model, request.credential, False)
             written = await self._ask(plain)
-            self._remember(request.assignment.url, request.model)
+            self._remember(request.assignment.place, request.model)
             return written
 
-    def _remember(self, url: str, model: str) -> None:
-        self._without_schema[url, model] = None
+    def _remember(self, place: str, model: str) -> None:
+        self._without_schema[place, model] = None
         if len(self._without_schema) > MODELS:
             self._without_schema.popitem(last=False)
 
@@ -185,8 +156,11 @@ class UpstreamCompleter:
         """The body of a good answer."""
         assignment, with_schema = request.assignment, request.with_schema
         body = request_body(assignment, request.model, with_schema=with_schema)
-        headers = json_headers(request.credential)
-        reply = await self._upstreams[assignment.url].send("POST", TARGET, headers, body)
+        upstream, headers = self._upstreams[assignment.url], json_headers(request.credential)
+        there = self._destination(assignment)
+        if there is not None:
+            upstream, headers = there.upstream, there.headers(headers, CHAT)
+        reply = await upstream.send("POST", TARGET, headers, body)
         try:
             request.billed = reply.status == 200
             if request.billed:

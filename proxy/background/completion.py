@@ -21,7 +21,8 @@ class Assignment:
     """One thing to write: ``text`` is the single user message of the request.
 
     ``feature`` is "summary", "facts", …: what the tokens are counted for.  ``model`` "" means the
-    one that ``default_model`` names.  ``url`` "" is the upstream.  ``key`` None: the upstream's, or
+    one that ``default_model`` names.  ``upstream`` names one of several, ``url`` another API; with
+    neither it is asked where chats with its model go.  ``key`` None: the upstream's, or
     the credential of the tenant's last request; to another ``url`` neither is ever sent.
     ``parameters`` go into the body as they are.  ``schema`` is a JSON Schema that the answer should
     follow; a model that knows no schemas is asked without, so the text must describe it too.
@@ -33,11 +34,17 @@ class Assignment:
     text: str
     model: str = ""
     default_model: str | None = None
+    upstream: str = ""
     url: str = ""
     key: str | None = field(default=None, repr=False)
     parameters: Mapping[str, object] = field(default_factory=dict)
     schema: Mapping[str, object] | None = None
     timeout: float = 120.0
+
+    @property
+    def place(self) -> str:
+        """Where the settings say that it is asked, "" where they leave it open."""
+        return self.upstream or self.url
 
 
 @dataclass(frozen=True, slots=True)

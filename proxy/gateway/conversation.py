@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -49,7 +50,8 @@ class UnreadBody(NamedTuple):
 class Conversations:
     """Knows the profiles; makes an exchange of each call.
 
-    ``on_answered`` is told the tenant and the headers of each call that the upstream answers well.
+    ``on_answered`` is told the tenant, the headers and the upstream's name ("" for [upstream]) of
+    each call that is answered well.
     """
 
     def __init__(
@@ -58,12 +60,12 @@ class Conversations:
         passthrough: Passthrough,
         services: Services,
         tools: MemoryTools | None = None,
-        on_answered: Callable[[str, RawHeaders], None] | None = None,
+        on_answered: Callable[[str, RawHeaders, str], None] | None = None,
     ) -> None:
         self._settings, self._passthrough, self._services = settings, passthrough, services
         self._on_answered = on_answered
         self._tools = tools
-        self._refusals = Refusals()
+        self._refusals: defaultdict[str, Refusals] = defaultdict(Refusals)
         self._sides = {
             name: SideRequests(profile.side_requests)
             for name, profile in [("", settings.memory), *settings.profiles.items()]
@@ -76,12 +78,13 @@ class Conversations:
             call.report = MemoryReport(exchange.session, reason=exchange.reason)
             return await self._passthrough.forward(call, exchange.body)
         call.model, call.report = exchange.request.model, exchange.report
-        outgoing = await self._offered(await prepare(exchange, self._services))
+        self._passthrough.choose(call, call.model)
+        outgoing = await self._offered(call, await prepare(exchange, self._services))
         with Presence(call.receive) as presence:
             call.delivery.presence = presence
             outgoing, reply = await self._ask(call, outgoing)
             if self._on_answered is not None and reply.status < 400:
-                self._on_answered(call.caller.tenant, call.headers)
+                self._on_answered(call.caller.tenant, call.headers, call.upstream)
             try:
                 recorder = self._recorder(call, outgoing, reply, presence)
                 del exchange, outgoing  # and all that was injected: a stream may last for minutes
@@ -118,14 +121,14 @@ class Conversations:
             closed=self._settings.store.on_failure == "closed",
         )
 
-    async def _offered(self, outgoing: OutgoingRequest) -> OutgoingRequest:
+    async def _offered(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
         """With memory's tools, where there are any that this upstream has not refused."""
         if self._tools is None:
             return outgoing
         size = len(outgoing.exchange.body)
         offering = await self._services.aside.run(size, partial(with_tools, outgoing))
         use = offering.tools
-        refused = use is not None and use.kind in self._refusals
+        refused = use is not None and use.kind in self._refusals[call.upstream]
         return without_tools(offering) if refused else offering
 
     async def _ask(
@@ -140,7 +143,7 @@ class Conversations:
             body = await self._services.aside.run(len(outgoing.exchange.body), outgoing.body)
             reply = await self._send(call, body, rewritten=outgoing.rewritten)
             if outgoing.refused is not None and reply.status < 400:
-                self._refusals.add(outgoing.refused)
+                self._refusals[call.upstream].add(outgoing.refused)
             if not self._may_be_for_memory(outgoing, reply):
                 return outgoing, await self._followed(call, outgoing, body, reply)
             reply = PeekedReply(reply)

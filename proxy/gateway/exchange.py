@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from proxy.chat.models.limits import context_window
 from proxy.chat.models.tokens import TokenCounter
 from proxy.chat.request import ChatRequest
 from proxy.errors import session_owner_mismatch
@@ -29,11 +30,18 @@ from proxy.memory.recording.recorder import Prepared, Recorder
 from proxy.telemetry import Telemetry
 
 
+def of_model(upstream: str, model: str | None) -> int | None:
+    """The context window of a model, the same wherever it is."""
+    return context_window(model)
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """What every exchange works with.
 
     ``counter`` gives the token counter for a model, ``aside`` is where large requests are read.
+    ``window`` gives the context window of a model at an upstream: its name, "" where the model
+    decides.
     """
 
     recorder: Recorder
@@ -42,6 +50,7 @@ class Services:
     counter: Callable[[str | None], TokenCounter]
     telemetry: Telemetry
     aside: Aside = field(default_factory=Aside)
+    window: Callable[[str, str | None], int | None] = of_model
 
 
 class ChatExchange(msgspec.Struct, frozen=True, gc=False):

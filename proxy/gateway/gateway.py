@@ -41,7 +41,7 @@ from proxy.logs import ACCESS, CLIENT_GONE, Access, access, hashed
 from proxy.settings import Settings
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
-from proxy.tenancy import OPEN_TENANTS, Caller, Client, Tenancy
+from proxy.tenancy import Caller, Client, Tenancy
 from proxy.wire.body import ClientGone, Receive
 from proxy.wire.failures import UpstreamError, answer_for
 from proxy.wire.headers import get
@@ -143,6 +143,7 @@ class Gateway:
             caller=caller,
             identity=identity,
             report=report,
+            destination=self._passthrough.named(identity.upstream) if identity.upstream else None,
         )
 
     def _without_memory(
@@ -151,8 +152,7 @@ class Gateway:
         """Why a request is relayed as in mode ``off``, whatever it asks for."""
         if not route.chat or method != "POST":
             return "not_chat"
-        nobodys = caller.client is None and caller.tenant in OPEN_TENANTS
-        if nobodys and not self._trusted.admits(headers):
+        if caller.is_nobody and not self._trusted.admits(headers):
             return "cross_site"
         return None
 
@@ -191,6 +191,7 @@ def _line(call: ProxyRequest | None, route: Route, scope: Scope, answered: Answe
         error=answered.error or None,
         upstream_ms=call.upstream_seconds * 1000 if call and call.upstream_seconds else None,
         model=call.model if call and call.model and _MODEL.fullmatch(call.model) else None,
+        upstream=call.destination.name if call and call.destination else None,
         tenant=_hashed_tenant(call.caller.tenant) if call else None,
         session=hashed(report.session) if report else None,
     )

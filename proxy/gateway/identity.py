@@ -64,6 +64,7 @@ OURS = frozenset(
         b"x-user-id",
         b"x-memory-mode",
         b"x-memory-profile",
+        b"x-memory-upstream",
         b"x-memory-max-tokens",
         b"x-memory-history",
         b"x-memory-rewind",
@@ -96,6 +97,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     user: str | None = None
     mode: Mode = "on"
     profile: str = ""
+    upstream: str = ""
     max_tokens: int | None = None
     history: History | None = None
     rewind: int = 0
@@ -134,6 +136,7 @@ class IdentityReader:
             user=_id(fields, b"x-user-id", invalid_user_id) or _alias(fields, self._aliases.user),
             mode=mode,
             profile=_text(fields, b"x-memory-profile"),
+            upstream=_text(fields, b"x-memory-upstream"),
             max_tokens=_number(fields, "X-Memory-Max-Tokens"),
             history=cast("History | None", _word(fields, "X-Memory-History", HISTORIES)),
             rewind=_number(fields, "X-Memory-Rewind") or 0,

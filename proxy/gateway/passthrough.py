@@ -6,12 +6,14 @@ import time
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
-from proxy.errors import RawHeaders
+from proxy.errors import RawHeaders, unknown_upstream
 from proxy.gateway.identity import without_ours
 from proxy.gateway.report import MemoryReport
 from proxy.gateway.request import ProxyRequest
+from proxy.settings.upstreams import DEFAULT
 from proxy.telemetry import Telemetry
 from proxy.tenancy import Tenancy
+from proxy.upstreams.destination import Destination
 from proxy.wire import body as bodies
 from proxy.wire.body import ClientGone
 from proxy.wire.headers import content_length, end_to_end, get
@@ -33,10 +35,22 @@ class Outgoing(NamedTuple):
 
 
 class Passthrough:
-    """Sends calls upstream and answers alone, with no memory of them."""
+    """Sends calls upstream and answers alone, with no memory of them.
+
+    There is one upstream; ``Dispatch`` knows several.
+    """
 
     def __init__(self, upstream: Upstream, tenancy: Tenancy, telemetry: Telemetry) -> None:
         self._upstream, self._tenancy, self._telemetry = upstream, tenancy, telemetry
+
+    def named(self, name: str) -> Destination | None:
+        """The upstream that a client names; None is [upstream].  Raises ProxyError 400."""
+        if name != DEFAULT:
+            raise unknown_upstream()
+        return None
+
+    def choose(self, call: ProxyRequest, model: str | None) -> None:
+        """Choose the upstream of a call whose body has been read."""
 
     async def serve(self, call: ProxyRequest) -> None:
         """Pass a call through, its body streaming where it does not come in one piece."""
@@ -65,9 +79,8 @@ class Passthrough:
         headers = without_ours(end_to_end(call.headers, CHANGED if rewritten else frozenset()))
         if call.remembers:
             headers = _readable(headers)
-        headers = self._tenancy.credentials_upstream(headers, call.caller)
         clock = time.perf_counter()
-        reply = await self._upstream.send(call.method, call.target, headers, out.body, out.length)
+        reply = await self._send(call, headers, out)
         waited = time.perf_counter() - clock
         call.upstream_seconds += waited
         self._telemetry.first_byte(waited)
@@ -76,6 +89,10 @@ class Passthrough:
         elif reply.status >= 500:
             self._telemetry.upstream_failed("server_error")
         return reply
+
+    async def _send(self, call: ProxyRequest, headers: RawHeaders, out: Outgoing) -> Reply:
+        headers = self._tenancy.credentials_upstream(headers, call.caller)
+        return await self._upstream.send(call.method, call.target, headers, out.body, out.length)
 
     async def _relay(self, call: ProxyRequest, reply: Reply) -> None:
         try:

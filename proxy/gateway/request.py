@@ -11,6 +11,7 @@ from proxy.gateway.identity import Identity
 from proxy.gateway.report import MemoryReport
 from proxy.gateway.routes import Route
 from proxy.tenancy import Caller
+from proxy.upstreams.destination import Destination
 from proxy.wire.body import Receive
 from proxy.wire.relay import Delivery
 
@@ -32,6 +33,8 @@ class ProxyRequest:
     report: MemoryReport | None = None
     """What memory did, as far as it is known; None without a session."""
     model: str | None = None
+    destination: Destination | None = None
+    """Which of several upstreams it goes to; None is [upstream]."""
     upstream_seconds: float = 0.0
     """How long the heads of the upstream's answers took."""
 
@@ -39,6 +42,11 @@ class ProxyRequest:
     def target(self) -> bytes:
         """Path and query for the upstream."""
         return self.route.target + b"?" + self.query if self.query else self.route.target
+
+    @property
+    def upstream(self) -> str:
+        """The name of that upstream, "" for [upstream]."""
+        return self.destination.name if self.destination else ""
 
     @property
     def remembers(self) -> bool:

@@ -131,6 +131,7 @@ def assignment(
         text=text,
         model=writer.model,
         default_model=model,
+        upstream=writer.upstream,
         url=writer.url,
         key=writer.api_key.get_secret_value() if writer.api_key else None,
         parameters=writer.parameters,

@@ -6,6 +6,7 @@ nothing outside the process but the files of the configuration.
 ``sections``  [server] [upstream] [store] [spool] [tenancy] [[clients]]
 ``memory``    [memory], its parts, and the inheritance of [profiles.NAME]
 ``written``   the parts of it that a model writes, and [background]
+``upstreams`` [[upstreams]]
 ``model``     all of them together, and the rules between them
 ``sources``   command line, environment and file as sources of pydantic-settings
 ``load``      the settings of a start, or every problem told at once
@@ -26,10 +27,12 @@ from proxy.settings.sections import (
     TenancySettings,
     UpstreamSettings,
 )
+from proxy.settings.upstreams import ListedUpstream
 from proxy.settings.written import SummarySettings, WriterSettings
 
 __all__ = [
     "ClientSettings",
+    "ListedUpstream",
     "ProfileSettings",
     "RecallSettings",
     "ServerSettings",

@@ -20,6 +20,7 @@ from proxy.settings.sources import (
     Environment,
     settings_in,
 )
+from proxy.settings.upstreams import with_key
 
 # Kinds of errors whose input is a plain number, word or switch: safe and helpful to repeat.
 _REPEATED = ("int_", "float_", "bool_", "literal_", "greater_", "less_", "finite_")
@@ -65,9 +66,24 @@ def load(
     except ValidationError as error:
         names = variables.names | flags.names
         problems += (_told(details, names) for details in error.errors(include_url=False))
+    else:
+        settings = _with_keys(settings, environ, problems)
     if problems:
         raise SettingsError(tuple(dict.fromkeys(problems)))
     return settings
+
+
+def _with_keys(settings: Settings, environ: Mapping[str, str], problems: list[str]) -> Settings:
+    """The settings with the upstreams' keys from where they are kept."""
+    if not settings.upstreams:
+        return settings
+    found = []
+    for index, upstream in enumerate(settings.upstreams):
+        try:
+            found.append(with_key(upstream, environ))
+        except ValueError as error:
+            problems.append(f"upstreams[{index}].{upstream.keys[0]}: {error}")
+    return settings.model_copy(update={"upstreams": tuple(found)})
 
 
 def _file(named_by: str, path: Path, problems: list[str]) -> list[PydanticBaseSettingsSource]:

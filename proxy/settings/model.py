@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -21,6 +21,7 @@ from proxy.settings.sections import (
     TenancySettings,
     UpstreamSettings,
 )
+from proxy.settings.upstreams import DEFAULT, ListedUpstream
 from proxy.settings.written import BackgroundSettings
 
 Location = tuple[str | int, ...]
@@ -61,6 +62,7 @@ class Settings(BaseSettings):
     profiles: dict[ProfileName, ProfileSettings] = Field(default_factory=dict)
     clients: tuple[ClientSettings, ...] = ()
     upstream: UpstreamSettings = UpstreamSettings()
+    upstreams: tuple[ListedUpstream, ...] = ()
 
     @classmethod
     def settings_customise_sources(
@@ -78,6 +80,11 @@ class Settings(BaseSettings):
         """The profile of that name; [memory] for None; None where there is no such profile."""
         return self.memory if name is None else self.profiles.get(name)
 
+    def at(self, listed: ListedUpstream) -> Settings:
+        """The same, with one of the upstreams in the place of [upstream]."""
+        upstream = self.upstream.model_copy(update=dict(listed.reach))
+        return self.model_copy(update={"upstream": upstream})
+
     @property
     def schemas(self) -> frozenset[str]:
         """The files of the schemas that the profiles name, "" where one names none."""
@@ -94,7 +101,7 @@ class Settings(BaseSettings):
             return profiles  # [memory] itself is wrong, and that has been said
         return {name: named(inherit(memory, profile), name) for name, profile in profiles.items()}
 
-    @field_validator("clients", "upstream")
+    @field_validator("clients", "upstream", "upstreams")
     @classmethod
     def _agree(cls, value: ValueT, info: ValidationInfo) -> ValueT:
         problems = [
@@ -129,6 +136,45 @@ def _upstream(upstream: UpstreamSettings, above: Mapping[str, Any]) -> Iterator[
         yield ("upstream", "url"), "is the address of this proxy itself: it would call itself"
 
 
+def _upstreams(listed: tuple[ListedUpstream, ...], above: Mapping[str, Any]) -> Iterator[Problem]:
+    tenancy, server = above.get("tenancy"), above.get("server")
+    names = Counter(upstream.name for upstream in listed)
+    for index, upstream in enumerate(listed):
+        place: Location = ("upstreams", index)
+        if names[upstream.name] > 1:
+            yield (*place, "name"), f'"{upstream.name}" names more than one upstream'
+        if server and _is_ours(upstream.url, server):
+            yield (*place, "url"), "is the address of this proxy itself: it would call itself"
+        for name in upstream.keys[1:]:
+            yield (*place, name), f"is set beside {upstream.keys[0]}: keep one of them"
+        if upstream.client_keys and upstream.keys:
+            text = f"sends the clients' own keys, and {upstream.keys[0]} is set: keep one of them"
+            yield (*place, "client_keys"), text
+        if upstream.client_keys and tenancy and tenancy.mode == "clients":
+            text = "with tenancy.mode = \"clients\" the clients' keys are this proxy's: set api_key"
+            yield (*place, "client_keys"), text
+    yield from _writing_at({DEFAULT, *names}, above)
+
+
+def _writing_at(names: Set[str], above: Mapping[str, Any]) -> Iterator[Problem]:
+    """What a model writes may name an upstream."""
+    profiles: dict[Location, ProfileSettings] = {
+        ("profiles", name): each for name, each in above.get("profiles", {}).items()
+    }
+    if "memory" in above:
+        profiles["memory",] = above["memory"]
+    for place, profile in profiles.items():
+        for part, chosen in profile.writers.items():
+            if chosen.upstream and chosen.upstream not in names:
+                yield (
+                    (*place, part, "upstream"),
+                    f'no [[upstreams]] has the name "{chosen.upstream}"',
+                )
+            for other in ("url", "api_key") if chosen.upstream else ():
+                if getattr(chosen, other):
+                    yield (*place, part, other), "is set beside upstream: keep one of them"
+
+
 def _is_ours(url: str, server: ServerSettings) -> bool:
     there, host = urlsplit(url), server.host.lower()
     port = there.port or (443 if there.scheme == "https" else 80)
@@ -138,4 +184,5 @@ def _is_ours(url: str, server: ServerSettings) -> bool:
 _RULES: Mapping[str, Callable[[Any, Mapping[str, Any]], Iterator[Problem]]] = {
     "clients": _clients,
     "upstream": _upstream,
+    "upstreams": _upstreams,
 }

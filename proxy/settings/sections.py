@@ -23,7 +23,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-def _http_url(text: str) -> str:
+def http_url(text: str) -> str:
     try:
         url = urlsplit(text)
         port_ok = url.port != 0
@@ -37,7 +37,7 @@ def _http_url(text: str) -> str:
 
 
 def upstream_url(text: str) -> str:
-    url = urlsplit(_http_url(text))
+    url = urlsplit(http_url(text))
     if url.username is not None or url.fragment:
         raise ValueError("must hold neither credentials nor a fragment; clients send their own key")
     return text
@@ -48,7 +48,7 @@ def _store_url(text: str) -> str:
     return text
 
 
-def _header_name(text: str) -> str:
+def header_name(text: str) -> str:
     if not _HEADER.fullmatch(text):
         raise ValueError("must be a header name such as X-Thread-Id")
     return text
@@ -66,14 +66,14 @@ def _host(text: str) -> str:
     return text
 
 
-def _secret(value: SecretStr) -> SecretStr:
+def secret(value: SecretStr) -> SecretStr:
     if not re.fullmatch(r"[\x21-\x7e]+", value.get_secret_value()):
         raise ValueError("must be visible ASCII characters without spaces, and not empty")
     return value
 
 
-Secret = Annotated[SecretStr, AfterValidator(_secret)]
-Header = Annotated[str, AfterValidator(_header_name)]
+Secret = Annotated[SecretStr, AfterValidator(secret)]
+Header = Annotated[str, AfterValidator(header_name)]
 Origin = Annotated[str, AfterValidator(_origin)]
 Host = Annotated[str, AfterValidator(_host)]
 Digest = Annotated[
@@ -130,7 +130,7 @@ class UpstreamSettings(Section):
     read_timeout: Seconds = 600.0
     trust_env: bool = False
     ca_file: str | None = Field(default=None, min_length=1)
-    proxy: Annotated[str, AfterValidator(_http_url)] | None = Field(default=None, repr=False)
+    proxy: Annotated[str, AfterValidator(http_url)] | None = Field(default=None, repr=False)
     retry_too_long: bool = True
 
 

@@ -46,6 +46,7 @@ class WriterSettings(Section):
 
     enabled: bool = False
     model: str = ""
+    upstream: str = ""
     url: UrlOrNothing = ""
     api_key: Secret | None = None
     parameters: dict[str, object] = Field(default_factory=dict)

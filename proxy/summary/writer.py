@@ -206,6 +206,7 @@ class Commission:
             text=text,
             model=settings.model,
             default_model=self.session_model,
+            upstream=settings.upstream,
             url=settings.url,
             key=key.get_secret_value() if key else None,
             parameters=settings.parameters,

@@ -12,7 +12,7 @@ import pytest
 
 from proxy.background import completer as completing
 from proxy.background.budget import Budget
-from proxy.background.completer import Credentials, UpstreamCompleter
+from proxy.background.completer import UpstreamCompleter
 from proxy.background.completion import (
     Assignment,
     BudgetSpent,
@@ -21,6 +21,7 @@ from proxy.background.completion import (
     NoCredential,
     Refused,
 )
+from proxy.background.credentials import Credentials
 from proxy.memory import usage
 from proxy.memory.store import StoreError
 from proxy.memory.usage import UsageKey

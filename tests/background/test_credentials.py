@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.background import completer
-from proxy.background.completer import MOST, Credentials
+from proxy.background import credentials
+from proxy.background.credentials import MOST, Credentials
 
 ANONYMOUS = "anonymous"
 
@@ -52,7 +52,7 @@ def test_the_tenants_not_heard_of_for_longest_are_forgotten() -> None:
     known.note("one more", [(b"api-key", b"k")])
     assert known.of("t1") is None
     assert known.of("t0") is not None
-    assert repr(known) == f"<Credentials of {completer.MOST} tenants>"
+    assert repr(known) == f"<Credentials of {credentials.MOST} tenants>"
 
 
 def test_no_representation_shows_a_key() -> None:

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from proxy.background.budget import DAY, Budget, day_of
-from proxy.background.completer import Credentials, UpstreamCompleter
+from proxy.background.completer import UpstreamCompleter
+from proxy.background.credentials import Credentials
 from proxy.background.runner import POLL, Backoff, Runner
 from proxy.gateway.context import window_of
 from proxy.memory.model import SessionKey

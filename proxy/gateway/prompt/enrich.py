@@ -8,7 +8,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from proxy.chat.message import last_user
-from proxy.chat.models.limits import context_window
 from proxy.chat.models.tokens import TokenCounter
 from proxy.chat.request import ChatRequest
 from proxy.gateway.aside import Aside
@@ -25,7 +24,8 @@ ANSWER = 1024
 
 
 class TokenBudget:
-    """``bounds`` are what the request and its profile allow; None is no bound."""
+    """``window`` is the model's context, ``bounds`` are what the request and its profile allow.
+    None is no bound."""
 
     def __init__(
         self,
@@ -33,10 +33,11 @@ class TokenBudget:
         body: bytes,
         counter: TokenCounter,
         aside: Aside,
+        window: int | None,
         *bounds: int | None,
     ) -> None:
         self._request, self._size, self._counter = request, len(body), counter
-        self._aside = aside
+        self._aside, self._window = aside, window
         self._bounds = [bound for bound in bounds if bound is not None]
 
     async def in_context(self, wanted: int) -> int | None:
@@ -45,7 +46,7 @@ class TokenBudget:
         A request has fewer tokens than bytes: only near the limit it is worth counting them.
         """
         answer = self._request.max_output or ANSWER
-        window = context_window(self._request.model)
+        window = self._window
         if window is None or wanted + self._size + answer <= window:
             return None
         return max(0, window - answer - await self._said())
@@ -96,8 +97,10 @@ def _budget(loaded: Loaded, services: Services) -> TokenBudget:
     """Evicted turns that no summary covers yet may take the place of all that comes after them."""
     exchange, profile = loaded.exchange, loaded.exchange.context.profile
     most = profile.max_tokens if exchange.rules.summarised else None
-    bounds = (exchange.context.identity.max_tokens, most)
-    return TokenBudget(exchange.request, exchange.body, exchange.counter, services.aside, *bounds)
+    identity, request = exchange.context.identity, exchange.request
+    window = services.window(identity.upstream, request.model)
+    bounds = (window, identity.max_tokens, most)
+    return TokenBudget(request, exchange.body, exchange.counter, services.aside, *bounds)
 
 
 async def _fitted(

@@ -1,0 +1,198 @@
+"""Several upstreams: which one a call goes to, and with which headers.
+
+It is chosen by its name, else by the model of the request: in the path, or in a JSON body, which
+is read for it.  No URL comes from a client.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import partial
+from urllib.parse import unquote
+
+import msgspec
+
+from proxy.chat import jsontext
+from proxy.errors import RawHeaders, cross_site, path_not_allowed
+from proxy.gateway.aside import Aside
+from proxy.gateway.dispatch.catalogue import ModelCatalogue, lists_models
+from proxy.gateway.passthrough import Outgoing, Passthrough
+from proxy.gateway.request import ProxyRequest
+from proxy.gateway.routes import Route
+from proxy.settings import ServerSettings
+from proxy.settings.upstreams import DEFAULT
+from proxy.telemetry import Outcome, Telemetry
+from proxy.tenancy import Tenancy
+from proxy.upstreams.choice import Upstreams
+from proxy.upstreams.destination import COOKIE, PAYING, VERSION, Destination
+from proxy.upstreams.places import PlacedReply, Places
+from proxy.upstreams.windows import ContextWindows
+from proxy.wire import body as bodies
+from proxy.wire.failures import UpstreamError
+from proxy.wire.headers import content_length, get
+from proxy.wire.hosts import Trusted
+from proxy.wire.relay import Presence
+from proxy.wire.upstream import Reply, Upstream
+
+_IN_PATH = re.compile(rb"/deployments/([^/]+)/|/models/(.+)")
+"""Azure's deployments, and ``GET /v1/models/NAME``."""
+
+
+JSON: RawHeaders = [(b"content-type", b"application/json")]
+
+ASKING = PAYING | {b"accept", b"user-agent", VERSION, b"origin", b"sec-fetch-site", b"host"}
+"""What goes of a request's headers to upstreams that are asked for their models."""
+
+
+UNSAID = (b"", b"text/plain", b"application/x-www-form-urlencoded")
+"""Media types of those who say none: curl, and pages."""
+
+
+class _Named(msgspec.Struct):
+    model: str | None = None
+
+
+_decoder = msgspec.json.Decoder(_Named)
+
+
+def model_in(body: bytes) -> str | None:
+    """The model that a JSON body names.  Takes long for a large one."""
+    try:
+        return _decoder.decode(body).model
+    except jsontext.UNREADABLE:
+        return _model_beside_surrogates(body)
+
+
+def _model_beside_surrogates(body: bytes) -> str | None:
+    """The same where a text has half a surrogate pair."""
+    try:
+        model = jsontext.decode(jsontext.fields(body).get("model", b"null"))
+    except jsontext.UNREADABLE:
+        return None
+    return model if isinstance(model, str) else None
+
+
+def model_of(route: Route) -> str | None:
+    """The model that a path names; what it holds of slashes is encoded or not."""
+    found = _IN_PATH.match(route.target)
+    return unquote((found[1] or found[2]).decode("latin-1")) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """What choosing takes: the upstreams, what is known of their models, where large bodies are
+    read and within which limits, and which web pages are trusted."""
+
+    upstreams: Upstreams
+    windows: ContextWindows
+    aside: Aside
+    limits: ServerSettings
+    trusted: Trusted
+
+
+class Dispatch(Passthrough):
+    """Sends calls to one of several upstreams.  Clients, connections and limits are each one's own:
+    one that is away holds up nobody who asks another."""
+
+    def __init__(
+        self, upstream: Upstream, tenancy: Tenancy, telemetry: Telemetry, choosing: Choosing
+    ) -> None:
+        super().__init__(upstream, tenancy, telemetry)
+        self._choosing, self._places = choosing, Places()
+        self._catalogue = ModelCatalogue(choosing.upstreams, choosing.windows, telemetry)
+        telemetry.tell_apart([DEFAULT, *(each.name for each in choosing.upstreams.listed)])
+
+    def named(self, name: str) -> Destination | None:
+        return self._choosing.upstreams.named(name)
+
+    def choose(self, call: ProxyRequest, model: str | None) -> None:
+        model = model_of(call.route) or model
+        if model is not None and not call.identity.upstream:
+            call.destination = self._choosing.upstreams.of_model(model)
+
+    async def serve(self, call: ProxyRequest) -> None:
+        if call.identity.upstream:
+            return await super().serve(call)
+        if lists_models(call):
+            return await self._list(call)
+        self.choose(call, None)
+        if call.destination is not None or not _may_be_json(call.headers):
+            return await super().serve(call)
+        limits, declared = self._choosing.limits, content_length(call.headers)
+        reading = bodies.read(call.receive, limits.max_body_bytes, limits.body_timeout, declared)
+        await self.forward(call, await reading or self._nothing(call))
+
+    async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
+        known = call.destination is not None or call.identity.upstream
+        if body and not known and _may_be_json(call.headers):
+            model = await self._choosing.aside.run(len(body), partial(model_in, body))
+            self.choose(call, model)
+        await super().forward(call, body)
+
+    async def _list(self, call: ProxyRequest) -> None:
+        """All models that there are; where no upstream has a list, what the first one says."""
+        limits = self._choosing.limits
+        body = await bodies.read(call.receive, limits.max_body_bytes, limits.body_timeout)
+        with Presence(call.receive) as presence:
+            call.delivery.presence = presence
+            models = await self._catalogue.models(partial(self._ask_for_list, call))
+            if models is not None:
+                headers = [*JSON, (b"content-length", b"%d" % len(models))]
+                headers += call.report.headers() if call.report else []
+                await call.delivery.start(200, headers)
+                return await call.delivery.end(models)
+        await super().forward(call, body or self._nothing(call))
+
+    async def _ask_for_list(self, call: ProxyRequest, destination: Destination | None) -> Reply:
+        kept = [each for each in call.headers if each[0] in ASKING]
+        query = call.query if destination is None else destination.whole_list
+        headers = [*kept, (b"accept-encoding", b"identity")]
+        one = replace(call, destination=destination, query=query, headers=headers)
+        return await self.ask(one, Outgoing(None))
+
+    async def _send(self, call: ProxyRequest, headers: RawHeaders, out: Outgoing) -> Reply:
+        name = call.upstream or DEFAULT
+        try:
+            reply = await self._sent(call, headers, out)
+        except UpstreamError as error:
+            self._telemetry.upstream_asked(name, error.kind)
+            raise
+        self._telemetry.upstream_asked(name, _outcome(reply.status))
+        return reply
+
+    async def _sent(self, call: ProxyRequest, headers: RawHeaders, out: Outgoing) -> Reply:
+        there = call.destination
+        if there is None:
+            kept = [each for each in headers if each[0] != COOKIE]
+            return await super()._send(call, kept, out)
+        if there.key is not None:
+            self._check(call, there)
+        headers, query = there.headers(headers, call.route.name), there.query(call.query)
+        target = call.route.target + (b"?" + query if query else b"")
+        leave = self._places.take(there, call.caller.tenant)
+        try:
+            reply = await there.upstream.send(call.method, target, headers, out.body, out.length)
+        except BaseException:
+            leave()
+            raise
+        return PlacedReply(reply, leave)
+
+    def _check(self, call: ProxyRequest, there: Destination) -> None:
+        """Raise ProxyError 403 for what must not be done with the operator's key."""
+        if call.caller.is_nobody and not self._choosing.trusted.admits(call.headers):
+            raise cross_site()
+        if call.caller.client is None and not call.route.allowed_by(there.allowed):
+            raise path_not_allowed()
+
+
+def _outcome(status: int) -> Outcome:
+    if status == 429:
+        return "rate_limited"
+    return "server_error" if status >= 500 else "answered"
+
+
+def _may_be_json(headers: RawHeaders) -> bool:
+    """Forms and files are not read for a model: they may be of any size."""
+    kind = (get(headers, b"content-type") or b"").partition(b";")[0].strip().lower()
+    return b"json" in kind or kind in UNSAID

@@ -1,0 +1,66 @@
+"""How many requests of a tenant are under way at one of several upstreams.
+
+One that answers nobody would else hold all places that a tenant has in the proxy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+
+from proxy.errors import RawHeaders, overloaded
+from proxy.upstreams.destination import Destination
+from proxy.wire.reply import READ_LIMIT
+from proxy.wire.upstream import Reply
+
+
+class Places:
+    """Of all tenants, at all upstreams; there is an entry for each that has requests there."""
+
+    def __init__(self) -> None:
+        self._busy: Counter[tuple[str, str]] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._busy)
+
+    def take(self, upstream: Destination, tenant: str) -> Callable[[], None]:
+        """One place; what is returned leaves it, once.  Raises ProxyError 503 if all are taken."""
+        place = upstream.name, tenant
+        if self._busy[place] >= upstream.most > 0:
+            raise overloaded()
+        self._busy[place] += 1
+
+        def leave() -> None:
+            self._busy[place] -= 1
+            if not self._busy[place]:
+                del self._busy[place]
+
+        return leave
+
+
+class PlacedReply:
+    """A reply that holds a place until it is closed."""
+
+    def __init__(self, reply: Reply, leave: Callable[[], None]) -> None:
+        self._reply = reply
+        self._leave: Callable[[], None] | None = leave
+
+    @property
+    def status(self) -> int:
+        return self._reply.status
+
+    @property
+    def headers(self) -> RawHeaders:
+        return self._reply.headers
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        return self._reply.chunks()
+
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        return await self._reply.read(limit)
+
+    async def close(self) -> None:
+        leave, self._leave = self._leave, None
+        if leave is not None:
+            leave()
+        await self._reply.close()

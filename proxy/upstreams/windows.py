@@ -1,0 +1,94 @@
+"""Context windows of models, as the upstreams' own lists have them, else as is known of a model.
+
+Each of [[upstreams]] is asked for its list now and then, with its own key; what [upstream] says is
+learned when a client asks for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from proxy.chat.models.limits import context_window
+from proxy.settings.upstreams import DEFAULT
+from proxy.upstreams.choice import Upstreams
+from proxy.upstreams.destination import Destination
+from proxy.upstreams.models import MAX_BYTES, MAX_MODELS, ListedModel, read_models
+from proxy.wire.api import json_headers
+from proxy.wire.failures import UpstreamError
+from proxy.wire.replies import DecodedReply, encoding
+from proxy.wire.upstream import Reply
+
+logger = logging.getLogger(__name__)
+
+PATIENCE = 5.0
+"""Seconds that an upstream has for its list of models."""
+
+EVERY = 3600.0
+"""Seconds between two looks at the lists."""
+
+
+async def models_in(reply: Reply) -> list[ListedModel] | None:
+    """The list that an answer is, which is closed; None if it is none.  Raises UpstreamError."""
+    decoded = DecodedReply.knows(encoding(reply.headers))
+    try:
+        if reply.status != 200:
+            return None
+        body = await (DecodedReply(reply) if decoded else reply).read(MAX_BYTES)
+    finally:
+        await reply.close()
+    return await asyncio.to_thread(read_models, body)
+
+
+class ContextWindows:
+    """Of the models of several upstreams."""
+
+    def __init__(self, upstreams: Upstreams) -> None:
+        self._upstreams = upstreams
+        self._known: dict[str, dict[str, int]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def __call__(self, upstream: str, model: str | None) -> int | None:
+        """Tokens that a model's prompt and answer may have together, None where nobody knows.
+
+        ``upstream`` is its name, "" where the model decides.
+        """
+        if model is None:
+            return None
+        chosen = None if upstream else self._upstreams.of_model(model)
+        known = self._known.get(upstream or (chosen.name if chosen else DEFAULT), {})
+        return known.get(model) or context_window(model)
+
+    def learn(self, upstream: str, models: Iterable[ListedModel]) -> None:
+        known = self._known.setdefault(upstream, {})
+        for model in models:
+            if model.window is not None and (model.id in known or len(known) < MAX_MODELS):
+                known[model.id] = model.window
+
+    def open(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="lists of models")
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.gather(*map(self._ask, self._upstreams.listed))
+            await asyncio.sleep(EVERY)
+
+    async def _ask(self, upstream: Destination) -> None:
+        headers = upstream.headers(json_headers([]), "models")
+        target = b"/models" + (b"?" + upstream.whole_list if upstream.whole_list else b"")
+        try:
+            async with asyncio.timeout(PATIENCE):
+                reply = await upstream.upstream.send("GET", target, headers, None)
+                models = await models_in(reply)
+        except (UpstreamError, TimeoutError) as failure:
+            logger.debug("the upstream %s does not list its models: %s", upstream.name, failure)
+        except Exception:  # the boundary to an upstream's list: others are asked again
+            logger.exception("the models of the upstream %s cannot be read", upstream.name)
+        else:
+            self.learn(upstream.name, models or ())

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from proxy.learning.evidence import Said
 from proxy.learning.facts.fact import MOST_ABOUT, USER, one_line
-from proxy.recall.lexicon.cues import fold
+from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.loader import any_of, either, filled, patterns, told
 from proxy.recall.own_words import BLANK
 from proxy.recall.query.words import (

@@ -17,9 +17,11 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
-from proxy.recall.lexicon.cues import EVERYTHING, cue, fold
+from proxy.recall.lexicon.cues import EVERYTHING, Cue, Cues, Seen
+from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.language import Language
 from proxy.recall.lexicon.loader import COMMON, any_of, either, patterns, told, vocabulary
+from proxy.recall.query import dates
 from proxy.recall.query.dates import spans, terms_of_spans
 from proxy.recall.query.words import (
     ENGLISH,
@@ -60,10 +62,10 @@ _NEAR = 2
 _MOST_NAMED = 3
 """Characters of a name without a title, in scripts without spaces."""
 
-_HOW_ARE_YOU = cue(any_of(lambda each: each.small_talk.how_are_you))
+_HOW_ARE_YOU = Cue(any_of(lambda each: each.small_talk.how_are_you))
 _MARKS = "".join(vocabulary(lambda each: each.small_talk.question_marks))
 _MARK = re.compile(f"[?？؟¿{_MARKS}]")
-_ASKING = cue(told(lambda each: each.small_talk.asking))
+_ASKING = Cue(told(lambda each: each.small_talk.asking))
 _REPEATED = re.compile(r"(.)\1{2,}")
 _NAME = re.compile(r"[^\W\d_][^\W\d_'’-]*")
 
@@ -90,8 +92,8 @@ def closes(message: Reading) -> bool:
 
 def _asks(message: Reading) -> bool:
     """Whether a message asks; "how nice!" does not, nor does "how are you?"."""
-    text, seen = message.text.lower(), message.seen
-    if _HOW_ARE_YOU.within(seen):
+    text, seen = message.text.lower(), message.seen(CUES)
+    if _HOW_ARE_YOU in seen:
         # What stood around it stands together now.
         text, seen = _HOW_ARE_YOU.pattern.sub("", text), EVERYTHING
     exclaims = text.rstrip().endswith(("!", "！"))
@@ -127,19 +129,22 @@ def _names(text: str, found: Sequence[Word], place: int) -> bool:
 READ = 2048
 """Characters of a message that are read as a question; what follows is material."""
 
-_USER = cue(told(lambda each: each.question.about_user))
-_ASSISTANT = cue(told(lambda each: each.question.about_assistant))
-_WHEN = cue(told(lambda each: each.question.when))
+_USER = Cue(told(lambda each: each.question.about_user))
+_ASSISTANT = Cue(told(lambda each: each.question.about_assistant))
+_WHEN = Cue(told(lambda each: each.question.when))
 _GOES_ON = re.compile(rf"\W*{told(lambda each: each.question.goes_on)}")
-_POINTS_BACK = cue(told(lambda each: each.question.points_back))
+_POINTS_BACK = Cue(told(lambda each: each.question.points_back))
+
+CUES = Cues((_HOW_ARE_YOU, _ASKING, _USER, _ASSISTANT, _WHEN, _POINTS_BACK))
+"""Those of questions."""
 
 
-def about_user(text: str, seen: int = EVERYTHING) -> bool:
+def about_user(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a message speaks of the one who writes it; ``seen``: the cues it may have."""
     return _USER.search(text, seen) is not None
 
 
-def about_assistant(text: str, seen: int = EVERYTHING) -> bool:
+def about_assistant(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a message asks for what the assistant said."""
     return _ASSISTANT.search(text, seen) is not None
 
@@ -149,12 +154,12 @@ def asks(text: str) -> bool:
     return any(mark in text for mark in "?؟")
 
 
-def asks_when(text: str, seen: int = EVERYTHING) -> bool:
+def asks_when(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a message asks for a time."""
     return _WHEN.search(text, seen) is not None
 
 
-def points_back(text: str, seen: int = EVERYTHING) -> bool:
+def points_back(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a message has words that stand for something said before."""
     return bool(_GOES_ON.match(text) or _POINTS_BACK.search(text, seen))
 
@@ -226,12 +231,12 @@ def read(text: str, before: Sequence[str], now: float) -> Question:
     """
     text = text[:READ]
     message = reading(text)
-    folded, seen = message.folded, message.seen
+    folded, seen = message.folded, message.seen(CUES)
     own = _asked(text)
     if not own and closes(message):
         return NOTHING
     sought = [*own, *_context(message, sum(bool(word.text) for word in own), before)]
-    days = terms_of_spans(spans(folded, now, seen))
+    days = terms_of_spans(spans(folded, now, message.seen(dates.CUES)))
     if not sought and not days:
         return NOTHING
     if asks_when(folded, seen):
@@ -267,7 +272,7 @@ def _context(message: Reading, own: int, before: Sequence[str]) -> list[Sought]:
     A message of no words at all must ask for something: "Great, that's it." does not.  The further
     back, the less a word counts: half as much by message.
     """
-    if own > FEW_WORDS or not points_back(message.folded, message.seen):
+    if own > FEW_WORDS or not points_back(message.folded, message.seen(CUES)):
         return []
     if not (own or asks(message.folded)):
         return []

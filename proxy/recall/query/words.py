@@ -27,8 +27,10 @@ from typing import NamedTuple
 
 import Stemmer
 
-from proxy.recall.lexicon.cues import CUES, INDIAN, LONGEST_WORD, REMEMBERED, UNSPACED, fold
+from proxy.recall.lexicon.cues import LONGEST_WORD, REMEMBERED, Cues, Seen
+from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
+from proxy.recall.query import dates
 from proxy.recall.query.dates import days, tells_time, terms_of_days
 from proxy.recall.ranking.packing import ASKS, POSTING, ROW, coded_length, term_of
 
@@ -160,6 +162,7 @@ class Reading:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self._seen: dict[Cues, Seen] = {}
 
     def __repr__(self) -> str:
         return f"<Reading [characters: {len(self.text)}]>"
@@ -182,10 +185,11 @@ class Reading:
         """The likeliest of them, or the one of its letters; "" if nothing tells."""
         return self.likely[0] if self.likely else by_script([word.text for word in self.words])
 
-    @cached_property
-    def seen(self) -> int:
-        """The cues that it may have."""
-        return CUES.seen(self.text[:MOST_CHARACTERS], self.folded)
+    def seen(self, cues: Cues) -> Seen:
+        """Which of these it may have."""
+        if cues not in self._seen:
+            self._seen[cues] = cues.seen(self.text[:MOST_CHARACTERS], self.folded)
+        return self._seen[cues]
 
 
 _kept = lru_cache(maxsize=_KEPT)(Reading)
@@ -318,7 +322,7 @@ def analyse(text: str, time: float, hint: str = "") -> Analysis:
     counts = Counter(islice(terms_of(found, language), MOST_TERMS))
     length = counts.total()
     counts.update(_beginnings(found, language))
-    beside = terms_of_days([*islice(days(text, time, read.seen), _MOST_DAYS), time])
+    beside = terms_of_days([*islice(days(text, time, read.seen(dates.CUES)), _MOST_DAYS), time])
     counts.update(beside | set(_traits(read)))
     return Analysis(counts, length, language, _ends_asking(text))
 
@@ -348,7 +352,7 @@ def _traits(read: Reading) -> Iterator[bytes]:
     said_by = speaker(read.text)
     if said_by is not None:
         yield said_by
-    if tells_time(read.text[:MOST_CHARACTERS], read.seen):
+    if tells_time(read.text[:MOST_CHARACTERS], read.seen(dates.CUES)):
         yield TELLS_TIME
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
-from proxy.recall.lexicon.cues import Cue, cue
+from proxy.recall.lexicon.cues import Cue, Cues, Seen
 from proxy.recall.lexicon.language import Standing
 from proxy.recall.lexicon.loader import LANGUAGES, any_of, filled, told
 from proxy.recall.own_words import LONG, Sentence, Voice, end_with_list, voices
@@ -43,6 +43,10 @@ class _Language(NamedTuple):
     any: Cue
     patterns: tuple[tuple[Kind, tuple[Cue, ...]], ...]
 
+    @property
+    def all(self) -> tuple[Cue, ...]:
+        return (self.any, *(cue for _, cues in self.patterns for cue in cues))
+
 
 def _compiled(said: Standing) -> _Language:
     kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (
@@ -54,17 +58,21 @@ def _compiled(said: Standing) -> _Language:
     parts = {**said.parts, "START": START}
     return _Language(
         said.cues,
-        cue("|".join(map(re.escape, said.cues))),
+        Cue("|".join(map(re.escape, said.cues))),
         tuple((kind, tuple(_patterns(found, parts))) for kind, found in kinds),
     )
 
 
 def _patterns(found: Sequence[str], parts: Mapping[str, str]) -> Iterator[Cue]:
     """Each by itself: of so many ways to say it, a text has the words of few."""
-    return (cue(filled(each, parts), re.IGNORECASE) for each in found)
+    return (Cue(filled(each, parts), re.IGNORECASE) for each in found)
 
 
 _LANGUAGES = tuple(_compiled(each.standing) for each in LANGUAGES if each.standing.cues)
+
+CUES = Cues(cue for language in _LANGUAGES for cue in language.all)
+"""Those of standing instructions."""
+
 # What somebody else said, or is said to prefer, in the same sentence before, or after.
 _REPORTED = re.compile(told(lambda each: each.standing.reported), re.IGNORECASE)
 _SAID_AFTER = re.compile(any_of(lambda each: each.standing.reported_after), re.IGNORECASE)
@@ -107,7 +115,7 @@ def notice(text: str) -> tuple[StandingInstruction, ...]:
 
 def _found(text: str) -> tuple[StandingInstruction, ...]:
     ends = _ends(text)
-    seen = reading(ends).seen
+    seen = reading(ends).seen(CUES)
     cued = _cued(ends, _likely(seen))
     if not cued:
         return ()
@@ -170,7 +178,7 @@ def _ends(text: str) -> str:
     return text[:LONG] + text[LONG:][-LONG:]
 
 
-def _noticed(voice: Voice, cued: Sequence[_Language], seen: int) -> list[StandingInstruction]:
+def _noticed(voice: Voice, cued: Sequence[_Language], seen: Seen) -> list[StandingInstruction]:
     found: dict[str, StandingInstruction] = {}
     end = 0
     for sentence in voice.sentences:
@@ -182,9 +190,9 @@ def _noticed(voice: Voice, cued: Sequence[_Language], seen: int) -> list[Standin
     return list(found.values())
 
 
-def _likely(seen: int) -> list[_Language]:
+def _likely(seen: Seen) -> list[_Language]:
     """The languages in which a text may say it, of which these cues were seen."""
-    return [language for language in _LANGUAGES if language.any.within(seen)]
+    return [language for language in _LANGUAGES if language.any in seen]
 
 
 def _cued(words: str, languages: Sequence[_Language]) -> list[_Language]:
@@ -193,7 +201,7 @@ def _cued(words: str, languages: Sequence[_Language]) -> list[_Language]:
     return [language for language in languages if any(cue in small for cue in language.cues)]
 
 
-def _kind(sentence: Sentence, cued: Sequence[_Language], seen: int) -> Kind | None:
+def _kind(sentence: Sentence, cued: Sequence[_Language], seen: Seen) -> Kind | None:
     languages = _cued(sentence.words, cued)
     for kind, patterns in (pair for language in languages for pair in language.patterns):
         end = _end(sentence.words, patterns, seen)
@@ -203,7 +211,7 @@ def _kind(sentence: Sentence, cued: Sequence[_Language], seen: int) -> Kind | No
     return None
 
 
-def _end(words: str, patterns: Sequence[Cue], seen: int) -> int | None:
+def _end(words: str, patterns: Sequence[Cue], seen: Seen) -> int | None:
     """Where that ends which is found first; of what begins at the same place the first counts."""
     found = [match for each in patterns if (match := each.search(words, seen))]
     return min(found, key=lambda match: match.start()).end() if found else None

@@ -257,6 +257,13 @@ def _asked(text: str) -> tuple[Sought, ...]:
     return tuple(islice(_sought(text), MOST_WORDS))
 
 
+def forget() -> None:
+    """All texts and words that are kept in mind."""
+    _asked.cache_clear()
+    _of_word.cache_clear()
+    CUES.forget()
+
+
 def _distinct(sought: Sequence[Sought]) -> Iterator[Sought]:
     """Each word once; the first counts."""
     seen: set[bytes] = set()

@@ -200,6 +200,13 @@ def reading(text: str) -> Reading:
     return _kept(text) if len(text) <= _SHORT else Reading(text)
 
 
+def forget() -> None:
+    """All texts and words that are kept in mind."""
+    for kept in (_kept, _known, term, beginning, gram_term):
+        kept.cache_clear()
+    dates.CUES.forget()
+
+
 def of_script(word: str) -> tuple[str, ...]:
     """The languages that a folded word may be in by its letters alone."""
     for script, languages in _SHARED_SCRIPT:

@@ -126,6 +126,12 @@ def _found(text: str) -> tuple[StandingInstruction, ...]:
 _known = lru_cache(maxsize=REMEMBERED)(_found)
 
 
+def forget() -> None:
+    """All texts and words that are kept in mind."""
+    _known.cache_clear()
+    CUES.forget()
+
+
 def is_standing(text: str) -> bool:
     """Whether ``notice`` finds anything; for the flag of an indexed message."""
     return bool(notice(text))

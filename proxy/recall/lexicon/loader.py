@@ -68,10 +68,13 @@ def any_of(of: Callable[[Language], Iterable[str]]) -> str:
     return either(patterns(of))
 
 
-def told(of: Callable[[Language], Told]) -> str:
-    """What is found where anything of this list tells it, in any language."""
-    bounded = any_of(lambda each: of(each).words)
-    return either((rf"\b{bounded}\b", *patterns(lambda each: of(each).anywhere)))
+def told(of: Callable[[Language], Told], language: str = "") -> str:
+    """What is found where anything of this list tells it, in any language or in the one of this
+    name."""
+    told = [of(each) for each in LANGUAGES if language in ("", each.language.name)]
+    bounded = either(_joined(pattern) for each in told for pattern in each.words)
+    anywhere = (_joined(pattern) for each in told for pattern in each.anywhere)
+    return either((rf"\b{bounded}\b", *anywhere))
 
 
 def longest_first(found: Iterable[str]) -> str:

@@ -133,6 +133,7 @@ _USER = Cue(told(lambda each: each.question.about_user))
 _ASSISTANT = Cue(told(lambda each: each.question.about_assistant))
 _WHEN = Cue(told(lambda each: each.question.when))
 _GOES_ON = re.compile(rf"\W*{told(lambda each: each.question.goes_on)}")
+_GOES_ON_IN_ENGLISH = re.compile(rf"\W*{told(lambda each: each.question.goes_on, ENGLISH)}")
 _POINTS_BACK = Cue(told(lambda each: each.question.points_back))
 
 CUES = Cues((_HOW_ARE_YOU, _ASKING, _USER, _ASSISTANT, _WHEN, _POINTS_BACK))
@@ -159,9 +160,12 @@ def asks_when(text: str, seen: Seen = EVERYTHING) -> bool:
     return _WHEN.search(text, seen) is not None
 
 
-def points_back(text: str, seen: Seen = EVERYTHING) -> bool:
+def points_back(message: Reading) -> bool:
     """Whether a message has words that stand for something said before."""
-    return bool(_GOES_ON.match(text) or _POINTS_BACK.search(text, seen))
+    # "I" begins many a message, and is "and" in Polish.
+    english = message.likely[:1] == (ENGLISH,)
+    goes_on = (_GOES_ON_IN_ENGLISH if english else _GOES_ON).match(message.folded)
+    return bool(goes_on or _POINTS_BACK.search(message.folded, message.seen(CUES)))
 
 
 MOST_WORDS = 48
@@ -279,7 +283,7 @@ def _context(message: Reading, own: int, before: Sequence[str]) -> list[Sought]:
     A message of no words at all must ask for something: "Great, that's it." does not.  The further
     back, the less a word counts: half as much by message.
     """
-    if own > FEW_WORDS or not points_back(message.folded, message.seen(CUES)):
+    if own > FEW_WORDS or not points_back(message):
         return []
     if not (own or asks(message.folded)):
         return []

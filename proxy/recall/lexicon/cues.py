@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from proxy.recall.lexicon.folding import INDIAN, RUN, is_plain, letters
+from proxy.recall.lexicon.loader import compiled
 from proxy.recall.lexicon.pieces import EDGE, LONGEST, pieces
 
 LONGEST_WORD = 40
@@ -39,7 +40,7 @@ class Cue:
     that cannot be told."""
 
     def __init__(self, pattern: str, flags: int = 0) -> None:
-        self.pattern = re.compile(pattern, flags)
+        self.pattern = compiled(pattern, flags)
         self.pieces = pieces(pattern)
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from proxy.recall.lexicon.cues import EVERYTHING, Cue, Cues, Seen
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.language import Language
-from proxy.recall.lexicon.loader import COMMON, any_of, either, patterns, told, vocabulary
+from proxy.recall.lexicon.loader import COMMON, any_of, compiled, either, patterns, told, vocabulary
 from proxy.recall.query import dates
 from proxy.recall.query.dates import spans, terms_of_spans
 from proxy.recall.query.words import (
@@ -54,10 +54,10 @@ SMALL_TALK = POLITE | _folded(lambda each: each.small_talk.others)
 _IN_QUESTIONS = _folded(lambda each: each.small_talk.in_questions)
 _VOCATIVES = _folded(lambda each: each.small_talk.vocative)
 
-_SOUND = re.compile(either((*COMMON.sounds, *patterns(lambda each: each.small_talk.sounds))))
-_UNSPACED = re.compile(any_of(lambda each: each.small_talk.unspaced))
-_POLITE_UNSPACED = re.compile(any_of(lambda each: each.small_talk.polite_unspaced))
-_CALLED = re.compile(f"{either(vocabulary(lambda each: each.small_talk.titles))}$")
+_SOUND = compiled(either((*COMMON.sounds, *patterns(lambda each: each.small_talk.sounds))))
+_UNSPACED = compiled(any_of(lambda each: each.small_talk.unspaced))
+_POLITE_UNSPACED = compiled(any_of(lambda each: each.small_talk.polite_unspaced))
+_CALLED = compiled(f"{either(vocabulary(lambda each: each.small_talk.titles))}$")
 _NEAR = 2
 _MOST_NAMED = 3
 """Characters of a name without a title, in scripts without spaces."""
@@ -132,8 +132,8 @@ READ = 2048
 _USER = Cue(told(lambda each: each.question.about_user))
 _ASSISTANT = Cue(told(lambda each: each.question.about_assistant))
 _WHEN = Cue(told(lambda each: each.question.when))
-_GOES_ON = re.compile(rf"\W*{told(lambda each: each.question.goes_on)}")
-_GOES_ON_IN_ENGLISH = re.compile(rf"\W*{told(lambda each: each.question.goes_on, ENGLISH)}")
+_GOES_ON = compiled(rf"\W*{told(lambda each: each.question.goes_on)}")
+_GOES_ON_IN_ENGLISH = compiled(rf"\W*{told(lambda each: each.question.goes_on, ENGLISH)}")
 _POINTS_BACK = Cue(told(lambda each: each.question.points_back))
 
 CUES = Cues((_HOW_ARE_YOU, _ASKING, _USER, _ASSISTANT, _WHEN, _POINTS_BACK))

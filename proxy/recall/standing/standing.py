@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from proxy.recall.lexicon.cues import Cue, Cues, Seen
 from proxy.recall.lexicon.language import Standing
-from proxy.recall.lexicon.loader import LANGUAGES, any_of, filled, told
+from proxy.recall.lexicon.loader import LANGUAGES, any_of, compiled, filled, told
 from proxy.recall.own_words import LONG, Sentence, Voice, end_with_list, voices
 from proxy.recall.query.words import reading
 from proxy.recall.standing.matter import split_scope, stems
@@ -74,10 +74,10 @@ CUES = Cues(cue for language in _LANGUAGES for cue in language.all)
 """Those of standing instructions."""
 
 # What somebody else said, or is said to prefer, in the same sentence before, or after.
-_REPORTED = re.compile(told(lambda each: each.standing.reported), re.IGNORECASE)
-_SAID_AFTER = re.compile(any_of(lambda each: each.standing.reported_after), re.IGNORECASE)
+_REPORTED = compiled(told(lambda each: each.standing.reported), re.IGNORECASE)
+_SAID_AFTER = compiled(any_of(lambda each: each.standing.reported_after), re.IGNORECASE)
 # A withdrawal that names no matter and says this takes back all ("forget all my instructions").
-_EVERYTHING = re.compile(told(lambda each: each.standing.everything), re.IGNORECASE)
+_EVERYTHING = compiled(told(lambda each: each.standing.everything), re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 
 import pytest
 
-from proxy.recall.lexicon.cues import EVERYTHING, Cue, Cues
+from proxy.recall.lexicon.cues import EVERYTHING, Cue, Cues, told_by
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.pieces import pieces
 from proxy.recall.lexicon.regex import (
@@ -20,18 +19,11 @@ from proxy.recall.lexicon.regex import (
     Text,
     parse,
 )
-from proxy.recall.query import dates, question
-from proxy.recall.query.words import Reading
-from proxy.recall.standing import standing
+from proxy.recall.query.words import CUES, Reading
 
 MANY = 40
 BETWEEN: tuple[str, ...] = (" ", ", ", "? ", "\n", "’", "-", "_", "…", "\u00a0", "，", "7", "ß")
 BETWEEN += ("İ", "\u0301", "\u05b0")
-
-
-def cues() -> Iterator[tuple[Cues, Cue]]:
-    for family in (dates.CUES, question.CUES, standing.CUES):
-        yield from ((family, cue) for cue in family)
 
 
 class Writer:
@@ -67,22 +59,21 @@ class Writer:
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_found_in_a_text_was_seen_in_it(seed: int) -> None:
     writer, found = Writer(seed), 0
-    for family, cue in cues():
+    for cue in CUES:
         for _ in range(MANY):
             text = writer.text(cue.pattern.pattern)
             said = Reading(text)
             for form in (text, said.folded, text.lower()):
                 there = cue.pattern.search(form) is not None
                 found += there
-                seen = said.seen(family)
-                assert cue.search(form, seen) or not there, (cue.pattern.pattern[:80], text)
+                assert cue.search(form, said.seen) or not there, (cue.pattern.pattern[:80], text)
     assert found > 10 * MANY
 
 
 def test_most_patterns_are_not_tried_on_what_has_nothing_of_them() -> None:
     said = Reading("The boiler makes a rattling noise, and Petra will look at the valve.")
-    tried = [cue for family, cue in cues() if cue in said.seen(family)]
-    assert len(tried) < len(list(cues())) / 20
+    tried = [cue for cue in CUES if cue in said.seen]
+    assert len(tried) < len(list(CUES)) / 20
 
 
 @pytest.mark.parametrize(
@@ -106,19 +97,19 @@ def test_a_pattern_tells_what_each_text_has_that_it_is_found_in(
 @pytest.mark.parametrize("text", ["cafe\u0301 now", "ﬁne now", "İt now", "ab" * 200])
 def test_what_words_cannot_tell_may_have_everything(text: str) -> None:
     cue = Cue(r"\bthen\b")
-    assert cue in Cues([cue]).seen(text, fold(text))
+    assert cue in Cues([cue]).seen(told_by(text, fold(text)))
     assert cue in EVERYTHING
 
 
 def test_a_pattern_of_which_nothing_is_known_is_tried_on_every_text() -> None:
     cue = Cue(r"(now|then) \1")
     assert not cue.pieces
-    assert cue in Cues([cue]).seen("", "")
+    assert cue in Cues([cue]).seen(())
 
 
 def test_words_that_were_looked_at_can_be_forgotten() -> None:
     asked = Cues([Cue("now")])
-    asked.seen("now", "now")
+    asked.seen(["now"])
     assert asked._in_word.cache_info().currsize == 1
     asked.forget()
     assert asked._in_word.cache_info().currsize == 0

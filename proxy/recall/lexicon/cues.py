@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from proxy.recall.lexicon.folding import INDIAN, RUN, is_plain, letters
 from proxy.recall.lexicon.loader import compiled
-from proxy.recall.lexicon.pieces import EDGE, LONGEST, pieces
+from proxy.recall.lexicon.pieces import EDGE, pieces
 
 LONGEST_WORD = 40
 """Longer ones (keys, URLs, texts without spaces) are known by their beginning."""
@@ -67,16 +67,29 @@ Found: TypeAlias = "frozenset[Cue] | None"
 """The cues of a word; None: whatever there is."""
 
 
+def told_by(text: str, folded: str) -> frozenset[str] | None:
+    """The words that tell which cues a text may have, None where none can tell; ``folded`` is the
+    text, folded."""
+    if text.isascii():
+        return frozenset(_ASCII_RUN.findall(folded))
+    if _POINTED.search(text) or not is_plain(text):
+        return None
+    return frozenset(RUN.findall(letters(folded)))
+
+
 class Cues:
     """Patterns that are asked for together."""
 
     def __init__(self, cues: Iterable[Cue]) -> None:
         self._all = tuple(cues)
         self._always = frozenset(cue for cue in self._all if not cue.pieces)
-        self._pieces: dict[str, list[Cue]] = {}
+        # By piece, and none by what only begins one.
+        self._pieces: dict[str, frozenset[Cue]] = {}
         for cue in self._all:
             for piece in cue.pieces:
-                self._pieces.setdefault(piece, []).append(cue)
+                for end in range(1, len(piece)):
+                    self._pieces.setdefault(piece[:end], frozenset())
+                self._pieces[piece] = self._pieces.get(piece, frozenset()) | {cue}
         self._in_word = lru_cache(maxsize=REMEMBERED)(self._find)
 
     def __repr__(self) -> str:
@@ -89,15 +102,10 @@ class Cues:
         """All words that were looked at."""
         self._in_word.cache_clear()
 
-    def seen(self, text: str, folded: str) -> Seen:
-        """Which of them a text may have; ``folded`` is the text, folded."""
-        if text.isascii():
-            return self._seen(set(_ASCII_RUN.findall(folded)))
-        if _POINTED.search(text) or not is_plain(text):
+    def seen(self, words: Iterable[str] | None) -> Seen:
+        """Which of them a text may have that is told by these ``words``: see ``told_by``."""
+        if words is None:
             return EVERYTHING
-        return self._seen(set(RUN.findall(letters(folded))))
-
-    def _seen(self, words: Iterable[str]) -> Seen:
         seen = self._always
         for word in words:
             found = self._in_word(word) if len(word) <= LONGEST_WORD else self._find(word)
@@ -110,10 +118,11 @@ class Cues:
     def _find(self, word: str) -> Found:
         if len(word) > _MOST_LETTERS or (_INDIAN.search(word) and _INDIAN.sub("", word)):
             return None
-        padded, known = f"{EDGE}{word}{EDGE}", self._pieces
-        cut = (
-            padded[at:end]
-            for at in range(len(padded))
-            for end in range(at + 1, min(at + LONGEST, len(padded)) + 1)
-        )
-        return frozenset(cue for piece in cut if piece in known for cue in known[piece])
+        padded, found = f"{EDGE}{word}{EDGE}", frozenset[Cue]()
+        for at in range(len(padded)):
+            for end in range(at + 1, len(padded) + 1):
+                cues = self._pieces.get(padded[at:end])
+                if cues is None:
+                    break
+                found = found | cues if cues else found
+        return found

@@ -24,7 +24,7 @@ from proxy.recall.lexicon.regex import (
     parse,
 )
 
-LONGEST = 8
+_LONGEST = 8
 """Characters of a piece: of a longer one this much of its beginning tells enough."""
 
 EDGE = "\0"
@@ -60,7 +60,7 @@ def pieces(pattern: str) -> Strings:
         return frozenset()
     found = told.exact or told.needed
     return (
-        frozenset(_piece(each)[:LONGEST] for each in found)
+        frozenset(_piece(each)[:_LONGEST] for each in found)
         if found and _worth(found)
         else frozenset()
     )

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import islice
 
-from proxy.recall.lexicon.cues import EVERYTHING, Cue, Cues, Seen
+from proxy.recall.lexicon.cues import EVERYTHING, Cue, Seen
 from proxy.recall.lexicon.loader import (
     LANGUAGES,
     any_of,
@@ -252,7 +252,7 @@ _READERS = (
 )
 
 
-CUES = Cues((_DATES, _TELLS, *(pointing for pointing, _ in _READERS)))
+CUES = (_DATES, _TELLS, *(pointing for pointing, _ in _READERS))
 """Those of days, and of telling a time."""
 
 

@@ -17,11 +17,11 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
-from proxy.recall.lexicon.cues import EVERYTHING, Cue, Cues, Seen
+from proxy.recall.lexicon.cues import EVERYTHING, Seen
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.language import Language
 from proxy.recall.lexicon.loader import COMMON, any_of, compiled, either, patterns, told, vocabulary
-from proxy.recall.query import dates
+from proxy.recall.query import wording
 from proxy.recall.query.dates import spans, terms_of_spans
 from proxy.recall.query.words import (
     ENGLISH,
@@ -62,10 +62,8 @@ _NEAR = 2
 _MOST_NAMED = 3
 """Characters of a name without a title, in scripts without spaces."""
 
-_HOW_ARE_YOU = Cue(any_of(lambda each: each.small_talk.how_are_you))
 _MARKS = "".join(vocabulary(lambda each: each.small_talk.question_marks))
 _MARK = re.compile(f"[?？؟¿{_MARKS}]")
-_ASKING = Cue(told(lambda each: each.small_talk.asking))
 _REPEATED = re.compile(r"(.)\1{2,}")
 _NAME = re.compile(r"[^\W\d_][^\W\d_'’-]*")
 
@@ -92,12 +90,12 @@ def closes(message: Reading) -> bool:
 
 def _asks(message: Reading) -> bool:
     """Whether a message asks; "how nice!" does not, nor does "how are you?"."""
-    text, seen = message.text.lower(), message.seen(CUES)
-    if _HOW_ARE_YOU in seen:
+    text, seen = message.text.lower(), message.seen
+    if wording.HOW_ARE_YOU in seen:
         # What stood around it stands together now.
-        text, seen = _HOW_ARE_YOU.pattern.sub("", text), EVERYTHING
+        text, seen = wording.HOW_ARE_YOU.pattern.sub("", text), EVERYTHING
     exclaims = text.rstrip().endswith(("!", "！"))
-    return bool(_MARK.search(text)) or (not exclaims and bool(_ASKING.search(text, seen)))
+    return bool(_MARK.search(text)) or (not exclaims and bool(wording.ASKING.search(text, seen)))
 
 
 def _is_said(word: Word, asking: bool = False) -> bool:
@@ -129,25 +127,18 @@ def _names(text: str, found: Sequence[Word], place: int) -> bool:
 READ = 2048
 """Characters of a message that are read as a question; what follows is material."""
 
-_USER = Cue(told(lambda each: each.question.about_user))
-_ASSISTANT = Cue(told(lambda each: each.question.about_assistant))
-_WHEN = Cue(told(lambda each: each.question.when))
 _GOES_ON = compiled(rf"\W*{told(lambda each: each.question.goes_on)}")
 _GOES_ON_IN_ENGLISH = compiled(rf"\W*{told(lambda each: each.question.goes_on, ENGLISH)}")
-_POINTS_BACK = Cue(told(lambda each: each.question.points_back))
-
-CUES = Cues((_HOW_ARE_YOU, _ASKING, _USER, _ASSISTANT, _WHEN, _POINTS_BACK))
-"""Those of questions."""
 
 
 def about_user(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a message speaks of the one who writes it; ``seen``: the cues it may have."""
-    return _USER.search(text, seen) is not None
+    return wording.USER.search(text, seen) is not None
 
 
 def about_assistant(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a message asks for what the assistant said."""
-    return _ASSISTANT.search(text, seen) is not None
+    return wording.ASSISTANT.search(text, seen) is not None
 
 
 def asks(text: str) -> bool:
@@ -157,7 +148,7 @@ def asks(text: str) -> bool:
 
 def asks_when(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a message asks for a time."""
-    return _WHEN.search(text, seen) is not None
+    return wording.WHEN.search(text, seen) is not None
 
 
 def points_back(message: Reading) -> bool:
@@ -165,7 +156,7 @@ def points_back(message: Reading) -> bool:
     # "I" begins many a message, and is "and" in Polish.
     english = message.likely[:1] == (ENGLISH,)
     goes_on = (_GOES_ON_IN_ENGLISH if english else _GOES_ON).match(message.folded)
-    return bool(goes_on or _POINTS_BACK.search(message.folded, message.seen(CUES)))
+    return bool(goes_on or wording.POINTS_BACK.search(message.folded, message.seen))
 
 
 MOST_WORDS = 48
@@ -235,12 +226,12 @@ def read(text: str, before: Sequence[str], now: float) -> Question:
     """
     text = text[:READ]
     message = reading(text)
-    folded, seen = message.folded, message.seen(CUES)
+    folded, seen = message.folded, message.seen
     own = _asked(text)
     if not own and closes(message):
         return NOTHING
     sought = [*own, *_context(message, sum(bool(word.text) for word in own), before)]
-    days = terms_of_spans(spans(folded, now, message.seen(dates.CUES)))
+    days = terms_of_spans(spans(folded, now, seen))
     if not sought and not days:
         return NOTHING
     if asks_when(folded, seen):
@@ -265,7 +256,6 @@ def forget() -> None:
     """All texts and words that are kept in mind."""
     _asked.cache_clear()
     _of_word.cache_clear()
-    CUES.forget()
 
 
 def _distinct(sought: Sequence[Sought]) -> Iterator[Sought]:

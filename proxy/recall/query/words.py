@@ -27,12 +27,13 @@ from typing import NamedTuple
 
 import Stemmer
 
-from proxy.recall.lexicon.cues import LONGEST_WORD, REMEMBERED, Cues, Seen
+from proxy.recall.lexicon.cues import LONGEST_WORD, REMEMBERED, Cues, Seen, told_by
 from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
-from proxy.recall.query import dates
+from proxy.recall.query import dates, wording
 from proxy.recall.query.dates import days, tells_time, terms_of_days
 from proxy.recall.ranking.packing import ASKS, POSTING, ROW, coded_length, term_of
+from proxy.recall.standing import wording as standing_wording
 
 MOST_CHARACTERS = 65_536
 """What is read of a text: nobody looks for word 15,000 of a message, and time must be bounded."""
@@ -149,6 +150,9 @@ def by_script(words: Sequence[str]) -> str:
     return next((known[0] for script, known in _OWN_SCRIPT if script.search(text)), UNKNOWN)
 
 
+CUES = Cues((*dates.CUES, *wording.CUES, *standing_wording.CUES))
+"""All that a text is asked for by its words, in one go."""
+
 _SHORT = 4096
 """Characters of a text that is kept in mind."""
 
@@ -162,7 +166,6 @@ class Reading:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._seen: dict[Cues, Seen] = {}
 
     def __repr__(self) -> str:
         return f"<Reading [characters: {len(self.text)}]>"
@@ -185,11 +188,10 @@ class Reading:
         """The likeliest of them, or the one of its letters; "" if nothing tells."""
         return self.likely[0] if self.likely else by_script([word.text for word in self.words])
 
-    def seen(self, cues: Cues) -> Seen:
-        """Which of these it may have."""
-        if cues not in self._seen:
-            self._seen[cues] = cues.seen(self.text[:MOST_CHARACTERS], self.folded)
-        return self._seen[cues]
+    @cached_property
+    def seen(self) -> Seen:
+        """The cues that it may have."""
+        return CUES.seen(told_by(self.text[:MOST_CHARACTERS], self.folded))
 
 
 _kept = lru_cache(maxsize=_KEPT)(Reading)
@@ -204,7 +206,7 @@ def forget() -> None:
     """All texts and words that are kept in mind."""
     for kept in (_kept, _known, term, beginning, gram_term):
         kept.cache_clear()
-    dates.CUES.forget()
+    CUES.forget()
 
 
 def of_script(word: str) -> tuple[str, ...]:
@@ -329,7 +331,7 @@ def analyse(text: str, time: float, hint: str = "") -> Analysis:
     counts = Counter(islice(terms_of(found, language), MOST_TERMS))
     length = counts.total()
     counts.update(_beginnings(found, language))
-    beside = terms_of_days([*islice(days(text, time, read.seen(dates.CUES)), _MOST_DAYS), time])
+    beside = terms_of_days([*islice(days(text, time, read.seen), _MOST_DAYS), time])
     counts.update(beside | set(_traits(read)))
     return Analysis(counts, length, language, _ends_asking(text))
 
@@ -359,7 +361,7 @@ def _traits(read: Reading) -> Iterator[bytes]:
     said_by = speaker(read.text)
     if said_by is not None:
         yield said_by
-    if tells_time(read.text[:MOST_CHARACTERS], read.seen(dates.CUES)):
+    if tells_time(read.text[:MOST_CHARACTERS], read.seen):
         yield TELLS_TIME
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -58,17 +59,18 @@ JOIN messages m ON m.session = x.session AND m.seq = x.first + :index AND :index
 WHERE s.tenant = :tenant AND s.session = :name
 """
 
-_MINE = f"""
-SELECT s.id FROM sessions s
-WHERE s.tenant = :tenant AND s.session = :session AND {LIVE}
+# Places are seqs by session.  CROSS JOIN: what is asked for comes first, and each is looked up.
+_PASSAGES = f"""
+SELECT s.session, m.entry, m.body FROM json_each(:places) AS place
+CROSS JOIN sessions s ON s.tenant = :tenant AND s.session = place.key AND {LIVE}
     AND (:user IS NULL OR s.owner = :user)
+CROSS JOIN json_each(place.value) AS seq
+CROSS JOIN messages m ON m.session = s.id AND m.seq = seq.value AND m.active = 1
 """
 
 _ID = f"SELECT s.id FROM sessions s WHERE s.tenant = ? AND s.session = ? AND {LIVE}".replace(
     ":now", "?"
 )
-
-_PASSAGE = "SELECT entry, body FROM messages WHERE session = ? AND seq = ? AND active = 1"
 
 _NEWEST = """
 SELECT turn FROM messages WHERE session = ? AND active = 1 ORDER BY turn DESC LIMIT 1
@@ -168,15 +170,9 @@ def passages(
     user: str | None,
     places: Mapping[str, Collection[int]],
 ) -> dict[tuple[str, int], Message]:
-    found: list[tuple[str, bytes, bytes]] = []
-    for session, seqs in places.items():
-        asked = {"tenant": tenant, "session": session, "user": user, "now": now}
-        mine = connection.execute(_MINE, asked).fetchone()
-        for seq in seqs if mine else ():
-            row = connection.execute(_PASSAGE, (mine[0], seq)).fetchone()
-            if row:
-                found.append((session, *row))
-    return codec.passages(found)
+    asked = json.dumps({session: list(seqs) for session, seqs in places.items()})
+    named = {"places": asked, "tenant": tenant, "user": user, "now": now}
+    return codec.passages(connection.execute(_PASSAGES, named).fetchall())
 
 
 def find(connection: sqlite3.Connection, key: SessionKey, now: float) -> int | None:

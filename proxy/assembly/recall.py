@@ -35,9 +35,9 @@ async def recalling_of(resources: Resources, delay: float | None = None) -> Reca
     """Recall; its index is kept level with history from now on, ``delay`` seconds behind it."""
     store, opened = resources.store, resources.opened
     embedder = await _embedder(resources)
-    backfill = _backfill(store, embedder, opened)
-    on_level = backfill.wanted if backfill else nobody
     rows = KnownRows(store)
+    backfill = _backfill(store, embedder, opened, rows)
+    on_level = backfill.wanted if backfill else nobody
     patient = resources.patient
     indexer = Indexer(patient, patient, text_of, time.time, on_level, rows.written)
     delay = DELAY if delay is None else delay
@@ -72,11 +72,11 @@ async def _embedder(resources: Resources) -> Embedder | None:
 
 
 def _backfill(
-    store: Backend, embedder: Embedder | None, opened: AsyncExitStack
+    store: Backend, embedder: Embedder | None, opened: AsyncExitStack, rows: KnownRows
 ) -> EmbeddingBackfill | None:
     if embedder is None:
         return None
-    backfill = EmbeddingBackfill(store, store, embedder, text_of, time.time)
+    backfill = EmbeddingBackfill(store, store, embedder, text_of, time.time, on_write=rows.written)
     backfill.open()
     opened.push_async_callback(backfill.close)
     return backfill

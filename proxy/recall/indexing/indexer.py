@@ -67,6 +67,10 @@ def nobody(owner: Owner) -> None:
     """Whom to tell of an index that is level where nobody wants to know."""
 
 
+OnWrite = Callable[[Owner, IndexBatch], None]
+"""Told of each batch that is in an index now."""
+
+
 def nowhere(owner: Owner, batch: IndexBatch) -> None:
     """Where to note what was written where nobody keeps it in mind."""
 
@@ -85,7 +89,7 @@ class Indexer:
         text_of: Callable[[bytes], str],
         clock: Callable[[], float],
         on_level: Callable[[Owner], None] = nobody,
-        on_write: Callable[[Owner, IndexBatch], None] = nowhere,
+        on_write: OnWrite = nowhere,
     ) -> None:
         self._index, self._history, self._on_write = index, history, on_write
         self._text_of, self._clock, self._on_level = text_of, clock, on_level

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from proxy.recall.lexicon.loader import any_of, either
+from proxy.recall.lexicon.loader import any_of, compiled, either
 from proxy.recall.own_words import BLANK, Span, blanked
 from proxy.recall.query.words import Word, words
 from proxy.recall.standing.standing import notice
@@ -143,7 +143,7 @@ _MUST = any_of(lambda each: each.injection.must)
 _FROM_NOW_ON = any_of(lambda each: each.injection.from_now_on)
 _ANSWERS = any_of(lambda each: each.injection.answers)
 
-_ORDER = re.compile(
+_ORDER = compiled(
     either(
         (
             # To set aside what holds: the classic of injected text, wherever it stands.

@@ -246,7 +246,7 @@ class PromptCards:
 
     def __init__(self, items: Items, kinds: Sequence[CardKind], clock: Callable[[], float]) -> None:
         self._items, self._kinds, self._time = items, tuple(kinds), clock
-        self._counted: OrderedDict[tuple[CountText, str], int] = OrderedDict()
+        self._counted: OrderedDict[tuple[CountText, int], int] = OrderedDict()
 
     def wanted(self, settings: ProfileSettings) -> bool:
         """Does the profile have anything that is learned?"""
@@ -293,10 +293,14 @@ class PromptCards:
         return Known(tuple(head), tuple(tail))
 
     def _count(self, count: CountText, text: str) -> int:
-        """Tokens of a block: it is the same from turn to turn, and counting takes a while."""
-        tokens = self._counted.get((count, text))
+        """Tokens of a block: it is the same from turn to turn, and counting takes a while.
+
+        They are kept by its hash, so that nothing that could be read is.
+        """
+        known = (count, hash(text))
+        tokens = self._counted.get(known)
         if tokens is None:
-            tokens = self._counted[count, text] = count(text)
+            tokens = self._counted[known] = count(text)
             if len(self._counted) > COUNTED:
                 self._counted.popitem(last=False)
         return tokens

@@ -51,8 +51,8 @@ STANDING_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What the index says to a question.  ``numbers``, ascending, are the passages to look at;
-    ``standing`` those with standing instructions, newest first."""
+    """What an index of this ``state`` and ``revision`` says to a question.  ``numbers``, ascending,
+    are the passages to look at; ``standing`` those with standing instructions, newest first."""
 
     query: RecallQuery
     matches: Matches
@@ -62,11 +62,15 @@ class Selection:
     dismissed: frozenset[str]
     session: int | None
     now: float
+    state: State
+    revision: int
 
     @property
-    def all(self) -> list[int]:
+    def all(self) -> Numbers:
         """Every passage whose row is needed."""
-        return [*self.numbers.tolist(), *self.standing]
+        if not self.standing:
+            return self.numbers
+        return np.concatenate([self.numbers, np.array(self.standing, np.uint32)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,8 @@ def select(
         dismissed=frozenset(state.dismissed),
         session=look.mark.number if look.mark else None,
         now=now,
+        state=state,
+        revision=look.revision,
     )
 
 

@@ -1,4 +1,5 @@
-"""From a question to what is recalled: three round trips to the store, and pure ranking between.
+"""From a question to what is recalled: three round trips to the store, two where the rows are
+known, and pure ranking between.
 
 What is found in the index is looked up in history before it is used: that says whose a message is,
 whether it is still active, and what it says now.
@@ -14,6 +15,7 @@ from proxy.recall.index import Index, Look, Owner, PassageHistory
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.indexing.state import State, read_state
+from proxy.recall.known_rows import KnownRows
 from proxy.recall.pipeline import (
     Messages,
     Selection,
@@ -39,7 +41,8 @@ NEWEST = 5_000
 class Recaller:
     """Finds; ``text_of`` gives the text of a message's JSON.
 
-    ``nearness`` finds by meaning what words do not; None: words alone.
+    ``nearness`` finds by meaning what words do not; None: words alone.  ``rows`` are those that are
+    known, of the same index.
     """
 
     def __init__(
@@ -50,8 +53,10 @@ class Recaller:
         text_of: Callable[[bytes], str],
         clock: Callable[[], float],
         nearness: Nearness | None = None,
+        rows: KnownRows | None = None,
     ) -> None:
         self._index, self._history, self._index_updater = index, history, index_updater
+        self._rows = rows or KnownRows(index)
         self._text_of, self._clock, self._nearness = text_of, clock, nearness
         self._several: OrderedDict[Owner, None] = OrderedDict()
 
@@ -79,11 +84,12 @@ class Recaller:
         if query.nothing_hidden and await self._alone(query):
             return None
         selection = await self._select(query)
-        if selection is None or not selection.all:
+        if selection is None or not selection.all.size:
             return None
         if query.again is not None:
             return replay(selection, query.again)
-        rows = await self._index.rows(query.owner, selection.all)
+        state, revision = selection.state, selection.revision
+        rows = await self._rows.rows(query.owner, selection.all, state, revision)
         return rank(selection, rows)
 
     async def _alone(self, query: RecallQuery) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from typing import Literal
 
@@ -19,6 +20,9 @@ from proxy.recall.ranking.select import Passage
 
 LABEL = -1
 """What a line costs more than its message would: the role is shorter than a message's frame."""
+
+DAY = 86_400
+"""Seconds."""
 
 HEADING = 1.4
 """Characters to a token of the line with a day."""
@@ -146,8 +150,13 @@ def standing_lines(found: Sequence[Found]) -> str:
     return "\n".join(map(_instruction, found))
 
 
+@lru_cache(maxsize=1024)
+def _day(number: int) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(number * DAY))
+
+
 def _heading(at: float, *, own: bool) -> str:
-    day = time.strftime("%Y-%m-%d", time.gmtime(at))
+    day = _day(int(at // DAY))
     return f"[{day}, this conversation]" if own else f"[{day}]"
 
 
@@ -196,16 +205,17 @@ class PassageSource(msgspec.Struct, frozen=True):
 
     def found(self, kind: Kind, text: str, tokens: int, why: Ranked | None = None) -> Found:
         """This message, or the part of it that is ``text``, as something recalled."""
-        card = self.message.card
+        card, place = self.message.card, self.place
+        score, parts = (round(why.score, 4), why.rounded()) if why else (0.0, {})
         return Found(
-            kind=kind,
-            text=text,
-            message=card.id,
-            session=self.place.session,
-            seq=self.place.seq,
-            role=card.role,
-            tokens=tokens,
-            created_at=card.created_at,
-            score=round(why.score, 4) if why else 0.0,
-            parts=why.rounded() if why else {},
+            kind,
+            text,
+            card.id,
+            place.session,
+            place.seq,
+            card.role,
+            tokens,
+            card.created_at,
+            score,
+            parts,
         )

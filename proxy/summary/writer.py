@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from proxy.background.completion import Assignment, Completer
-from proxy.recall.lexicon.loader import any_of, either, patterns, told
+from proxy.recall.lexicon.loader import any_of, compiled, either, patterns, told
 from proxy.settings.written import SummarySettings
 from proxy.summary.lines import VARIABLE, Count, fill, well_formed
 
@@ -38,8 +38,8 @@ _LONG = 30
 
 _NEARLY_ALL = 0.8
 
-_OPENING = re.compile(any_of(lambda each: each.chat.openings), re.IGNORECASE)
-_SECOND_PERSON = re.compile(told(lambda each: each.chat.second_person), re.IGNORECASE)
+_OPENING = compiled(any_of(lambda each: each.chat.openings), re.IGNORECASE)
+_SECOND_PERSON = compiled(told(lambda each: each.chat.second_person), re.IGNORECASE)
 _LAST_SENTENCE = re.compile(r"[^.!?。！？\n]*[?？]\Z")
 _REPORTED = re.compile(r"[:：\"“”„«»「」『』]")
 
@@ -62,7 +62,7 @@ _COLON = rf"{_BOLD}[ \u00a0]?[:：]{_BOLD}"
 _TITLE = rf"{_BEFORE}{{0,4}}{_WORD}"
 _AFTER = r"(?: [^\s:：]+){0,6}"
 
-_LEAD_IN = re.compile(
+_LEAD_IN = compiled(
     rf"(?:#{{1,6}} |\*\*|__)?{_CONSENT}(?:"
     rf"{_HERE}[^\n:：]{{0,80}}{_WORD}[^\n:：]{{0,60}}{_COLON}\s*"
     rf"|{_HERE}[^\n]{{0,120}}{_COLON}[ \t]*\n+"
@@ -72,7 +72,7 @@ _LEAD_IN = re.compile(
     re.IGNORECASE,
 )
 
-_CLOSING = re.compile(rf"[*_(]*{any_of(lambda each: each.summary.closings)}", re.IGNORECASE)
+_CLOSING = compiled(rf"[*_(]*{any_of(lambda each: each.summary.closings)}", re.IGNORECASE)
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?```", re.DOTALL)
 _TAGS = re.compile(r"<(?P<tag>\w*summary\w*)>(?P<inner>.*)</(?P=tag)>", re.DOTALL | re.IGNORECASE)

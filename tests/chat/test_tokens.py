@@ -251,3 +251,69 @@ def test_what_is_no_message_is_counted_somehow(raw: bytes) -> None:
 def test_a_message_nested_deeply_is_counted_by_its_bytes() -> None:
     raw = b'{"content":' + b"[" * 5_000 + b"]" * 5_000 + b"}"
     assert words(1).count(raw) > 10_000
+
+
+# Lines that are counted again and again
+
+_PARTS = (
+    "It's 12:30.",
+    "word ",
+    "…",
+    "你好",
+    "/etc",
+    "a\u0301b",
+    "  ",
+    "don't",
+    "1,000",
+    "!?",
+    "x" * 900,
+)
+_ENDS = (
+    "\n",
+    "\n\n",
+    " \n",
+    "\n ",
+    "\t\n\t",
+    "\n/",
+    "\r\n",
+    "\u2028",
+    "\x85",
+    "\n\u3000",
+    "\n\x1c",
+    "\n\v",
+)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_lines_counted_one_by_one_are_the_whole(seed: int) -> None:
+    counter, drawn = Tokenizers().counter_for(None), random.Random(seed)
+    for _ in range(100):
+        text = "".join(drawn.choices(_PARTS + 2 * _ENDS, k=drawn.randint(0, 60)))
+        assert counter.count_lines(text) == counter.count_text(text)
+
+
+def test_a_line_is_counted_once() -> None:
+    counted: list[str] = []
+
+    def measure(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    counter = TokenCounter("characters", measure, by_line=True)
+    assert counter.count_lines("one\ntwo\n  too\nthree") == 19
+    assert counter.count_lines("three\ntwo\n  too\none\n") == 20
+    assert counted == ["one\n", "two\n  too\n", "three", "three\n"]
+
+
+def test_a_counter_that_rounds_counts_the_whole() -> None:
+    counter = bytes_counter()
+    assert counter.count_lines("a\nb\nc\n") == counter.count_text("a\nb\nc\n") == 2
+
+
+def test_lines_are_not_kept_as_text_nor_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "LINES", 10)
+    counter = TokenCounter("characters", len, by_line=True)
+    for n in range(100):
+        assert counter.count_lines(f"secret {n}\n") == len(f"secret {n}\n")
+    assert len(counter._lines) <= 10
+    assert all(isinstance(known, int) for known in counter._lines)

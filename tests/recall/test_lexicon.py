@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from importlib.resources import files
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
+from proxy.recall.lexicon import loader
+from proxy.recall.lexicon.cues import Cue
 from proxy.recall.lexicon.language import Language
-from proxy.recall.lexicon.loader import COMMON, LANGUAGES, filled, groups, numbered, read, told
-from proxy.recall.standing.standing import START
+from proxy.recall.lexicon.loader import (
+    COMMON,
+    LANGUAGES,
+    filled,
+    groups,
+    mistakes,
+    numbered,
+    read,
+    told,
+)
 
 FILES = {each.name for each in files("proxy.recall.lexicon").iterdir() if each.name[-5:] == ".toml"}
-# What patterns of dates and facts are filled with.
-FILLED = {"NAME": "Ann", "NUMBER": "1", "UNIT": "day", "YEAR": "1999", "DAY": "3"}
 
 
 def test_every_language_has_its_place_in_the_order() -> None:
@@ -28,21 +35,24 @@ def test_every_script_is_known() -> None:
     assert {each.language.script for each in LANGUAGES} <= known
 
 
-@pytest.mark.parametrize("language", LANGUAGES, ids=COMMON.order)
-def test_each_pattern_is_one_by_itself(language: Language) -> None:
-    parts = {**language.standing.parts, **FILLED, "START": START}
-    for pattern in patterns_in(msgspec.to_builtins(language)):
-        re.compile(filled(pattern, parts))
+def test_each_pattern_is_one_by_itself() -> None:
+    assert list(mistakes(zip(COMMON.order, LANGUAGES, strict=True))) == []
 
 
-def patterns_in(value: object) -> Iterator[str]:
-    """What stands in brackets, and parts of patterns."""
-    if isinstance(value, dict):
-        for name, each in value.items():
-            yield from patterns_in(list(each.values()) if name == "parts" else each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from [each] if isinstance(each, str) else patterns_in(each)
+def test_a_wrong_pattern_is_told_with_its_file_and_list() -> None:
+    wrong = read("xx.toml", b'[language]\nname="x"\n[dates]\nago=["(a", "b {UNIT}"]', Language)
+    (told,) = mistakes([("xx", wrong)])
+    assert told.startswith("proxy/recall/lexicon/xx.toml: dates.ago: '(a': missing )")
+
+
+def test_where_languages_do_not_make_a_pattern_their_mistakes_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wrong = read("xx.toml", b'[language]\nname="x"\n[question]\nwhen.words=["a)"]', Language)
+    monkeypatch.setattr(loader, "LANGUAGES", (wrong,))
+    monkeypatch.setattr(loader, "COMMON", replace(COMMON, order=("xx",)))
+    with pytest.raises(ValueError, match=r"xx\.toml: question\.when\.words: "):
+        Cue(told(lambda each: each.question.when))
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ async def begun(told: Memory, asks: RecallQuery) -> tuple[Selection, Rows]:
     state = read_state(look.state)
     assert state is not None
     selection = select(asks, question, look, state, NOW)
-    return selection, await told.store.rows(KAI, selection.all)
+    return selection, await told.store.rows(KAI, selection.all.tolist())
 
 
 async def looked_up(told: Memory, asks: RecallQuery) -> Shortlist:

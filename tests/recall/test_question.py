@@ -69,6 +69,22 @@ def test_a_message_of_its_own_is_not_a_follow_up() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "goes_on"),
+    [
+        ("And Rosalind?", True),
+        ("I met Rosalind.", False),
+        ("I co z Rosalindą?", True),
+        ("Und Rosalind?", True),
+        ("En Rosalind?", True),
+        ("还有呢？", True),
+    ],
+)
+def test_a_message_goes_on_in_its_own_language(text: str, goes_on: bool) -> None:
+    before = ("Tell me about the blue canoe.",)
+    assert (read(text, before, NOW) != read(text, (), NOW)) == goes_on
+
+
+@pytest.mark.parametrize(
     ("text", "user", "assistant"),
     [
         ("What did I say about taxes?", True, False),

@@ -9,6 +9,7 @@ import pytest
 from proxy.memory.model import Recalled, SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, Look, Owner
+from proxy.recall.known_rows import KnownRows
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.recaller import Recaller
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
@@ -206,7 +207,7 @@ async def test_errors_of_the_store_are_the_callers(
         await remembering.recall(ASKED)
 
 
-async def test_a_question_costs_three_looks_at_the_store(
+async def test_a_question_costs_three_looks_at_the_store_and_two_where_rows_are_known(
     remembering: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(30):
@@ -222,9 +223,13 @@ async def test_a_question_costs_three_looks_at_the_store(
     recaller = remembering.recaller
     monkeypatch.setattr(recaller, "_index", store)
     monkeypatch.setattr(recaller, "_history", store)
+    monkeypatch.setattr(recaller, "_rows", KnownRows(store))  # type: ignore[arg-type]
     assert isinstance(recaller, Recaller)
     assert await remembering.recall(ASKED)
     assert sorted(asked) == ["look", "passages", "rows"]
+    asked.clear()
+    assert await remembering.recall(ASKED)
+    assert sorted(asked) == ["look", "passages"]
 
 
 # What need not be searched, and what is indexed first

@@ -14,7 +14,7 @@ import os
 import re
 import tempfile
 from binascii import a2b_base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from hashlib import sha1, sha256
 from importlib.resources import files
@@ -110,12 +110,23 @@ _NEWER = re.compile(r"(chatgpt|gpt-|o\d)")
 """Models of OpenAI that tiktoken does not know yet."""
 
 
-class TokenCounter:
-    """Counts with one encoding; ``name`` says which: "o200k_base", "cl100k_base (offline)" ..."""
+_LINE_BEGINS = re.compile(r"(?<=\n)(?=[^\s/])")
+"""Where a line begins with no space and no slash: no token of either encoding goes across."""
 
-    def __init__(self, name: str, measure: Callable[[str], int]) -> None:
+LINES = 8_192
+"""Lines whose tokens a counter remembers, by their hash: a megabyte."""
+
+
+class TokenCounter:
+    """Counts with one encoding; ``name`` says which: "o200k_base", "cl100k_base (offline)" ...
+
+    ``by_line``: the tokens of a text are those of its lines together.
+    """
+
+    def __init__(self, name: str, measure: Callable[[str], int], *, by_line: bool = False) -> None:
         self.name = name
-        self._measure = measure
+        self._measure, self._by_line = measure, by_line
+        self._lines: dict[int, int] = {}
 
     def __repr__(self) -> str:
         return f"TokenCounter({self.name!r})"
@@ -128,14 +139,24 @@ class TokenCounter:
         """
         if len(text) <= PIECE:
             return self._measure(text) if text else 0
-        total = at = 0
-        while at < len(text):
-            end = at + PIECE
-            space = text.rfind(" ", end - _SPACE_WITHIN, end) if end < len(text) else -1
-            end = space if space > 0 else end
-            total += self._measure(text[at:end])
-            at = end
-        return total
+        return sum(map(self._measure, _pieces(text)))
+
+    def count_lines(self, text: str) -> int:
+        """The same, for text with lines that are counted again and again, as what is recalled."""
+        if not self._by_line:
+            return self.count_text(text)
+        lines = (line for piece in _pieces(text) for line in _LINE_BEGINS.split(piece))
+        return sum(map(self._line, lines))
+
+    def _line(self, line: str) -> int:
+        """Nothing that could be read is kept of it."""
+        known = hash(line)
+        tokens = self._lines.get(known)
+        if tokens is None:
+            if len(self._lines) >= LINES:
+                self._lines.clear()
+            tokens = self._lines[known] = self._measure(line) if line else 0
+        return tokens
 
     def count(self, message: bytes | ChatMessage | Mapping[str, object]) -> int:
         """Tokens that a message (its JSON, or read already) adds to a prompt."""
@@ -190,6 +211,16 @@ class TokenCounter:
         return self.count_text(jsontext.encode(shrunk(value, _LOOSE_TEXT)).decode()) if value else 0
 
 
+def _pieces(text: str) -> Iterator[str]:
+    at = 0
+    while at < len(text):
+        end = at + PIECE
+        space = text.rfind(" ", end - _SPACE_WITHIN, end) if end < len(text) else -1
+        end = space if space > 0 else end
+        yield text[at:end]
+        at = end
+
+
 def bytes_counter() -> TokenCounter:
     """The counter for want of a table: a third of the bytes in UTF-8, rounded up."""
     return TokenCounter("bytes/3", lambda text: -(-len(text.encode("utf-8", "replace")) // 3))
@@ -240,7 +271,7 @@ class Tokenizers:
 
 
 def _counting(name: str, encode: Encode) -> TokenCounter:
-    return TokenCounter(name, lambda text: len(encode(text)))
+    return TokenCounter(name, lambda text: len(encode(text)), by_line=True)
 
 
 @lru_cache(maxsize=512)

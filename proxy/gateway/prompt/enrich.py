@@ -148,7 +148,7 @@ async def _recalled(
         exchange.request.last_user,
         [message.digest for message in exchange.request.messages],
         await budget.left(recall_tokens(profile), prompt.tokens),
-        exchange.counter.count_text,
+        exchange.counter.count_lines,
     )
     if query is None:
         return NOTHING

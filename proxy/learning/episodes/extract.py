@@ -50,7 +50,7 @@ MOST_PAIRS = 10
 LONGEST = 500
 """Characters of a message that are shown."""
 
-_CUE = re.compile(loader.told(lambda each: each.person.pleased), re.IGNORECASE)
+_CUE = loader.compiled(loader.told(lambda each: each.person.pleased), re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

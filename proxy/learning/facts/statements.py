@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from proxy.learning.evidence import Said
 from proxy.learning.facts.fact import MOST_ABOUT, USER, one_line
-from proxy.recall.lexicon.cues import fold
-from proxy.recall.lexicon.loader import any_of, either, filled, patterns, told
+from proxy.recall.lexicon.folding import fold
+from proxy.recall.lexicon.loader import any_of, compiled, either, filled, patterns, told
 from proxy.recall.own_words import BLANK
 from proxy.recall.query.words import (
     STOP_WORDS,
@@ -38,8 +38,8 @@ STUMP = 4
 """Letters of a word that stay the same in most of its forms."""
 
 # How the one who speaks is called when others tell it.
-_USER = re.compile(told(lambda each: each.facts.user))
-_NOT = re.compile(told(lambda each: each.facts.denies))
+_USER = compiled(told(lambda each: each.facts.user))
+_NOT = compiled(told(lambda each: each.facts.denies))
 _NUMBER = re.compile(r"\d+")
 _SCRIPTS = (
     ("latin", re.compile(r"[a-z\u00df-\u024f]")),
@@ -119,8 +119,8 @@ _USER_NAMES = frozenset(("", *patterns(lambda each: each.facts.user_names)))
 _NAME = r"(?:,? (?-i:[A-ZÀ-ÞА-Я])[\w'’-]+(?: (?-i:[A-ZÀ-ÞА-Я])[\w'’-]+)?)?"
 _BEFORE = any_of(lambda each: each.facts.before)
 _WHOM = either(filled(each, {"NAME": _NAME}) for each in patterns(lambda each: each.facts.others))
-_OTHERS = re.compile(rf"^\W*(?:{_BEFORE}\W+)?(?P<whom>{_WHOM})(?!\w)?", re.IGNORECASE)
-_FIRST_PERSON = re.compile(told(lambda each: each.facts.first_person), re.IGNORECASE)
+_OTHERS = compiled(rf"^\W*(?:{_BEFORE}\W+)?(?P<whom>{_WHOM})(?!\w)?", re.IGNORECASE)
+_FIRST_PERSON = compiled(told(lambda each: each.facts.first_person), re.IGNORECASE)
 
 
 def about(claimed: str) -> str:
@@ -147,7 +147,7 @@ READ = 4_000
 """Characters of a message that are looked at."""
 
 _SENTENCE = re.compile(r"[^.!?。！？؟\n\x00]+[.!?。！？؟]?")
-_TELLS = re.compile(told(lambda each: each.person.tells), re.IGNORECASE)
+_TELLS = compiled(told(lambda each: each.person.tells), re.IGNORECASE)
 
 
 def tells_of_user(said: Iterable[Said]) -> bool:

@@ -22,7 +22,7 @@ from proxy.learning.evidence import Source
 from proxy.learning.prompt_cards import Allowance, Asked, Block, Where, whole_block
 from proxy.memory.items import INSTRUCTIONS, ItemOwner, Namespace, Place
 from proxy.memory.model import exchange_of
-from proxy.recall.lexicon.loader import any_of, told
+from proxy.recall.lexicon.loader import any_of, compiled, told
 from proxy.recall.query.words import words
 from proxy.settings import ProfileSettings
 
@@ -158,8 +158,8 @@ _ALARMING = {
         r"|!\[|\]\(|\b\d{1,3}(?:\.\d{1,3}){3}\b",
         re.IGNORECASE,
     ),
-    "secrets": re.compile(told(lambda each: each.injection.secrets), re.IGNORECASE),
-    "the system message or other rules": re.compile(
+    "secrets": compiled(told(lambda each: each.injection.secrets), re.IGNORECASE),
+    "the system message or other rules": compiled(
         any_of(lambda each: each.injection.rules), re.IGNORECASE
     ),
     "other people's data": re.compile(

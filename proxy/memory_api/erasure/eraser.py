@@ -24,6 +24,7 @@ from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.spool import Spool
 from proxy.memory.recording.spool_owners import EntryOwner
+from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.memory_api.erasure.receipt import Counts, Receipt
 from proxy.memory_api.overview.counts import Counted, session_counts, shelf_counts
 from proxy.recall.index import Owner, owner_of, sessions_of
@@ -226,6 +227,10 @@ class Eraser:
 
     @asynccontextmanager
     async def _turn(self, subject: Subject) -> AsyncIterator[None]:
-        """One erasure of the same at a time: the end of one would lower the other's mark."""
+        """One erasure of the same at a time: the end of one would lower the other's mark.
+
+        At its end this process has nothing of what it had in mind of texts.
+        """
         async with self._turns.setdefault(subject, asyncio.Lock()):
             yield
+            forget_texts()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from proxy.memory.archive import Message
 from proxy.memory.store import StoreError
 from proxy.recall.index import Index, Owner, PassageHistory
-from proxy.recall.indexing.indexer import Indexer, put_zeros
+from proxy.recall.indexing.indexer import Indexer, OnWrite, nowhere, put_zeros
 from proxy.recall.indexing.state import State, read_state
 from proxy.recall.ranking.packing import check_of, read_rows
 from proxy.recall.semantic.embedders import Embedder, EmbedderError, EmbedderRefused, beginning_of
@@ -61,10 +61,11 @@ class EmbeddingBackfill:
         text_of: Callable[[bytes], str],
         clock: Callable[[], float],
         pace: Pace = Pace(),
+        on_write: OnWrite = nowhere,
     ) -> None:
         self._index, self._history, self._embedder = index, history, embedder
         self._text_of, self._clock, self._pace = text_of, clock, pace
-        self._indexer = Indexer(index, history, text_of, clock)
+        self._indexer = Indexer(index, history, text_of, clock, on_write=on_write)
         self._name: str | None = None
         self._waiting: OrderedDict[Owner, None] = OrderedDict()
         self._awake = asyncio.Event()

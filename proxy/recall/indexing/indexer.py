@@ -67,11 +67,19 @@ def nobody(owner: Owner) -> None:
     """Whom to tell of an index that is level where nobody wants to know."""
 
 
+OnWrite = Callable[[Owner, IndexBatch], None]
+"""Told of each batch that is in an index now."""
+
+
+def nowhere(owner: Owner, batch: IndexBatch) -> None:
+    """Where to note what was written where nobody keeps it in mind."""
+
+
 class Indexer:
     """Reads history, writes the index.
 
     ``text_of`` gives the text of a message's JSON.  ``on_level`` is told whose index has been made
-    level with history.
+    level with history, ``on_write`` each batch that is in an index.
     """
 
     def __init__(
@@ -81,8 +89,9 @@ class Indexer:
         text_of: Callable[[bytes], str],
         clock: Callable[[], float],
         on_level: Callable[[Owner], None] = nobody,
+        on_write: OnWrite = nowhere,
     ) -> None:
-        self._index, self._history = index, history
+        self._index, self._history, self._on_write = index, history, on_write
         self._text_of, self._clock, self._on_level = text_of, clock, on_level
 
     async def level(self, key: SessionKey) -> int:
@@ -200,10 +209,16 @@ class Indexer:
     async def _write(self, owner: Owner, addition: Addition) -> bool:
         large = sum(len(message.wire) for message in addition.found) > IN_THE_LOOP
         batch = await asyncio.to_thread(addition.batch) if large else addition.batch()
-        if not await self._index.write(owner, batch):
+        if not await self._put(owner, batch):
             return False
         await self._take_back(owner, addition)
         return True
+
+    async def _put(self, owner: Owner, batch: IndexBatch) -> bool:
+        done = await self._index.write(owner, batch)
+        if done:
+            self._on_write(owner, batch)
+        return done
 
     async def _take_back(self, owner: Owner, addition: Addition) -> None:
         """A session that was erased while it was indexed leaves nothing.
@@ -242,7 +257,7 @@ class Indexer:
         """Begin an index of this format in the place of one of another, of which ``data`` tells."""
         await self._index.drop(owner)
         state = State(born=self._clock(), dismissed=dismissed_in(data))
-        await self._index.write(owner, _marked(await self._index.look(owner, (), 0), state))
+        await self._put(owner, _marked(await self._index.look(owner, (), 0), state))
 
     async def update(self, owner: Owner, change: Callable[[State], State]) -> None:
         """Change what an index knows of itself; the same object means no change.
@@ -256,7 +271,7 @@ class Indexer:
                 await self._renew(owner, look.state)
                 continue
             changed = change(state)
-            if changed is state or await self._index.write(owner, _marked(look, changed)):
+            if changed is state or await self._put(owner, _marked(look, changed)):
                 return
         raise StoreError("too many write to an index at once")
 

@@ -6,7 +6,7 @@ A feature takes the same list of every language and makes one set of words or on
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources import files
 from typing import TypeVar
 
@@ -36,6 +36,36 @@ def _file(name: str, type: type[StructT]) -> StructT:
 
 COMMON = _file("common.toml", Common)
 LANGUAGES = tuple(_file(f"{code}.toml", Language) for code in COMMON.order)
+
+
+def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """A pattern made of those in the files.  Raises ValueError with the file of a wrong one."""
+    try:
+        return re.compile(pattern, flags)
+    except re.error as error:
+        named = zip(COMMON.order, LANGUAGES, strict=True)
+        raise ValueError("\n".join(mistakes(named)) or str(error)) from error
+
+
+def mistakes(languages: Iterable[tuple[str, Language]]) -> Iterator[str]:
+    """What is wrong in languages, by their codes: strings in brackets that are no patterns."""
+    for code, language in languages:
+        for place, pattern in _listed(msgspec.to_builtins(language)):
+            try:
+                re.compile(_PART.sub("x", _joined(pattern)))
+            except re.error as error:
+                yield f"proxy/recall/lexicon/{code}.toml: {place}: {pattern!r}: {error}"
+
+
+def _listed(value: object, place: str = "") -> Iterator[tuple[str, str]]:
+    """Where patterns are, and they: what stands in brackets, and parts of patterns."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            listed = list(each.values()) if name == "parts" else each
+            yield from _listed(listed, f"{place}.{name}".lstrip("."))
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from [(place, each)] if isinstance(each, str) else _listed(each, place)
 
 
 def vocabulary(of: Callable[[Language], str]) -> tuple[str, ...]:
@@ -68,10 +98,13 @@ def any_of(of: Callable[[Language], Iterable[str]]) -> str:
     return either(patterns(of))
 
 
-def told(of: Callable[[Language], Told]) -> str:
-    """What is found where anything of this list tells it, in any language."""
-    bounded = any_of(lambda each: of(each).words)
-    return either((rf"\b{bounded}\b", *patterns(lambda each: of(each).anywhere)))
+def told(of: Callable[[Language], Told], language: str = "") -> str:
+    """What is found where anything of this list tells it, in any language or in the one of this
+    name."""
+    told = [of(each) for each in LANGUAGES if language in ("", each.language.name)]
+    bounded = either(_joined(pattern) for each in told for pattern in each.words)
+    anywhere = (_joined(pattern) for each in told for pattern in each.anywhere)
+    return either((rf"\b{bounded}\b", *anywhere))
 
 
 def longest_first(found: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import islice
 
-from proxy.recall.lexicon.cues import EVERYTHING, Cue, cue
+from proxy.recall.lexicon.cues import EVERYTHING, Cue, Seen
 from proxy.recall.lexicon.loader import (
     LANGUAGES,
     any_of,
@@ -46,24 +46,24 @@ _WRITTEN = (
 )
 _DATE_PARTS = {"YEAR": YEAR, "DAY": DAY_OF_MONTH}
 _OTHERWISE = tuple(filled(each, _DATE_PARTS) for each in patterns(lambda each: each.dates.date))
-_DATES = cue(numbered((*_WRITTEN, *_OTHERWISE)), re.IGNORECASE)
-_TELLS = cue(rf"\b(?:{YEAR}|{MONTH})\b|{told(lambda each: each.dates.tells)}", re.IGNORECASE)
+_DATES = Cue(numbered((*_WRITTEN, *_OTHERWISE)), re.IGNORECASE)
+_TELLS = Cue(rf"\b(?:{YEAR}|{MONTH})\b|{told(lambda each: each.dates.tells)}", re.IGNORECASE)
 
 
 _MOST_CHARACTERS = 4096
 """What is read of a text to find days."""
 
 
-def tells_time(text: str, seen: int = EVERYTHING) -> bool:
+def tells_time(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a text tells when something is or was; ``seen``: the cues it may have."""
     return _TELLS.search(text, seen) is not None
 
 
-def days(text: str, now: float, seen: int = EVERYTHING) -> Iterator[float]:
+def days(text: str, now: float, seen: Seen = EVERYTHING) -> Iterator[float]:
     """The days that a text names, in Unix seconds; without a year the last one before ``now``."""
     seen = seen if len(text) <= _MOST_CHARACTERS else EVERYTHING
     text = text[:_MOST_CHARACTERS]
-    if not (_DATES.within(seen) and any(map(str.isdigit, text))):
+    if not (_DATES in seen and any(map(str.isdigit, text))):
         return
     for match in _DATES.pattern.finditer(text):
         day = _day(groups(match), now)
@@ -139,7 +139,7 @@ _BEFORE_YEAR = any_of(lambda each: each.dates.before_year)
 
 
 def _compiled(*found: str) -> Cue:
-    return cue(numbered(filled(each, _PARTS) for each in found))
+    return Cue(numbered(filled(each, _PARTS) for each in found))
 
 
 _NEAR = _compiled(
@@ -163,14 +163,14 @@ _IN_YEAR = _compiled(
 )
 
 
-def spans(text: str, now: float, seen: int = EVERYTHING) -> tuple[Days, ...]:
+def spans(text: str, now: float, seen: Seen = EVERYTHING) -> tuple[Days, ...]:
     """The spans of days that folded text points at, as seen at ``now`` (Unix seconds)."""
     today = date_of(now)
     exact = tuple((day, day) for day in map(date_of, islice(days(text, now, seen), _MOST_DATES)))
     if exact:
         return exact
     for pointing, read in _READERS:
-        found = tuple(read(text, today)) if pointing.within(seen) else ()
+        found = tuple(read(text, today)) if pointing in seen else ()
         if found:
             return found
     return ()
@@ -250,6 +250,10 @@ _READERS = (
     (_IN_MONTH, _month),
     (_IN_YEAR, _year),
 )
+
+
+CUES = (_DATES, _TELLS, *(pointing for pointing, _ in _READERS))
+"""Those of days, and of telling a time."""
 
 
 def terms_of_spans(found: tuple[Days, ...]) -> tuple[bytes, ...]:

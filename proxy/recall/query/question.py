@@ -17,9 +17,11 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
-from proxy.recall.lexicon.cues import EVERYTHING, cue, fold
+from proxy.recall.lexicon.cues import EVERYTHING, Seen
+from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.language import Language
-from proxy.recall.lexicon.loader import COMMON, any_of, either, patterns, told, vocabulary
+from proxy.recall.lexicon.loader import COMMON, any_of, compiled, either, patterns, told, vocabulary
+from proxy.recall.query import wording
 from proxy.recall.query.dates import spans, terms_of_spans
 from proxy.recall.query.words import (
     ENGLISH,
@@ -52,18 +54,16 @@ SMALL_TALK = POLITE | _folded(lambda each: each.small_talk.others)
 _IN_QUESTIONS = _folded(lambda each: each.small_talk.in_questions)
 _VOCATIVES = _folded(lambda each: each.small_talk.vocative)
 
-_SOUND = re.compile(either((*COMMON.sounds, *patterns(lambda each: each.small_talk.sounds))))
-_UNSPACED = re.compile(any_of(lambda each: each.small_talk.unspaced))
-_POLITE_UNSPACED = re.compile(any_of(lambda each: each.small_talk.polite_unspaced))
-_CALLED = re.compile(f"{either(vocabulary(lambda each: each.small_talk.titles))}$")
+_SOUND = compiled(either((*COMMON.sounds, *patterns(lambda each: each.small_talk.sounds))))
+_UNSPACED = compiled(any_of(lambda each: each.small_talk.unspaced))
+_POLITE_UNSPACED = compiled(any_of(lambda each: each.small_talk.polite_unspaced))
+_CALLED = compiled(f"{either(vocabulary(lambda each: each.small_talk.titles))}$")
 _NEAR = 2
 _MOST_NAMED = 3
 """Characters of a name without a title, in scripts without spaces."""
 
-_HOW_ARE_YOU = cue(any_of(lambda each: each.small_talk.how_are_you))
 _MARKS = "".join(vocabulary(lambda each: each.small_talk.question_marks))
 _MARK = re.compile(f"[?？؟¿{_MARKS}]")
-_ASKING = cue(told(lambda each: each.small_talk.asking))
 _REPEATED = re.compile(r"(.)\1{2,}")
 _NAME = re.compile(r"[^\W\d_][^\W\d_'’-]*")
 
@@ -91,11 +91,11 @@ def closes(message: Reading) -> bool:
 def _asks(message: Reading) -> bool:
     """Whether a message asks; "how nice!" does not, nor does "how are you?"."""
     text, seen = message.text.lower(), message.seen
-    if _HOW_ARE_YOU.within(seen):
+    if wording.HOW_ARE_YOU in seen:
         # What stood around it stands together now.
-        text, seen = _HOW_ARE_YOU.pattern.sub("", text), EVERYTHING
+        text, seen = wording.HOW_ARE_YOU.pattern.sub("", text), EVERYTHING
     exclaims = text.rstrip().endswith(("!", "！"))
-    return bool(_MARK.search(text)) or (not exclaims and bool(_ASKING.search(text, seen)))
+    return bool(_MARK.search(text)) or (not exclaims and bool(wording.ASKING.search(text, seen)))
 
 
 def _is_said(word: Word, asking: bool = False) -> bool:
@@ -127,21 +127,18 @@ def _names(text: str, found: Sequence[Word], place: int) -> bool:
 READ = 2048
 """Characters of a message that are read as a question; what follows is material."""
 
-_USER = cue(told(lambda each: each.question.about_user))
-_ASSISTANT = cue(told(lambda each: each.question.about_assistant))
-_WHEN = cue(told(lambda each: each.question.when))
-_GOES_ON = re.compile(rf"\W*{told(lambda each: each.question.goes_on)}")
-_POINTS_BACK = cue(told(lambda each: each.question.points_back))
+_GOES_ON = compiled(rf"\W*{told(lambda each: each.question.goes_on)}")
+_GOES_ON_IN_ENGLISH = compiled(rf"\W*{told(lambda each: each.question.goes_on, ENGLISH)}")
 
 
-def about_user(text: str, seen: int = EVERYTHING) -> bool:
+def about_user(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a message speaks of the one who writes it; ``seen``: the cues it may have."""
-    return _USER.search(text, seen) is not None
+    return wording.USER.search(text, seen) is not None
 
 
-def about_assistant(text: str, seen: int = EVERYTHING) -> bool:
+def about_assistant(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a message asks for what the assistant said."""
-    return _ASSISTANT.search(text, seen) is not None
+    return wording.ASSISTANT.search(text, seen) is not None
 
 
 def asks(text: str) -> bool:
@@ -149,14 +146,17 @@ def asks(text: str) -> bool:
     return any(mark in text for mark in "?؟")
 
 
-def asks_when(text: str, seen: int = EVERYTHING) -> bool:
+def asks_when(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a message asks for a time."""
-    return _WHEN.search(text, seen) is not None
+    return wording.WHEN.search(text, seen) is not None
 
 
-def points_back(text: str, seen: int = EVERYTHING) -> bool:
+def points_back(message: Reading) -> bool:
     """Whether a message has words that stand for something said before."""
-    return bool(_GOES_ON.match(text) or _POINTS_BACK.search(text, seen))
+    # "I" begins many a message, and is "and" in Polish.
+    english = message.likely[:1] == (ENGLISH,)
+    goes_on = (_GOES_ON_IN_ENGLISH if english else _GOES_ON).match(message.folded)
+    return bool(goes_on or wording.POINTS_BACK.search(message.folded, message.seen))
 
 
 MOST_WORDS = 48
@@ -252,6 +252,12 @@ def _asked(text: str) -> tuple[Sought, ...]:
     return tuple(islice(_sought(text), MOST_WORDS))
 
 
+def forget() -> None:
+    """All texts and words that are kept in mind."""
+    _asked.cache_clear()
+    _of_word.cache_clear()
+
+
 def _distinct(sought: Sequence[Sought]) -> Iterator[Sought]:
     """Each word once; the first counts."""
     seen: set[bytes] = set()
@@ -267,7 +273,7 @@ def _context(message: Reading, own: int, before: Sequence[str]) -> list[Sought]:
     A message of no words at all must ask for something: "Great, that's it." does not.  The further
     back, the less a word counts: half as much by message.
     """
-    if own > FEW_WORDS or not points_back(message.folded, message.seen):
+    if own > FEW_WORDS or not points_back(message):
         return []
     if not (own or asks(message.folded)):
         return []

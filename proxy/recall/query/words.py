@@ -27,10 +27,13 @@ from typing import NamedTuple
 
 import Stemmer
 
-from proxy.recall.lexicon.cues import CUES, INDIAN, LONGEST_WORD, REMEMBERED, UNSPACED, fold
+from proxy.recall.lexicon.cues import LONGEST_WORD, REMEMBERED, Cues, Seen, told_by
+from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
+from proxy.recall.query import dates, wording
 from proxy.recall.query.dates import days, tells_time, terms_of_days
 from proxy.recall.ranking.packing import ASKS, POSTING, ROW, coded_length, term_of
+from proxy.recall.standing import wording as standing_wording
 
 MOST_CHARACTERS = 65_536
 """What is read of a text: nobody looks for word 15,000 of a message, and time must be bounded."""
@@ -147,6 +150,9 @@ def by_script(words: Sequence[str]) -> str:
     return next((known[0] for script, known in _OWN_SCRIPT if script.search(text)), UNKNOWN)
 
 
+CUES = Cues((*dates.CUES, *wording.CUES, *standing_wording.CUES))
+"""All that a text is asked for by its words, in one go."""
+
 _SHORT = 4096
 """Characters of a text that is kept in mind."""
 
@@ -183,9 +189,9 @@ class Reading:
         return self.likely[0] if self.likely else by_script([word.text for word in self.words])
 
     @cached_property
-    def seen(self) -> int:
+    def seen(self) -> Seen:
         """The cues that it may have."""
-        return CUES.seen(self.text[:MOST_CHARACTERS], self.folded)
+        return CUES.seen(told_by(self.text[:MOST_CHARACTERS], self.folded))
 
 
 _kept = lru_cache(maxsize=_KEPT)(Reading)
@@ -194,6 +200,13 @@ _kept = lru_cache(maxsize=_KEPT)(Reading)
 def reading(text: str) -> Reading:
     """A text to be read, or as it was read a moment ago."""
     return _kept(text) if len(text) <= _SHORT else Reading(text)
+
+
+def forget() -> None:
+    """All texts and words that are kept in mind."""
+    for kept in (_kept, _known, term, beginning, gram_term):
+        kept.cache_clear()
+    CUES.forget()
 
 
 def of_script(word: str) -> tuple[str, ...]:

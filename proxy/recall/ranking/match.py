@@ -40,6 +40,8 @@ MOST_CANDIDATES = 200
 REACH = 2
 """Passages to either side that are considered with a candidate."""
 
+_HINT = (TELLS_TIME,)
+
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.uint32]
 
@@ -63,25 +65,25 @@ class Matches(NamedTuple):
 
 def match(question: Question, look: Look, corpus: Corpus) -> Matches:
     """Score all passages in the postings of a look for ``question.terms``."""
-    ends = list(accumulate((len(question.days), len(question.names)), initial=len(question.terms)))
-    words = 2 * ends[0] - ends[2]
+    words = sum([len(word.terms) for word in question.words])
+    days = words + len(question.days)
     postings = look.postings[:words]
-    found = read_postings(b"".join(each.newest for each in postings))
+    found = read_postings(b"".join([each.newest for each in postings]))
     passages = found["passage"].astype(np.int64)
     counts = np.array(_counts(question, postings), np.float32)
     worth = _idf(counts, corpus.passages) * _weights(question)
     telling = np.where(_says_nothing(question, counts, corpus.passages), np.float32(0), worth)
     sizes = [len(each.newest) // found.itemsize for each in postings]
-    scores = np.bincount(passages, _saturated(found, corpus) * np.repeat(worth, sizes))
-    cover = np.bincount(passages, np.repeat(telling, sizes))
+    scores = np.bincount(passages, _saturated(found, corpus) * worth.repeat(sizes))
+    cover = np.bincount(passages, telling.repeat(sizes))
     numbers = np.flatnonzero(scores)
     return Matches(
         question,
         numbers.astype(np.uint32),
         scores[numbers].astype(np.float32),
         np.minimum(cover[numbers] / max(_whole(question, telling), 1e-9), 1.0).astype(np.float32),
-        _passages(look.postings[words : words + len(question.days)]),
-        _passages(look.postings[words + len(question.days) :]),
+        _passages(look.postings[words:days]),
+        _passages(look.postings[days:]),
         dict(zip(question.terms, worth.tolist(), strict=False)),
     )
 
@@ -102,9 +104,10 @@ def _weights(question: Question) -> Array:
 
 def _says_nothing(question: Question, counts: Array, passages: int) -> Array:
     """Which terms do not make a passage worth recalling: common ones, and that it tells a time."""
-    hints = [term == TELLS_TIME for word in question.words for term in word.terms]
-    common = (counts >= COMMON * passages) & (passages >= ENOUGH)
-    found: Array = common | np.array(hints, bool)
+    hints = [word.terms == _HINT for word in question.words for _ in word.terms]
+    found = np.array(hints, np.bool_)
+    if passages >= ENOUGH:
+        found |= counts >= COMMON * passages
     return found
 
 
@@ -117,9 +120,9 @@ def _idf(counts: Array, passages: int) -> Array:
 
 def _whole(question: Question, worth: Array) -> float:
     """What a passage with all words would be worth; hints beside the words are no part of it."""
-    firsts = accumulate((len(word.terms) for word in question.words), initial=0)
+    firsts = accumulate([len(word.terms) for word in question.words], initial=0)
     pairs = zip(question.words, firsts, strict=False)
-    return float(sum(worth[first] for word, first in pairs if word.text))
+    return float(sum([worth[first] for word, first in pairs if word.text]))
 
 
 def _saturated(found: Array, corpus: Corpus) -> Array:
@@ -131,8 +134,20 @@ def _saturated(found: Array, corpus: Corpus) -> Array:
 
 
 def _passages(postings: Sequence[Postings]) -> Numbers:
-    found = read_postings(b"".join(each.newest for each in postings))["passage"]
-    return np.unique(found)
+    """Ascending, as those of one term are."""
+    some = [each.newest for each in postings if each.newest]
+    found = read_postings(b"".join(some))["passage"]
+    return np.unique(found) if len(some) > 1 else found
+
+
+def members(numbers: Numbers, some: Numbers) -> NDArray[np.bool_]:
+    """Which of these numbers are among ``some``, both ascending."""
+    if not some.size:
+        return np.zeros(numbers.size, np.bool_)
+    places = np.searchsorted(some, numbers)
+    places[places == some.size] = 0
+    found: NDArray[np.bool_] = some[places] == numbers
+    return found
 
 
 def candidates(matches: Matches, most: int = MOST_CANDIDATES) -> Numbers:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import repeat
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proxy.recall.ranking.match import REACH, Matches, Numbers
+from proxy.recall.ranking.match import REACH, Matches, Numbers, members
 from proxy.recall.ranking.packing import ASKS, SAID_BY_USER, Array
 
 MOST_RANKED = 200
@@ -105,6 +108,26 @@ class Ranked(NamedTuple):
         return {name: round(part, 4) for name, part in parts if part}
 
 
+class Line(NamedTuple):
+    """Passages laid out so that those next to each other stand side by side.
+
+    ``places`` is where each stands.  By place: their sessions (0 where nothing stands), flags and
+    own scores, and whether the place one, or two, further on is of the same session.
+    """
+
+    places: Array
+    sessions: Array
+    flags: Array
+    own: Array
+    same: tuple[Array, Array]
+
+    def at(self, found: Array) -> Array:
+        """By place what is given by passage."""
+        laid = np.zeros(self.sessions.size, found.dtype)
+        laid[self.places] = found
+        return laid
+
+
 def ranked(
     matches: Matches, numbers: Numbers, rows: Array, options: Options, budget: int | None = None
 ) -> list[Ranked]:
@@ -112,21 +135,52 @@ def ranked(
 
     With ``budget`` those that are worth reading for so many tokens: more than it holds.
     """
-    own = _own(matches, numbers)
-    near = _connected(matches, numbers, rows["session"], own, options)
-    there = np.flatnonzero(near & _wanted(rows, options))
+    if not numbers.size:
+        return []
+    line = _line(matches, numbers, rows)
+    dated = line.at(members(numbers, matches.dated)) if matches.dated.size else None
+    wanted = _near(line, numbers, dated, options) & _wanted(line, options)
+    there = np.flatnonzero(wanted)
     if not there.size:
         return []
-    numbers, rows = numbers[there], rows[there]
-    parts = _parts(matches, numbers, rows, own[there], options)
-    size = np.clip(rows["tokens"], SHORT, LONG) / np.float32(SHORT)
-    whole = np.maximum(sum(parts), 0.0)
-    score = whole * _decay(rows, options) / size**options.weights.price
-    order = np.argsort(-score, kind="stable")
-    order = order[whole[order] >= LEAST * whole.max()][:MOST_RANKED]
+    line = line._replace(own=np.where(wanted, line.own, np.float32(0)))
+    parts = _parts(
+        matches, numbers, line, there, dated & wanted if dated is not None else None, options
+    )
+    whole = np.maximum(reduce(add, (part for part in parts if part is not None))[there], 0.0)
+    worth = np.flatnonzero(whole >= LEAST * whole.max())
+    there, whole = there[worth], whole[worth]
+    found = np.searchsorted(line.places, there)
+    tokens = rows["tokens"][found]
+    score = _priced(whole, rows["time"][found], tokens, options)
+    order = np.argsort(-score, kind="stable")[:MOST_RANKED]
     if budget is not None:
-        order = order[: readable(rows["tokens"][order], budget)]
-    return _ranked(order, numbers, rows, score, parts)
+        order = order[: readable(tokens[order], budget)]
+    values = [part if part is None else part[there[order]] for part in parts]
+    return _ranked(numbers, rows, found[order], score[order], values)
+
+
+def _line(matches: Matches, numbers: Numbers, rows: Array) -> Line:
+    """What is out of reach of each other stands so: further away than that makes no difference."""
+    places = np.empty(numbers.size, np.intp)
+    places[0] = 0
+    np.cumsum(np.minimum(numbers[1:] - numbers[:-1], REACH + 1), out=places[1:])
+    sessions, flags = np.zeros(places[-1] + 1, np.uint32), np.zeros(places[-1] + 1, np.uint8)
+    sessions[places], flags[places] = rows["session"], rows["flags"]
+    same = (sessions[1:] == sessions[:-1], sessions[2:] == sessions[:-2])
+    own = np.zeros(sessions.size, np.float32)
+    own[places] = _own(matches, numbers)
+    return Line(places, sessions, flags, own, same)
+
+
+def _own(matches: Matches, numbers: Numbers) -> Array:
+    scores = np.zeros(numbers.size, np.float32)
+    if matches.numbers.size:
+        places = np.searchsorted(matches.numbers, numbers)
+        places[places == matches.numbers.size] = 0
+        same = matches.numbers[places] == numbers
+        scores[same] = matches.scores[places[same]]
+    return scores
 
 
 def readable(tokens: Array, budget: int) -> int:
@@ -136,133 +190,125 @@ def readable(tokens: Array, budget: int) -> int:
 
 
 def _ranked(
-    order: Array, numbers: Numbers, rows: Array, score: Array, parts: Sequence[Array]
+    numbers: Numbers, rows: Array, found: Array, score: Array, parts: Sequence[Array | None]
 ) -> list[Ranked]:
+    rows = rows[found]
     columns = [
-        numbers[order].tolist(),
-        *(rows[name][order].tolist() for name in ("session", "seq", "check", "tokens")),
-        score[order].tolist(),
+        numbers[found].tolist(),
+        *(rows[name].tolist() for name in ("session", "seq", "check", "tokens")),
+        score.tolist(),
     ]
-    values = zip(*(part[order].tolist() for part in parts), strict=True)
-    return [Ranked(*fields) for fields in zip(*columns, values, strict=True)]
+    values = zip(
+        *(repeat(0.0, found.size) if p is None else p.tolist() for p in parts), strict=True
+    )
+    return list(map(Ranked, *columns, values))
 
 
-def _wanted(rows: Array, options: Options) -> NDArray[np.bool_]:
-    wanted: NDArray[np.bool_] = rows["session"] > 0
+def _wanted(line: Line, options: Options) -> NDArray[np.bool_]:
+    wanted: NDArray[np.bool_] = line.sessions > 0
     if options.session is not None:
-        wanted &= rows["session"] == options.session
+        wanted &= line.sessions == options.session
     if options.roles < ROLES:
-        wanted &= ((rows["flags"] & SAID_BY_USER) > 0) == ("user" in options.roles)
+        wanted &= ((line.flags & SAID_BY_USER) > 0) == ("user" in options.roles)
     return wanted
 
 
-def _connected(
-    matches: Matches, numbers: Numbers, sessions: Array, own: Array, options: Options
-) -> NDArray[np.bool_]:
+def _near(line: Line, numbers: Numbers, dated: Array | None, options: Options) -> NDArray[np.bool_]:
     """Which passages match or are of the right days, or near one of their session that is."""
-    seeds = own > 0
-    if matches.dated.size:
-        seeds |= np.isin(numbers, matches.dated)
+    seeds = line.own > 0
+    if dated is not None:
+        seeds |= dated
     if options.dense:
-        seeds |= np.isin(numbers, list(options.dense))
+        seeds |= line.at(np.isin(numbers, list(options.dense)))
     near = seeds.copy()
-    for distance in range(1, REACH + 1):
-        same = sessions[distance:] == sessions[:-distance]
-        same &= numbers[distance:] - numbers[:-distance] <= REACH
+    for distance, same in enumerate(line.same, 1):
         near[distance:] |= same & seeds[:-distance]
         near[:-distance] |= same & seeds[distance:]
     return near
 
 
 def _parts(
-    matches: Matches, numbers: Numbers, rows: Array, own: Array, options: Options
-) -> list[Array]:
+    matches: Matches,
+    numbers: Numbers,
+    line: Line,
+    there: Array,
+    dated: Array | None,
+    options: Options,
+) -> list[Array | None]:
+    """What the scores of the passages at the places ``there`` are made of, by place; None: of
+    nothing.  ``dated`` of these are of the right days."""
     weights = options.weights
-    lexical = _scaled(own)
-    dense = _dense(numbers, options)
-    asks = (rows["flags"] & ASKS) > 0
+    lexical = _scaled(line.own, there)
+    dense = _dense(numbers, line, there, options) if options.dense else None
+    told = lexical if dense is None else lexical + dense
+    asks = (line.flags & ASKS) > 0
     return [
         lexical,
         dense,
-        _neighbours(lexical + dense, asks, numbers, rows["session"], weights),
-        weights.session * _best_of_session(lexical + dense, rows["session"]),
-        weights.time * _dated(matches, numbers, rows["session"]),
-        weights.said * _said(matches, numbers, rows),
+        _neighbours(told, asks, line, weights),
+        weights.session * _best_of_session(told, line.sessions),
+        None
+        if dated is None
+        else weights.time * _best_of_session(dated.astype(np.float32), line.sessions),
+        _said(matches, numbers, line, weights),
         weights.asks * asks,
     ]
 
 
-def _own(matches: Matches, numbers: Numbers) -> Array:
-    scores = np.zeros(numbers.size, np.float32)
-    if matches.numbers.size:
-        places = np.searchsorted(matches.numbers, numbers).clip(max=matches.numbers.size - 1)
-        same = matches.numbers[places] == numbers
-        scores[same] = matches.scores[places[same]]
-    return scores
-
-
-def _dense(numbers: Numbers, options: Options) -> Array:
-    if not options.dense:
-        return np.zeros(numbers.size, np.float32)
-    found = np.array([options.dense.get(number, np.nan) for number in numbers.tolist()], np.float32)
+def _dense(numbers: Numbers, line: Line, there: Array, options: Options) -> Array | None:
+    """What is near the question in meaning."""
+    whose = numbers[np.searchsorted(line.places, there)].tolist()
+    found = np.array([options.dense.get(number, np.nan) for number in whose], np.float32)
     known = ~np.isnan(found)
     if not known.any():
-        return np.zeros(numbers.size, np.float32)
+        return None
     # What is as far away as most is no better than what has no vector.
-    found = np.where(known, np.maximum(found - np.median(found[known]), 0.0), 0.0)
-    return options.weights.dense * _scaled(found)
+    laid = np.zeros(line.sessions.size, np.float32)
+    laid[there] = np.where(known, np.maximum(found - np.median(found[known]), 0.0), 0.0)
+    scaled: Array = options.weights.dense * _scaled(laid, there)
+    return scaled
 
 
-def _scaled(scores: Array) -> Array:
-    """Scores such that the mean of the three best is 1."""
-    best = float(np.sort(scores)[-3:].mean())
+def _scaled(scores: Array, there: Array) -> Array:
+    """Scores such that the mean of the three best of those ``there`` is 1."""
+    best = float(np.sort(scores[there])[-3:].mean())
     return scores / np.float32(max(best, 1e-6))
 
 
-def _neighbours(
-    own: Array, asks: Array, numbers: Numbers, sessions: Array, weights: Weights
-) -> Array:
+def _neighbours(own: Array, asks: Array, line: Line, weights: Weights) -> Array:
     """What the passages around tell, those of the same session."""
-    total = np.zeros(numbers.size, np.float32)
-    signed = numbers.astype(np.int64)
-    around = ((-1, weights.before), (1, weights.after), (-2, weights.around), (2, weights.around))
-    for distance, weight in around:
-        places = np.searchsorted(signed, signed + distance).clip(max=numbers.size - 1)
-        same = (signed[places] == signed + distance) & (sessions[places] == sessions)
-        told = weight * own[places]
-        if distance < 0:
-            told = np.where(asks[places], weights.answer * told, told)
-        total += np.where(same, told, 0.0)
+    total = np.zeros(own.size, np.float32)
+    near = ((1, weights.before, weights.after), (2, weights.around, weights.around))
+    answers = np.where(asks, np.float32(weights.answer), np.float32(1))
+    for (distance, before, after), same in zip(near, line.same, strict=True):
+        total[distance:] += before * own[:-distance] * answers[:-distance] * same
+        total[:-distance] += after * own[distance:] * same
     return total
 
 
 def _best_of_session(own: Array, sessions: Array) -> Array:
-    best = np.full(int(sessions.max()) + 1, -np.inf, np.float32)
+    best = np.zeros(int(sessions.max()) + 1, np.float32)
     np.maximum.at(best, sessions, own)
     found: Array = best[sessions]
     return found
 
 
-def _dated(matches: Matches, numbers: Numbers, sessions: Array) -> Array:
-    """Which passages are of a session that has one of the right days."""
-    if not matches.dated.size:
-        return np.zeros(numbers.size, np.float32)
-    return _best_of_session(np.isin(numbers, matches.dated).astype(np.float32), sessions)
-
-
-def _said(matches: Matches, numbers: Numbers, rows: Array) -> Array:
-    """Whether a passage was said by the one asked about: someone named, the user, or the model."""
-    by_user = (rows["flags"] & SAID_BY_USER) > 0
-    said: Array = np.isin(numbers, matches.spoken)
+def _said(matches: Matches, numbers: Numbers, line: Line, weights: Weights) -> Array | None:
+    """What it counts that a passage was said by the one asked about: someone named, the user, or
+    the model."""
     question = matches.question
-    if question.assistant:
-        return said | ~by_user
-    return said | by_user if question.user else said
+    said = line.at(members(numbers, matches.spoken)) if matches.spoken.size else None
+    if question.assistant or question.user:
+        theirs = ((line.flags & SAID_BY_USER) > 0) != question.assistant
+        said = theirs if said is None else said | theirs
+    return None if said is None else weights.said * said
 
 
-def _decay(rows: Array, options: Options) -> Array | float:
-    if not options.half_life_days:
-        return 1.0
-    age = np.maximum(0.0, options.now - rows["time"].astype(np.float64)) / _DAY
-    found: Array = 0.5 ** (age / options.half_life_days)
-    return found
+def _priced(whole: Array, time: Array, tokens: Array, options: Options) -> Array:
+    """Scores less by age, and divided by the price of their size."""
+    if options.half_life_days:
+        age = np.maximum(0.0, options.now - time.astype(np.float64)) / _DAY
+        whole = whole * 0.5 ** (age / options.half_life_days)
+    size = np.minimum(np.maximum(tokens, SHORT), LONG) / np.float32(SHORT)
+    priced: Array = whole / size**options.weights.price
+    return priced

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy.recall.lexicon.cues import fold
+from proxy.recall.lexicon.folding import fold
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import is_unspaced
 from proxy.recall.ranking.match import Matches

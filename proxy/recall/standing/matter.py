@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from proxy.recall.lexicon.loader import LANGUAGES, any_of, patterns, vocabulary
+from proxy.recall.lexicon.loader import LANGUAGES, any_of, compiled, patterns, vocabulary
 
 STEM = 5
 """Letters kept of a word."""
@@ -18,7 +18,7 @@ STEM = 5
 _WORD = re.compile(r"[一-鿿]+|[ァ-ヶー]{2,}|[가-힣]+|[^\W_぀-ヿ一-鿿가-힣]{2,}")
 _HAN = re.compile(r"[一-鿿]")
 _HANGUL = re.compile(r"[가-힣]")
-_ARTICLE = re.compile("^" + any_of(lambda each: each.standing.articles))
+_ARTICLE = compiled("^" + any_of(lambda each: each.standing.articles))
 
 
 def fold(word: str) -> str:
@@ -29,7 +29,7 @@ def fold(word: str) -> str:
 
 
 _STOPS = frozenset(map(fold, vocabulary(lambda each: each.standing.general)))
-_GENERAL_UNSPACED = re.compile(any_of(lambda each: each.standing.general_unspaced))
+_GENERAL_UNSPACED = compiled(any_of(lambda each: each.standing.general_unspaced))
 _VALUE_OF = {
     fold(word): f"<{value}>"
     for each in LANGUAGES
@@ -40,14 +40,14 @@ _VALUE_OF = {
 
 def _unspaced(value: str) -> re.Pattern[str]:
     of = patterns(lambda each: each.standing.unspaced_values.get(value, ()))
-    return re.compile("|".join(of))
+    return compiled("|".join(of))
 
 
 _UNSPACED_VALUES = {
     f"<{value}>": _unspaced(value)
     for value in sorted({name for each in LANGUAGES for name in each.standing.unspaced_values})
 }
-_SCOPE = re.compile(any_of(lambda each: each.standing.conditions), re.IGNORECASE)
+_SCOPE = compiled(any_of(lambda each: each.standing.conditions), re.IGNORECASE)
 
 
 def stems(text: str) -> frozenset[str]:

@@ -7,20 +7,17 @@ are given as they were said, and kept until a newer one on the same matter takes
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal, NamedTuple
 
-from proxy.recall.lexicon.cues import Cue, cue
-from proxy.recall.lexicon.language import Standing
-from proxy.recall.lexicon.loader import LANGUAGES, any_of, filled, told
+from proxy.recall.lexicon.cues import Cue, Seen
+from proxy.recall.lexicon.loader import any_of, compiled, told
 from proxy.recall.own_words import LONG, Sentence, Voice, end_with_list, voices
 from proxy.recall.query.words import reading
 from proxy.recall.standing.matter import split_scope, stems
-
-Kind = Literal["instruction", "preference", "leaning", "withdrawal"]
+from proxy.recall.standing.wording import WORDINGS, Kind, Wording
 
 SAME = 0.6
 """Two are about the same if they share this part of all their words."""
@@ -34,42 +31,11 @@ SHORT = 300
 """Characters; of so short a message a preference keeps all sentences, which tell what it is for."""
 
 
-START = r"(?:^\W*|[,;:،，；：–—]\s*|\s-\s)"
-"""Where an order can begin: with the sentence, or after a comma and the like."""
-
-
-class _Language(NamedTuple):
-    cues: tuple[str, ...]
-    any: Cue
-    patterns: tuple[tuple[Kind, tuple[Cue, ...]], ...]
-
-
-def _compiled(said: Standing) -> _Language:
-    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (
-        ("withdrawal", said.withdrawals),
-        ("instruction", said.orders),
-        ("preference", said.preferences),
-        ("leaning", said.leanings),
-    )
-    parts = {**said.parts, "START": START}
-    return _Language(
-        said.cues,
-        cue("|".join(map(re.escape, said.cues))),
-        tuple((kind, tuple(_patterns(found, parts))) for kind, found in kinds),
-    )
-
-
-def _patterns(found: Sequence[str], parts: Mapping[str, str]) -> Iterator[Cue]:
-    """Each by itself: of so many ways to say it, a text has the words of few."""
-    return (cue(filled(each, parts), re.IGNORECASE) for each in found)
-
-
-_LANGUAGES = tuple(_compiled(each.standing) for each in LANGUAGES if each.standing.cues)
 # What somebody else said, or is said to prefer, in the same sentence before, or after.
-_REPORTED = re.compile(told(lambda each: each.standing.reported), re.IGNORECASE)
-_SAID_AFTER = re.compile(any_of(lambda each: each.standing.reported_after), re.IGNORECASE)
+_REPORTED = compiled(told(lambda each: each.standing.reported), re.IGNORECASE)
+_SAID_AFTER = compiled(any_of(lambda each: each.standing.reported_after), re.IGNORECASE)
 # A withdrawal that names no matter and says this takes back all ("forget all my instructions").
-_EVERYTHING = re.compile(told(lambda each: each.standing.everything), re.IGNORECASE)
+_EVERYTHING = compiled(told(lambda each: each.standing.everything), re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -116,6 +82,11 @@ def _found(text: str) -> tuple[StandingInstruction, ...]:
 
 # What holds is asked for with every question, and was found in the same few messages each time.
 _known = lru_cache(maxsize=REMEMBERED)(_found)
+
+
+def forget() -> None:
+    """All texts and words that are kept in mind."""
+    _known.cache_clear()
 
 
 def is_standing(text: str) -> bool:
@@ -170,7 +141,7 @@ def _ends(text: str) -> str:
     return text[:LONG] + text[LONG:][-LONG:]
 
 
-def _noticed(voice: Voice, cued: Sequence[_Language], seen: int) -> list[StandingInstruction]:
+def _noticed(voice: Voice, cued: Sequence[Wording], seen: Seen) -> list[StandingInstruction]:
     found: dict[str, StandingInstruction] = {}
     end = 0
     for sentence in voice.sentences:
@@ -182,18 +153,18 @@ def _noticed(voice: Voice, cued: Sequence[_Language], seen: int) -> list[Standin
     return list(found.values())
 
 
-def _likely(seen: int) -> list[_Language]:
+def _likely(seen: Seen) -> list[Wording]:
     """The languages in which a text may say it, of which these cues were seen."""
-    return [language for language in _LANGUAGES if language.any.within(seen)]
+    return [language for language in WORDINGS if language.any in seen]
 
 
-def _cued(words: str, languages: Sequence[_Language]) -> list[_Language]:
+def _cued(words: str, languages: Sequence[Wording]) -> list[Wording]:
     """Those of the languages that a text may say it in; of nearly all texts there are none."""
     small = words.lower().replace("’", "'") if languages else ""
     return [language for language in languages if any(cue in small for cue in language.cues)]
 
 
-def _kind(sentence: Sentence, cued: Sequence[_Language], seen: int) -> Kind | None:
+def _kind(sentence: Sentence, cued: Sequence[Wording], seen: Seen) -> Kind | None:
     languages = _cued(sentence.words, cued)
     for kind, patterns in (pair for language in languages for pair in language.patterns):
         end = _end(sentence.words, patterns, seen)
@@ -203,7 +174,7 @@ def _kind(sentence: Sentence, cued: Sequence[_Language], seen: int) -> Kind | No
     return None
 
 
-def _end(words: str, patterns: Sequence[Cue], seen: int) -> int | None:
+def _end(words: str, patterns: Sequence[Cue], seen: Seen) -> int | None:
     """Where that ends which is found first; of what begins at the same place the first counts."""
     found = [match for each in patterns if (match := each.search(words, seen))]
     return min(found, key=lambda match: match.start()).end() if found else None

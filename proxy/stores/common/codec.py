@@ -79,14 +79,14 @@ def cut(joined: bytes, lengths: str) -> list[bytes | None]:
 
 
 def passages(
-    session: str, entries: Sequence[Entry], bodies: Sequence[object]
+    sessions: Sequence[str], entries: Sequence[Entry], bodies: Sequence[object]
 ) -> dict[tuple[str, int], Message]:
-    """Active messages of a session by it and their seq."""
+    """Active messages by session and seq, from one of each for each."""
     return {
         (session, entry.position.seq): Message(
             entry.position.seq, entry.card, "active", text(body) or b""
         )
-        for entry, body in zip(entries, bodies, strict=True)
+        for session, entry, body in zip(sessions, entries, bodies, strict=True)
     }
 
 

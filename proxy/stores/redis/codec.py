@@ -190,7 +190,8 @@ def read_passages(
 ) -> dict[tuple[str, int], Message]:
     found: dict[tuple[str, int], Message] = {}
     for session, reply in zip(sessions, replies, strict=True):
-        found |= codec.passages(session, codec.decode_entries(reply[::2]), reply[1::2])
+        entries = codec.decode_entries(reply[::2])
+        found |= codec.passages([session] * len(entries), entries, reply[1::2])
     return found
 
 

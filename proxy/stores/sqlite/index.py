@@ -10,6 +10,8 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from proxy.recall.index import (
     NO_POSTINGS,
@@ -45,6 +47,16 @@ INSERT INTO postings (owner, term, block, data) VALUES (
 )
 ON CONFLICT (owner, term, block) DO UPDATE SET data = CAST(data || excluded.data AS BLOB)
     WHERE length(data) + length(excluded.data) <= {BLOCK * POSTING_SIZE}
+"""
+
+# All blocks of each term that may hold one of its newest postings: of those terms that have any.
+_POSTINGS = """
+WITH asked(place, term) AS (VALUES {})
+SELECT place, p.block, p.data FROM asked
+CROSS JOIN postings p ON p.owner = ? AND p.term = asked.term AND p.block >= (
+    SELECT max(block) FROM postings WHERE owner = ? AND term = asked.term
+) - ?
+ORDER BY place, p.block
 """
 
 # CROSS JOIN: what is asked for comes first, and each is looked up.
@@ -118,17 +130,31 @@ def look(
     mark = connection.execute(
         "SELECT number, seq, digest FROM marks WHERE owner = ? AND session = ?", (index.id, session)
     ).fetchone()
-    postings = tuple(_postings(connection, index.id, term, newest) for term in terms)
+    postings = _postings(connection, index.id, terms, newest) if terms else ()
     return Look(index.revision, index.state, postings, IndexMark(*mark) if mark else None)
 
 
-def _postings(connection: sqlite3.Connection, owner: int, term: bytes, newest: int) -> Postings:
+def _postings(
+    connection: sqlite3.Connection, owner: int, terms: Sequence[bytes], newest: int
+) -> tuple[Postings, ...]:
+    """In one look, whatever the number of terms."""
+    asked = [part for numbered in enumerate(terms) for part in numbered]
     # The newest block may hold a single posting.
-    blocks = connection.execute(_NEWEST, (owner, term, newest // BLOCK + 2)).fetchall()
-    if not blocks:
-        return NO_POSTINGS
-    data = b"".join([data for _, data in reversed(blocks)])
-    count = blocks[0][0] * BLOCK + len(blocks[0][1]) // POSTING_SIZE
+    found = connection.execute(
+        _POSTINGS.format(",".join(["(?,?)"] * len(terms))),
+        (*asked, owner, owner, newest // BLOCK + 1),
+    )
+    postings = [NO_POSTINGS] * len(terms)
+    for place, blocks in groupby(found, itemgetter(0)):
+        postings[place] = _joined(list(blocks), newest)
+    return tuple(postings)
+
+
+def _joined(blocks: Sequence[tuple[int, int, bytes]], newest: int) -> Postings:
+    """The newest postings in the last blocks of a term."""
+    _, last, end = blocks[-1]
+    data = b"".join([data for _, _, data in blocks]) if len(blocks) > 1 else end
+    count = last * BLOCK + len(end) // POSTING_SIZE
     return Postings(count, data[max(0, len(data) - newest * POSTING_SIZE) :])
 
 

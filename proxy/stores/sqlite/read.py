@@ -59,21 +59,18 @@ JOIN messages m ON m.session = x.session AND m.seq = x.first + :index AND :index
 WHERE s.tenant = :tenant AND s.session = :name
 """
 
-_MINE = f"""
-SELECT s.id FROM sessions s
-WHERE s.tenant = :tenant AND s.session = :session AND {LIVE}
+# Places are seqs by session.  CROSS JOIN: what is asked for comes first, and each is looked up.
+_PASSAGES = f"""
+SELECT m.entry, m.body, s.session FROM json_each(:places) AS place
+CROSS JOIN sessions s ON s.tenant = :tenant AND s.session = place.key AND {LIVE}
     AND (:user IS NULL OR s.owner = :user)
+CROSS JOIN json_each(place.value) AS seq
+CROSS JOIN messages m ON m.session = s.id AND m.seq = seq.value AND m.active = 1
 """
 
 _ID = f"SELECT s.id FROM sessions s WHERE s.tenant = ? AND s.session = ? AND {LIVE}".replace(
     ":now", "?"
 )
-
-# CROSS JOIN: what is asked for comes first, and each is looked up.
-_PASSAGES = """
-SELECT m.entry, m.body FROM json_each(?) AS asked
-CROSS JOIN messages m ON m.session = ? AND m.seq = asked.value AND m.active = 1
-"""
 
 _NEWEST = """
 SELECT turn FROM messages WHERE session = ? AND active = 1 ORDER BY turn DESC LIMIT 1
@@ -101,9 +98,10 @@ ORDER BY turn, seq
 _JOINED = """
 SELECT CAST(group_concat(entry, ',') AS BLOB), CAST(group_concat(body, '') AS BLOB),
        group_concat(length(body)),
-       total(typeof(entry) <> 'blob' OR typeof(body) <> 'blob')
+       total(typeof(entry) <> 'blob' OR typeof(body) <> 'blob'), {}
 FROM ({})
 """
+_SESSIONS = "json_group_array(session)"
 
 _CARDS = "SELECT entry FROM messages WHERE session = ? AND active = 1 ORDER BY turn, seq"
 
@@ -179,26 +177,35 @@ def passages(
     user: str | None,
     places: Mapping[str, Collection[int]],
 ) -> dict[tuple[str, int], Message]:
-    found: dict[tuple[str, int], Message] = {}
-    for session, seqs in places.items():
-        asked = {"tenant": tenant, "session": session, "user": user, "now": now}
-        mine = connection.execute(_MINE, asked).fetchone()
-        if mine:
-            wanted = (json.dumps(list(seqs)), mine[0])
-            found |= codec.passages(session, *_texts(connection, _PASSAGES, wanted, len(seqs)))
-    return found
+    asked = json.dumps({session: list(seqs) for session, seqs in places.items()})
+    named = {"places": asked, "tenant": tenant, "user": user, "now": now}
+    most = sum(map(len, places.values()))
+    entries, bodies, sessions = _rows(connection, _PASSAGES, named, most, _SESSIONS)
+    return codec.passages(json.loads(sessions), entries, bodies)
 
 
 def _texts(
     connection: sqlite3.Connection, query: str, arguments: Any, most: int
 ) -> tuple[tuple[Entry, ...], list[bytes | None]]:
     """Entries and bodies that ``query`` finds, about so many at ``most``."""
+    return _rows(connection, query, arguments, most)[:2]
+
+
+def _rows(
+    connection: sqlite3.Connection, query: str, arguments: Any, most: int, third: str = "NULL"
+) -> tuple[tuple[Entry, ...], list[bytes | None], str]:
+    """The same, and a JSON list of each row's third column, where ``third`` is what makes it."""
     if most <= PIECE:
-        row = connection.execute(_JOINED.format(query), arguments).fetchone()
+        row = connection.execute(_JOINED.format(third, query), arguments).fetchone()
         if not row[3]:  # else something is there that was never written so: see below
-            return codec.decode_log(row[0] or b""), codec.cut(row[1] or b"", row[2] or "")
+            return codec.decode_log(row[0] or b""), codec.cut(row[1] or b"", row[2] or ""), row[4]
     rows = connection.execute(query, arguments).fetchall()
-    return codec.decode_pieces(_entries(rows)), codec.texts([body for _, body in rows])
+    bodies = codec.texts([row[1] for row in rows])
+    return (
+        codec.decode_pieces(_entries(rows)),
+        bodies,
+        json.dumps([row[2] for row in rows if row[2:]]),
+    )
 
 
 def find(connection: sqlite3.Connection, key: SessionKey, now: float) -> int | None:
@@ -264,9 +271,9 @@ def _whole_log(connection: sqlite3.Connection, session: int) -> tuple[Entry, ...
     return codec.decode_pieces(_pieces(connection.execute(_CARDS, (session,))))
 
 
-def _entries(rows: Sequence[tuple[bytes, bytes]]) -> Iterator[list[bytes]]:
+def _entries(rows: Sequence[Sequence[Any]]) -> Iterator[list[bytes]]:
     for at in range(0, len(rows), PIECE):
-        yield [entry for entry, _ in rows[at : at + PIECE]]
+        yield [row[0] for row in rows[at : at + PIECE]]
 
 
 def _pieces(cursor: sqlite3.Cursor) -> Iterator[list[bytes]]:

@@ -1,0 +1,19 @@
+"""What a process keeps in mind of texts that it has read, forgotten at once.
+
+Texts and words that were said are kept for a while, as the same are read again soon.  What is
+erased must not stay with them, and nobody can tell any more whose they were: so all of them go.
+"""
+
+from __future__ import annotations
+
+from proxy.learning.facts.statements import gist
+from proxy.recall.query import question, words
+from proxy.recall.standing import standing
+
+
+def forget_texts() -> None:
+    """All of them, and all that was found out of them; what is read next is read anew."""
+    words.forget()
+    question.forget()
+    standing.forget()
+    gist.cache_clear()

@@ -1,0 +1,42 @@
+"""What is the same to a reader made the same, and where words are.  Pure."""
+
+from __future__ import annotations
+
+import re
+from unicodedata import is_normalized, normalize
+
+# Kana, Han, Hangul; Thai, Lao, Burmese, Khmer; Han beyond the basic plane.
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af"
+UNSPACED += "\uf900-\ufaff\U00020000-\U0003ffff"
+# The vowel signs of Indian scripts are no letters to `\w`.
+INDIAN = "\u0900-\u0dff"
+
+RUN = re.compile(rf"[{UNSPACED}]+|(?:(?![{UNSPACED}])(?:[^\W_]|[{INDIAN}]))+")
+"""A word, or a run of a script that puts no spaces between words."""
+
+# Accents that stand alone, of Hebrew and Arabic (pointing is optional there), and the Arabic dash.
+_POINTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]")
+
+# What becomes other marks when a text is folded; all else that changes may become letters.
+_MARKS = re.compile(
+    "[\u00a0\u2000-\u200a\u2026\u202f\u3000\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]"
+)
+
+
+def fold(text: str) -> str:
+    """What is the same to a reader made the same: width, ligatures, case, optional points."""
+    if text.isascii():
+        return text.lower()
+    if not is_normalized("NFKC", text):
+        text = normalize("NFKC", text)
+    return _POINTS.sub("", text.casefold())
+
+
+def is_plain(text: str) -> bool:
+    """Whether words have the same letters before a text is folded and afterwards."""
+    return is_normalized("NFKC", text) or is_normalized("NFKC", _MARKS.sub(" ", text))
+
+
+def letters(folded: str) -> str:
+    """The letters made the same that are the same to ``re.IGNORECASE`` alone."""
+    return folded.replace("ı", "i")

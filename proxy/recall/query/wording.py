@@ -1,0 +1,15 @@
+"""How the wording of a message tells what it asks for, beside its topic: patterns.  Pure."""
+
+from __future__ import annotations
+
+from proxy.recall.lexicon.cues import Cue
+from proxy.recall.lexicon.loader import any_of, told
+
+HOW_ARE_YOU = Cue(any_of(lambda each: each.small_talk.how_are_you))
+ASKING = Cue(told(lambda each: each.small_talk.asking))
+USER = Cue(told(lambda each: each.question.about_user))
+ASSISTANT = Cue(told(lambda each: each.question.about_assistant))
+WHEN = Cue(told(lambda each: each.question.when))
+POINTS_BACK = Cue(told(lambda each: each.question.points_back))
+
+CUES = (HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, POINTS_BACK)

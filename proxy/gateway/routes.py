@@ -18,6 +18,7 @@ from proxy.formats.chat_completions import ChatCompletions
 from proxy.formats.format import Format
 from proxy.formats.messages.errors import error_body
 from proxy.formats.messages.messages import Messages, TokenCount
+from proxy.formats.responses.api import Responses
 
 _PATH = re.compile(
     rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?=/deployments/))(?P<rest>/.*)",
@@ -46,6 +47,8 @@ FORMATS: Mapping[str, Format] = {
     "chat/completions": ChatCompletions(),
     "messages": Messages(),
     "messages/count_tokens": TokenCount(),
+    "responses": Responses(),
+    "responses/input_tokens": Responses(records=False),
 }
 """The APIs that have memory, by what their paths are for."""
 

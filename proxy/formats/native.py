@@ -18,7 +18,7 @@ from proxy.chat.native import FIELD, MARK, without_native
 from proxy.chat.reply.answer import Choice
 
 
-class Answer(NamedTuple):
+class NamedAnswer(NamedTuple):
     """What an upstream calls an answer, and whether it keeps it."""
 
     id: str
@@ -26,7 +26,7 @@ class Answer(NamedTuple):
 
 
 def with_native(
-    message: bytes, api: str, parts: Sequence[bytes], answer: Answer | None = None
+    message: bytes, api: str, parts: Sequence[bytes], answer: NamedAnswer | None = None
 ) -> bytes:
     """A chat message (a JSON object) with the JSON of its parts in this API."""
     native = {"api": jsontext.encode(api), "parts": jsontext.join_items(list(parts))}
@@ -53,7 +53,7 @@ def native_of(message: bytes, api: str) -> tuple[bytes, ...] | None:
     return parts if known and all(part.startswith(b"{") for part in parts) else None
 
 
-def answer_of(message: bytes, api: str) -> Answer | None:
+def answer_of(message: bytes, api: str) -> NamedAnswer | None:
     """The answer of this API that a stored message was."""
     if MARK not in message:
         return None
@@ -64,7 +64,7 @@ def answer_of(message: bytes, api: str) -> Answer | None:
         return None
     match said:
         case [str(id), bool(stored)] if api_known:
-            return Answer(id, stored)
+            return NamedAnswer(id, stored)
     return None
 
 

@@ -27,7 +27,8 @@ from proxy.gateway.tools.use import Refusals
 from proxy.memory.model import SessionKey
 from proxy.settings import Settings
 from proxy.wire import body as bodies
-from proxy.wire.headers import content_length, get
+from proxy.wire.coding.decoding import coding_of, decoded
+from proxy.wire.headers import content_length
 from proxy.wire.relay import Presence, relay
 from proxy.wire.replies import DecodedReply, PeekedReply, encoding, is_event_stream
 from proxy.wire.upstream import Reply
@@ -91,16 +92,27 @@ class Conversations:
         context, server = self._context(call), self._settings.server
         declared = content_length(call.headers)
         body = await bodies.read(call.receive, server.max_body_bytes, server.body_timeout, declared)
-        if get(call.headers, b"content-encoding") not in (None, b"identity"):
+        plain = await self._plain(call, body)
+        if plain is None:
             return UnreadBody(context.key.session, body, "encoded_body")
         format = _format_of(call)
-        reading = partial(format.read, body, context.profile.max_inline_media_bytes)
-        request = await self._services.aside.run(len(body), reading)
+        reading = partial(format.read, plain, context.profile.max_inline_media_bytes)
+        request = await self._services.aside.run(len(plain), reading)
         if not isinstance(request, ChatRequest):
             return UnreadBody(context.key.session, body, request)
         if format.is_aside(request, call.headers):
             return UnreadBody(context.key.session, body, "side_request")
-        return ChatExchange.begun(format, request, body, context, self._services)
+        if request.state.background:  # its answer will come by another way
+            return UnreadBody(context.key.session, body, "background")
+        exchange = ChatExchange.begun(format, request, plain, context, self._services)
+        return exchange if plain is body else replace(exchange, came=body)
+
+    async def _plain(self, call: ProxyRequest, body: bytes) -> bytes | None:
+        """The body without what it is packed in; a little of it may become a lot."""
+        coding, limit = coding_of(call.headers), self._settings.server.max_body_bytes
+        if coding == b"identity":
+            return body
+        return await self._services.aside.run(limit, partial(decoded, body, coding, limit))
 
     def _context(self, call: ProxyRequest) -> RequestContext:
         identity = call.identity

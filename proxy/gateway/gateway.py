@@ -25,6 +25,7 @@ from proxy.errors import (
     overloaded,
     path_not_allowed,
     server_error,
+    upgrade_refused,
     user_required,
 )
 from proxy.gateway.conversation import Conversations
@@ -127,6 +128,8 @@ class Gateway:
     ) -> ProxyRequest:
         headers: RawHeaders = scope["headers"]
         caller = self._tenancy.caller(headers, scope["raw_path"] + b"?" + scope["query_string"])
+        if route.name == "responses" and _wants_socket(headers):
+            raise upgrade_refused()
         identity = self._reader.identify(headers, route.session)
         if caller.client is not None:
             _check_client(caller.client, route, identity, headers)
@@ -236,6 +239,11 @@ def _check_client(client: Client, route: Route, identity: Identity, headers: Raw
     if client.signing_secret is not None and (session or user):
         header = get(headers, SIGNATURE)
         check_signature(header, client.signing_secret, session, user, time.time())
+
+
+def _wants_socket(headers: RawHeaders) -> bool:
+    said = get(headers, b"upgrade") or b""
+    return b"websocket" in (word.strip().lower() for word in said.split(b","))
 
 
 def _lower(names: tuple[str, ...]) -> tuple[bytes, ...]:

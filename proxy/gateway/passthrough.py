@@ -19,8 +19,10 @@ from proxy.wire.relay import Presence, relay
 from proxy.wire.replies import is_event_stream
 from proxy.wire.upstream import Reply, Upstream
 
-CHANGED = frozenset({b"content-md5", b"digest", b"content-digest", b"repr-digest"})
-"""Digests of a body that is not the client's any more."""
+CHANGED = frozenset(
+    {b"content-md5", b"digest", b"content-digest", b"repr-digest", b"content-encoding"}
+)
+"""What is said of a body that is not the client's any more; ours is not packed."""
 
 Body = bytes | AsyncIterator[bytes] | None
 

@@ -19,6 +19,7 @@ Reason = Literal[
     "encoded_body",
     Unread,
     "side_request",
+    "background",
     "stale_retry",
     "spooled",
     "store_timeout",

@@ -8,6 +8,7 @@ from proxy.chat.reply.answer import Reply
 from proxy.chat.request import ChatRequest, Unread
 from proxy.errors import RawHeaders
 from proxy.formats.format import Addition
+from proxy.formats.responses.items import API, read_item
 from proxy.formats.responses.reading import is_side_work, read_request
 from proxy.formats.responses.reply import read_reply
 from proxy.formats.responses.stream import EventReader
@@ -17,6 +18,7 @@ from proxy.formats.responses.writing import expanded, with_addition
 class Responses:
     """See Format.  Without ``records`` it is a count of tokens."""
 
+    api = API
     tools = False
 
     def __init__(self, *, records: bool = True) -> None:
@@ -34,6 +36,10 @@ class Responses:
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         return with_addition(request, addition, stores=self._records)
+
+    def named_part(self, part: bytes) -> str:
+        item = read_item(part)
+        return item.id if item is not None else ""
 
     def expand(self, body: bytes, parts: Mapping[str, bytes], *, begins: bool) -> bytes:
         """See Referring."""

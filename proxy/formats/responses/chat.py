@@ -18,7 +18,7 @@ from proxy.formats.responses.items import (
     MESSAGE,
     REASONING,
     REFERENCE,
-    Item,
+    ResponseItem,
     output_of,
 )
 from proxy.formats.responses.parts import chat_content, item_content, refusals_of, texts_of
@@ -41,7 +41,7 @@ _RESULT = "result"
 """Where the upstream's own tools put what they made: base64 of an image, say."""
 
 
-def said_of(group: Sequence[Item]) -> Value:
+def said_of(group: Sequence[ResponseItem]) -> Value:
     """The chat message that a group of items is (see ``grouped``)."""
     first = group[0]
     if first.answers is not None and len(group) == 1:
@@ -57,7 +57,7 @@ def items_of(message: Mapping[str, object], kinds: Mapping[str, str]) -> list[by
     return [jsontext.encode(value) for value in _values(message, kinds)]
 
 
-def is_told_whole(group: Sequence[Item], said: Mapping[str, object]) -> bool:
+def is_told_whole(group: Sequence[ResponseItem], said: Mapping[str, object]) -> bool:
     """Does the chat message say all that the items do?  Ids of what clients said do not count."""
     kinds = {item.call: item.kind for item in group if item.call is not None}
     if group[0].answers is not None:  # its call tells what it is
@@ -70,13 +70,15 @@ def is_told_whole(group: Sequence[Item], said: Mapping[str, object]) -> bool:
     ]
 
 
-def sendable(group: Sequence[Item], limit: int, *, stored: bool = True) -> list[Item]:
+def sendable(
+    group: Sequence[ResponseItem], limit: int, *, stored: bool = True
+) -> list[ResponseItem]:
     """What of a group can be kept and sent again: all but media of more than ``limit`` characters.
 
     A thought goes with what follows from it: without that it is refused.  So is one that is not
     encrypted where its answer is not ``stored``: then nobody has it.
     """
-    kept: list[Item] = []
+    kept: list[ResponseItem] = []
     follows = False
     for item in reversed(group):
         if item.kind == REASONING:
@@ -88,7 +90,7 @@ def sendable(group: Sequence[Item], limit: int, *, stored: bool = True) -> list[
     return kept[::-1]
 
 
-def _light(item: Item, limit: int) -> bool:
+def _light(item: ResponseItem, limit: int) -> bool:
     if len(item.raw) <= limit:
         return True
     value = value_of(item)
@@ -101,7 +103,7 @@ def _light(item: Item, limit: int) -> bool:
         return True
 
 
-def value_of(item: Item) -> Value:
+def value_of(item: ResponseItem) -> Value:
     """The item's fields; none where they cannot be read."""
     try:
         value = jsontext.shallow(item.raw)
@@ -110,7 +112,7 @@ def value_of(item: Item) -> Value:
     return value if isinstance(value, dict) else {}
 
 
-def _said_by_model(group: Sequence[Item]) -> Value:
+def _said_by_model(group: Sequence[ResponseItem]) -> Value:
     values = [(item, value_of(item)) for item in group]
     contents = [value.get("content") for item, value in values if item.kind == MESSAGE]
     text = "\n".join(text for content in contents for text in texts_of(content))
@@ -127,13 +129,13 @@ def _said_by_model(group: Sequence[Item]) -> Value:
     return said
 
 
-def _done(group: Sequence[Item]) -> str:
+def _done(group: Sequence[ResponseItem]) -> str:
     """What stands for an answer that says nothing: "" for thoughts alone."""
     done = (item.kind or "item" for item in group if item.kind not in (MESSAGE, *_UNSAID))
     return " ".join(f"[{kind}]" for kind in done)
 
 
-def _call(item: Item, value: Mapping[str, object]) -> Value:
+def _call(item: ResponseItem, value: Mapping[str, object]) -> Value:
     if item.kind == FUNCTION:
         function = {"name": _string(value, "name"), "arguments": _string(value, "arguments")}
         return {"id": item.call, "type": "function", "function": function}

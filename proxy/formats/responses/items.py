@@ -41,7 +41,7 @@ class _Head(msgspec.Struct):
 _head = msgspec.json.Decoder(_Head)
 
 
-class Item(NamedTuple):
+class ResponseItem(NamedTuple):
     """An item.
 
     ``raw`` is its JSON.  ``kind`` is its type, "message" and "item_reference" also where these are
@@ -62,7 +62,7 @@ class Item(NamedTuple):
         return self.kind == MESSAGE and self.role != "assistant"
 
 
-def read_item(raw: bytes) -> Item | None:
+def read_item(raw: bytes) -> ResponseItem | None:
     """An item from its JSON; None if that is no object."""
     try:
         head = _head.decode(raw)
@@ -75,10 +75,10 @@ def read_item(raw: bytes) -> Item | None:
             return None
     kind = _kind(head)
     call, answers = _calls(kind, head)
-    return Item(raw, kind, _text(head.role), _text(head.id), call, answers)
+    return ResponseItem(raw, kind, _text(head.role), _text(head.id), call, answers)
 
 
-def read_items(raws: Iterable[bytes]) -> list[Item] | None:
+def read_items(raws: Iterable[bytes]) -> list[ResponseItem] | None:
     """All of them, or None if one is no object."""
     items = []
     for raw in raws:
@@ -89,9 +89,9 @@ def read_items(raws: Iterable[bytes]) -> list[Item] | None:
     return items
 
 
-def grouped(items: Sequence[Item]) -> list[list[Item]]:
+def grouped(items: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
     """The items of each message: what a model said at once, or one that somebody else said."""
-    groups: list[list[Item]] = []
+    groups: list[list[ResponseItem]] = []
     open_calls: set[str] | None = None  # of the model's message that goes on, None if none does
     for item in items:
         own = item.answers is not None and not (open_calls and _is_upstreams(item, open_calls))
@@ -113,7 +113,7 @@ def output_of(call: str) -> str:
     return APPROVED if call == APPROVAL else f"{call}_output"
 
 
-def _is_upstreams(item: Item, open_calls: set[str]) -> bool:
+def _is_upstreams(item: ResponseItem, open_calls: set[str]) -> bool:
     return item.kind in _UPSTREAMS_OWN and bool(item.id) and item.answers in open_calls
 
 

@@ -26,7 +26,7 @@ from proxy.chat.request import (
 from proxy.errors import RawHeaders
 from proxy.formats.native import with_native
 from proxy.formats.responses.chat import is_told_whole, said_of, sendable
-from proxy.formats.responses.items import API, REFERENCE, Item, grouped, read_items
+from proxy.formats.responses.items import API, REFERENCE, ResponseItem, grouped, read_items
 
 INPUT = "input"
 PREVIOUS = "previous_response_id"
@@ -56,7 +56,7 @@ def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unre
     return request
 
 
-def message_of(group: Sequence[Item], max_inline_media_bytes: int) -> ChatMessage:
+def message_of(group: Sequence[ResponseItem], max_inline_media_bytes: int) -> ChatMessage:
     """The chat message that a group of items is.  Its ``raw`` are the items, with commas."""
     said = said_of(group)
     plain = jsontext.encode(said)
@@ -68,7 +68,7 @@ def message_of(group: Sequence[Item], max_inline_media_bytes: int) -> ChatMessag
     return replace(message, raw=b",".join(item.raw for item in group), said=kept)
 
 
-def _with_items(said: bytes, group: Sequence[Item], limit: int) -> bytes:
+def _with_items(said: bytes, group: Sequence[ResponseItem], limit: int) -> bytes:
     """Beside what it says; large media are not kept, nor is what cannot be told without them."""
     parts = [item.raw for item in sendable(group, limit)]
     return with_native(said, API, parts) if parts else said

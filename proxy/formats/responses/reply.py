@@ -13,9 +13,9 @@ from proxy.chat.extent import has_over
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, make_choice
 from proxy.chat.reply.reply import MAX_REPLY_VALUES
-from proxy.formats.native import Answer, with_native
+from proxy.formats.native import NamedAnswer, with_native
 from proxy.formats.responses.chat import said_of, sendable
-from proxy.formats.responses.items import API, Item, read_item
+from proxy.formats.responses.items import API, ResponseItem, read_item
 
 _NULL = msgspec.Raw(b"null")
 
@@ -40,7 +40,7 @@ class Response(msgspec.Struct):
     incomplete_details: Any = None
 
     @property
-    def items(self) -> list[Item]:
+    def items(self) -> list[ResponseItem]:
         """Its output, as far as it can be read."""
         try:
             found = map(read_item, jsontext.items(bytes(self.output)))
@@ -53,8 +53,8 @@ class Response(msgspec.Struct):
         return self.status in ("failed", "cancelled") or self.error is not None
 
     @property
-    def answer(self) -> Answer | None:
-        return Answer(self.id, self.store is not False) if isinstance(self.id, str) else None
+    def answer(self) -> NamedAnswer | None:
+        return NamedAnswer(self.id, self.store is not False) if isinstance(self.id, str) else None
 
     def finish(self, *, calls: bool) -> str | None:
         """How it ended, as chat completions say it; None if it has not."""
@@ -104,7 +104,9 @@ def read_reply(body: bytes) -> Reply | None:
     return reply_of(response, response.items)
 
 
-def reply_of(response: Response, items: Sequence[Item], *, truncated: bool = False) -> Reply:
+def reply_of(
+    response: Response, items: Sequence[ResponseItem], *, truncated: bool = False
+) -> Reply:
     """A reply with this output; ``truncated``: there was more."""
     usage = bytes(response.usage)
     cached, written = _cache_use(usage)
@@ -119,7 +121,7 @@ def reply_of(response: Response, items: Sequence[Item], *, truncated: bool = Fal
     )
 
 
-def _choice(response: Response, items: Sequence[Item], *, truncated: bool) -> Choice:
+def _choice(response: Response, items: Sequence[ResponseItem], *, truncated: bool) -> Choice:
     """Of an answer that was cut off a later request carries the text alone."""
     said = said_of(items) if items[0].answers is None else said_of([_NOTHING, *items])
     complete = response.status == "completed" and not truncated
@@ -140,7 +142,7 @@ def _choice(response: Response, items: Sequence[Item], *, truncated: bool) -> Ch
     return replace(choice, body=body, wire=None if whole == body else whole)
 
 
-_NOTHING = Item(b"{}", "reasoning")
+_NOTHING = ResponseItem(b"{}", "reasoning")
 """Stands before an output that an upstream has made itself: what follows is the model's."""
 
 

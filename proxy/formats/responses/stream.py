@@ -16,7 +16,7 @@ from proxy.chat.reply.deltas import Rope
 from proxy.chat.reply.events import DONE, Mark
 from proxy.chat.reply.reply import MAX_REPLY_BYTES, MAX_REPLY_VALUES
 from proxy.chat.slim import values
-from proxy.formats.responses.items import Item, read_item
+from proxy.formats.responses.items import ResponseItem, read_item
 from proxy.formats.responses.reply import Response, filled, read_response, reply_of
 
 _NULL = msgspec.Raw(b"null")
@@ -42,7 +42,7 @@ _TEXTS: dict[object, Literal["text", "refusal"]] = {
 }
 
 
-class _Event(msgspec.Struct):
+class _StreamEvent(msgspec.Struct):
     type: Any = None
     output_index: Any = None
     delta: Any = None
@@ -51,7 +51,7 @@ class _Event(msgspec.Struct):
     error: Any = None
 
 
-_event = msgspec.json.Decoder(_Event)
+_event = msgspec.json.Decoder(_StreamEvent)
 
 
 class EventReader:
@@ -59,7 +59,7 @@ class EventReader:
 
     def __init__(self, max_bytes: int = MAX_REPLY_BYTES) -> None:
         self._room, self._values = max_bytes, MAX_REPLY_VALUES
-        self._items: dict[int, Item] = {}
+        self._items: dict[int, ResponseItem] = {}
         self._texts: dict[int, dict[str, Rope]] = {}
         self._response: Response | None = None
         self._failed = self._truncated = False
@@ -99,14 +99,14 @@ class EventReader:
         else:
             self._response = response
 
-    def _add_text(self, event: _Event) -> None:
+    def _add_text(self, event: _StreamEvent) -> None:
         at, delta = event.output_index, event.delta
         if not isinstance(delta, str) or not self._takes(at, len(delta)):
             return
         kind = _TEXTS[event.type]
         self._texts.setdefault(at, {}).setdefault(kind, Rope()).add(delta)
 
-    def _add_item(self, event: _Event) -> None:
+    def _add_item(self, event: _StreamEvent) -> None:
         at, raw = event.output_index, bytes(event.item)
         self._values -= values(raw)
         self._truncated = self._truncated or self._values < 0
@@ -120,7 +120,7 @@ class EventReader:
         self._truncated = self._truncated or self._room < 0
         return self._room >= 0 and isinstance(at, int) and 0 <= at < MAX_ITEMS
 
-    def _item(self, at: int) -> Item:
+    def _item(self, at: int) -> ResponseItem:
         """One that is done, or what has come of it."""
         done = self._items.get(at)
         if done is not None:
@@ -135,17 +135,17 @@ class EventReader:
         return item
 
 
-def _read(payload: bytes) -> _Event | None:
+def _read(payload: bytes) -> _StreamEvent | None:
     try:
         return _event.decode(payload)
     except jsontext.UNREADABLE:  # half a surrogate pair, or no object
         try:
-            return filled(_Event(), jsontext.fields(payload))
+            return filled(_StreamEvent(), jsontext.fields(payload))
         except jsontext.UNREADABLE:
             return None
 
 
-def _end(event: _Event) -> Mark | None:
+def _end(event: _StreamEvent) -> Mark | None:
     """An error may come as other APIs have it, as an object with an ``error`` and no type."""
     if isinstance(event.type, str):
         return _ENDS.get(event.type)

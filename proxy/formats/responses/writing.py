@@ -22,7 +22,7 @@ from proxy.formats.responses.items import (
     FUNCTION,
     REFERENCE,
     TOLD,
-    Item,
+    ResponseItem,
     output_of,
     read_item,
     read_items,
@@ -62,7 +62,7 @@ def expanded(body: bytes, parts: Mapping[str, bytes], *, begins: bool) -> bytes:
     return jsontext.join_fields(fields)
 
 
-def _expanded(item: Item, parts: Mapping[str, bytes]) -> bytes:
+def _expanded(item: ResponseItem, parts: Mapping[str, bytes]) -> bytes:
     return parts.get(item.id, item.raw) if item.kind == REFERENCE else item.raw
 
 
@@ -131,7 +131,7 @@ def _sent(messages: Sequence[Piece]) -> list[list[bytes]]:
     return sent
 
 
-def _items(piece: Piece) -> list[Item] | None:
+def _items(piece: Piece) -> list[ResponseItem] | None:
     """The items of a client's message, or those that a stored one was; None where it was none."""
     if isinstance(piece, ChatMessage):
         return read_items(jsontext.items(b"[" + piece.raw + b"]"))
@@ -139,7 +139,9 @@ def _items(piece: Piece) -> list[Item] | None:
     return read_items(parts) if parts else None
 
 
-def _fits(items: Sequence[Item], outputs: Mapping[str, str], kinds: Mapping[str, str]) -> bool:
+def _fits(
+    items: Sequence[ResponseItem], outputs: Mapping[str, str], kinds: Mapping[str, str]
+) -> bool:
     """May stored items go as they came?  Not if the other half of a call has another kind now."""
     calls = (i for i in items if i.call is not None and i.kind not in TOLD)
     if any(outputs.get(i.call or "", FUNCTION) != output_of(i.kind) for i in calls):

@@ -1,4 +1,4 @@
-"""Whatever a client resends, each message is stored once and sent once: the whole way, by socket."""
+"""Whatever a client resends, each message is stored once and sent once: all the way, by socket."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ async def test_a_conversation_of_chat_completions_goes_on_in_items(one: Rig, row
     await had(chat, row.before)
     talk = ItemTalk.of(one)
     talk.session = chat.session
-    assert await talk.say(row.sent, row.said, **row.headers) == row.upstream
+    assert await talk.say(row.sent, row.said, stream=False, **row.headers) == row.upstream
     assert await talk.log() == row.log
     assert await talk.gone() == row.gone
 
@@ -49,6 +49,6 @@ async def test_a_conversation_of_items_goes_on_in_chat_completions(one: Rig, row
     await had(talk, row.before)
     chat = Talk(one, talk.session)
     one.up.always(None)
-    assert await chat.say(row.sent, row.said, **row.headers) == row.upstream
+    assert await chat.say(row.sent, row.said, stream=False, **row.headers) == row.upstream
     assert await chat.log() == row.log
     assert await chat.gone() == row.gone

@@ -12,6 +12,7 @@ from tests.support.rig import Rig
 from tests.support.talk.responding import ItemTalk
 from tests.support.upstream import items
 from tests.support.upstream.answers import json_answer, pieces_of, sse
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -134,9 +135,11 @@ async def test_a_client_that_leaves_leaves_what_had_come(one: Rig) -> None:
             if b"ere." in seen:
                 break
     await (await one.up.wait_for(1)).gone.wait()
-    async with asyncio.timeout(20):
-        while not one.store.commits:
-            await asyncio.sleep(0.01)
+
+    async def recorded() -> bool:
+        return bool(one.store.commits)
+
+    await eventually(recorded)
     assert await talk.log() == "u1 Hello there."
     assert one.store.commits[-1].exchange.incomplete
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from tests.support.upstream import items
@@ -23,7 +24,6 @@ _PARTS = {
     "developer": {"input_text"},
     "assistant": {"output_text", "refusal", "input_text"},
 }
-_HOSTED = ("tool_search_call", "web_search_call", "file_search_call", "image_generation_call")
 
 
 class RefusedItem(Exception):
@@ -125,26 +125,24 @@ def _message(item: Mapping[str, Any]) -> None:
 def _paired(listed: Sequence[Json]) -> None:
     """Each call has its output and each output its call, of one kind; no thought ends a list."""
     made: dict[str, str] = {}
-    open_calls: dict[str, str] = {}
-    for at, item in enumerate(listed):
+    waiting: set[str] = set()
+    for item, follows in zip_longest(listed, listed[1:], fillvalue={"role": "user"}):
         kind, call = item["type"], item.get("call_id")
         if kind == "mcp_approval_request":
-            open_calls[item["id"]] = kind
+            kind, call = "mcp_approval_call", item["id"]
         elif kind == "mcp_approval_response":
-            if open_calls.pop(item.get("approval_request_id", ""), None) is None:
-                raise RefusedItem("No approval request was found for an approval response.")
-        elif kind.endswith("_output") and call is not None:
+            kind, call = "mcp_approval_call_output", item.get("approval_request_id", "")
+        if kind == "reasoning" and follows.get("role") == "user":
+            raise RefusedItem(
+                f"Item '{item.get('id')}' of type 'reasoning' was provided without its required "
+                "following item."
+            )
+        if kind.endswith("_output") and call is not None:
             if made.get(call) != kind.removesuffix("_output"):
                 raise RefusedItem(f"No tool call found for {kind} with call_id {call}.")
-            open_calls.pop(call, None)
-        elif kind.endswith("_call") and call is not None and kind not in _HOSTED:
-            made[call] = open_calls[call] = kind
-        elif kind == "reasoning":
-            follows = listed[at + 1] if at + 1 < len(listed) else {}
-            if follows.get("role") == "user" or not follows:
-                raise RefusedItem(
-                    f"Item '{item.get('id')}' of type 'reasoning' was provided without its "
-                    "required following item."
-                )
-    if open_calls:
-        raise RefusedItem(f"No tool output found for {', '.join(sorted(open_calls))}.")
+            waiting.discard(call)
+        elif kind.endswith("_call") and call is not None:
+            made[call] = kind
+            waiting.add(call)
+    if waiting:
+        raise RefusedItem(f"No tool output found for {', '.join(sorted(waiting))}.")

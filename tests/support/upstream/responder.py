@@ -57,6 +57,8 @@ class Responder:
         try:
             before = self._before(body)
             given = self._input(body, before)
+        except (TypeError, KeyError, AttributeError) as nonsense:
+            return error_answer(400, f"Invalid request: {nonsense}")
         except RefusedItem as refusal:
             self.refused.append(str(refusal))
             return error_answer(refusal.status, str(refusal), param="input")

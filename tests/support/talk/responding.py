@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from tests.support.rig import Rig, Talk
 from tests.support.talk.words import message, messages, names
 from tests.support.upstream import items
+from tests.support.upstream.items import as_messages
 from tests.support.upstream.responder import Responder
 
 Json = dict[str, Any]
@@ -28,26 +28,6 @@ def output_of(word: str) -> list[Json]:
         for call in said.get("tool_calls", ())
     ]
     return [items.thought(), *(made or [items.said(said["content"])])]
-
-
-def as_messages(listed: Sequence[Mapping[str, Any]]) -> list[Json]:
-    """Items as chat messages; what was said at once is one."""
-    found: list[Json] = []
-    for item in listed:
-        kind = item.get("type", "message")
-        if kind == "function_call_output":
-            found.append(
-                {"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]}
-            )
-        elif kind == "function_call":
-            call = {"id": item["call_id"], "function": {"name": item["name"]}}
-            if found and found[-1].get("tool_calls"):
-                found[-1]["tool_calls"].append(call)
-            else:
-                found.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        elif kind == "message":
-            found.append({"role": item["role"], "content": item["content"]})
-    return found
 
 
 @dataclass
@@ -94,7 +74,3 @@ def _items(said: Mapping[str, Any]) -> list[Json]:
         for call in said.get("tool_calls", ())
     ]
     return made or [{"role": said["role"], "content": said["content"]}]
-
-
-def dumped(value: object) -> str:
-    return json.dumps(value)

@@ -118,3 +118,35 @@ def _item_events(at: int, item: Mapping[str, Any], pieces: int) -> list[Json]:
 def _event(value: Mapping[str, Any]) -> bytes:
     data = json.dumps(value, ensure_ascii=False)
     return f"event: {value['type']}\ndata: {data}\n\n".encode()
+
+
+def as_messages(listed: Sequence[Mapping[str, Any]]) -> list[Json]:
+    """Items as chat messages; what was said at once is one."""
+    found: list[Json] = []
+    for item in listed:
+        kind = item.get("type", "message")
+        if kind == "function_call_output":
+            said = {"tool_call_id": item["call_id"], "content": item["output"]}
+            found.append({"role": "tool", **said})
+        elif kind == "function_call":
+            function = {key: item[key] for key in ("name", "arguments")}
+            call = {"id": item["call_id"], "type": "function", "function": function}
+            if not found or found[-1]["role"] != "assistant":
+                found.append({"role": "assistant", "content": None})
+            found[-1].setdefault("tool_calls", []).append(call)
+        elif kind == "message":
+            found.append({"role": item["role"], "content": item["content"]})
+    return found
+
+
+def as_items(listed: Sequence[Mapping[str, Any]]) -> list[Json]:
+    """Answers of chat completions as the output of a response, with a thought before each."""
+    found: list[Json] = []
+    for message in listed:
+        found.append(thought())
+        if message.get("content"):
+            found.append(said(message["content"]))
+        for call in message.get("tool_calls") or ():
+            function = call["function"]
+            found.append(calls(function["name"], function["arguments"], call["id"]))
+    return found

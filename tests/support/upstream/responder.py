@@ -8,7 +8,7 @@ It answers with what it is told to, else "reply N: <last user text>", streamed i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -34,10 +34,15 @@ class RefusedItem(Exception):
         self.status = status
 
 
+Answer = Callable[[Json], list[Json]]
+"""The output for a request's body, whose ``input`` is a list of items."""
+
+
 class Responder:
     """Callable, as a script.  ``refused`` says why requests were not valid."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer: Answer | None = None) -> None:
+        self._answer = answer
         self.refused: list[str] = []
         self.stored: dict[str, Json] = {}
         """Items by id."""
@@ -61,13 +66,23 @@ class Responder:
             return error_answer(400, f"Invalid request: {nonsense}")
         except RefusedItem as refusal:
             self.refused.append(str(refusal))
+            request.refused = str(refusal)
             return error_answer(refusal.status, str(refusal), param="input")
-        output, more = self._queue.popleft() if self._queue else (self._default(given), {})
+        output, more = self._output(body, before, given)
         whole = items.response(output, **{"store": body.get("store") is not False, **more})
         if whole["store"]:
             self.conversations[whole["id"]] = [*before, *given, *output]
             self.stored |= {item["id"]: item for item in output if "id" in item}
         return sse(items.events(whole)) if body.get("stream") else json_answer(whole)
+
+    def _output(
+        self, body: Json, before: Sequence[Json], given: Sequence[Json]
+    ) -> tuple[list[Json], Json]:
+        if self._queue:
+            return self._queue.popleft()
+        if self._answer is None:
+            return self._default(given), {}
+        return self._answer({**body, "input": [*before, *given]}), {}
 
     def _before(self, body: Mapping[str, Any]) -> list[Json]:
         previous = body.get("previous_response_id")

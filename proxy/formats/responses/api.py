@@ -12,6 +12,7 @@ from proxy.formats.responses.items import API, read_item
 from proxy.formats.responses.reading import is_side_work, read_request
 from proxy.formats.responses.reply import read_reply
 from proxy.formats.responses.stream import EventReader
+from proxy.formats.responses.thoughts import refuses_thoughts, without_thoughts
 from proxy.formats.responses.writing import expanded, with_addition
 
 
@@ -19,6 +20,7 @@ class Responses:
     """See Format.  Without ``records`` it is a count of tokens."""
 
     api = API
+    signed = True
     tools = False
 
     def __init__(self, *, records: bool = True) -> None:
@@ -36,6 +38,9 @@ class Responses:
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         return with_addition(request, addition, stores=self._records)
+
+    def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
+        return without_thoughts(body) if refuses_thoughts(status, error) else None
 
     def named_part(self, part: bytes) -> str:
         item = read_item(part)

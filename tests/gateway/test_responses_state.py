@@ -10,6 +10,7 @@ import pytest
 from tests.support.rig import Rig, Talk, rig
 from tests.support.talk.responding import ItemTalk
 from tests.support.upstream import items
+from tests.support.upstream.answers import error_answer
 from tests.support.upstream.responder import Responder
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -212,3 +213,34 @@ async def test_an_upstream_that_is_gone_is_not_asked_for_what_it_has_not(one: Ri
     assert (await talk.post({"model": "m", "input": [orphan]})).status_code == 400
     assert (await talk.post({"model": "m", "input": [items.thought()]})).status_code == 400
     assert len(refusing.refused) == 2
+
+
+REFUSALS = [
+    (404, "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false."),
+    (400, "The encrypted content gAAA could not be verified."),
+    (400, "Item 'fc_1' was provided without its required 'reasoning' item: 'rs_1'."),
+]
+
+
+@pytest.mark.parametrize(("status", "said"), REFUSALS)
+async def test_thoughts_that_are_refused_are_left_out(one: Rig, status: int, said: str) -> None:
+    talk = ItemTalk.of(one)
+    answer = items.said("Yes.")
+    talk.upstream.reply(items.thought(), answer)
+    await asks(talk, {"input": "u1"})
+    one.up.reply(error_answer(status, said))
+    await asks(talk, {"input": "u2"})
+    del answer["id"]
+    assert talk.input == [
+        {"role": "user", "content": "u1"}, answer, {"role": "user", "content": "u2"}
+    ]  # fmt: skip
+    assert await talk.log() == "u1 Yes. u2 reply 1: u2"
+
+
+async def test_another_refusal_is_the_clients_to_read(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    await talk.say("u1", "a1")
+    one.up.reply(error_answer(404, "Item with id 'msg_1' not found."))
+    before = len(one.up.requests)
+    assert (await talk.post({"model": "gpt-5", "input": "u2"})).status_code == 404
+    assert len(one.up.requests) == before + 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.rig import Rig, Talk
+from tests.support.talk.messaging import MessagesTalk
 from tests.support.talk.responding import ItemTalk
 from tests.support.talk.rows import ROWS, Row
 from tests.support.talk.words import exchanges
@@ -52,3 +53,23 @@ async def test_a_conversation_of_items_goes_on_in_chat_completions(one: Rig, row
     assert await chat.say(row.sent, row.said, stream=False, **row.headers) == row.upstream
     assert await chat.log() == row.log
     assert await chat.gone() == row.gone
+
+
+OF_MESSAGES_ALONE = (
+    "later-system-messages-stay-and-are-not-recorded",
+    "developer-messages-are-system-ones",
+)
+"""The Messages API has its system text beside the messages."""
+
+
+@pytest.mark.parametrize(
+    "row", [row for name, row in ROWS.items() if name not in OF_MESSAGES_ALONE]
+)
+async def test_a_conversation_of_messages_goes_on_in_items(one: Rig, row: Row) -> None:
+    anthropic = MessagesTalk.on(one)
+    await had(anthropic, row.before)
+    talk = ItemTalk.of(one)
+    talk.session = anthropic.session
+    assert await talk.say(row.sent, row.said, stream=False, **row.headers) == row.upstream
+    assert await talk.log() == row.log
+    assert await talk.gone() == row.gone

@@ -21,6 +21,7 @@ from proxy.assembly.resources import Resources
 from proxy.chat.message import read_message
 from proxy.gateway.conversation import Conversations
 from proxy.gateway.exchange import Services
+from proxy.gateway.fetches import Fetches
 from proxy.gateway.gateway import Gateway
 from proxy.gateway.passthrough import Passthrough
 from proxy.gateway.preview import Preview
@@ -82,7 +83,8 @@ class Parts:
         toolbox = Toolbox(self.learned.facts, self.recalling.recaller, time.time)
         on_answered = self.writing.heard if self.writing else None
         chats = Conversations(settings, passthrough, self.services, toolbox, on_answered)
-        return Gateway(settings, self.tenancy, passthrough, chats, telemetry)
+        fetches = Fetches(passthrough, self.services)
+        return Gateway(settings, self.tenancy, passthrough, chats, fetches, telemetry)
 
     def _api(self) -> Api:
         settings, store = self.resources.settings, self.resources.store

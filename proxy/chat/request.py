@@ -41,6 +41,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     references: tuple[str, ...] = ()
     background: bool = False
 
+    @property
+    def upstreams(self) -> bool:
+        """Must what is sent be stored upstream, so that nothing may be put into it?"""
+        return self.elsewhere or self.background
+
 
 NO_STATE = State()
 

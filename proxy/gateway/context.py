@@ -117,7 +117,7 @@ def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str
         window=window_of(profile),
         system=profile.remember_system and request.wants_system,
         cap=context.identity.max_tokens,
-        inject=context.identity.mode != "write" and not request.state.elsewhere,
+        inject=context.identity.mode != "write" and not request.state.upstreams,
         summarised=summarised,
     )
 

@@ -102,8 +102,6 @@ class Conversations:
             return UnreadBody(context.key.session, body, request)
         if format.is_aside(request, call.headers):
             return UnreadBody(context.key.session, body, "side_request")
-        if request.state.background:  # its answer will come by another way
-            return UnreadBody(context.key.session, body, "background")
         exchange = ChatExchange.begun(format, request, plain, context, self._services)
         return exchange if plain is body else replace(exchange, came=body)
 

@@ -29,6 +29,7 @@ from proxy.errors import (
     user_required,
 )
 from proxy.gateway.conversation import Conversations
+from proxy.gateway.fetches import Fetches
 from proxy.gateway.identity import (
     SIGNATURE,
     Aliases,
@@ -66,8 +67,10 @@ class Gateway:
         tenancy: Tenancy,
         passthrough: Passthrough,
         conversations: Conversations,
+        fetches: Fetches,
         telemetry: Telemetry,
     ) -> None:
+        self._fetches = fetches
         self._tenancy, self._passthrough, self._conversations = tenancy, passthrough, conversations
         self._telemetry = telemetry
         self._require_user = settings.tenancy.require_user
@@ -137,6 +140,8 @@ class Gateway:
             raise user_required()
         reason = self._without_memory(caller, headers, route, scope["method"])
         report = MemoryReport(identity.session, reason=reason) if identity.session else None
+        fetches = scope["method"] == "GET" and route.fetched and identity.remembers
+        fetches = fetches and identity.mode != "read" and not self._is_cross_site(caller, headers)
         if reason is not None and identity.remembers:
             identity = replace(identity, mode="off")
         return ProxyRequest(
@@ -149,6 +154,7 @@ class Gateway:
             caller=caller,
             identity=identity,
             report=report,
+            fetches=fetches,
         )
 
     def _without_memory(
@@ -157,10 +163,11 @@ class Gateway:
         """Why a request is relayed as in mode ``off``, whatever it asks for."""
         if not route.chat or method != "POST":
             return "not_chat"
+        return "cross_site" if self._is_cross_site(caller, headers) else None
+
+    def _is_cross_site(self, caller: Caller, headers: RawHeaders) -> bool:
         nobodys = caller.client is None and caller.tenant in OPEN_TENANTS
-        if nobodys and not self._trusted.admits(headers):
-            return "cross_site"
-        return None
+        return nobodys and not self._trusted.admits(headers)
 
     async def _serve(self, call: ProxyRequest) -> None:
         if self._most:
@@ -172,6 +179,8 @@ class Gateway:
     async def _pass_on(self, call: ProxyRequest) -> None:
         if call.remembers:
             await self._conversations.serve(call)
+        elif call.fetches:
+            await self._fetches.serve(call)
         else:
             await self._passthrough.serve(call)
 

@@ -65,7 +65,7 @@ class Passthrough:
     async def ask(self, call: ProxyRequest, out: Outgoing, *, rewritten: bool = False) -> Reply:
         """Send a call upstream.  ``rewritten``: the body is ours, and so is what must be read."""
         headers = without_ours(end_to_end(call.headers, CHANGED if rewritten else frozenset()))
-        if call.remembers:
+        if call.remembers or call.fetches:
             headers = _readable(headers)
         headers = self._tenancy.credentials_upstream(headers, call.caller)
         clock = time.perf_counter()

@@ -54,6 +54,8 @@ def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchan
     if found.previous is not None and not intent.rewind:
         exchange = replace(exchange, intent=replace(intent, rewind=found.behind))
     begins = found.previous is not None and not found.previous.stored
+    if exchange.request.state.background:  # what it goes on from must be upstream
+        begins = False
     if not found.parts and not begins:
         return exchange
     context, count = exchange.context, exchange.counter.count_text

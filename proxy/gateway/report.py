@@ -19,7 +19,6 @@ Reason = Literal[
     "encoded_body",
     Unread,
     "side_request",
-    "background",
     "stale_retry",
     "spooled",
     "store_timeout",

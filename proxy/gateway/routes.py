@@ -29,6 +29,7 @@ _FOREIGN = re.compile(r"[\x00-\x1f\x7f?#%]")
 """What no path has, once it is decoded: a query, an end, another layer of encoding."""
 _LAYERS = 8
 """Encodings upon encodings that are undone."""
+_FETCHED = re.compile(r"responses/[^/]+")
 _DEPLOYMENT = re.compile(rb"^/deployments/[^/]+(?=/)")
 
 
@@ -78,6 +79,11 @@ class Route:
         """The body of an error of the proxy's own, as the clients of this API read it."""
         write = ERRORS.get(self.name.partition("/")[0])
         return error.body if write is None else write(error)
+
+    @property
+    def fetched(self) -> bool:
+        """Does it name an answer that was made in the background?"""
+        return _FETCHED.fullmatch(self.name) is not None
 
     @property
     def api(self) -> str:

@@ -143,15 +143,3 @@ async def test_agents_say_which_session_it_is(
     assert answered.get("x-memory-session-id") == session
     sent = one.up.requests[-1]
     assert sent.header("session-id") == headers.get("Session-Id")
-
-
-async def test_a_response_in_the_background_is_left_alone(one: Rig) -> None:
-    talk = ItemTalk.of(one)
-    await talk.say("u1", "a1")
-    body = {"model": "gpt-5", "input": "u2", "background": True}
-    queued = items.response([], status="queued")
-    one.up.reply(json_answer(queued))
-    answered = await talk.post(body)
-    assert (answered.json(), one.up.requests[-1].json) == (queued, body)
-    assert answered.headers["x-memory-reason"] == "background"
-    assert await talk.log() == "u1 a1"

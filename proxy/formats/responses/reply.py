@@ -19,8 +19,11 @@ from proxy.formats.responses.items import API, ResponseItem, read_item
 
 _NULL = msgspec.Raw(b"null")
 
-WAITING = ("queued", "in_progress")
-"""States of a response that is made in the background."""
+_WAITING = ("queued", "in_progress")
+"""States of a response that is still being made."""
+
+MAX_NAME = 256
+"""Characters of a name by which an answer is fetched."""
 
 _CUT = {"max_output_tokens": "length"}
 """Why an answer is incomplete, as chat completions say it."""
@@ -38,6 +41,13 @@ class Response(msgspec.Struct):
     usage: msgspec.Raw = _NULL
     error: Any = None
     incomplete_details: Any = None
+    background: Any = None
+
+    @property
+    def pending(self) -> str | None:
+        """By what it will be fetched, if it is made in the background."""
+        made = self.background is not True or self.status not in _WAITING
+        return None if made or not isinstance(self.id, str) else self.id[:MAX_NAME]
 
     @property
     def items(self) -> list[ResponseItem]:
@@ -108,6 +118,8 @@ def reply_of(
     response: Response, items: Sequence[ResponseItem], *, truncated: bool = False
 ) -> Reply:
     """A reply with this output; ``truncated``: there was more."""
+    if response.pending is not None:
+        return Reply(model=_text(response.model), pending=response.pending)
     usage = bytes(response.usage)
     cached, written = _cache_use(usage)
     return Reply(
@@ -115,10 +127,14 @@ def reply_of(
         usage=usage if usage.startswith(b"{") else None,
         cached_tokens=cached,
         cache_write_tokens=written,
-        model=response.model if isinstance(response.model, str) else None,
+        model=_text(response.model),
         error=response.failed,
         truncated=truncated,
     )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _choice(response: Response, items: Sequence[ResponseItem], *, truncated: bool) -> Choice:

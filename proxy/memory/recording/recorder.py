@@ -176,6 +176,15 @@ class Recorder:
         except TimeoutError as error:
             raise StoreTimeout("the store did not answer in time") from error
 
+    async def attempted(self, key: SessionKey, idempotency_key: str) -> Snapshot:
+        """The whole log, with the exchange recorded under this key.  Raises StoreError."""
+        ask = Ask("", whole=True, max_messages=0, idempotency_key=idempotency_key)
+        try:
+            async with Limit(self._load_timeout):
+                return await self._store.load(key, ask)
+        except TimeoutError as error:
+            raise StoreTimeout("the store did not answer in time") from error
+
     async def _looked_back(self, key: SessionKey, enough: Callable[[Snapshot], bool]) -> Snapshot:
         ask = Ask("", whole=True, max_messages=0)
         snapshot, entries = await self._backlog.load(key, ask)

@@ -102,7 +102,7 @@ class ChatExchange:
     def _instructs(self) -> bool:
         """Does it say so beside a conversation that the upstream keeps?"""
         wanted = self.context.profile.recall_in_instructions
-        return wanted and self.request.state.elsewhere and self.context.identity.mode != "write"
+        return wanted and self.request.state.instructs and self.context.identity.mode != "write"
 
     @property
     def reason(self) -> Reason | None:

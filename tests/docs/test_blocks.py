@@ -52,6 +52,7 @@ UNTESTED = {
     "from-mem0.md": {"the program before"},
     "from-supermemory.md": {"the program before"},
     "messages.md": {"anthropic, among the client libraries"},
+    "responses.md": {"Codex"},
     "windows.md": {"a download"},
 }
 """All that is not tested, by page, and why."""

@@ -100,6 +100,7 @@ def _request(
         system_is_its_own=bool(instructions),
         state=State(
             elsewhere=elsewhere,
+            instructs=elsewhere,
             previous=previous if isinstance(previous, str) else None,
             references=references,
             background=field_of(fields, "background") is True,

@@ -53,9 +53,7 @@ def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchan
     intent = exchange.intent
     if found.previous is not None and not intent.rewind:
         exchange = replace(exchange, intent=replace(intent, rewind=found.behind))
-    begins = found.previous is not None and not found.previous.stored
-    if exchange.request.state.background:  # what it goes on from must be upstream
-        begins = False
+    begins = _begins(exchange, found.previous)
     if not found.parts and not begins:
         return exchange
     context, count = exchange.context, exchange.counter.count_text
@@ -65,6 +63,13 @@ def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchan
         return exchange
     rules = rules_of(request, context, count)
     return replace(exchange, request=request, body=body, rules=rules, expanded=True)
+
+
+def _begins(exchange: ChatExchange, previous: NamedAnswer | None) -> bool:
+    """Does the upstream not have what it would go on from?  In the background it must."""
+    if previous is None or exchange.request.state.background:
+        return False
+    return not previous.stored or exchange.context.profile.emulate_response_state
 
 
 class _Search:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from proxy.memory.model import Ask, SessionKey, Snapshot
 from tests.support.rig import Rig, Talk, rig
 from tests.support.talk.responding import ItemTalk
 from tests.support.upstream import items
@@ -160,6 +162,19 @@ async def test_names_mean_nothing_in_the_session_of_another(one: Rig) -> None:
     assert b"secret" not in one.up.requests[-1].body
 
 
+async def test_an_upstream_without_state_gets_the_conversation(tmp_path: Path) -> None:
+    async with rig(tmp_path, memory__emulate_response_state=True) as one:
+        talk = ItemTalk.of(one)
+        previous = None
+        for text in ("u1", "u2", "u3"):
+            talk.upstream.conversations.clear()
+            body = {"input": text, "previous_response_id": previous}
+            previous = (await asks(talk, body))["id"]
+            assert one.up.requests[-1].json.get("previous_response_id") is None
+        assert talk.sent == "u1 reply 1: u1 u2 reply 2: u2 u3"
+        assert await talk.log() == f"{talk.sent} reply 3: u3"
+
+
 async def test_a_conversation_of_before_a_restart_goes_on(tmp_path: Path) -> None:
     async with rig(tmp_path) as one:
         talk = ItemTalk.of(one)
@@ -244,3 +259,44 @@ async def test_another_refusal_is_the_clients_to_read(one: Rig) -> None:
     before = len(one.up.requests)
     assert (await talk.post({"model": "gpt-5", "input": "u2"})).status_code == 404
     assert len(one.up.requests) == before + 1
+
+
+async def test_a_store_that_hangs_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rig(tmp_path, store__timeout=0.3) as one:
+        talk = ItemTalk.of(one)
+        first = await asks(talk, {"input": "u1"})
+        loads = 0
+
+        async def never(*_: object) -> None:
+            nonlocal loads
+            loads += 1
+            await asyncio.Event().wait()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(one.store, "load", never, raising=False)
+            body = {"input": "u2", "previous_response_id": first["id"]}
+            await asks(talk, body)
+            assert one.up.requests[-1].json == {"model": "gpt-5", **body}
+        assert loads == 1
+
+
+async def test_the_newest_answer_is_found_without_the_whole_log(
+    one: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = ItemTalk.of(one)
+    for n in range(12):
+        last = await asks(talk, {"input": f"u{n}", "store": False})
+    asked: list[Ask] = []
+    load = one.store.real.load
+
+    async def watched(key: SessionKey, ask: Ask) -> Snapshot:
+        asked.append(ask)
+        return await load(key, ask)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(one.store, "load", watched, raising=False)
+        await asks(talk, {"input": "u12", "previous_response_id": last["id"]})
+    assert asked and not any(ask.whole for ask in asked)
+    assert len(talk.input) == 25

@@ -59,11 +59,14 @@ def items_of(message: Mapping[str, object], kinds: Mapping[str, str]) -> list[by
 
 def is_told_whole(group: Sequence[ResponseItem], said: Mapping[str, object]) -> bool:
     """Does the chat message say all that the items do?  Ids of what clients said do not count."""
+    first = group[0]
+    model = first.answers is None and not first.said_by_client
+    if model and any(item.id for item in group):  # as in every answer of an upstream
+        return False
     kinds = {item.call: item.kind for item in group if item.call is not None}
-    if group[0].answers is not None:  # its call tells what it is
-        kinds = {group[0].answers: group[0].kind.removesuffix("_output")}
+    if first.answers is not None:  # its call tells what it is
+        kinds = {first.answers: first.kind.removesuffix("_output")}
     back = list(_values(said, kinds))
-    model = group[0].answers is None and not group[0].said_by_client
     return list(map(_plain, back)) == [
         _plain(value if model else {k: v for k, v in value.items() if k != "id"})
         for value in map(value_of, group)

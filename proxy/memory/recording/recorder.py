@@ -49,6 +49,9 @@ PLANNING = 10.0
 PAUSE = 1.0
 """Seconds for which requests leave a store alone that failed them."""
 
+NEAR = 8
+"""Messages from the end among which an answer is looked for that a client goes on from."""
+
 LOOK_AT = 64
 """Answers that are looked at together when one is wanted by what it was called."""
 
@@ -164,17 +167,21 @@ class Recorder:
     # Loading
 
     async def look_back(self, key: SessionKey, enough: Callable[[Snapshot], bool]) -> Snapshot:
-        """The whole log, with the JSON of its answers, the newest first, until it is ``enough``.
+        """As much of the log as is ``enough``, with the JSON of its answers, the newest first.
 
-        Within the load timeout.  Raises StoreError.
+        The newest few, else the whole log.  Within the load timeout.  Raises StoreError.
         """
         if self._clock() < self._no_loads_until or self._troubles.pausing(key) is not None:
             raise StoreError("the store is left alone for a moment")
         try:
             async with Limit(self._load_timeout):
+                if not self._backlog.waiting(key):
+                    near = await self._store.load(key, Ask("", max_messages=NEAR))
+                    if enough(near):
+                        return near
                 return await self._looked_back(key, enough)
-        except TimeoutError as error:
-            raise StoreTimeout("the store did not answer in time") from error
+        except TimeoutError:
+            raise await self._judged(key, StoreTimeout("no answer in time")) from None
 
     async def attempted(self, key: SessionKey, idempotency_key: str) -> Snapshot:
         """The whole log, with the exchange recorded under this key.  Raises StoreError."""

@@ -34,7 +34,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     ``elsewhere``: the upstream keeps it, so that nothing may be put between the messages;
     ``instructs``: but beside them, for this request alone.
     ``previous`` is the id of the answer that it goes on from, ``references`` are the ids of what it
-    names instead of sending it.  ``background``: the answer will be fetched later.
+    names instead of sending it.  ``background``: the answer will be fetched later.  ``complete``:
+    its program always sends all that it wants to be said.
     """
 
     elsewhere: bool = False
@@ -42,6 +43,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     previous: str | None = None
     references: tuple[str, ...] = ()
     background: bool = False
+    complete: bool = False
 
     @property
     def upstreams(self) -> bool:

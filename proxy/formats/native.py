@@ -68,4 +68,11 @@ def answer_of(message: bytes, api: str) -> NamedAnswer | None:
     return None
 
 
-__all__ = ["Answer", "answer_of", "choice_with_native", "native_of", "with_native", "without_native"]
+__all__ = [
+    "NamedAnswer",
+    "answer_of",
+    "choice_with_native",
+    "native_of",
+    "with_native",
+    "without_native",
+]

@@ -95,10 +95,15 @@ class RequestContext:
 def intent_of(request: ChatRequest, context: RequestContext, now: float) -> Intent:
     """What the client wants of reconciliation; ``now`` in Unix seconds.
 
-    Of a conversation that the upstream keeps it sends what is new.
+    Of a conversation that the upstream keeps it sends what is new; some programs send all of it,
+    and may have put a summary in the place of most.
     """
     identity = context.identity
-    usual = "delta" if request.state.elsewhere else context.profile.client_history
+    usual = context.profile.client_history
+    if request.state.elsewhere:
+        usual = "delta"
+    elif request.state.complete and usual == "auto":
+        usual = "full"
     return Intent(
         history=identity.history or usual,
         rewind=identity.rewind,

@@ -96,10 +96,13 @@ SIDE: list[tuple[dict[str, str], dict[str, Any]]] = [
     ({"x_openai_memgen_request": "true"}, {}),
     ({}, {"client_metadata": {"thread_source": "memory_consolidation"}}),
     ({}, {"client_metadata": {"thread_source": "system"}}),
+    ({"x_codex_turn_metadata": '{"thread_source":"system","request_kind":"turn"}'}, {}),
+    ({"x_codex_turn_metadata": '{"request_kind":"compaction"}'}, {}),
+    ({}, {"client_metadata": {"x-codex-turn-metadata": '{"request_kind":"compaction"}'}}),
 ]
 
 
-@pytest.mark.parametrize(("headers", "more"), SIDE, ids=["header", "consolidation", "system"])
+@pytest.mark.parametrize(("headers", "more"), SIDE, ids=range(len(SIDE)))
 async def test_what_codex_does_for_itself_is_no_turn(
     one: Rig, headers: dict[str, str], more: dict[str, Any]
 ) -> None:
@@ -112,9 +115,30 @@ async def test_what_codex_does_for_itself_is_no_turn(
     assert await talk.log() == "u1 a1"
 
 
+TOLD = '{"thread_source":"user","request_kind":"turn"}'
+CODEX: Any = {"client_metadata": {"thread_source": "user", "x-codex-turn-metadata": TOLD}}
+
+
 async def test_a_person_in_codex_is_one(one: Rig) -> None:
     talk = ItemTalk.of(one)
-    await talk.say("u1", "a1", client_metadata={"thread_source": "user"})
+    headers = {"x_codex_turn_metadata": TOLD}
+    await talk.say("u1", "a1", stream=True, **CODEX, **headers)
+    assert await talk.log() == "u1 a1"
+
+
+async def test_codex_sends_all_that_it_wants_to_be_said(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    await talk.say("u1", "a1", stream=True, **CODEX)
+    await talk.say("u1 a1 u2", "a2", stream=True, **CODEX)
+    assert await talk.log() == "u1 a1 u2 a2"
+    assert await talk.say("u1 u9 u3", "a3", stream=True, **CODEX) == "u1 u9 u3"
+    assert await talk.log() == "u1 u9 u3 a3"
+
+
+async def test_metadata_that_nobody_can_read_is_nobodys(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    more: Any = {"client_metadata": {"x-codex-turn-metadata": "no JSON"}}
+    await talk.say("u1", "a1", stream=True, **more)
     assert await talk.log() == "u1 a1"
 
 

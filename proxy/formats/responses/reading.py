@@ -32,9 +32,15 @@ INPUT = "input"
 PREVIOUS = "previous_response_id"
 
 SIDE_SOURCES = ("memory_consolidation", "system")
-"""What Codex says of the threads that it begins itself (``client_metadata.thread_source``)."""
+"""What Codex says of the threads that it begins itself."""
 
 SIDE_HEADER = b"x-openai-memgen-request"
+
+TURN_METADATA = b"x-codex-turn-metadata"
+"""What Codex says of a request, as JSON in a header and once more in ``client_metadata``."""
+
+TURN = "turn"
+"""Its kind of request that is one; others are compactions, for one."""
 
 
 def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
@@ -104,12 +110,28 @@ def _request(
             previous=previous if isinstance(previous, str) else None,
             references=references,
             background=field_of(fields, "background") is True,
+            complete=TURN_METADATA.decode() in _metadata(fields),
         ),
     )
 
 
 def is_side_work(request: ChatRequest, headers: RawHeaders) -> bool:
-    """Does Codex ask it for itself, and not for a person: a memory of its own, say?"""
-    metadata = field_of(request.fields, "client_metadata")
-    source = metadata.get("thread_source") if isinstance(metadata, dict) else None
-    return source in SIDE_SOURCES or any(name == SIDE_HEADER for name, _ in headers)
+    """Does Codex ask it for itself, and not for a person: a summary, say, or notes of its own?"""
+    fields = dict(headers)
+    if SIDE_HEADER in fields:
+        return True
+    told = _metadata(request.fields)
+    within = told.get(TURN_METADATA.decode())
+    packed = within.encode() if isinstance(within, str) else fields.get(TURN_METADATA, b"null")
+    return _is_side(told) or _is_side(field_of({"": packed}, ""))
+
+
+def _metadata(fields: dict[str, bytes]) -> dict[str, object]:
+    found = field_of(fields, "client_metadata")
+    return found if isinstance(found, dict) else {}
+
+
+def _is_side(told: object) -> bool:
+    if not isinstance(told, dict):
+        return False
+    return told.get("thread_source") in SIDE_SOURCES or told.get("request_kind", TURN) != TURN

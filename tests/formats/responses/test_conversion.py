@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.chat import jsontext
@@ -96,12 +96,14 @@ def items(values: list[dict[str, Any]]) -> list[ResponseItem]:
     return found
 
 
+@settings(deadline=None)
 @given(conversations)
 def test_grouping_moves_nothing(values: list[dict[str, Any]]) -> None:
     listed = items(values)
     assert [item for group in grouped(listed) for item in group] == listed
 
 
+@settings(deadline=None)
 @given(conversations)
 def test_what_is_stored_says_the_same_items_again(values: list[dict[str, Any]]) -> None:
     """Of a conversation that no upstream would refuse: calls and outputs match in kind."""
@@ -212,6 +214,7 @@ chat_messages = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(chat_messages)
 def test_what_both_can_say_is_the_same_there_and_back(message: dict[str, Any]) -> None:
     listed = read_items(items_of(message, {}))
@@ -231,6 +234,7 @@ def test_what_both_can_say_is_the_same_there_and_back(message: dict[str, Any]) -
     )
 
 
+@settings(deadline=None)
 @given(st.lists(from_model, min_size=1, max_size=5))
 def test_an_answer_equals_itself_when_a_client_sends_it_again(output: list[dict[str, Any]]) -> None:
     answered = {"object": "response", "id": "resp_1", "status": "completed", "output": output}
@@ -258,6 +262,7 @@ hostile = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["input", "model", "instructions", "store"]), hostile))
 def test_whatever_comes_is_read_or_refused(body: dict[str, Any]) -> None:
     request = FORMAT.read(jsontext.encode(body), 64)
@@ -271,6 +276,7 @@ def test_whatever_comes_is_read_or_refused(body: dict[str, Any]) -> None:
         jsontext.fields(FORMAT.write(request, Addition(None, pieces, "head", "tail", separate)))
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["object", "output", "status", "id", "usage"]), hostile))
 def test_so_is_whatever_is_answered(body: dict[str, Any]) -> None:
     reply = FORMAT.read_reply(jsontext.encode({"object": "response", **body}))

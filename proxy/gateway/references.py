@@ -35,7 +35,7 @@ class Named:
 async def resolved(exchange: ChatExchange, services: Services) -> ChatExchange:
     """The exchange with what its request names; what is not known stays as it came."""
     format, state = exchange.format, exchange.request.state
-    if not isinstance(format, Referring) or not (state.references or state.previous):
+    if not (state.references or state.previous) or not isinstance(format, Referring):
         return exchange
     search = _Search(format, frozenset(state.references), state.previous)
     try:

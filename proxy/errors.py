@@ -16,6 +16,7 @@ ProxyError
   408                         request_timeout
   412                         precondition_failed
   413                         request_too_large
+  426                         upgrade_refused
   431                         headers_too_large (code invalid_header)
   500 server_error            server_error
   502                         upstream_unreachable
@@ -310,6 +311,16 @@ def request_too_large(limit: int) -> ProxyError:
         "request_too_large",
         f"The request body is larger than {limit} bytes. Send a shorter one.",
         headers=((b"connection", b"close"),),
+    )
+
+
+def upgrade_refused() -> ProxyError:
+    """A socket was asked for: clients that get this go on over HTTP (RFC 9110 15.5.22)."""
+    return ProxyError(
+        426,
+        "upgrade_refused",
+        "There is no WebSocket here. Send POST /v1/responses, with stream: true for events.",
+        headers=((b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade, close")),
     )
 
 

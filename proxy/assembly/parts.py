@@ -24,6 +24,7 @@ from proxy.chat.message import read_message
 from proxy.gateway.conversation import Conversations
 from proxy.gateway.dispatch.dispatch import Choosing, Dispatch
 from proxy.gateway.exchange import Services, of_model
+from proxy.gateway.fetches import Fetches
 from proxy.gateway.gateway import Gateway
 from proxy.gateway.passthrough import Passthrough
 from proxy.gateway.preview import Preview
@@ -94,7 +95,8 @@ class Parts:
         toolbox = Toolbox(self.learned.facts, self.recalling.recaller, time.time)
         on_answered = self.writing.heard if self.writing else None
         chats = Conversations(settings, passthrough, self.services, toolbox, on_answered)
-        return Gateway(settings, self.tenancy, passthrough, chats, telemetry)
+        fetches = Fetches(passthrough, self.services)
+        return Gateway(settings, self.tenancy, passthrough, chats, fetches, telemetry)
 
     def _passthrough(self) -> Passthrough:
         """To one upstream, or to several."""

@@ -45,12 +45,15 @@ def escaped(text: str) -> str:
     return _LOOKALIKE.sub("&lt;", text)
 
 
-def with_block(raw: bytes, text: str) -> bytes:
-    """A message (its JSON) with a block before its text; everything else keeps its bytes."""
+def with_block(raw: bytes, text: str, kind: str = "text") -> bytes:
+    """A message (its JSON) with a block before its text; everything else keeps its bytes.
+
+    ``kind`` is the type of a part that is text.
+    """
     fields = jsontext.fields(raw)
     content = jsontext.value(fields.get("content", b"null"))
     if isinstance(content, list):
-        part = jsontext.encode({"type": "text", "text": text})
+        part = jsontext.encode({"type": kind, "text": text})
         fields["content"] = jsontext.join_items([part, *jsontext.items(fields["content"])])
     else:
         said = content if isinstance(content, str) else ""
@@ -58,12 +61,15 @@ def with_block(raw: bytes, text: str) -> bytes:
     return jsontext.join_fields(fields)
 
 
-def with_block_behind(raw: bytes, text: str) -> bytes:
-    """A message (its JSON) with a block behind its text; everything else keeps its bytes."""
+def with_block_behind(raw: bytes, text: str, kind: str = "text") -> bytes:
+    """A message (its JSON) with a block behind its text; everything else keeps its bytes.
+
+    ``kind`` is the type of a part that is text.
+    """
     fields = jsontext.fields(raw)
     content = jsontext.value(fields.get("content", b"null"))
     if isinstance(content, list):
-        part = jsontext.encode({"type": "text", "text": text})
+        part = jsontext.encode({"type": kind, "text": text})
         fields["content"] = jsontext.join_items([*jsontext.items(fields["content"]), part])
     else:
         said = content if isinstance(content, str) else ""

@@ -31,15 +31,24 @@ Unread = Literal["invalid_body", "too_many_parts", "too_much_text"]
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """What a request says of a conversation that is kept somewhere: nothing, in chat completions.
 
-    ``elsewhere``: the upstream keeps it, so that nothing may be put between the messages.
+    ``elsewhere``: the upstream keeps it, so that nothing may be put between the messages;
+    ``instructs``: but beside them, for this request alone.
     ``previous`` is the id of the answer that it goes on from, ``references`` are the ids of what it
-    names instead of sending it.  ``background``: the answer will be fetched later.
+    names instead of sending it.  ``background``: the answer will be fetched later.  ``complete``:
+    its program always sends all that it wants to be said.
     """
 
     elsewhere: bool = False
+    instructs: bool = False
     previous: str | None = None
     references: tuple[str, ...] = ()
     background: bool = False
+    complete: bool = False
+
+    @property
+    def upstreams(self) -> bool:
+        """Must what is sent be stored upstream, so that nothing may be put into it?"""
+        return self.elsewhere or self.background
 
 
 NO_STATE = State()

@@ -11,9 +11,9 @@ again byte for byte; what is recorded, compared and shown is ``said``, the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from proxy.chat.message import Piece
 from proxy.chat.reply.answer import Reply
@@ -104,3 +104,27 @@ class Format(Protocol):
         ...
 
     def read_stream(self) -> StreamReader: ...
+
+
+@runtime_checkable
+class Referring(Format, Protocol):
+    """A format whose requests may name what was said before instead of sending it again.
+
+    Stored answers tell by which names: see ``native``.
+    """
+
+    @property
+    def api(self) -> str:
+        """Whose parts and names they are."""
+        ...
+
+    def named_part(self, part: bytes) -> str:
+        """The name of a part of a stored answer (its JSON), "" for none."""
+        ...
+
+    def expand(self, body: bytes, parts: Mapping[str, bytes], *, begins: bool) -> bytes:
+        """A request's body with these parts (JSON by name) instead of their names.
+
+        ``begins``: and without the answer that it goes on from, which upstream nobody has.
+        """
+        ...

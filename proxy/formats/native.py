@@ -9,6 +9,7 @@ in equality, and goes upstream only where the same API is spoken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,9 +18,20 @@ from proxy.chat.native import FIELD, MARK
 from proxy.chat.reply.answer import Choice
 
 
-def with_native(message: bytes, api: str, parts: Sequence[bytes]) -> bytes:
+class NamedAnswer(NamedTuple):
+    """What an upstream calls an answer, and whether it keeps it."""
+
+    id: str
+    stored: bool
+
+
+def with_native(
+    message: bytes, api: str, parts: Sequence[bytes], answer: NamedAnswer | None = None
+) -> bytes:
     """A chat message (a JSON object) with the JSON of its parts in this API."""
     native = {"api": jsontext.encode(api), "parts": jsontext.join_items(list(parts))}
+    if answer is not None:
+        native["answer"] = jsontext.encode(answer)
     return jsontext.join_fields({**jsontext.fields(message), FIELD: jsontext.join_fields(native)})
 
 
@@ -44,3 +56,18 @@ def native_of(message: bytes, api: str) -> tuple[bytes, ...] | None:
 def none_native(messages: Iterable[bytes]) -> bool:
     """May chat completions have these as they are?  One look at all of them."""
     return MARK not in b"".join(messages)
+
+
+def answer_of(message: bytes, api: str) -> NamedAnswer | None:
+    """The answer of this API that a stored message was."""
+    if MARK not in message:
+        return None
+    try:
+        native = jsontext.fields(jsontext.fields(message)[FIELD])
+        api_known, said = jsontext.value(native["api"]) == api, jsontext.value(native["answer"])
+    except (KeyError, *jsontext.UNREADABLE):
+        return None
+    match said:
+        case [str(id), bool(stored)] if api_known:
+            return NamedAnswer(id, stored)
+    return None

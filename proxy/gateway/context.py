@@ -95,10 +95,15 @@ class RequestContext(msgspec.Struct, frozen=True, gc=False):
 def intent_of(request: ChatRequest, context: RequestContext, now: float) -> Intent:
     """What the client wants of reconciliation; ``now`` in Unix seconds.
 
-    Of a conversation that the upstream keeps it sends what is new.
+    Of a conversation that the upstream keeps it sends what is new; some programs send all of it,
+    and may have put a summary in the place of most.
     """
     identity = context.identity
-    usual = "delta" if request.state.elsewhere else context.profile.client_history
+    usual = context.profile.client_history
+    if request.state.elsewhere:
+        usual = "delta"
+    elif request.state.complete and usual == "auto":
+        usual = "full"
     return Intent(
         history=identity.history or usual,
         rewind=identity.rewind,
@@ -117,7 +122,7 @@ def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str
         window=window_of(profile),
         system=profile.remember_system and request.wants_system,
         cap=context.identity.max_tokens,
-        inject=context.identity.mode != "write" and not request.state.elsewhere,
+        inject=context.identity.mode != "write" and not request.state.upstreams,
         summarised=summarised,
     )
 

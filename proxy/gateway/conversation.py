@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.models.limits import too_long
 from proxy.chat.request import ChatRequest
@@ -30,7 +30,8 @@ from proxy.gateway.tools.use import Refusals
 from proxy.memory.model import SessionKey
 from proxy.settings import Settings
 from proxy.wire import body as bodies
-from proxy.wire.headers import content_length, get
+from proxy.wire.coding.decoding import coding_of, decoded
+from proxy.wire.headers import content_length
 from proxy.wire.relay import Presence, relay
 from proxy.wire.replies import DecodedReply, PeekedReply, encoding, is_event_stream
 from proxy.wire.upstream import Reply
@@ -96,16 +97,25 @@ class Conversations:
         context, server = self._context(call), self._settings.server
         declared = content_length(call.headers)
         body = await bodies.read(call.receive, server.max_body_bytes, server.body_timeout, declared)
-        if get(call.headers, b"content-encoding") not in (None, b"identity"):
+        plain = await self._plain(call, body)
+        if plain is None:
             return UnreadBody(context.key.session, body, "encoded_body")
         format = _format_of(call)
-        reading = partial(format.read, body, context.profile.max_inline_media_bytes)
-        request = await self._services.aside.run(len(body), reading)
+        reading = partial(format.read, plain, context.profile.max_inline_media_bytes)
+        request = await self._services.aside.run(len(plain), reading)
         if not isinstance(request, ChatRequest):
             return UnreadBody(context.key.session, body, request)
         if format.is_aside(request, call.headers):
             return UnreadBody(context.key.session, body, "side_request")
-        return ChatExchange.begun(format, request, body, context, self._services)
+        exchange = ChatExchange.begun(format, request, plain, context, self._services)
+        return exchange if plain is body else replace(exchange, came=body)
+
+    async def _plain(self, call: ProxyRequest, body: bytes) -> bytes | None:
+        """The body without what it is packed in; a little of it may become a lot."""
+        coding, limit = coding_of(call.headers), self._settings.server.max_body_bytes
+        if coding == b"identity":
+            return body
+        return await self._services.aside.run(limit, partial(decoded, body, coding, limit))
 
     def _context(self, call: ProxyRequest) -> RequestContext:
         identity = call.identity
@@ -165,7 +175,7 @@ class Conversations:
             return reply
         # The client's key is for one request to the upstream, and that has been sent.
         kept = [field for field in call.headers if field[0].lower() != b"idempotency-key"]
-        again = replace(call, headers=kept)
+        again = dataclasses.replace(call, headers=kept)
 
         async def ask(further: bytes) -> Reply:
             return await self._send(again, further, rewritten=True)
@@ -191,7 +201,7 @@ class Conversations:
         unsign = partial(outgoing.exchange.format.unsigned, body, reply.status, error)
         unsigned = await self._services.aside.run(len(body), unsign)
         if unsigned is not None:
-            return msgspec.structs.replace(outgoing, unsigned=unsigned)
+            return replace(outgoing, unsigned=unsigned)
         long = self._settings.upstream.retry_too_long and too_long(reply.status, error)
         less = lessened(outgoing, self._services) if long else None
         if less is not None or outgoing.tools is None:
@@ -219,7 +229,7 @@ class Conversations:
     ) -> None:
         length = content_length(reply.headers)
         if recorder is not None and call.report and (length or 0) > MAX_PLAIN:
-            call.report = msgspec.structs.replace(call.report, reason=TOO_LARGE)
+            call.report = replace(call.report, reason=TOO_LARGE)
         await call.delivery.start(reply.status, answer_headers(reply, call.report))
         if recorder is None:
             return await relay(reply, call.delivery, length)

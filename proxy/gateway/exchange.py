@@ -57,6 +57,8 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     """A request and what surrounds it, as it begins (``began``, Unix seconds).
 
     ``side``: it is made beside the conversation, so it is neither enriched nor recorded.
+    ``expanded``: ``body`` is not the client's, what it names has been put into it.  ``came`` is
+    the body as it came, if that was another.
     """
 
     id: str
@@ -69,6 +71,8 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     intent: Intent
     rules: Rules
     side: bool
+    expanded: bool = False
+    came: bytes | None = None
 
     @classmethod
     def begun(
@@ -102,7 +106,13 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     @property
     def enriched(self) -> bool:
         """May what is known and recalled be added?"""
-        return self.rules.inject and not self.side
+        return (self.rules.inject or self._instructs) and not self.side
+
+    @property
+    def _instructs(self) -> bool:
+        """Does it say so beside a conversation that the upstream keeps?"""
+        wanted = self.context.profile.recall_in_instructions
+        return wanted and self.request.state.instructs and self.context.identity.mode != "write"
 
     @property
     def reason(self) -> Reason | None:

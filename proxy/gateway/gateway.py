@@ -22,9 +22,11 @@ from proxy.errors import (
     RawHeaders,
     path_not_allowed,
     server_error,
+    upgrade_refused,
     user_required,
 )
 from proxy.gateway.conversation import Conversations
+from proxy.gateway.fetches import Fetches
 from proxy.gateway.identity import (
     SIGNATURE,
     Aliases,
@@ -63,8 +65,10 @@ class Gateway:
         tenancy: Tenancy,
         passthrough: Passthrough,
         conversations: Conversations,
+        fetches: Fetches,
         telemetry: Telemetry,
     ) -> None:
+        self._fetches = fetches
         self._tenancy, self._passthrough, self._conversations = tenancy, passthrough, conversations
         self._telemetry = telemetry
         self._require_user = settings.tenancy.require_user
@@ -124,6 +128,8 @@ class Gateway:
     ) -> ProxyRequest:
         headers: RawHeaders = scope["headers"]
         caller = self._tenancy.caller(headers, scope["raw_path"] + b"?" + scope["query_string"])
+        if route.name == "responses" and _wants_socket(headers):
+            raise upgrade_refused()
         identity = self._reader.identify(headers, route.session)
         if caller.client is not None:
             _check_client(caller.client, route, identity, headers)
@@ -131,6 +137,8 @@ class Gateway:
             raise user_required()
         reason = self._without_memory(caller, headers, route, scope["method"])
         report = MemoryReport(identity.session, reason=reason) if identity.session else None
+        fetches = scope["method"] == "GET" and route.fetched and identity.remembers
+        fetches = fetches and identity.mode != "read" and not self._is_cross_site(caller, headers)
         if reason is not None and identity.remembers:
             identity = replace(identity, mode="off")
         return ProxyRequest(
@@ -144,6 +152,7 @@ class Gateway:
             identity=identity,
             report=report,
             destination=self._passthrough.named(identity.upstream) if identity.upstream else None,
+            fetches=fetches,
         )
 
     def _without_memory(
@@ -152,14 +161,17 @@ class Gateway:
         """Why a request is relayed as in mode ``off``, whatever it asks for."""
         if not route.chat or method != "POST":
             return "not_chat"
-        if caller.is_nobody and not self._trusted.admits(headers):
-            return "cross_site"
-        return None
+        return "cross_site" if self._is_cross_site(caller, headers) else None
+
+    def _is_cross_site(self, caller: Caller, headers: RawHeaders) -> bool:
+        return caller.is_nobody and not self._trusted.admits(headers)
 
     async def _serve(self, call: ProxyRequest) -> None:
         with self._places.one(call.caller.tenant):
             if call.remembers:
                 await self._conversations.serve(call)
+            elif call.fetches:
+                await self._fetches.serve(call)
             else:
                 await self._passthrough.serve(call)
 
@@ -215,6 +227,11 @@ def _check_client(client: Client, route: Route, identity: Identity, headers: Raw
     if client.signing_secret is not None and (session or user):
         header = get(headers, SIGNATURE)
         check_signature(header, client.signing_secret, session, user, time.time())
+
+
+def _wants_socket(headers: RawHeaders) -> bool:
+    said = get(headers, b"upgrade") or b""
+    return b"websocket" in (word.strip().lower() for word in said.split(b","))
 
 
 def _lower(names: tuple[str, ...]) -> tuple[bytes, ...]:

@@ -16,6 +16,7 @@ from proxy.errors import ProxyError, memory_unavailable
 from proxy.gateway.exchange import ChatExchange, Services, load
 from proxy.gateway.prompt.enrich import enrich, narrowed
 from proxy.gateway.prompt.prompt import AssembledPrompt
+from proxy.gateway.references import resolved
 from proxy.gateway.report import NOTHING_NOTED, MemoryReport, Reason
 from proxy.gateway.tools.use import RefusalKind, ToolUse, tool_use
 from proxy.memory.model import Injection
@@ -59,7 +60,8 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def rewritten(self) -> bool:
-        return self.adds or self.tools is not None or self.unsigned is not None
+        changed = self.exchange.expanded or self.unsigned is not None
+        return self.adds or self.tools is not None or changed
 
     @property
     def drains(self) -> bool:
@@ -67,13 +69,17 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
         return self.recorded and self.exchange.context.profile.on_disconnect == "drain"
 
     def body(self) -> bytes:
-        """The request with memory in it; its own bytes where there is nothing to add."""
+        """The request with memory in it; its own bytes, coded as they came, where nothing is
+        added."""
         if self.unsigned is not None:
             return self.unsigned
         prompt, body = self.prompt, self.exchange.body
         if isinstance(prompt, AssembledPrompt) and not prompt.empty:
             body = prompt.body()
-        return self.tools.put_into(body) if self.tools is not None else body
+        if self.tools is not None:
+            return self.tools.put_into(body)
+        came = self.exchange.came
+        return body if self.rewritten or came is None else came
 
     @property
     def report(self) -> MemoryReport:
@@ -103,6 +109,7 @@ async def prepare(exchange: ChatExchange, services: Services) -> OutgoingRequest
     Raises ProxyError 403 for another user's session, 503 where memory must not fail.
     """
     clock = time.perf_counter()
+    exchange = await resolved(exchange, services)
     prompt = await _prompt(exchange, services)
     duration = time.perf_counter() - clock
     services.telemetry.loaded(duration)

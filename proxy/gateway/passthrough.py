@@ -21,8 +21,10 @@ from proxy.wire.relay import Presence, relay
 from proxy.wire.replies import is_event_stream
 from proxy.wire.upstream import Reply, Upstream
 
-CHANGED = frozenset({b"content-md5", b"digest", b"content-digest", b"repr-digest"})
-"""Digests of a body that is not the client's any more."""
+CHANGED = frozenset(
+    {b"content-md5", b"digest", b"content-digest", b"repr-digest", b"content-encoding"}
+)
+"""What is said of a body that is not the client's any more; ours is not packed."""
 
 Body = bytes | AsyncIterator[bytes] | None
 
@@ -77,7 +79,7 @@ class Passthrough:
     async def ask(self, call: ProxyRequest, out: Outgoing, *, rewritten: bool = False) -> Reply:
         """Send a call upstream.  ``rewritten``: the body is ours, and so is what must be read."""
         headers = without_ours(end_to_end(call.headers, CHANGED if rewritten else frozenset()))
-        if call.remembers:
+        if call.remembers or call.fetches:
             headers = _readable(headers)
         clock = time.perf_counter()
         reply = await self._send(call, headers, out)

@@ -10,6 +10,7 @@ from proxy.errors import RawHeaders
 from proxy.gateway.identity import Identity
 from proxy.gateway.report import MemoryReport
 from proxy.gateway.routes import Route
+from proxy.memory.model import SessionKey
 from proxy.tenancy import Caller
 from proxy.upstreams.destination import Destination
 from proxy.wire.body import Receive
@@ -32,11 +33,19 @@ class ProxyRequest:
     identity: Identity
     report: MemoryReport | None = None
     """What memory did, as far as it is known; None without a session."""
+    fetches: bool = False
+    """May the answer be that of an exchange which is recorded without one?"""
     model: str | None = None
     destination: Destination | None = None
     """Which of several upstreams it goes to; None is [upstream]."""
     upstream_seconds: float = 0.0
     """How long the heads of the upstream's answers took."""
+
+    @property
+    def key(self) -> SessionKey:
+        """Of a request that has a session."""
+        assert self.identity.session is not None
+        return SessionKey(self.caller.tenant, self.identity.session)
 
     @property
     def target(self) -> bytes:

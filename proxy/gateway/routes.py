@@ -18,6 +18,7 @@ from proxy.formats.chat_completions import ChatCompletions
 from proxy.formats.format import Format
 from proxy.formats.messages.errors import error_body
 from proxy.formats.messages.messages import Messages, TokenCount
+from proxy.formats.responses.api import Responses
 
 _PATH = re.compile(
     rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?=/deployments/))(?P<rest>/.*)",
@@ -28,6 +29,7 @@ _FOREIGN = re.compile(r"[\x00-\x1f\x7f?#%]")
 """What no path has, once it is decoded: a query, an end, another layer of encoding."""
 _LAYERS = 8
 """Encodings upon encodings that are undone."""
+_FETCHED = re.compile(r"responses/[^/]+")
 _DEPLOYMENT = re.compile(rb"^/deployments/[^/]+(?=/)")
 
 
@@ -46,6 +48,8 @@ FORMATS: Mapping[str, Format] = {
     "chat/completions": ChatCompletions(),
     "messages": Messages(),
     "messages/count_tokens": TokenCount(),
+    "responses": Responses(),
+    "responses/input_tokens": Responses(records=False),
 }
 """The APIs that have memory, by what their paths are for."""
 
@@ -75,6 +79,11 @@ class Route:
         """The body of an error of the proxy's own, as the clients of this API read it."""
         write = ERRORS.get(self.name.partition("/")[0])
         return error.body if write is None else write(error)
+
+    @property
+    def fetched(self) -> bool:
+        """Does it name an answer that was made in the background?"""
+        return _FETCHED.fullmatch(self.name) is not None
 
     @property
     def api(self) -> str:

@@ -108,6 +108,8 @@ class ProfileSettings(Section):
     evict_to: float = Field(default=0.7, gt=0, le=1)
     start_on_user: bool = True
     remember_system: bool = True
+    recall_in_instructions: bool = False
+    emulate_response_state: bool = False
     client_history: Literal["auto", "full", "delta"] = "auto"
     side_requests: tuple[Annotated[str, AfterValidator(_pattern)], ...] = SIDE_REQUESTS
     on_disconnect: Literal["cancel", "drain"] = "cancel"

@@ -104,6 +104,9 @@ class ServerSettings(Section):
         "X-Litellm-Session-Id",
         "X-Sm-Conversation-Id",
         "X-Claude-Code-Session-Id",
+        "Thread-Id",
+        "Session-Id",
+        "X-Opencode-Session",
     )
     user_aliases: tuple[Header, ...] = (
         "X-OpenWebUI-User-Id",

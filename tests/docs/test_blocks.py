@@ -53,6 +53,7 @@ UNTESTED = {
     "from-supermemory.md": {"the program before"},
     "messages.md": {"anthropic, among the client libraries"},
     "mcp.md": {"Claude Code"},
+    "responses.md": {"Codex"},
     "windows.md": {"a download"},
 }
 """All that is not tested, by page, and why."""

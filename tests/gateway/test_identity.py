@@ -109,6 +109,9 @@ def test_the_order_of_aliases_is_the_designs() -> None:
         "X-Litellm-Session-Id",
         "X-Sm-Conversation-Id",
         "X-Claude-Code-Session-Id",
+        "Thread-Id",
+        "Session-Id",
+        "X-Opencode-Session",
     )
     assert SERVER.user_aliases == ("X-OpenWebUI-User-Id", "Helicone-User-Id", "X-Sm-User-Id")
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.gateway.test_reconciliation import ROWS, Row
 from tests.support.rig import Rig, Talk
 from tests.support.talk.messaging import MessagesTalk
+from tests.support.talk.rows import ROWS, Row
 from tests.support.talk.words import exchanges
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -18,7 +18,7 @@ ANSWERS = {
     "audio": Script(headers=(("content-type", "audio/mpeg"),), pieces=[b"\xff\xfb"]),
 }
 PATHS = [
-    "/v1/responses",
+    "/v1/responses/compact",
     "/v1/completions",
     "/v1/embeddings",
     "/v1/messages/batches",
@@ -40,7 +40,7 @@ async def test_an_answer_without_memory_says_so(one: Rig, path: str, script: Scr
 
 
 async def test_the_session_may_be_in_the_path_or_an_alias(one: Rig) -> None:
-    for path, headers in (("/s/s/v1/responses", []), ("/v1/responses", [("X-Thread-Id", "s")])):
+    for path, headers in (("/s/s/v1/rerank", []), ("/v1/rerank", [("X-Thread-Id", "s")])):
         answered = await raw.ask(one.port, "POST", path, headers, b"{}")
         assert answered.get("x-memory-reason") == b"not_chat"
         assert answered.get("x-memory-session-id") == b"s"
@@ -52,17 +52,17 @@ async def test_other_methods_of_the_chat_path_have_no_memory_either(one: Rig) ->
 
 
 async def test_without_a_session_nothing_is_said(one: Rig) -> None:
-    answered = await raw.ask(one.port, "POST", "/v1/responses", [], b"{}")
+    answered = await raw.ask(one.port, "POST", "/v1/rerank", [], b"{}")
     assert not [name for name, _ in answered.headers if name.startswith(b"x-memory")]
 
 
 async def test_a_malformed_session_is_refused_there_too(one: Rig) -> None:
-    answered = await raw.ask(one.port, "POST", "/v1/responses", [("X-Session-Id", "a b")], b"{}")
+    answered = await raw.ask(one.port, "POST", "/v1/rerank", [("X-Session-Id", "a b")], b"{}")
     assert refusal(answered) == (400, "invalid_session_id")
 
 
 async def test_an_upstream_that_is_not_there_does_not_hide_it(one: Rig) -> None:
     one.up.reply(Script(drop=True))
-    answered = await raw.ask(one.port, "POST", "/v1/responses", [("X-Session-Id", "s")], b"{}")
+    answered = await raw.ask(one.port, "POST", "/v1/rerank", [("X-Session-Id", "s")], b"{}")
     assert answered.status == 502
     assert answered.get("x-memory-reason") == b"not_chat"

@@ -258,8 +258,10 @@ async def test_a_refusal_of_the_proxys_own_says_so_too(one: Rig) -> None:
     assert response.headers["x-memory-messages"] == "0"
 
 
-@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "x-unknown"])
-async def test_an_encoded_request_body_is_relayed_without_memory(one: Rig, coding: str) -> None:
+@pytest.mark.parametrize("coding", ["br", "zstd", "gzip, gzip", "x-unknown"])
+async def test_a_body_that_cannot_be_decoded_is_relayed_without_memory(
+    one: Rig, coding: str
+) -> None:
     one.up.strict = False
     talk = one.talk()
     await talk.say("u1", "a1")
@@ -276,7 +278,7 @@ async def test_other_paths_with_a_session_are_relayed_untouched(one: Rig) -> Non
     talk = one.talk()
     await talk.say("u1", "a1")
     body = json.dumps({"model": "m", "messages": messages("u2")}).encode()
-    for path in ("/v1/responses", "/v1/completions", "/v1/chat/completions/x", "/v1/embeddings"):
+    for path in ("/v1/rerank", "/v1/completions", "/v1/chat/completions/x", "/v1/embeddings"):
         await raw.ask(one.port, "POST", path, talk.all_headers.items(), body)
         assert one.up.requests[-1].body == body
     assert await talk.log() == "u1 a1"

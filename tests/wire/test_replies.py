@@ -11,15 +11,9 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from proxy.errors import RawHeaders
+from proxy.wire.coding.unpacker import MAX_BARREN, PIECE
 from proxy.wire.failures import UpstreamBroken
-from proxy.wire.replies import (
-    MAX_BARREN,
-    PIECE,
-    DecodedReply,
-    PeekedReply,
-    encoding,
-    is_event_stream,
-)
+from proxy.wire.replies import DecodedReply, PeekedReply, encoding, is_event_stream
 
 
 class Pieces:

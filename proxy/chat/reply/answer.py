@@ -48,6 +48,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """An upstream's answer: choices by index, the usage object's JSON, and what it says.
 
     ``error``: it is, or ended in, an error object.  ``truncated``: there was more than is kept.
+    ``pending``: it is still being made, and will be fetched by this name.
     """
 
     choices: tuple[Choice, ...] = ()
@@ -57,6 +58,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     error: bool = False
     truncated: bool = False
+    pending: str | None = None
 
 
 def make_choice(

@@ -58,7 +58,7 @@ class TokenBudget:
         return min([most, *(bound - injected for bound in bounds)])
 
     async def _said(self) -> int:
-        said = [x.raw for x in (*self._request.leading, *self._request.messages)]
+        said = [x.said or x.raw for x in (*self._request.leading, *self._request.messages)]
         return await self._aside.run(self._size, lambda: sum(map(self._counter.count, said)))
 
 
@@ -149,6 +149,7 @@ async def _recalled(
         [message.digest for message in exchange.request.messages],
         await budget.left(recall_tokens(profile), prompt.tokens),
         exchange.counter.count_lines,
+        elsewhere=exchange.request.state.elsewhere,
     )
     if query is None:
         return NOTHING

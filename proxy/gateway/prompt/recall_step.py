@@ -178,10 +178,13 @@ def query_for(
     said: Iterable[str],
     budget: int,
     count: CountText,
+    *,
+    elsewhere: bool = False,
 ) -> RecallQuery | None:
     """The question that the messages to be sent put; None without one, or without room.
 
     ``question`` is the client's last user message, ``said`` are the digests of all that it sent.
+    ``elsewhere``: the upstream keeps the conversation, so that all of it is shown.
     """
     at = last_user(messages)
     if at is None or budget <= 0:
@@ -192,6 +195,10 @@ def query_for(
         + _resent(prepared.snapshot, digests)
     )
     gone = prepared.planned.plan.superseded
+    hidden = _hidden(prepared.snapshot, shown, gone)
+    if elsewhere:
+        newest = max((entry.position.seq for entry in prepared.snapshot.log), default=0)
+        shown, hidden = frozenset(range(1, newest + 1)), 0
     return RecallQuery(
         key=context.key,
         user=context.identity.user,
@@ -201,7 +208,7 @@ def query_for(
         shown=shown,
         said=digests,
         gone=gone,
-        hidden=_hidden(prepared.snapshot, shown, gone),
+        hidden=hidden,
         budget=budget,
         count=count,
         again=_recalled_before(prepared),

@@ -37,12 +37,14 @@ from proxy.memory.model import (
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.commit import (
+    AND_AN_ANSWER,
     Count,
     Deferred,
     ExchangeMeta,
     PendingRecord,
     amend,
     build_commit,
+    fetch_key,
     pending_record,
 )
 from proxy.memory.recording.recorder import CommitResult, Recorder
@@ -196,15 +198,15 @@ class ExchangeRecorder:
         )
 
     async def _meta(self, reply: Reply | None, incomplete: bool) -> ExchangeMeta:
-        heading = self._heading
+        heading, pending = self._heading, reply.pending if reply else None
         return ExchangeMeta(
             exchange=self._exchange(reply, incomplete),
             user=heading.user,
             system=b"[" + b",".join(heading.system) + b"]" if heading.system else None,
             system_tokens=await self._tokens(heading.system),
-            idempotency_key=heading.idempotency_key,
+            idempotency_key=fetch_key(pending) if pending else heading.idempotency_key,
             ttl=heading.ttl,
-            choices=heading.choices,
+            choices=AND_AN_ANSWER if pending else heading.choices,
             due=heading.due,
         )
 

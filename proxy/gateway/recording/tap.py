@@ -106,7 +106,7 @@ class StreamTap:
         reply = self._built()
         if not self._committed:
             self._committed = True
-            whole = bool(reply.choices) and reply.choices[0].complete and not reply.error
+            whole = _whole(reply) and not reply.error
             await self._recorder.commit(reply, incomplete=not whole)
         if last:
             self._final = True
@@ -158,6 +158,10 @@ class BodyTap:
         self._committed = True
         fits = self._size <= MAX_PLAIN
         reply = self._read(b"".join(self._parts)) if fits else ChatReply(truncated=True)
-        await self._recorder.commit(reply, incomplete=reply is None or not reply.choices)
+        await self._recorder.commit(reply, incomplete=reply is None or not _whole(reply))
         if reply is not None:
             await self._recorder.amend(reply)
+
+
+def _whole(reply: ChatReply) -> bool:
+    return bool(reply.choices) and reply.choices[0].complete

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
+from proxy.memory.erasure import steady
 from proxy.memory.model import (
     Amendment,
     Ask,
@@ -315,3 +316,31 @@ def _window(
     if not start:
         return None
     return WindowMove(profile=exchange.profile, start=start, anew=pending.window_anew)
+
+
+AND_AN_ANSWER = 2
+"""As ``choices`` of an exchange that has no answer yet: there is room for one behind it."""
+
+
+def fetch_key(name: str) -> str:
+    """The idempotency key of an exchange whose answer will be fetched by this name: none that a
+    client could send."""
+    return f"\N{PILCROW SIGN}{name}"
+
+
+def late_answer(
+    snapshot: Snapshot, answer: Choice, usage: bytes | None, count: Count
+) -> Amendment | None:
+    """The answer of the exchange that was asked for (see Ask), which had none when it was recorded.
+
+    None where there is no such exchange, it has its answer, or what was asked is superseded.
+    """
+    exchange = snapshot.attempt
+    own = [e for e in snapshot.log if exchange is not None and e.card.exchange == exchange.id]
+    if exchange is None or not own or len(own) >= exchange.size:
+        return None
+    began = own[-1].position.turn
+    turn = next((e.card.id for e in snapshot.log if e.position.seq == began), own[0].card.id)
+    now = msgspec.structs.replace(exchange, created_at=steady())
+    draft = _answered(answer, turn, exchange.size - 1, now, count)
+    return Amendment(exchange=exchange.id, usage=usage, drafts=(draft,))

@@ -50,6 +50,15 @@ PLANNING = 10.0
 PAUSE = 1.0
 """Seconds for which requests leave a store alone that failed them."""
 
+NEAR = 8
+"""Messages from the end among which an answer is looked for that a client goes on from."""
+
+LOOK_AT = 64
+"""Answers that are looked at together when one is wanted by what it was called."""
+
+LOOK_BACK = 2048
+"""Answers that are looked at in all."""
+
 REPLAY_EVERY = 0.25
 """Seconds between looks at the spool."""
 
@@ -156,6 +165,45 @@ class Recorder:
             await asyncio.wait(self._tasks)
 
     # Loading
+
+    async def look_back(self, key: SessionKey, enough: Callable[[Snapshot], bool]) -> Snapshot:
+        """As much of the log as is ``enough``, with the JSON of its answers, the newest first.
+
+        The newest few, else the whole log.  Within the load timeout.  Raises StoreError.
+        """
+        if self._clock() < self._no_loads_until or self._troubles.pausing(key) is not None:
+            raise StoreError("the store is left alone for a moment")
+        try:
+            async with Limit(self._load_timeout):
+                if not self._backlog.waiting(key):
+                    near = await self._store.load(key, Ask("", max_messages=NEAR))
+                    if enough(near):
+                        return near
+                return await self._looked_back(key, enough)
+        except TimeoutError:
+            raise await self._judged(key, StoreTimeout("no answer in time")) from None
+
+    async def attempted(self, key: SessionKey, idempotency_key: str) -> Snapshot:
+        """The whole log, with the exchange recorded under this key.  Raises StoreError."""
+        ask = Ask("", whole=True, max_messages=0, idempotency_key=idempotency_key)
+        try:
+            async with Limit(self._load_timeout):
+                return await self._store.load(key, ask)
+        except TimeoutError as error:
+            raise StoreTimeout("the store did not answer in time") from error
+
+    async def _looked_back(self, key: SessionKey, enough: Callable[[Snapshot], bool]) -> Snapshot:
+        ask = Ask("", whole=True, max_messages=0)
+        snapshot, entries = await self._backlog.load(key, ask)
+        snapshot = await self._backlog.overlaid(key, snapshot, entries, ask)
+        answers = [e.card.id for e in reversed(snapshot.log) if e.card.role == "assistant"]
+        for at in range(0, min(len(answers), LOOK_BACK), LOOK_AT):
+            if enough(snapshot):
+                break
+            ids = [id for id in answers[at : at + LOOK_AT] if id not in snapshot.bodies]
+            more = await self._store.bodies(key, ids) if ids else {}
+            snapshot = msgspec.structs.replace(snapshot, bodies={**snapshot.bodies, **more})
+        return snapshot
 
     async def prepare(
         self, key: SessionKey, ask: Ask, m: Sequence[ChatMessage], intent: Intent, rules: Rules

@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 
 export const MODEL = "scripted-1";
 export const KEY = "sk-test";
+export const RESPONSES = process.env.API === "responses";
 export const weather = ({ city }) => `snow in ${city}`;
 export const DESCRIPTION = "Tells the weather in a city.";
 export const PARAMETERS = {

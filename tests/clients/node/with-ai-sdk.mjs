@@ -1,9 +1,10 @@
-// The AI SDK with OpenAI's provider, over chat completions.
+// The AI SDK with OpenAI's provider, over either API.
 
 import { createOpenAI } from "@ai-sdk/openai";
 import { serveModel } from "./ai.mjs";
-import { KEY, MODEL } from "./application.mjs";
+import { KEY, MODEL, RESPONSES } from "./application.mjs";
 
-await serveModel(({ url, headers }) =>
-  createOpenAI({ baseURL: url, apiKey: KEY, headers }).chat(MODEL),
-);
+await serveModel(({ url, headers }) => {
+  const openai = createOpenAI({ baseURL: url, apiKey: KEY, headers });
+  return RESPONSES ? openai.responses(MODEL) : openai.chat(MODEL);
+});

@@ -1,8 +1,9 @@
-// OpenAI's Agents SDK over chat completions.
+// OpenAI's Agents SDK over either API.
 
 import {
   Agent,
   OpenAIChatCompletionsModel,
+  OpenAIResponsesModel,
   run,
   setTracingDisabled,
   tool,
@@ -10,7 +11,7 @@ import {
 } from "@openai/agents";
 import OpenAI from "openai";
 import { z } from "zod";
-import { DESCRIPTION, KEY, MODEL, serve, weather } from "./application.mjs";
+import { DESCRIPTION, KEY, MODEL, RESPONSES, serve, weather } from "./application.mjs";
 
 setTracingDisabled(true);
 
@@ -18,7 +19,9 @@ function agent({ url, headers }) {
   const client = new OpenAI({ baseURL: url, apiKey: KEY, defaultHeaders: headers });
   return new Agent({
     name: "Assistant",
-    model: new OpenAIChatCompletionsModel(client, MODEL),
+    model: RESPONSES
+      ? new OpenAIResponsesModel(client, MODEL)
+      : new OpenAIChatCompletionsModel(client, MODEL),
     tools: [
       tool({
         name: "weather",

@@ -19,6 +19,8 @@ from typing import Any
 
 MODEL = "scripted-1"
 KEY = "sk-test"
+RESPONSES = os.environ.get("API") == "responses"
+"""Is it the Responses API that is to be asked?"""
 
 
 @dataclass(frozen=True, slots=True)

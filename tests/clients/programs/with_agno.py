@@ -1,4 +1,4 @@
-"""Agno's chat model and agent."""
+"""Agno's models and agent."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
-from agno.models.openai import OpenAIChat
-from application import KEY, MODEL, Place, serve, weather
+from agno.models.openai import OpenAIChat, OpenAIResponses
+from application import KEY, MODEL, RESPONSES, Place, serve, weather
 
 
 def agent(place: Place, **more: Any) -> Agent:
-    model = OpenAIChat(id=MODEL, base_url=place.url, api_key=KEY, default_headers=place.headers)
+    kind = OpenAIResponses if RESPONSES else OpenAIChat
+    model = kind(id=MODEL, base_url=place.url, api_key=KEY, default_headers=place.headers)
     return Agent(model=model, telemetry=False, **more)
 
 
@@ -29,8 +30,8 @@ def stream(place: Place, text: str) -> Iterator[str]:
 def asked(agent: Agent, text: str, streamed: bool) -> Any:
     if not streamed:
         return agent.run(text).content
-    pieces = [e.content for e in agent.run(text, stream=True) if e.event == "RunContent"]
-    return "".join(pieces)
+    events = agent.run(text, stream=True)
+    return "".join(e.content or "" for e in events if e.event == "RunContent")
 
 
 def tools(place: Place, text: str, streamed: bool) -> Any:

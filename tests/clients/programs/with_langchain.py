@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from application import KEY, MODEL, Place, serve, weather
+from application import KEY, MODEL, RESPONSES, Place, serve, weather
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
@@ -19,11 +19,17 @@ class Person(BaseModel):
 
 
 def model(place: Place) -> ChatOpenAI:
-    return ChatOpenAI(model=MODEL, base_url=place.url, api_key=KEY, default_headers=place.headers)
+    return ChatOpenAI(
+        model=MODEL,
+        base_url=place.url,
+        api_key=KEY,
+        default_headers=place.headers,
+        use_responses_api=RESPONSES,
+    )
 
 
 def say(place: Place, text: str) -> Any:
-    return model(place).invoke(text).content
+    return model(place).invoke(text).text
 
 
 def stream(place: Place, text: str) -> Iterator[Any]:
@@ -39,11 +45,11 @@ def asked(agent: Any, text: str, streamed: bool) -> Any:
     question: Any = {"messages": [("user", text)]}
     thread: Any = {"configurable": {"thread_id": "one"}}
     if not streamed:
-        return agent.invoke(question, thread)["messages"][-1].content
+        return agent.invoke(question, thread)["messages"][-1].text
     # The mode in which the model is asked for a stream.
     for _ in agent.stream(question, thread, stream_mode="messages"):
         pass
-    return agent.get_state(thread).values["messages"][-1].content
+    return agent.get_state(thread).values["messages"][-1].text
 
 
 def tools(place: Place, text: str, streamed: bool) -> Any:

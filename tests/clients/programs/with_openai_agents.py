@@ -1,4 +1,4 @@
-"""OpenAI's Agents SDK over chat completions, with its own session in SQLite."""
+"""OpenAI's Agents SDK over either API, with its own session in SQLite."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 from agents import (
     Agent,
     OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
     Runner,
     SQLiteSession,
     function_tool,
     set_tracing_disabled,
 )
-from application import KEY, MODEL, Place, serve, weather
+from application import KEY, MODEL, RESPONSES, Place, serve, weather
 from openai import AsyncOpenAI
 
 set_tracing_disabled(True)
@@ -21,7 +22,7 @@ set_tracing_disabled(True)
 
 def agent(place: Place) -> Agent[None]:
     client = AsyncOpenAI(base_url=place.url, api_key=KEY, default_headers=place.headers)
-    model = OpenAIChatCompletionsModel(MODEL, client)
+    model = (OpenAIResponsesModel if RESPONSES else OpenAIChatCompletionsModel)(MODEL, client)
     return Agent(name="Assistant", model=model, tools=[function_tool(weather)])
 
 

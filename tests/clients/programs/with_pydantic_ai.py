@@ -1,15 +1,15 @@
-"""Pydantic AI over chat completions."""
+"""Pydantic AI over either API."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any
 
-from application import KEY, MODEL, Place, serve, weather
+from application import KEY, MODEL, RESPONSES, Place, serve, weather
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 from pydantic_ai import Agent
-from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 
@@ -21,8 +21,10 @@ class Person(BaseModel):
 
 def agent(place: Place, **more: Any) -> Agent[None, Any]:
     client = AsyncOpenAI(base_url=place.url, api_key=KEY, default_headers=place.headers)
-    model = OpenAIChatModel(MODEL, provider=OpenAIProvider(openai_client=client))
-    return Agent(model, **more)
+    provider = OpenAIProvider(openai_client=client)
+    if RESPONSES:  # of a model that it does not know it tells thoughts as text
+        return Agent(OpenAIResponsesModel("gpt-5", provider=provider), **more)
+    return Agent(OpenAIChatModel(MODEL, provider=provider), **more)
 
 
 async def say(place: Place, text: str) -> str:

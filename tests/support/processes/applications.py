@@ -25,6 +25,8 @@ START_SECONDS = 250
 """Plenty, for what imports half of an environment on a busy machine."""
 SECONDS = 120
 
+RESPONSES = "-responses"
+
 QUIET = {
     "AGNO_TELEMETRY": "false",
     "ANONYMIZED_TELEMETRY": "False",
@@ -47,12 +49,21 @@ QUIET = {
 class Client:
     """A program, the environment that it runs in ("node" for Node.js), and what it can do.
 
-    ``ids``: what an upstream's call ids have to look like for the client to keep them.
+    ``ids``: what an upstream's call ids have to look like for the client to keep them.  Of some the
+    name ends in RESPONSES: the same program, which asks the Responses API.
     """
 
     name: str
     environment: str
     does: frozenset[str]
+
+    @property
+    def program(self) -> str:
+        return self.name.removesuffix(RESPONSES)
+
+    @property
+    def api(self) -> str:
+        return "chat" if self.program == self.name else "responses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +110,7 @@ class Application:
         if self._process is None or self._process.poll() is not None:
             self._process = await asyncio.to_thread(self._start)
             said = await self._line(self._process, START_SECONDS)
-            assert set(said["ready"]) == self._client.does
+            assert set(said["ready"]) >= self._client.does
         return self._process
 
     def _start(self) -> subprocess.Popen[str]:
@@ -110,7 +121,13 @@ class Application:
             return subprocess.Popen(
                 command_of(self._client),
                 cwd=self._home,
-                env={**environ, **QUIET, "HOME": str(self._home), "OPENAI_API_KEY": "sk-test"},
+                env={
+                    **environ,
+                    **QUIET,
+                    "API": self._client.api,
+                    "HOME": str(self._home),
+                    "OPENAI_API_KEY": "sk-test",
+                },
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -141,8 +158,8 @@ class Application:
 
 def command_of(client: Client) -> list[str]:
     if client.environment == "node":
-        return [node_with_packages(CLIENTS), str(CLIENTS / f"with-{client.name}.mjs")]
-    program = PROGRAMS / f"with_{client.name.replace('-', '_')}.py"
+        return [node_with_packages(CLIENTS), str(CLIENTS / f"with-{client.program}.mjs")]
+    program = PROGRAMS / f"with_{client.program.replace('-', '_')}.py"
     return [str(python_of(client.environment)), "-W", "ignore", str(program)]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from tests.support.processes.applications import Client
 
 ALL = ("say", "stream", "tools", "converse")
+ASKS = ("say", "tools", "converse")
 
 
 def client(name: str, environment: str, *does: str) -> Client:
@@ -44,6 +45,12 @@ CLIENTS = (
     client("ai-sdk-compatible", "node", *ALL, "extract"),
     client("langchain-node", "node", *ALL, "extract"),
     client("openai-agents-node", "node", *ALL),
+    client("openai-agents-responses", "current", *ASKS),
+    client("pydantic-ai-responses", "current", *ASKS),
+    client("agno-responses", "current", *ASKS),
+    client("langchain-responses", "current", *ASKS),
+    client("ai-sdk-responses", "node", *ASKS),
+    client("openai-agents-node-responses", "node", *ASKS),
 )
 
 ONLY_STREAMS = frozenset({"shell-gpt"})
@@ -68,8 +75,11 @@ NEVER_RETRIES = frozenset({"litellm", "dspy", "langchain-node"})
 """Or not where only the response's own header says how soon."""
 
 WANTS_IDS = frozenset(
-    {"openai-agents", "openai-agents-node", "semantic-kernel", "langchain-node", "litellm"}
-    | {"anthropic", "anthropic-node"}
+    {
+        *("openai-agents", "openai-agents-node", "semantic-kernel", "langchain-node", "litellm"),
+        *("anthropic", "anthropic-node"),
+        *(each.name for each in CLIENTS if each.api == "responses"),
+    }
 )
 """They can do nothing with a call that has an empty id, or not in a stream, or their API knows no
 such ids."""

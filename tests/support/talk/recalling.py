@@ -33,6 +33,7 @@ PROFILES = {
     "narrow": {"max_tokens": 600},
     "little": {"recall": {"max_tokens": 120}},
     "forgets": {"recall": {"enabled": False}},
+    "telling": {"recall_in_instructions": True},
     "listener": {"recall": {"roles": ["user"]}},
     "homely": {
         "window": "message_window",

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Any
 
 from tests.support.upstream.answers import Script
+from tests.support.upstream.items import as_messages
 
 
 @dataclass(slots=True)
@@ -41,8 +42,14 @@ class Request:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The messages of a chat request."""
-        found: list[dict[str, Any]] = self.json["messages"]
+        """The messages of a chat request; of one for a response, what its items say."""
+        asked = self.json
+        if "input" in asked:
+            said = asked["input"]
+            return as_messages(
+                [{"role": "user", "content": said}] if isinstance(said, str) else said
+            )
+        found: list[dict[str, Any]] = asked["messages"]
         return found
 
     def header(self, name: str) -> str | None:

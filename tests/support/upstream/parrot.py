@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tests.support.upstream import items
 from tests.support.upstream.answers import Script, chat_completion, chat_stream, json_answer, sse
 from tests.support.upstream.connection import Request
 
@@ -15,9 +16,12 @@ SUMMARISING = "You keep the running summary"
 def model(request: Request) -> Script:
     """What it answers, streamed if asked to; other paths than chat are echoed."""
     body: Any = request.json if isinstance(request.json, dict) else {}
-    if "messages" not in body:
+    if "messages" not in body and "input" not in body:
         return json_answer({"object": "echo", "path": request.path})
-    text = _answer([_text(message) for message in body["messages"]])
+    text = _answer([_text(message) for message in request.messages])
+    if "input" in body:
+        whole = items.response([items.said(text)], store=body.get("store") is not False)
+        return sse(items.events(whole)) if body.get("stream") else json_answer(whole)
     if not body.get("stream"):
         return json_answer(chat_completion(text))
     usage = bool((body.get("stream_options") or {}).get("include_usage"))

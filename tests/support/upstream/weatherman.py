@@ -25,6 +25,8 @@ from tests.support.upstream.answers import (
     tool_call,
 )
 from tests.support.upstream.connection import Request
+from tests.support.upstream.items import as_items, as_messages
+from tests.support.upstream.responder import Responder
 
 Ids = Literal["openai", "vllm", "mistral", "empty"]
 IDS: dict[Ids, str] = {
@@ -47,11 +49,17 @@ class Weatherman:
     ids: Ids = "openai"
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _threads: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _responses: Responder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._responses = Responder(self._items)
 
     def __call__(self, request: Request) -> Script:
         body = request.json
         if request.path.endswith("/messages"):
             return self._message(body)
+        if not request.path.endswith("/chat/completions"):
+            return self._responses(request)
         text, calls = self._answer(body)
         if not body.get("stream"):
             return json_answer(chat_completion(text, tool_calls=calls))
@@ -82,6 +90,17 @@ class Weatherman:
             return body
         held = self._threads[thread["previous_message_id"]]
         return {**held, **body, "messages": [*held["messages"], *body["messages"]]}
+
+    def _items(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        """The same in the Responses API."""
+        form = (body.get("text") or {}).get("format", {}).get("type", "text")
+        said = {
+            "messages": as_messages(body["input"]),
+            "tools": [{"function": tool} for tool in body.get("tools") or ()],
+            "response_format": None if form == "text" else form,
+        }
+        text, calls = self._answer(said)
+        return as_items([{"content": text, "tool_calls": calls}])
 
     def _answer(self, body: dict[str, Any]) -> tuple[str | None, list[dict[str, Any]]]:
         messages = body["messages"]

@@ -1,0 +1,57 @@
+"""OpenAI's Responses API as a wire format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from proxy.chat.reply.answer import Reply
+from proxy.chat.request import ChatRequest, Unread
+from proxy.errors import RawHeaders
+from proxy.formats.format import Addition
+from proxy.formats.responses.items import API, read_item
+from proxy.formats.responses.reading import is_side_work, read_request
+from proxy.formats.responses.reply import read_reply
+from proxy.formats.responses.stream import EventReader
+from proxy.formats.responses.thoughts import refuses_thoughts, without_thoughts
+from proxy.formats.responses.writing import expanded, with_addition
+
+
+class Responses:
+    """See Format.  Without ``records`` it is a count of tokens."""
+
+    api = API
+    signed = True
+    tools = False
+
+    def __init__(self, *, records: bool = True) -> None:
+        self._records = records
+
+    @property
+    def records(self) -> bool:
+        return self._records
+
+    def is_aside(self, request: ChatRequest, headers: RawHeaders) -> bool:
+        return is_side_work(request, headers)
+
+    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
+        return read_request(body, max_inline_media_bytes)
+
+    def write(self, request: ChatRequest, addition: Addition) -> bytes:
+        return with_addition(request, addition, stores=self._records)
+
+    def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
+        return without_thoughts(body) if refuses_thoughts(status, error) else None
+
+    def named_part(self, part: bytes) -> str:
+        item = read_item(part)
+        return item.id if item is not None else ""
+
+    def expand(self, body: bytes, parts: Mapping[str, bytes], *, begins: bool) -> bytes:
+        """See Referring."""
+        return expanded(body, parts, begins=begins)
+
+    def read_reply(self, body: bytes) -> Reply | None:
+        return read_reply(body)
+
+    def read_stream(self) -> EventReader:
+        return EventReader()

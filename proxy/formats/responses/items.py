@@ -1,0 +1,145 @@
+"""One item of a conversation: what kind it is, and which call it makes or answers.  Pure.
+
+Kinds that nobody has heard of are somebody's all the same: they are kept, in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proxy.chat import jsontext
+
+API = "responses"
+"""Whose native parts these are."""
+
+MESSAGE = "message"
+REFERENCE = "item_reference"
+REASONING = "reasoning"
+APPROVAL = "mcp_approval_request"
+APPROVED = "mcp_approval_response"
+
+FUNCTION = "function_call"
+CUSTOM = "custom_tool_call"
+TOLD = (FUNCTION, CUSTOM)
+"""The calls that chat completions have as well."""
+
+_UPSTREAMS_OWN = ("shell_call_output",)
+"""Outputs that the upstream may have made itself, in a container: they have ids then."""
+
+
+class _Head(msgspec.Struct):
+    type: Any = None
+    role: Any = None
+    id: Any = None
+    call_id: Any = None
+    approval_request_id: Any = None
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+class ResponseItem(NamedTuple):
+    """An item.
+
+    ``raw`` is its JSON.  ``kind`` is its type, "message" and "item_reference" also where these are
+    not said, "" where it has none.  ``call`` is the id of the call that it makes, ``answers`` that
+    of the one that it answers: "" where that is missing.
+    """
+
+    raw: bytes
+    kind: str
+    role: str = ""
+    id: str = ""
+    call: str | None = None
+    answers: str | None = None
+
+    @property
+    def said_by_client(self) -> bool:
+        """Is it a message of somebody's who is not the model?"""
+        return self.kind == MESSAGE and self.role != "assistant"
+
+
+def read_item(raw: bytes) -> ResponseItem | None:
+    """An item from its JSON; None if that is no object."""
+    try:
+        head = _head.decode(raw)
+    except jsontext.UNREADABLE:  # half a surrogate pair somewhere, or not an object
+        try:
+            fields = jsontext.fields(raw)
+            known = [key for key in _Head.__struct_fields__ if key in fields]
+            head = _Head(**{key: jsontext.decode(fields[key]) for key in known})
+        except jsontext.UNREADABLE:
+            return None
+    kind = _kind(head)
+    call, answers = _calls(kind, head)
+    return ResponseItem(raw, kind, _text(head.role), _text(head.id), call, answers)
+
+
+def read_items(raws: Iterable[bytes]) -> list[ResponseItem] | None:
+    """All of them, or None if one is no object."""
+    items = []
+    for raw in raws:
+        item = read_item(raw)
+        if item is None:
+            return None
+        items.append(item)
+    return items
+
+
+def grouped(items: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
+    """The items of each message: what a model said at once, or one that somebody else said."""
+    groups: list[list[ResponseItem]] = []
+    open_calls: set[str] | None = None  # of the model's message that goes on, None if none does
+    for item in items:
+        own = item.answers is not None and not (open_calls and _is_upstreams(item, open_calls))
+        if item.said_by_client or own:
+            groups.append([item])
+            open_calls = None
+            continue
+        if open_calls is None:
+            groups.append([])
+            open_calls = set()
+        groups[-1].append(item)
+        if item.call is not None:
+            open_calls.add(item.call)
+    return groups
+
+
+def output_of(call: str) -> str:
+    """The kind of what answers a call of this kind."""
+    return APPROVED if call == APPROVAL else f"{call}_output"
+
+
+def _is_upstreams(item: ResponseItem, open_calls: set[str]) -> bool:
+    return item.kind in _UPSTREAMS_OWN and bool(item.id) and item.answers in open_calls
+
+
+def _kind(head: _Head) -> str:
+    if isinstance(head.type, str):
+        return jsontext.well_formed(head.type)
+    if isinstance(head.role, str):
+        return MESSAGE
+    return REFERENCE if isinstance(head.id, str) else ""
+
+
+def _calls(kind: str, head: _Head) -> tuple[str | None, str | None]:
+    """What it makes and what it answers.  Tools of the upstream's own have no ``call_id``."""
+    if kind == APPROVAL:
+        return _text(head.id), None
+    if kind == APPROVED:
+        return None, _text(head.approval_request_id)
+    if kind in TOLD or (kind.endswith("_call") and isinstance(head.call_id, str)):
+        return _text(head.call_id), None
+    known = kind in map(output_of, TOLD)
+    if known or (kind.endswith("_call_output") and isinstance(head.call_id, str)):
+        return None, _text(head.call_id)
+    if kind == "tool_search_output" and isinstance(head.call_id, str):
+        return None, _text(head.call_id)
+    return None, None
+
+
+def _text(value: object) -> str:
+    return jsontext.well_formed(value) if isinstance(value, str) else ""

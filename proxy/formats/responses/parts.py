@@ -1,0 +1,93 @@
+"""Content of a message, as this API and as chat completions have it.  Pure.
+
+What has no other form is a line of text there, which names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+Part = dict[str, object]
+
+
+def chat_content(content: object) -> object:
+    """The content of a user's or a system message, or of an output, in chat completions.
+
+    A single text is a string.
+    """
+    if not isinstance(content, list):
+        return content
+    parts = [_chat_part(part) for part in content]
+    if len(parts) == 1 and parts[0].keys() == {"type", "text"} and parts[0]["type"] == "text":
+        return parts[0]["text"]
+    return parts
+
+
+def item_content(content: object) -> object:
+    """The other way round."""
+    if not isinstance(content, list):
+        return "" if content is None else content
+    return [_item_part(part) for part in content]
+
+
+def texts_of(content: object) -> Iterable[str]:
+    """What a model has said in a message; refusals are not among it."""
+    if isinstance(content, str):
+        yield content
+    for part in content if isinstance(content, list) else []:
+        text = part.get("text") if isinstance(part, dict) else part
+        if isinstance(text, str):
+            yield text
+
+
+def refusals_of(content: object) -> Iterable[str]:
+    for part in content if isinstance(content, list) else []:
+        refusal = part.get("refusal") if isinstance(part, dict) else None
+        if isinstance(refusal, str):
+            yield refusal
+
+
+def _chat_part(part: object) -> Part:
+    if not isinstance(part, dict):
+        return _text(part if isinstance(part, str) else "")
+    kind = part.get("type")
+    if kind in ("input_text", "output_text", "text"):
+        return _text(part.get("text"))
+    if kind == "input_image" and isinstance(part.get("image_url"), str):
+        return {"type": "image_url", "image_url": _image(part)}
+    if kind == "input_file" and not part.get("file_url"):
+        known = {key: part[key] for key in ("file_id", "filename", "file_data") if part.get(key)}
+        return {"type": "file", "file": known}
+    if kind in ("input_image", "input_file"):
+        where = part.get("file_url") or part.get("file_id") or ""
+        return _text(f"[{kind.removeprefix('input_')} {where}]")
+    if isinstance(kind, str) and kind in part:  # of the other API, which servers take as well
+        return part
+    return _text(f"[{kind}]")
+
+
+def _image(part: Mapping[str, object]) -> Part:
+    image: Part = {"url": part["image_url"]}
+    if part.get("detail") not in (None, "auto"):
+        image["detail"] = part["detail"]
+    return image
+
+
+def _item_part(part: object) -> object:
+    if not isinstance(part, dict):
+        return {"type": "input_text", "text": part if isinstance(part, str) else ""}
+    kind = part.get("type")
+    inner = part.get(kind) if isinstance(kind, str) else None
+    if kind == "text":
+        return {"type": "input_text", "text": part.get("text") or ""}
+    if kind == "image_url":
+        image = inner if isinstance(inner, dict) else {"url": inner}
+        said: Part = {"type": "input_image", "image_url": image.get("url")}
+        return {**said, "detail": image.get("detail") or "auto"}
+    if kind == "file" and isinstance(inner, dict):
+        return {"type": "input_file", **inner}
+    return part
+
+
+def _text(text: object) -> Part:
+    return {"type": "text", "text": text if isinstance(text, str) else ""}

@@ -1,0 +1,137 @@
+"""A request for a response, read into messages.  Pure.
+
+Whose the state is decides what memory may do.  With ``previous_response_id`` or ``conversation`` it
+is the upstream's: what stands in ``input`` would be stored there and come back with each turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from msgspec.structs import replace
+
+from proxy.chat import jsontext
+from proxy.chat.message import ChatMessage, read_message
+from proxy.chat.request import (
+    MAX_TEXT,
+    SYSTEM_ROLES,
+    ChatRequest,
+    State,
+    Unread,
+    count_of,
+    field_of,
+    read_fields,
+)
+from proxy.errors import RawHeaders
+from proxy.formats.native import with_native
+from proxy.formats.responses.chat import is_told_whole, said_of, sendable
+from proxy.formats.responses.items import API, REFERENCE, ResponseItem, grouped, read_items
+
+INPUT = "input"
+PREVIOUS = "previous_response_id"
+
+SIDE_SOURCES = ("memory_consolidation", "system")
+"""What Codex says of the threads that it begins itself."""
+
+SIDE_HEADER = b"x-openai-memgen-request"
+
+TURN_METADATA = b"x-codex-turn-metadata"
+"""What Codex says of a request, as JSON in a header and once more in ``client_metadata``."""
+
+TURN = "turn"
+"""Its kind of request that is one; others are compactions, for one."""
+
+
+def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
+    """A request from its body, or why there is none.  Takes long for a large one."""
+    found = read_fields(body, INPUT, _split)
+    if not isinstance(found, tuple):
+        return found
+    fields, raws = found
+    items = read_items(raws)
+    if items is None:
+        return "invalid_body"
+    messages = [message_of(group, max_inline_media_bytes) for group in grouped(items)]
+    if sum(len(message.text) for message in messages) > MAX_TEXT:
+        return "too_much_text"
+    references = tuple(item.id for item in items if item.kind == REFERENCE)
+    request = _request(fields, messages, references)
+    if request.state.elsewhere:  # nothing will be put between them
+        fields[INPUT] = jsontext.fields(body)[INPUT]
+    return request
+
+
+def message_of(group: Sequence[ResponseItem], max_inline_media_bytes: int) -> ChatMessage:
+    """The chat message that a group of items is.  Its ``raw`` are the items, with commas."""
+    said = said_of(group)
+    plain = jsontext.encode(said)
+    message = read_message(plain, max_inline_media_bytes)
+    assert message is not None  # it is an object
+    kept = message.said or plain
+    if message.said is None and not is_told_whole(group, said):
+        kept = _with_items(plain, group, max_inline_media_bytes)
+    return replace(message, raw=b",".join(item.raw for item in group), said=kept)
+
+
+def _with_items(said: bytes, group: Sequence[ResponseItem], limit: int) -> bytes:
+    """Beside what it says; large media are not kept, nor is what cannot be told without them."""
+    parts = [item.raw for item in sendable(group, limit)]
+    return with_native(said, API, parts) if parts else said
+
+
+def _split(listed: bytes) -> list[bytes]:
+    """A text is what a user says.  Raises UNREADABLE."""
+    if listed.startswith(b'"'):
+        return [b'{"role":"user","content":' + listed + b"}"]
+    return jsontext.items(listed)
+
+
+def _request(
+    fields: dict[str, bytes], messages: list[ChatMessage], references: tuple[str, ...]
+) -> ChatRequest:
+    leading = tuple(takewhile(lambda message: message.role in SYSTEM_ROLES, messages))
+    model = field_of(fields, "model")
+    instructions, previous = field_of(fields, "instructions"), field_of(fields, PREVIOUS)
+    elsewhere = previous is not None or field_of(fields, "conversation") is not None
+    return ChatRequest(
+        fields=fields,
+        leading=leading,
+        messages=tuple(messages[len(leading) :]),
+        model=model if isinstance(model, str) else None,
+        stream=field_of(fields, "stream") is True,
+        n=1,
+        max_output=count_of(field_of(fields, "max_output_tokens")),
+        instructions=instructions if isinstance(instructions, str) else "",
+        system_is_its_own=bool(instructions),
+        state=State(
+            elsewhere=elsewhere,
+            instructs=elsewhere,
+            previous=previous if isinstance(previous, str) else None,
+            references=references,
+            background=field_of(fields, "background") is True,
+            complete=TURN_METADATA.decode() in _metadata(fields),
+        ),
+    )
+
+
+def is_side_work(request: ChatRequest, headers: RawHeaders) -> bool:
+    """Does Codex ask it for itself, and not for a person: a summary, say, or notes of its own?"""
+    fields = dict(headers)
+    if SIDE_HEADER in fields:
+        return True
+    told = _metadata(request.fields)
+    within = told.get(TURN_METADATA.decode())
+    packed = within.encode() if isinstance(within, str) else fields.get(TURN_METADATA, b"null")
+    return _is_side(told) or _is_side(field_of({"": packed}, ""))
+
+
+def _metadata(fields: dict[str, bytes]) -> dict[str, object]:
+    found = field_of(fields, "client_metadata")
+    return found if isinstance(found, dict) else {}
+
+
+def _is_side(told: object) -> bool:
+    if not isinstance(told, dict):
+        return False
+    return told.get("thread_source") in SIDE_SOURCES or told.get("request_kind", TURN) != TURN

@@ -1,0 +1,186 @@
+"""A response, read into the reply that it is: all of its output is one answer.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from proxy.chat import jsontext
+from proxy.chat.extent import has_over
+from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
+from proxy.chat.reply.answer import Choice, Reply, make_choice
+from proxy.chat.reply.reply import MAX_REPLY_VALUES
+from proxy.formats.native import NamedAnswer, with_native
+from proxy.formats.responses.chat import said_of, sendable
+from proxy.formats.responses.items import API, ResponseItem, read_item
+
+_NULL = msgspec.Raw(b"null")
+
+_WAITING = ("queued", "in_progress")
+"""States of a response that is still being made."""
+
+MAX_NAME = 256
+"""Characters of a name by which an answer is fetched."""
+
+_CUT = {"max_output_tokens": "length"}
+"""Why an answer is incomplete, as chat completions say it."""
+
+
+class Response(msgspec.Struct):
+    """What of a response concerns memory, whatever types it has."""
+
+    id: Any = None
+    object: Any = None
+    status: Any = None
+    model: Any = None
+    store: Any = None
+    output: msgspec.Raw = _NULL
+    usage: msgspec.Raw = _NULL
+    error: Any = None
+    incomplete_details: Any = None
+    background: Any = None
+
+    @property
+    def pending(self) -> str | None:
+        """By what it will be fetched, if it is made in the background."""
+        made = self.background is not True or self.status not in _WAITING
+        return None if made or not isinstance(self.id, str) else self.id[:MAX_NAME]
+
+    @property
+    def items(self) -> list[ResponseItem]:
+        """Its output, as far as it can be read."""
+        try:
+            found = map(read_item, jsontext.items(bytes(self.output)))
+        except jsontext.UNREADABLE:
+            return []
+        return [item for item in found if item is not None]
+
+    @property
+    def failed(self) -> bool:
+        return self.status in ("failed", "cancelled") or self.error is not None
+
+    @property
+    def answer(self) -> NamedAnswer | None:
+        return NamedAnswer(self.id, self.store is not False) if isinstance(self.id, str) else None
+
+    def finish(self, *, calls: bool) -> str | None:
+        """How it ended, as chat completions say it; None if it has not."""
+        if self.status == "completed":
+            return "tool_calls" if calls else "stop"
+        details = self.incomplete_details
+        reason = details.get("reason") if isinstance(details, dict) else None
+        return _CUT.get(reason, reason) if isinstance(reason, str) else None
+
+
+_response = msgspec.json.Decoder(Response)
+
+
+def read_response(raw: bytes) -> Response | None:
+    """A response from its JSON; None if it is none, or too much to be looked into."""
+    if has_over(MAX_REPLY_VALUES, raw):
+        return None
+    try:
+        return _response.decode(raw)
+    except jsontext.UNREADABLE:  # half a surrogate pair, or not an object
+        try:
+            fields = jsontext.fields(raw)
+        except jsontext.UNREADABLE:
+            return None
+    return filled(Response(), fields)
+
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def filled(struct: T, fields: Mapping[str, bytes]) -> T:
+    """The struct with these fields (JSON): what a decoder makes of all but half surrogate pairs."""
+    for key in struct.__struct_fields__:
+        if key in fields:
+            raw = isinstance(getattr(struct, key), msgspec.Raw)
+            setattr(struct, key, msgspec.Raw(fields[key]) if raw else jsontext.decode(fields[key]))
+    return struct
+
+
+def read_reply(body: bytes) -> Reply | None:
+    """The reply that a plain answer is, None if it is none."""
+    response = read_response(body)
+    if response is None:
+        return Reply(truncated=True) if has_over(MAX_REPLY_VALUES, body) else None
+    if response.object != "response" and response.output == _NULL and response.error is None:
+        return None
+    return reply_of(response, response.items)
+
+
+def reply_of(
+    response: Response, items: Sequence[ResponseItem], *, truncated: bool = False
+) -> Reply:
+    """A reply with this output; ``truncated``: there was more."""
+    if response.pending is not None:
+        return Reply(model=_text(response.model), pending=response.pending)
+    usage = bytes(response.usage)
+    cached, written = _cache_use(usage)
+    return Reply(
+        choices=(_choice(response, items, truncated=truncated),) if items else (),
+        usage=usage if usage.startswith(b"{") else None,
+        cached_tokens=cached,
+        cache_write_tokens=written,
+        model=_text(response.model),
+        error=response.failed,
+        truncated=truncated,
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _choice(response: Response, items: Sequence[ResponseItem], *, truncated: bool) -> Choice:
+    """Of an answer that was cut off a later request carries the text alone."""
+    said = said_of(items) if items[0].answers is None else said_of([_NOTHING, *items])
+    complete = response.status == "completed" and not truncated
+    choice = make_choice(
+        0,
+        said,
+        finish_reason=response.finish(calls=bool(said.get("tool_calls"))),
+        complete=complete,
+        logprobs=None,
+        max_inline_media_bytes=MAX_INLINE_MEDIA_BYTES,
+    )
+    answer = response.answer
+    stored = answer is None or answer.stored
+    parts = [i.raw for i in sendable(items, MAX_INLINE_MEDIA_BYTES, stored=stored)]
+    kept = [i.raw for i in sendable(items, MAX_INLINE_MEDIA_BYTES)]
+    body = with_native(choice.body, API, parts, answer) if complete else choice.body
+    whole = with_native(choice.wire or choice.body, API, kept, answer)
+    return replace(choice, body=body, wire=None if whole == body else whole)
+
+
+_NOTHING = ResponseItem(b"{}", "reasoning")
+"""Stands before an output that an upstream has made itself: what follows is the model's."""
+
+
+_Tokens = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
+class _Details(msgspec.Struct):
+    cached_tokens: _Tokens | None = None
+    cache_write_tokens: _Tokens | None = None
+
+
+class _Spent(msgspec.Struct):
+    input_tokens_details: _Details | None = None
+
+
+_spent = msgspec.json.Decoder(_Spent)
+
+
+def _cache_use(usage: bytes) -> tuple[int | None, int | None]:
+    """Tokens that were read from a cache, and written to it; None where it does not say."""
+    try:
+        details = _spent.decode(usage).input_tokens_details or _Details()
+    except jsontext.UNREADABLE:
+        return None, None
+    return details.cached_tokens, details.cache_write_tokens

@@ -1,0 +1,152 @@
+"""A streamed response, event by event: when it is complete, and what was said.
+
+The last event holds all of it.  Where it does not come, or leaves the output out, the items that
+were done and the text of the one that was not are what there is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from proxy.chat import jsontext
+from proxy.chat.reply.answer import Reply
+from proxy.chat.reply.deltas import Rope
+from proxy.chat.reply.events import DONE, Mark
+from proxy.chat.reply.reply import MAX_REPLY_BYTES, MAX_REPLY_VALUES
+from proxy.chat.slim import values
+from proxy.formats.responses.items import ResponseItem, read_item
+from proxy.formats.responses.reply import Response, filled, read_response, reply_of
+
+_NULL = msgspec.Raw(b"null")
+
+MAX_ITEMS = 4_096
+"""Items of one response that are kept."""
+
+_ENDS: dict[object, Mark] = {
+    "response.completed": "finish",
+    "response.incomplete": "finish",
+    "response.failed": "error",
+    "response.cancelled": "error",
+    "error": "error",
+}
+_TELLING = (
+    *(b"response.completed", b"response.incomplete", b"response.failed", b"response.cancelled"),
+    *(b'"error"', DONE, b"\\u00"),
+)
+
+_TEXTS: dict[object, Literal["text", "refusal"]] = {
+    "response.output_text.delta": "text",
+    "response.refusal.delta": "refusal",
+}
+
+
+class _StreamEvent(msgspec.Struct):
+    type: Any = None
+    output_index: Any = None
+    delta: Any = None
+    item: msgspec.Raw = _NULL
+    response: msgspec.Raw = _NULL
+    error: Any = None
+
+
+_event = msgspec.json.Decoder(_StreamEvent)
+
+
+class EventReader:
+    """See StreamReader."""
+
+    def __init__(self, max_bytes: int = MAX_REPLY_BYTES) -> None:
+        self._room, self._values = max_bytes, MAX_REPLY_VALUES
+        self._items: dict[int, ResponseItem] = {}
+        self._texts: dict[int, dict[str, Rope]] = {}
+        self._response: Response | None = None
+        self._failed = self._truncated = False
+
+    def suspect(self, raw: bytes) -> bool:
+        return any(telling in raw for telling in _TELLING)
+
+    def mark(self, payload: bytes) -> Mark | None:
+        if payload.strip() == DONE:
+            return "done"
+        event = _read(payload)
+        return None if event is None else _end(event)
+
+    def feed(self, payload: bytes) -> None:
+        event = _read(payload)
+        if event is None:
+            return
+        if event.type in _TEXTS:
+            self._add_text(event)
+        elif event.type == "response.output_item.done":
+            self._add_item(event)
+        elif event.response != _NULL:
+            self._take(bytes(event.response))
+        self._failed = self._failed or _end(event) == "error"
+
+    def build(self) -> Reply:
+        response = self._response or Response()
+        items = response.items or [self._item(at) for at in sorted({*self._items, *self._texts})]
+        reply = reply_of(response, items, truncated=self._truncated)
+        return msgspec.structs.replace(reply, error=reply.error or self._failed)
+
+    def _take(self, raw: bytes) -> None:
+        """Each of some events has the response as it is then."""
+        response = read_response(raw)
+        if response is None:
+            self._truncated = True
+        else:
+            self._response = response
+
+    def _add_text(self, event: _StreamEvent) -> None:
+        at, delta = event.output_index, event.delta
+        if not isinstance(delta, str) or not self._takes(at, len(delta)):
+            return
+        kind = _TEXTS[event.type]
+        self._texts.setdefault(at, {}).setdefault(kind, Rope()).add(delta)
+
+    def _add_item(self, event: _StreamEvent) -> None:
+        at, raw = event.output_index, bytes(event.item)
+        self._values -= values(raw)
+        self._truncated = self._truncated or self._values < 0
+        item = read_item(raw) if self._values >= 0 and self._takes(at, len(raw)) else None
+        if item is not None:
+            self._items[at] = item
+
+    def _takes(self, at: object, size: int) -> bool:
+        """Is there room for it?"""
+        self._room -= size
+        self._truncated = self._truncated or self._room < 0
+        return self._room >= 0 and isinstance(at, int) and 0 <= at < MAX_ITEMS
+
+    def _item(self, at: int) -> ResponseItem:
+        """One that is done, or what has come of it."""
+        done = self._items.get(at)
+        if done is not None:
+            return done
+        parts = [
+            {"type": f"output_{kind}" if kind == "text" else kind, kind: str(rope)}
+            for kind, rope in self._texts[at].items()
+        ]
+        said = {"type": "message", "role": "assistant", "content": parts}
+        item = read_item(jsontext.encode(said))
+        assert item is not None  # it is an object
+        return item
+
+
+def _read(payload: bytes) -> _StreamEvent | None:
+    try:
+        return _event.decode(payload)
+    except jsontext.UNREADABLE:  # half a surrogate pair, or no object
+        try:
+            return filled(_StreamEvent(), jsontext.fields(payload))
+        except jsontext.UNREADABLE:
+            return None
+
+
+def _end(event: _StreamEvent) -> Mark | None:
+    """An error may come as other APIs have it, as an object with an ``error`` and no type."""
+    if isinstance(event.type, str):
+        return _ENDS.get(event.type)
+    return "error" if event.type is None and event.error is not None else None

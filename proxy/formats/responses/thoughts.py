@@ -1,0 +1,56 @@
+"""Reasoning that an upstream does not take back.  Pure.
+
+It is kept upstream for a while, or encrypted for one organisation and a family of models; a session
+outlives the one and may go on in front of another.  The request is sent again without any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from proxy.chat import jsontext
+from proxy.formats.responses.items import (
+    MESSAGE,
+    REASONING,
+    TOLD,
+    ResponseItem,
+    grouped,
+    read_items,
+)
+from proxy.formats.responses.reading import INPUT
+
+_REFUSED = re.compile(
+    rb"item with id \W{0,4}rs_|invalid_encrypted_content|required \W{0,4}reasoning\W{0,4} item"
+    rb"|encrypted content .{0,4096}could not be",
+    re.IGNORECASE | re.DOTALL,
+)
+_NAMED = (MESSAGE, *TOLD)
+"""Items that need no name, and that by their name would want the thought before them."""
+
+
+def refuses_thoughts(status: int, error: bytes) -> bool:
+    return status in (400, 404) and _REFUSED.search(error) is not None
+
+
+def without_thoughts(body: bytes) -> bytes | None:
+    """A request's body without reasoning; None if it has none."""
+    fields = jsontext.fields(body)
+    listed = fields.get(INPUT, b"")
+    items = read_items(jsontext.items(listed)) if listed.startswith(b"[") else None
+    if not items or not any(item.kind == REASONING for item in items):
+        return None
+    kept = [raw for group in grouped(items) for raw in _thoughtless(group)]
+    return jsontext.join_fields({**fields, INPUT: jsontext.join_items(kept)})
+
+
+def _thoughtless(group: Sequence[ResponseItem]) -> Iterator[bytes]:
+    if not any(item.kind == REASONING for item in group):
+        yield from (item.raw for item in group)
+        return
+    for item in group:
+        if item.kind in _NAMED:
+            known = jsontext.fields(item.raw)
+            yield jsontext.join_fields({key: raw for key, raw in known.items() if key != "id"})
+        elif item.kind != REASONING:
+            yield item.raw

@@ -1,0 +1,158 @@
+"""A request for a response with what memory adds to it, and what becomes of what it refers to.
+
+Pure.  In front of an upstream that keeps the state nothing goes into ``input``; what is recalled
+may stand in ``instructions``, which are of one request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from proxy.chat import jsontext
+from proxy.chat.blocks import block_message, with_block, with_block_behind
+from proxy.chat.cachemarks import without_marks
+from proxy.chat.message import ChatMessage, Piece, last_user
+from proxy.chat.native import without_native
+from proxy.chat.request import ChatRequest, field_of
+from proxy.formats.format import Addition
+from proxy.formats.native import native_of
+from proxy.formats.responses.chat import items_of
+from proxy.formats.responses.items import (
+    API,
+    FUNCTION,
+    REFERENCE,
+    TOLD,
+    ResponseItem,
+    output_of,
+    read_item,
+    read_items,
+)
+from proxy.formats.responses.reading import INPUT, PREVIOUS
+
+INSTRUCTIONS = "instructions"
+TEXT = "input_text"
+ENCRYPTED = "reasoning.encrypted_content"
+
+_REASONING_MODEL = re.compile(r"(?:o\d|gpt-(?:[5-9]|\d\d)|codex)(?!.*-chat)")
+"""OpenAI's models that think; others refuse to be asked for encrypted reasoning."""
+
+
+def with_addition(request: ChatRequest, addition: Addition, *, stores: bool) -> bytes:
+    """The request's body; ``stores``: it is one that the upstream might store."""
+    if request.state.elsewhere:
+        return jsontext.join_fields(_instructed(request, addition))
+    stored = addition.system
+    system = list(_system_items(stored)) if stored else list(request.system)
+    head = _behind(system, addition.head, separate=addition.separate)
+    tail = _before_last_user(addition.messages, addition.tail, separate=addition.separate)
+    fields = {**request.fields, INPUT: jsontext.join_items([*head, *tail])}
+    return jsontext.join_fields(_unstored(fields, request.model) if stores else fields)
+
+
+def expanded(body: bytes, parts: Mapping[str, bytes], *, begins: bool) -> bytes:
+    """The body with the items that it refers to, as far as they are known; ``begins``: and with no
+    response before it.  The rest keeps its bytes."""
+    fields = jsontext.fields(body)
+    if begins:
+        fields.pop(PREVIOUS, None)
+    if parts:
+        items = map(read_item, jsontext.items(fields[INPUT]))
+        raws = [_expanded(item, parts) for item in items if item is not None]
+        fields[INPUT] = jsontext.join_items(raws)
+    return jsontext.join_fields(fields)
+
+
+def _expanded(item: ResponseItem, parts: Mapping[str, bytes]) -> bytes:
+    return parts.get(item.id, item.raw) if item.kind == REFERENCE else item.raw
+
+
+def _instructed(request: ChatRequest, addition: Addition) -> dict[str, bytes]:
+    blocks = "\n".join(filter(None, (addition.head, addition.tail)))
+    said = request.instructions
+    text = f"{said}\n\n{blocks}" if said else blocks
+    return {**request.fields, INSTRUCTIONS: jsontext.encode(text)}
+
+
+def _unstored(fields: dict[str, bytes], model: str | None) -> dict[str, bytes]:
+    """What is stored can be seen, and comes back: memory is not stored unless a client says so.
+
+    Without a store reasoning goes on only where it is encrypted.
+    """
+    if field_of(fields, "store") is not None or field_of(fields, "background") is True:
+        return fields
+    fields = {**fields, "store": b"false"}
+    include = field_of(fields, "include")
+    asked = include if isinstance(include, list) else []
+    thinks = field_of(fields, "reasoning") or _REASONING_MODEL.match(
+        (model or "").rpartition("/")[2]
+    )
+    if not thinks or ENCRYPTED in asked or not (include is None or asked == include):
+        return fields
+    return {**fields, "include": jsontext.encode([*asked, ENCRYPTED])}
+
+
+def _system_items(stored: bytes) -> Iterable[bytes]:
+    for message in jsontext.items(without_marks(stored)):
+        yield from _converted(message, {})
+
+
+def _behind(system: list[bytes], blocks: str, *, separate: bool) -> list[bytes]:
+    if not blocks:
+        return system
+    if separate or not system:
+        return [*system, block_message(blocks)]
+    return [*system[:-1], with_block_behind(system[-1], blocks, TEXT)]
+
+
+def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:
+    sent = _sent(messages)
+    at = last_user(messages) if blocks else None
+    if at is None:
+        return [raw for raws in sent for raw in raws]
+    if separate:
+        sent[at] = [block_message(blocks), *sent[at]]
+    else:
+        sent[at] = [with_block(sent[at][0], blocks, TEXT), *sent[at][1:]]
+    return [raw for raws in sent for raw in raws]
+
+
+def _sent(messages: Sequence[Piece]) -> list[list[bytes]]:
+    """The items of each message.  A call and its output are of one kind, whoever said them."""
+    found = [_items(piece) for piece in messages]
+    outputs = {i.answers: i.kind for items in found for i in items or () if i.answers is not None}
+    kinds: dict[str, str] = {}
+    sent = []
+    for piece, items in zip(messages, found, strict=True):
+        if items is None or not (isinstance(piece, ChatMessage) or _fits(items, outputs, kinds)):
+            raw = piece.raw if isinstance(piece, ChatMessage) else piece
+            items = read_items(_converted(raw, kinds)) or []
+        kinds |= {item.call: item.kind for item in items if item.call is not None}
+        sent.append([item.raw for item in items])
+    return sent
+
+
+def _items(piece: Piece) -> list[ResponseItem] | None:
+    """The items of a client's message, or those that a stored one was; None where it was none."""
+    if isinstance(piece, ChatMessage):
+        return read_items(jsontext.items(b"[" + piece.raw + b"]"))
+    parts = native_of(piece, API)
+    return read_items(parts) if parts else None
+
+
+def _fits(
+    items: Sequence[ResponseItem], outputs: Mapping[str, str], kinds: Mapping[str, str]
+) -> bool:
+    """May stored items go as they came?  Not if the other half of a call has another kind now."""
+    calls = (i for i in items if i.call is not None and i.kind not in TOLD)
+    if any(outputs.get(i.call or "", FUNCTION) != output_of(i.kind) for i in calls):
+        return False
+    alone = items[0] if len(items) == 1 else None
+    if alone is None or alone.answers is None:
+        return True
+    return output_of(kinds.get(alone.answers, FUNCTION)) == alone.kind
+
+
+def _converted(message: bytes, kinds: Mapping[str, str]) -> list[bytes]:
+    said = jsontext.decode(without_native(message))
+    return items_of(said if isinstance(said, dict) else {}, kinds)

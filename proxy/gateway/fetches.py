@@ -1,0 +1,84 @@
+"""Answers that are made in the background: recorded when they are fetched, once.
+
+What was asked is recorded at once, with room for an answer, under the name by which it will be
+fetched.  Whoever fetches it for the same session brings it in; until then it is not known here.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from proxy.chat.reply.answer import Reply as ChatReply
+from proxy.formats.responses.api import Responses
+from proxy.gateway.exchange import Services
+from proxy.gateway.passthrough import Outgoing, Passthrough, answer_headers
+from proxy.gateway.recording.tap import BodyTap, StreamTap
+from proxy.gateway.request import ProxyRequest
+from proxy.memory.model import SessionKey
+from proxy.memory.recording.commit import fetch_key, late_answer
+from proxy.memory.store import StoreError
+from proxy.wire.headers import content_length
+from proxy.wire.relay import Presence, relay
+from proxy.wire.replies import encoding, is_event_stream
+from proxy.wire.upstream import Reply
+
+logger = logging.getLogger(__name__)
+
+FORMAT = Responses()
+
+
+class Fetches:
+    """Relays what is fetched, and records it on the way."""
+
+    def __init__(self, passthrough: Passthrough, services: Services) -> None:
+        self._passthrough, self._services = passthrough, services
+
+    async def serve(self, call: ProxyRequest) -> None:
+        """Answer a call.  Raises UpstreamError and ClientGone before the answer."""
+        if content_length(call.headers):
+            return await self._passthrough.serve(call)
+        with Presence(call.receive) as presence:
+            call.delivery.presence = presence
+            reply = await self._passthrough.ask(call, Outgoing(None))
+            try:
+                await call.delivery.start(reply.status, answer_headers(reply, call.report))
+                await self._deliver(call, reply)
+            finally:
+                await reply.close()
+
+    async def _deliver(self, call: ProxyRequest, reply: Reply) -> None:
+        length = content_length(reply.headers)
+        if reply.status != 200 or encoding(reply.headers) != b"identity":
+            return await relay(reply, call.delivery, length)
+        name = call.route.name.partition("/")[2]
+        recorder = LateRecorder(call.key, name, call.identity.user, self._services)
+        if is_event_stream(reply.headers):
+            await StreamTap(recorder, FORMAT.read_stream()).relay(reply, call.delivery)
+        else:
+            await BodyTap(recorder, FORMAT.read_reply, length).relay(reply, call.delivery)
+
+
+class LateRecorder:
+    """See ReplyRecorder.  ``name`` is what the answer is fetched by, and ``user`` who fetches."""
+
+    def __init__(self, key: SessionKey, name: str, user: str | None, services: Services) -> None:
+        self._key, self._name, self._user = key, name, user
+        self._services = services
+
+    async def commit(self, reply: ChatReply | None, *, incomplete: bool) -> None:
+        if reply is None or reply.error or not reply.choices:  # it is not there, or will not be
+            return
+        recorder, count = self._services.recorder, self._services.counter(reply.model).count
+        try:
+            snapshot = await recorder.attempted(self._key, fetch_key(self._name))
+        except StoreError as failure:
+            logger.warning("an answer is not recorded now that it is fetched: %s", failure)
+            return
+        if self._user is not None and snapshot.owner not in (None, self._user):
+            return
+        amendment = late_answer(snapshot, reply.choices[0], reply.usage, count)
+        if amendment is not None:
+            await recorder.amend(self._key, amendment)
+
+    async def amend(self, reply: ChatReply) -> None:
+        """Nothing comes later."""

@@ -1,0 +1,115 @@
+"""What a request names instead of sending it again, found in the session's own log.
+
+Clients that know a conversation to be stored upstream send ids: of the items that an answer was
+made of, or of the answer that they go on from.  What memory was in is not stored there, so that its
+ids mean something here alone; and where the answer was stored, its id tells which turns follow.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from msgspec.structs import replace
+
+from proxy.chat.request import ChatRequest
+from proxy.formats.format import Referring
+from proxy.formats.native import NamedAnswer, answer_of, native_of
+from proxy.gateway.context import rules_of
+from proxy.gateway.exchange import ChatExchange, Services
+from proxy.memory.model import Entry, Snapshot
+from proxy.memory.store import StoreError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """``parts`` by their names; the answer that is gone on from, and how many turns follow it."""
+
+    parts: Mapping[str, bytes]
+    previous: NamedAnswer | None = None
+    behind: int = 0
+
+
+async def resolved(exchange: ChatExchange, services: Services) -> ChatExchange:
+    """The exchange with what its request names; what is not known stays as it came."""
+    format, state = exchange.format, exchange.request.state
+    if not (state.references or state.previous) or not isinstance(format, Referring):
+        return exchange
+    search = _Search(format, frozenset(state.references), state.previous)
+    try:
+        snapshot = await services.recorder.look_back(exchange.context.key, search.is_over)
+    except StoreError as failure:
+        logger.warning("what a request names is not looked up: %s", failure)
+        return exchange
+    found = await services.aside.run(len(exchange.body), partial(search.found, snapshot))
+    size = len(exchange.body) + sum(map(len, found.parts.values()))
+    return await services.aside.run(size, partial(_with, exchange, format, found))
+
+
+def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchange:
+    """The request read anew; a rewind that its client asks for counts."""
+    intent = exchange.intent
+    if found.previous is not None and not intent.rewind:
+        exchange = replace(exchange, intent=replace(intent, rewind=found.behind))
+    begins = _begins(exchange, found.previous)
+    if not found.parts and not begins:
+        return exchange
+    context, count = exchange.context, exchange.counter.count_text
+    body = format.expand(exchange.body, found.parts, begins=begins)
+    request = format.read(body, context.profile.max_inline_media_bytes)
+    if not isinstance(request, ChatRequest):  # too much, with all that it names
+        return exchange
+    rules = rules_of(request, context, count)
+    return replace(exchange, request=request, body=body, rules=rules, expanded=True)
+
+
+def _begins(exchange: ChatExchange, previous: NamedAnswer | None) -> bool:
+    """Does the upstream not have what it would go on from?  In the background it must."""
+    if previous is None or exchange.request.state.background:
+        return False
+    return not previous.stored or exchange.context.profile.emulate_response_state
+
+
+class _Search:
+    """Of the newest answers first."""
+
+    def __init__(self, format: Referring, names: frozenset[str], previous: str | None) -> None:
+        self._format, self._names, self._previous = format, names, previous
+        self._looked_at: set[str] = set()
+        self._parts: dict[str, bytes] = {}
+        self._answer: tuple[str, NamedAnswer] | None = None
+
+    def is_over(self, snapshot: Snapshot) -> bool:
+        for id, body in snapshot.bodies.items():
+            if id not in self._looked_at:
+                self._looked_at.add(id)
+                self._look_at(id, body)
+        known = self._previous is None or self._answer is not None
+        return known and self._names <= self._parts.keys()
+
+    def found(self, snapshot: Snapshot) -> Named:
+        self.is_over(snapshot)
+        if self._answer is None:
+            return Named(self._parts)
+        id, answer = self._answer
+        return Named(self._parts, answer, len(set(_turns_behind(snapshot.log, id))))
+
+    def _look_at(self, id: str, body: bytes) -> None:
+        api = self._format.api
+        answer = answer_of(body, api) if self._previous else None
+        if answer is not None and answer.id == self._previous:
+            self._answer = id, answer
+        for part in native_of(body, api) or () if self._names else ():
+            name = self._format.named_part(part)
+            if name in self._names:
+                self._parts[name] = part
+
+
+def _turns_behind(log: tuple[Entry, ...], message: str) -> Iterator[int]:
+    turn = next((entry.position.turn for entry in log if entry.card.id == message), None)
+    if turn is not None:
+        yield from (entry.position.turn for entry in log if entry.position.turn > turn)

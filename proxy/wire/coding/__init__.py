@@ -1,0 +1,1 @@
+"""Content codings (RFC 9110 8.4): what is compressed, made plain within bounds."""

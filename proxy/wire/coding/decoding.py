@@ -1,0 +1,63 @@
+"""Request bodies that came compressed.  Pure, and as long as what they become is large."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterator
+
+import zstandard
+
+from proxy.errors import RawHeaders, request_too_large
+from proxy.wire.coding.unpacker import PIECE, Unpacker
+from proxy.wire.failures import UpstreamBroken
+from proxy.wire.headers import get_all
+
+CODING = b"content-encoding"
+
+ZSTD = b"zstd"
+GZIP = (b"gzip", b"x-gzip", b"deflate")
+
+MAX_WINDOW = 8 * 1024 * 1024
+"""Bytes that a decompressor of zstd may have to keep (RFC 8878 3.1.1.1.2, RFC 9659)."""
+
+
+def coding_of(headers: RawHeaders) -> bytes:
+    """How a body is coded, b"identity" where it is not; several codings are one that none knows."""
+    said = b",".join(get_all(headers, CODING))
+    return said.strip().lower() or b"identity"
+
+
+def decoded(body: bytes, coding: bytes, limit: int) -> bytes | None:
+    """The plain body; None where it is not coded as it says, or in a way that is not known.
+
+    Raises ProxyError 413 where it becomes larger than ``limit`` bytes: no more is made of it.
+    """
+    if coding == b"identity":
+        return body
+    if coding != ZSTD and coding not in GZIP:
+        return None
+    parts, size = [], 0
+    try:
+        for part in _unzstd(body) if coding == ZSTD else _inflated(body):
+            size += len(part)
+            if size > limit:
+                raise request_too_large(limit)
+            parts.append(part)
+    except (zlib.error, zstandard.ZstdError, UpstreamBroken):
+        return None
+    return b"".join(parts) if parts else None
+
+
+def _inflated(body: bytes) -> Iterator[bytes]:
+    unpacker = Unpacker()
+    yield from unpacker.feed(body)
+    if not unpacker.whole:
+        raise zlib.error("it ends within its encoding")
+
+
+def _unzstd(body: bytes) -> Iterator[bytes]:
+    frames = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+    with frames.stream_reader(io.BytesIO(body), read_across_frames=True) as reader:
+        while part := reader.read(PIECE):
+            yield part

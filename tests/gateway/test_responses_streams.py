@@ -1,0 +1,190 @@
+"""Streamed responses: every byte as it came, and recorded before the client can know the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.rig import Rig
+from tests.support.talk.responding import ItemTalk
+from tests.support.upstream import items
+from tests.support.upstream.answers import json_answer, pieces_of, sse
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+ASKED = {"model": "gpt-5", "input": "u1", "stream": True}
+OUTPUT = [
+    items.thought(),
+    items.said("Hello, 🙂 world."),
+    items.calls("look", "{}", "call_1"),
+    {"id": "ws_1", "type": "web_search_call", "status": "completed"},
+    {"id": "x_1", "type": "of_tomorrow", "what": [1, {"a": None}]},
+]
+
+
+async def native(talk: ItemTalk) -> list[Any]:
+    """The items of the last stored message."""
+    found: list[Any] = (await talk.bodies())[-1]["native"]["parts"]
+    return found
+
+
+@pytest.mark.parametrize("size", [None, 1, 7, 1000])
+async def test_events_pass_byte_for_byte_and_their_output_is_kept(
+    one: Rig, size: int | None
+) -> None:
+    talk = ItemTalk.of(one)
+    events = items.events(items.response(OUTPUT))
+    raw = b"".join(events)
+    one.up.reply(sse(events if size is None else pieces_of(raw, size)))
+    answered = await talk.post(ASKED)
+    assert answered.content == raw
+    assert await native(talk) == OUTPUT
+    exchange = await talk.exchange(answered.headers["x-memory-exchange-id"])
+    assert (exchange.incomplete, exchange.finish_reason) == (False, "tool_calls")
+    assert json.loads(exchange.usage or b"") == items.USAGE
+
+
+async def test_the_last_event_waits_for_the_commit(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    events = items.events(items.response([items.said("Hello.")]))
+    one.up.reply(sse(events))
+    gate = one.store.hold()
+    async with one.client.stream(
+        "POST", talk.path, content=json.dumps(ASKED), headers=talk.all_headers
+    ) as answered:
+        chunks = answered.aiter_bytes()
+        seen = b""
+        while b"response.output_item.done" not in seen:
+            seen += await anext(chunks)
+        await one.store.held_back.wait()
+        assert b'"type": "response.completed"' not in seen
+        gate.set()
+        async for chunk in chunks:
+            seen += chunk
+    assert seen == b"".join(events)
+    assert await talk.log() == "u1 Hello."
+
+
+async def test_of_a_stream_that_ends_early_the_text_is_kept(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    events = items.events(items.response([items.thought(), items.said("Half of it.")]))
+    cut = next(i for i, event in enumerate(events) if b"output_text.done" in event)
+    one.up.reply(sse(events[: cut - 1]))
+    answered = await talk.post(ASKED)
+    exchange = await talk.exchange(answered.headers["x-memory-exchange-id"])
+    assert exchange.incomplete
+    assert await talk.log() == "u1 Half of "
+    assert "native" not in (await talk.bodies())[-1]
+
+
+async def test_an_output_that_is_not_told_again_at_the_end_is_put_together(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    whole = items.response(OUTPUT)
+    *events, _ = items.events(whole)
+    last = {"type": "response.completed", "response": {**whole, "output": []}}
+    one.up.reply(sse([*events, b"data: " + json.dumps(last).encode() + b"\n\n"]))
+    await talk.post(ASKED)
+    assert await native(talk) == OUTPUT
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_incomplete_response_is_half_an_answer(one: Rig, stream: bool) -> None:
+    talk = ItemTalk.of(one)
+    cut = items.response(
+        [items.thought(), items.said("Half"), items.calls("look", '{"a"', "call_1")],
+        status="incomplete",
+        incomplete_details={"reason": "max_output_tokens"},
+    )
+    one.up.reply(sse(items.events(cut)) if stream else json_answer(cut))
+    answered = await talk.post({**ASKED, "stream": stream})
+    exchange = await talk.exchange(answered.headers["x-memory-exchange-id"])
+    assert (exchange.incomplete, exchange.finish_reason) == (True, "length")
+    assert await talk.bodies() == [
+        {"role": "user", "content": "u1"},
+        {"role": "assistant", "content": "Half"},
+    ]
+    await talk.say("u2", "a2")
+    assert talk.sent == "u1 Half u2"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_failed_response_is_no_answer(one: Rig, stream: bool) -> None:
+    talk = ItemTalk.of(one)
+    failed = items.response([], status="failed", error={"code": "server_error", "message": "x"})
+    one.up.reply(sse(items.events(failed)) if stream else json_answer(failed))
+    answered = await talk.post({**ASKED, "stream": stream})
+    assert (await talk.exchange(answered.headers["x-memory-exchange-id"])).incomplete
+    assert await talk.log() == "u1"
+
+
+async def test_a_client_that_leaves_leaves_what_had_come(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    events = items.events(items.response([items.said("Hello there.")]))
+    cut = next(i for i, event in enumerate(events) if b"output_text.done" in event)
+    one.up.reply(sse([*events[:cut], asyncio.Event()]))
+    async with one.client.stream(
+        "POST", talk.path, content=json.dumps(ASKED), headers=talk.all_headers
+    ) as answered:
+        seen = b""
+        async for chunk in answered.aiter_bytes():
+            seen += chunk
+            if b"ere." in seen:
+                break
+    await (await one.up.wait_for(1)).gone.wait()
+
+    async def recorded() -> bool:
+        return bool(one.store.commits)
+
+    await eventually(recorded)
+    assert await talk.log() == "u1 Hello there."
+    assert one.store.commits[-1].exchange.incomplete
+
+
+ODD = [
+    b"{}",
+    b"[]",
+    b'"text"',
+    b"null",
+    b'{"type": 7, "delta": []}',
+    b'{"type": "response.output_text.delta", "output_index": "x", "delta": "y"}',
+    b'{"type": "response.output_text.delta", "output_index": -1, "delta": "y"}',
+    b'{"type": "response.output_text.delta", "output_index": 99999999999, "delta": "y"}',
+    b'{"type": "response.output_item.done", "output_index": 0, "item": 5}',
+    b'{"type": "response.output_item.done", "output_index": 0, "item": {"type": []}}',
+    b'{"type": "response.completed", "response": 5}',
+    b'{"type": "response.completed", "response": {"output": 5, "usage": [], "id": {}}}',
+    b'{"type": "response.completed", "response": {"status": [], "output": [5, [], {}]}}',
+    b'{"type": "response.incomplete", "response": {"incomplete_details": {"reason": {}}}}',
+    b'{"type": "response.failed"}',
+    b'{"type": "error", "code": 5}',
+    b'{"type": "response.output_text.delta", "output_index": 0, "delta": "\\ud83d"}',
+    b'{"type": "response.completed", "response": {"status": "completed", "output": '
+    b'[{"type": "message", "role": "assistant", "content": "\\ud83d"}]}}',
+    b'{"type": "response.completed", "response": {"output": ' + b"[" * 5000 + b"]" * 5000 + b"}}",
+    b"not JSON: response.completed",
+]
+
+
+@pytest.mark.parametrize("payload", ODD, ids=range(len(ODD)))
+async def test_what_no_client_would_understand_passes_too(one: Rig, payload: bytes) -> None:
+    talk = ItemTalk.of(one)
+    events = [b"data: " + payload + b"\n\n", *items.events(items.response([items.said("Yes.")]))]
+    one.up.reply(sse(events))
+    assert (await talk.post(ASKED)).content == b"".join(events)
+    one.up.reply(json_answer(None))
+    one.up.requests.clear()
+    await talk.post({**ASKED, "input": "u2"})
+    assert len(one.up.requests) == 1
+
+
+@pytest.mark.parametrize("payload", ODD, ids=range(len(ODD)))
+async def test_nor_does_a_plain_answer_have_to_make_sense(one: Rig, payload: bytes) -> None:
+    talk = ItemTalk.of(one)
+    script = json_answer(None)
+    one.up.reply(type(script)(headers=script.headers, pieces=[payload]))
+    answered = await talk.post({**ASKED, "stream": False})
+    assert (answered.status_code, answered.content) == (200, payload)

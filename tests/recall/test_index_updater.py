@@ -269,18 +269,6 @@ async def test_who_asks_has_their_other_sessions_indexed_first(bench: Bench) -> 
     assert bench.indexer.done == [("level", OTHER), ("level", KEY)]
 
 
-async def test_who_ask_at_once_have_a_session_indexed_once(bench: Bench) -> None:
-    index_updater, bench.indexer.gate = bench.index_updater, asyncio.Event()
-    index_updater.asked(KEY, KAI)
-    index_updater.recorded(KEY)
-    asking = [asyncio.create_task(index_updater.settled(KAI)) for _ in range(3)]
-    await asyncio.sleep(0)
-    assert bench.indexer.busy == 1
-    bench.indexer.gate.set()
-    await asyncio.gather(*asking)
-    assert bench.indexer.done == [("level", KEY)]
-
-
 async def test_what_could_not_be_indexed_for_who_asks_waits_on(bench: Bench) -> None:
     index_updater = bench.index_updater
     index_updater.asked(KEY, KAI)

@@ -12,7 +12,6 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
-from weakref import WeakValueDictionary
 
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
@@ -131,7 +130,6 @@ class IndexUpdater:
         self._round = 0
         self._known: OrderedDict[Owner, float] = OrderedDict()
         self._stale: set[Owner] = set()
-        self._turns: WeakValueDictionary[Work, asyncio.Lock] = WeakValueDictionary()
         self._awake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -187,11 +185,9 @@ class IndexUpdater:
         """
         for key in self._late.of(owner):
             if key != but:
-                waited = self._waiting.pop(key, None) is not None
-                async with self._turn(key):
-                    # Who had begun with it already may have done it.
-                    if waited or self._late.has(key):
-                        await self._index(key)
+                # Who has begun with it already may be in the middle of it.
+                self._waiting.pop(key, None)
+                await self._index(key)
 
     def missing(self, owner: Owner) -> None:
         """There is no index at all, whatever was known: somebody has dropped it, or never made."""
@@ -244,12 +240,7 @@ class IndexUpdater:
         while self._due:
             work = self._due.popleft()
             if self._waiting.pop(work, None) is not None and not self._comes_yet(work):
-                async with self._turn(work):
-                    await self._index(work)
-
-    def _turn(self, work: Work) -> asyncio.Lock:
-        """Held by who does this work: another at the same time would only be in its way."""
-        return self._turns.setdefault(work, asyncio.Lock())
+                await self._index(work)
 
     def _comes_yet(self, work: Work) -> bool:
         """Does other work that waits do the same?  A session that is nobody's is all there is of

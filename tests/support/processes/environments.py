@@ -6,7 +6,6 @@ tests/clients/requirements, one file an environment.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from uv import find_uv_bin
 
+from tests.support.processes.locking import alone
 from tests.support.processes.program import ROOT
 
 REQUIREMENTS = ROOT / "tests" / "clients" / "requirements"
@@ -28,9 +28,7 @@ def python_of(name: str) -> Path:
     """The interpreter of an environment, which is made if it is not there as its file says."""
     home = FOLDER / name
     wanted = f"{sys.version}\n{(REQUIREMENTS / f'{name}.txt').read_text(encoding='utf-8')}"
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(f"environment-{name}"):
         done = home / ".installed"
         if not done.exists() or done.read_text(encoding="utf-8") != wanted:
             _make(name, home)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from tests.support.processes.locking import alone
 from tests.support.processes.program import ROOT
 
 FOLDER = ROOT / "tests" / "node"
@@ -61,8 +62,9 @@ def node_with_packages(folder: Path = FOLDER) -> str:
     said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10)
     if int(said.stdout.strip().removeprefix("v").partition(".")[0]) < OLDEST:
         missing(f"no packages of Node.js: they need Node {OLDEST}, this is {said.stdout.strip()}")
-    if not installed(folder):
-        install(npm, folder)
+    with alone(f"node-{folder.parent.name}"):
+        if not installed(folder):
+            install(npm, folder)
     return program
 
 

@@ -54,7 +54,7 @@ def test_a_tiny_run_fills_the_whole_table(capfd: pytest.CaptureFixture[str]) -> 
     ]
     with_memory = [result.single.memory.keys() for result in measured.rows]
     assert with_memory == [{"none"}, {"none"}, {"empty"}, {"applied"}]
-    assert "session of 20" in capfd.readouterr().err
+    assert "sixteen at once" in capfd.readouterr().err
 
 
 def test_every_step_is_announced_for_the_progress_bar() -> None:

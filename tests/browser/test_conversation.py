@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.browser.browsing import Console, Locator, expect
+
+pytestmark = pytest.mark.one_back_end
 
 
 def bubbles(console: Console) -> Locator:

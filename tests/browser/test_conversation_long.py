@@ -9,6 +9,8 @@ import pytest
 from tests.support.browser.browsing import Console, Locator, expect
 from tests.support.browser.measuring import elements
 
+pytestmark = pytest.mark.one_back_end
+
 SESSIONS = "/memory/v1/sessions"
 MANY = 1500
 MEGABYTE = 1 << 20
@@ -86,7 +88,6 @@ async def test_broken_and_deep_json_of_calls_is_shown_as_it_came(visit: Console)
     assert await no_wider(visit)
 
 
-@pytest.mark.one_back_end
 async def test_a_megabyte_is_folded_and_unfolded_in_a_few_elements(visit: Console) -> None:
     lines = "\n".join(f"line {n}" for n in range(10_000))
     await put(visit, "huge", "Go on", "word " * (MEGABYTE // 5) + "THEEND", lines)
@@ -168,7 +169,6 @@ async def exchange(console: Console) -> str:
     return str(answer.json()["data"][0]["id"])
 
 
-@pytest.mark.one_back_end
 async def test_an_unknown_session_is_said_to_be_none(visit: Console) -> None:
     await visit.sign_in("#/sessions/none")
     await expect(visit.page.get_by_role("heading", name="There is no such session")).to_be_visible()

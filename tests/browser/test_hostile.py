@@ -25,6 +25,8 @@ from tests.support.browser.hostile import (
 )
 from tests.support.browser.measuring import elements
 
+pytestmark = pytest.mark.one_back_end
+
 API = "/memory/v1"
 IDS = (
     EVERY_CHARACTER,
@@ -196,7 +198,6 @@ async def test_hostile_files_and_what_is_said_of_them_are_shown(
     assert await harm(guarded) == []
 
 
-@pytest.mark.one_back_end
 async def test_hostile_answers_of_the_api_are_shown_as_words(guarded: Console) -> None:
     error = {"message": TEXTS[1] + TEXTS[7], "type": TEXTS[0], "code": TEXTS[0], "param": TEXTS[0]}
     await guarded.page.route(
@@ -208,7 +209,6 @@ async def test_hostile_answers_of_the_api_are_shown_as_words(guarded: Console) -
     assert await harm(guarded) == []
 
 
-@pytest.mark.one_back_end
 async def test_hostile_addresses_lead_nowhere(guarded: Console) -> None:
     await guarded.sign_in()
     for hash in (

@@ -25,6 +25,8 @@ from tests.support.browser.inspecting import (
 )
 from tests.support.upstream.scripted import ScriptedUpstream
 
+pytestmark = pytest.mark.one_back_end("redis")
+
 SHORT = {"window": "message_window", "max_messages": 2, "summary": {"enabled": False}}
 NO_TEXT = "<img src=x onerror='window.hurt = 1'> \u202eevil"
 
@@ -268,7 +270,6 @@ async def test_an_exchange_whose_messages_are_deleted_is_not_the_newest(visit: C
     await expect(panel.get_by_role("button", name="Newer exchange")).to_be_disabled()
 
 
-@pytest.mark.one_back_end
 async def test_a_profile_in_a_prompt_is_named_and_leads_to_the_profile(visit: Console) -> None:
     await ask(visit, "How are you?")
 
@@ -298,7 +299,6 @@ async def test_a_profile_in_a_prompt_is_named_and_leads_to_the_profile(visit: Co
     await visit.page.unroute_all(behavior="wait")
 
 
-@pytest.mark.one_back_end
 async def test_headings_skip_no_level(visit: Console) -> None:
     await ask(visit, "How are you?")
     await inspect(visit)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.support.browser.browsing import Console, expect
 from tests.support.browser.inspecting import ask, change, confirm, inspect, session
+
+pytestmark = pytest.mark.one_back_end("redis")
 
 
 async def test_a_summary_is_written_edited_and_forgotten(visit: Console) -> None:

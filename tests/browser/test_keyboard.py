@@ -7,6 +7,8 @@ import pytest
 from tests.browser.keys import answer, pick, push, tab_to
 from tests.support.browser.browsing import Console, Locator, expect
 
+pytestmark = pytest.mark.one_back_end("redis")
+
 INSIDE = """(one) =>
   one.contains(document.activeElement) || document.activeElement === document.body"""
 
@@ -155,7 +157,6 @@ async def test_a_fact_is_added_and_a_person_erased(visit: Console) -> None:
     assert (await visit.client.get("/memory/v1/users/kim")).status_code == 404
 
 
-@pytest.mark.one_back_end
 async def test_what_is_behind_a_dialog_cannot_be_reached(visit: Console) -> None:
     await visit.seed("talk", "Hello", "Hi")
     await visit.sign_in()
@@ -170,7 +171,6 @@ async def test_what_is_behind_a_dialog_cannot_be_reached(visit: Console) -> None
     await expect(page.get_by_role("button", name="Import")).to_be_focused()
 
 
-@pytest.mark.one_back_end
 async def test_the_first_link_skips_the_navigation(visit: Console) -> None:
     await visit.seed("talk", "Hello", "Hi")
     await visit.sign_in()
@@ -183,7 +183,6 @@ async def test_the_first_link_skips_the_navigation(visit: Console) -> None:
     await expect(page.locator("main")).to_be_focused()
 
 
-@pytest.mark.one_back_end
 async def test_escape_leaves_a_search_box_and_keeps_what_was_searched(visit: Console) -> None:
     for number in range(3):
         await visit.seed(f"chat-{number}", f"Number {number}", "Certainly.")

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.browser.keys import answer, asked, back, leave, pick, push, tab_to, write
 from tests.support.browser.browsing import Console, Locator, Page, expect
 from tests.support.browser.inspecting import SESSION, change, session
+
+pytestmark = pytest.mark.one_back_end("redis")
 
 PERSON = "/memory/v1/users/kim"
 

@@ -19,6 +19,8 @@ from tests.support.upstream.connection import Request
 from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.one_back_end("redis")
+
 WRITER = "writer"
 LIKES = states(r"I like (\w+)", "The user likes {}.")
 SUMMED_UP = {

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.support.browser.browsing import Console, Locator, expect
+
+pytestmark = pytest.mark.one_back_end
 
 API = "/memory/v1"
 STORED = '{"ticket": 1283746519283746511, "price": 10.0, "n": 1}'

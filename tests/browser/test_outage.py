@@ -9,6 +9,8 @@ import pytest
 from tests.browser.test_users import choose
 from tests.support.browser.browsing import ADMIN, Console, Look, Route, expect
 
+pytestmark = pytest.mark.one_back_end
+
 STALE = "What you see may be out of date."
 REFUSED = {"error": {"message": "Too many at once.", "type": "rate_limit", "code": "busy"}}
 
@@ -37,7 +39,6 @@ async def test_what_could_not_be_fetched_once_is_asked_for_again(visit: Console,
     await expect(visit.page.get_by_text(STALE)).to_have_count(0)
 
 
-@pytest.mark.one_back_end
 async def test_older_messages_that_could_not_be_fetched_are_asked_for_again(visit: Console) -> None:
     await visit.seed("long", *(f"Line {n}" for n in range(450)))
     await visit.sign_in("#/sessions/long")
@@ -47,7 +48,6 @@ async def test_older_messages_that_could_not_be_fetched_are_asked_for_again(visi
     await expect(visit.page.locator("[aria-setsize='450']").first).to_be_attached()
 
 
-@pytest.mark.one_back_end
 async def test_it_is_said_that_what_is_shown_may_be_old(visit: Console) -> None:
     await visit.seed("talk", "Hello", user="kim")
     await visit.client.post("/memory/v1/users/kim/memories", json={"text": "Lives in Kiel"})
@@ -74,7 +74,6 @@ async def test_it_is_said_that_what_is_shown_may_be_old(visit: Console) -> None:
     await visit.shot("users-stale")
 
 
-@pytest.mark.one_back_end
 class TestInChinese:
     @pytest.fixture
     def look(self) -> Look:
@@ -90,7 +89,6 @@ class TestInChinese:
         visit.complaints[:] = [said for said in visit.complaints if "Failed to load" not in said]
 
 
-@pytest.mark.one_back_end
 async def test_while_it_loads_the_inspector_does_not_say_that_there_is_nothing(
     visit: Console,
 ) -> None:
@@ -113,7 +111,6 @@ async def test_while_it_loads_the_inspector_does_not_say_that_there_is_nothing(
     await expect(panel.locator(".why")).to_be_visible()
 
 
-@pytest.mark.one_back_end
 async def test_that_the_proxy_did_not_answer_is_said_until_it_does(visit: Console) -> None:
     await visit.seed("talk", "Hello", user="kim")
     await visit.client.post("/memory/v1/users/kim/memories", json={"text": "Lives in Kiel"})
@@ -133,7 +130,6 @@ async def test_that_the_proxy_did_not_answer_is_said_until_it_does(visit: Consol
 BUSY = {"error": {"message": "Try again.", "type": "server_error", "code": "memory_unavailable"}}
 
 
-@pytest.mark.one_back_end
 async def test_signing_in_waits_for_a_busy_proxy(visit: Console) -> None:
     async def refuse(route: Route) -> None:
         await route.fulfill(status=503, json=BUSY)
@@ -147,7 +143,6 @@ async def test_signing_in_waits_for_a_busy_proxy(visit: Console) -> None:
     visit.complaints[:] = [said for said in visit.complaints if "503" not in said]
 
 
-@pytest.mark.one_back_end
 async def test_a_proxy_that_stays_busy_is_not_asked_for_ever(visit: Console) -> None:
     asked: list[str] = []
 

@@ -9,6 +9,8 @@ import pytest
 from tests.browser.test_conversation import answers, bubble, bubbles, chat, put
 from tests.support.browser.browsing import DESKTOP, PHONE, Console, expect
 
+pytestmark = pytest.mark.one_back_end
+
 CODE = f"Do it like this, in a shell.\n```bash\n{'curl --header x ' * 20}\n```\nThen it is done."
 
 CUT = """list => [...list.querySelectorAll(".bubble *")]
@@ -18,7 +20,6 @@ CUT = """list => [...list.querySelectorAll(".bubble *")]
 """What is wider than it is shown, and cannot be scrolled."""
 
 
-@pytest.mark.one_back_end
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 async def test_a_long_line_of_code_scrolls_and_the_words_around_it_wrap(
     visit: Console, size: tuple[int, int]
@@ -52,7 +53,6 @@ JOINED = (
 )
 
 
-@pytest.mark.one_back_end
 async def test_pictures_and_words_of_all_scripts_that_join_are_shown_as_one(
     visit: Console,
 ) -> None:
@@ -64,7 +64,6 @@ async def test_pictures_and_words_of_all_scripts_that_join_are_shown_as_one(
     await visit.shot("reading-joined")
 
 
-@pytest.mark.one_back_end
 async def test_a_joiner_that_joins_nothing_is_named(visit: Console) -> None:
     await visit.seed("hidden", "pass\u200dword \u200c", "a 👩\u200d b, c\u200d\u200d")
     await visit.sign_in("#/sessions/hidden")
@@ -99,7 +98,6 @@ async def test_what_the_client_sent_again_is_marked_as_seen_and_the_stripes_are_
     await visit.shot("reading-resent-phone")
 
 
-@pytest.mark.one_back_end
 async def test_of_a_client_that_sends_only_what_is_new_the_legend_says_from_where_it_is(
     visit: Console,
 ) -> None:

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
+import pytest
 import pytest_asyncio
 
 from proxy.assembly.resources import store_of
@@ -28,6 +29,8 @@ from tests.support.browser.measuring import Scrolled, elements, scrolled, unansw
 from tests.support.processes.running import Running
 from tests.support.store.populating import LONG, NEEDLE, long_conversation, populate
 from tests.support.upstream.scripted import ScriptedUpstream
+
+pytestmark = pytest.mark.one_back_end("redis")
 
 SESSIONS = 10_000
 MESSAGES = 5000

@@ -6,6 +6,8 @@ import pytest
 
 from tests.support.browser.browsing import ADMIN, Console, Look, expect
 
+pytestmark = pytest.mark.one_back_end
+
 
 @pytest.fixture
 def look() -> Look:
@@ -23,7 +25,6 @@ async def test_a_key_opens_the_console_and_reloading_the_page_closes_it(visit: C
     await expect(page.get_by_label("API key")).to_be_visible()
 
 
-@pytest.mark.one_back_end
 async def test_the_key_is_in_no_storage_and_in_no_address(visit: Console) -> None:
     await visit.sign_in()
     await expect(visit.page.get_by_role("heading", name="Sessions")).to_be_visible()
@@ -36,7 +37,6 @@ async def test_the_key_is_in_no_storage_and_in_no_address(visit: Console) -> Non
     assert all(address.startswith(visit.proxy.url) for address in visit.asked)
 
 
-@pytest.mark.one_back_end
 async def test_a_key_that_cannot_be_one_is_refused_in_clear_words(visit: Console) -> None:
     await visit.open()
     await visit.page.get_by_label("API key").fill("schlüssel")
@@ -68,7 +68,6 @@ async def test_the_administrator_chooses_whose_memory_is_seen(visit: Console) ->
     await expect(visit.page.get_by_role("link", name="Of a tenant")).to_be_visible()
 
 
-@pytest.mark.one_back_end
 async def test_what_cannot_be_loaded_behind_the_sign_in_is_said(visit: Console) -> None:
     page = visit.page
     await page.route("**/console/shell.js", lambda route: route.abort())
@@ -82,7 +81,6 @@ async def test_what_cannot_be_loaded_behind_the_sign_in_is_said(visit: Console) 
     visit.complaints[:] = [each for each in visit.complaints if "Failed to load" not in each]
 
 
-@pytest.mark.one_back_end
 async def test_signing_out_forgets_what_was_seen(inside: Console) -> None:
     page = inside.page
     await page.get_by_role("button", name="Account and help").click()
@@ -91,7 +89,6 @@ async def test_signing_out_forgets_what_was_seen(inside: Console) -> None:
     await expect(page.get_by_label("API key")).to_have_value("")
 
 
-@pytest.mark.one_back_end
 async def test_language_and_colours_are_switched_in_place(visit: Console) -> None:
     await visit.open()
     page = visit.page
@@ -106,7 +103,6 @@ async def test_language_and_colours_are_switched_in_place(visit: Console) -> Non
     await visit.shot("sign-in-zh-dark")
 
 
-@pytest.mark.one_back_end
 async def test_the_shortcuts_are_told_and_a_dialog_gives_the_focus_back(inside: Console) -> None:
     page = inside.page
     await page.get_by_role("link", name="Users").focus()

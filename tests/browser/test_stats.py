@@ -6,6 +6,8 @@ import pytest
 
 from tests.support.browser.browsing import Console, expect
 
+pytestmark = pytest.mark.one_back_end
+
 
 async def test_tokens_and_latency_are_shown_over_time(visit: Console) -> None:
     for number in range(3):
@@ -19,7 +21,6 @@ async def test_tokens_and_latency_are_shown_over_time(visit: Console) -> None:
     await visit.shot("stats")
 
 
-@pytest.mark.one_back_end
 async def test_every_chart_is_there_as_a_table(visit: Console) -> None:
     await visit.chat("talk", "How are you?")
     await visit.sign_in("#/stats")
@@ -48,7 +49,6 @@ async def test_the_time_and_the_person_can_be_chosen(visit: Console) -> None:
     )
 
 
-@pytest.mark.one_back_end
 async def test_where_there_is_nothing_no_chart_is_drawn(visit: Console) -> None:
     await visit.sign_in("#/stats")
     await expect(visit.page.get_by_text("No exchanges in this time")).to_be_visible()
@@ -56,7 +56,6 @@ async def test_where_there_is_nothing_no_chart_is_drawn(visit: Console) -> None:
     await expect(visit.page.get_by_role("heading", name="Background work")).to_be_visible()
 
 
-@pytest.mark.one_back_end
 async def test_charts_begin_where_counting_begins(
     visit: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -22,7 +23,7 @@ from proxy.settings import ServerSettings
 _NOT_FORWARDED = frozenset({"host", "content-length", "connection", "transfer-encoding"})
 
 
-class Forwarding:
+class Forwarding(ABC):
     """What a probe that asks the upstream needs; subclasses answer in ``forward``."""
 
     def __init__(self, upstream: str) -> None:
@@ -35,8 +36,8 @@ class Forwarding:
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as self._session:
             yield
 
-    async def forward(self, request: Request) -> Response:
-        raise NotImplementedError
+    @abstractmethod
+    async def forward(self, request: Request) -> Response: ...
 
     async def ask(self, request: Request, body: bytes) -> aiohttp.ClientResponse:
         headers = {k: v for k, v in request.headers.items() if k not in _NOT_FORWARDED}

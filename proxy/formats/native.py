@@ -8,14 +8,16 @@ in equality, and goes upstream only where the same API is spoken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.native import FIELD, MARK
 from proxy.chat.reply.answer import Choice
+
+T = TypeVar("T")
 
 
 class NamedAnswer(NamedTuple):
@@ -42,15 +44,8 @@ def choice_with_native(choice: Choice, api: str, parts: Sequence[bytes]) -> Choi
 
 def native_of(message: bytes, api: str) -> tuple[bytes, ...] | None:
     """The JSON of a stored message's parts in this API; None where it has none."""
-    if MARK not in message:
-        return None
-    try:
-        native = jsontext.fields(jsontext.fields(message)[FIELD])
-        parts = tuple(jsontext.items(native["parts"]))
-        known = jsontext.value(native["api"]) == api
-    except (KeyError, *jsontext.UNREADABLE):  # some client's own field of this name
-        return None
-    return parts if known and all(part.startswith(b"{") for part in parts) else None
+    parts = _member(message, api, "parts", lambda raw: tuple(jsontext.items(raw)))
+    return parts if parts is not None and all(part.startswith(b"{") for part in parts) else None
 
 
 def none_native(messages: Iterable[bytes]) -> bool:
@@ -60,14 +55,18 @@ def none_native(messages: Iterable[bytes]) -> bool:
 
 def answer_of(message: bytes, api: str) -> NamedAnswer | None:
     """The answer of this API that a stored message was."""
+    match _member(message, api, "answer", jsontext.value):
+        case [str(id), bool(stored)]:
+            return NamedAnswer(id, stored)
+    return None
+
+
+def _member(message: bytes, api: str, name: str, read: Callable[[bytes], T]) -> T | None:
+    """A member of what this API said of a stored message, None where there is none to read."""
     if MARK not in message:
         return None
     try:
         native = jsontext.fields(jsontext.fields(message)[FIELD])
-        api_known, said = jsontext.value(native["api"]) == api, jsontext.value(native["answer"])
-    except (KeyError, *jsontext.UNREADABLE):
+        return read(native[name]) if jsontext.value(native["api"]) == api else None
+    except (KeyError, *jsontext.UNREADABLE):  # some client's own field of this name
         return None
-    match said:
-        case [str(id), bool(stored)] if api_known:
-            return NamedAnswer(id, stored)
-    return None

@@ -53,14 +53,11 @@ class Access(msgspec.Struct, frozen=True, gc=False):
     user: str | None = None
 
 
-_NAMES = Access.__struct_fields__
-
-
 def access(line: Access) -> None:
     """There is one for each request: what no line of ours says is not looked for."""
     if ACCESS.isEnabledFor(logging.INFO):
         record = logging.LogRecord(ACCESS.name, logging.INFO, "", 0, "request", None, None)
-        said = ((name, getattr(line, name)) for name in _NAMES)
+        said = msgspec.structs.asdict(line).items()
         record.__dict__["fields"] = {name: value for name, value in said if value is not None}
         ACCESS.handle(record)
 

@@ -177,20 +177,24 @@ class Telemetry:
         count()
 
     def injected(self, tokens: int) -> None:
-        self._injected.inc(tokens)
+        if tokens:
+            self._injected.inc(tokens)
 
     def recalled(self, seconds: float, passages: int) -> None:
         self._recall(seconds)
-        self._passages.inc(passages)
+        if passages:
+            self._passages.inc(passages)
 
     def indexed(self, messages: int) -> None:
         self._indexed.inc(messages)
 
     def cached(self, tokens: int) -> None:
-        self._cached.inc(tokens)
+        if tokens:
+            self._cached.inc(tokens)
 
     def cache_written(self, tokens: int) -> None:
-        self._cache_writes.inc(tokens)
+        if tokens:
+            self._cache_writes.inc(tokens)
 
     def upstream_failed(self, kind: Failing) -> None:
         self._upstream_errors[kind]()

@@ -10,7 +10,7 @@ from proxy.chat import jsontext
 
 MARKS = ("cache_control", "prompt_cache_breakpoint")
 
-_BYTES = tuple(mark.encode() for mark in MARKS)
+_CACHE_CONTROL, _BREAKPOINT = (mark.encode() for mark in MARKS)
 
 _DATA = ("arguments", "input")
 """Fields of a call that are a model's own words, whatever their names."""
@@ -20,7 +20,7 @@ MAX_LEVELS = 8
 
 
 def may_have_marks(raw: bytes) -> bool:
-    return any(mark in raw for mark in _BYTES)
+    return _CACHE_CONTROL in raw or _BREAKPOINT in raw
 
 
 def without_marks(raw: bytes) -> bytes:

@@ -101,7 +101,10 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def last_user(self) -> ChatMessage | None:
         """The last user message."""
-        return next((m for m in reversed(self.messages) if m.role == "user"), None)
+        for message in reversed(self.messages):
+            if message.role == "user":
+                return message
+        return None
 
     @property
     def forces_calls(self) -> bool:
@@ -112,7 +115,8 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def last_user_text(self) -> str:
         """The text of the last user message, "" without one."""
-        return self.last_user.text if self.last_user else ""
+        said = self.last_user
+        return said.text if said else ""
 
     def with_messages(self, parts: Iterable[bytes]) -> bytes:
         """The request with these messages instead (their JSON, the leading ones included).
@@ -138,7 +142,9 @@ def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
         if message is None:
             return "invalid_body"
         messages.append(message)
-    if sum(len(message.text) for message in messages) > MAX_TEXT:  # a word can look like media
+    if (
+        len(body) > MAX_TEXT and sum(len(message.text) for message in messages) > MAX_TEXT
+    ):  # a word can look like media
         return "too_much_text"
     return _request(fields, messages)
 
@@ -186,8 +192,11 @@ def _request(fields: dict[str, bytes], messages: list[ChatMessage]) -> ChatReque
 
 def field_of(fields: dict[str, bytes], name: str) -> object:
     """The value of a field; None where there is none that can be read."""
+    raw = fields.get(name)
+    if raw is None:
+        return None
     try:
-        return jsontext.value(fields.get(name, b"null"))
+        return jsontext.value(raw)
     except jsontext.UNREADABLE:  # a number of thousands of digits, say: as good as absent
         return None
 

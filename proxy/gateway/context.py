@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,7 +16,8 @@ from proxy.memory.model import Ask, SessionKey
 from proxy.memory.prompt.compose import Rules, Summarised
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
-from proxy.settings import ProfileSettings
+from proxy.recall.query.query import RecallOptions
+from proxy.settings import ProfileSettings, RecallSettings
 
 TOLD_BY = 16_384
 """Characters of a text that tell what kind of request it is: patterns can be slow."""
@@ -67,6 +70,17 @@ def recall_tokens(profile: ProfileSettings) -> int:
     return min(recall.max_tokens, profile.max_tokens // SHARE)
 
 
+def options_of(recall: RecallSettings) -> RecallOptions:
+    """How a profile wants recall to work."""
+    return RecallOptions(
+        own_session_only=recall.scope == "session",
+        min_score=recall.min_score,
+        roles=recall.roles,
+        half_life_days=recall.half_life_days or None,
+        standing_max_tokens=recall.standing.max_tokens,
+    )
+
+
 class SideRequests:
     """Requests that chat UIs make beside the conversation, under the same id: titles, tags.
 
@@ -81,15 +95,63 @@ class SideRequests:
         return any(pattern.search(text) for pattern in self._patterns for text in beginnings)
 
 
+NEVER = 10 * 365 * 86_400.0
+"""Seconds; stands for a quiet that does not count."""
+
+
+class Pace(NamedTuple):
+    """What learning from sessions waits for: so many turns, or so many seconds of quiet."""
+
+    turns: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRules:
+    """What a profile means for each of its requests: it is made once.
+
+    ``known_tokens`` and ``recall_tokens`` are the most that what is learned, and recall, may take;
+    ``pace`` is None where no model reads sessions, ``learns``: has it anything that is learned?
+    """
+
+    profile: ProfileSettings
+    side: SideRequests
+    window: Window
+    known_tokens: int
+    recall_tokens: int
+    recall: RecallOptions
+    pace: Pace | None
+    learns: bool
+
+    @classmethod
+    def of(cls, profile: ProfileSettings) -> ProfileRules:
+        paces = profile.paces
+        turns = min((turns for turns, _ in paces), default=0)
+        seconds = min((seconds or NEVER for _, seconds in paces), default=NEVER)
+        return cls(
+            profile=profile,
+            side=SideRequests(profile.side_requests),
+            window=window_of(profile),
+            known_tokens=known_tokens(profile),
+            recall_tokens=recall_tokens(profile),
+            recall=options_of(profile.recall),
+            pace=Pace(turns, seconds) if paces else None,
+            learns=any(part.enabled for part in profile.learned.values()),
+        )
+
+
 class RequestContext(msgspec.Struct, frozen=True, gc=False):
     """What surrounds an exchange: whose it is and what its profile says."""
 
     key: SessionKey
     identity: Identity
-    profile: ProfileSettings
-    side: SideRequests
+    usual: ProfileRules
     closed: bool
     """Refuse rather than go on without memory (``store.on_failure = "closed"``)."""
+
+    @property
+    def profile(self) -> ProfileSettings:
+        return self.usual.profile
 
 
 def intent_of(request: ChatRequest, context: RequestContext, now: float) -> Intent:
@@ -119,7 +181,7 @@ def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str
     if profile.summary.enabled:
         summarised = Summarised(profile.max_tokens, count(summary_block("")))
     return Rules(
-        window=window_of(profile),
+        window=context.usual.window,
         system=profile.remember_system and request.wants_system,
         cap=context.identity.max_tokens,
         inject=context.identity.mode != "write" and not request.state.upstreams,

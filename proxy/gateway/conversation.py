@@ -16,7 +16,7 @@ from proxy.chat.request import ChatRequest
 from proxy.chat.tools.offer import refuses_tools
 from proxy.errors import RawHeaders, unknown_profile
 from proxy.formats.format import Format
-from proxy.gateway.context import RequestContext, SideRequests
+from proxy.gateway.context import ProfileRules, RequestContext
 from proxy.gateway.exchange import ChatExchange, Services
 from proxy.gateway.outgoing import OutgoingRequest, lessened, prepare, with_tools, without_tools
 from proxy.gateway.passthrough import Outgoing, Passthrough, answer_headers
@@ -67,8 +67,8 @@ class Conversations:
         self._on_answered = on_answered
         self._tools = tools
         self._refusals: defaultdict[str, Refusals] = defaultdict(Refusals)
-        self._sides = {
-            name: SideRequests(profile.side_requests)
+        self._profiles = {
+            name: ProfileRules.of(profile)
             for name, profile in [("", settings.memory), *settings.profiles.items()]
         }
 
@@ -119,15 +119,14 @@ class Conversations:
 
     def _context(self, call: ProxyRequest) -> RequestContext:
         identity = call.identity
-        profile = self._settings.profile(identity.profile or None)
-        if profile is None:
+        usual = self._profiles.get(identity.profile)
+        if usual is None:
             raise unknown_profile()
         assert identity.session is not None
         return RequestContext(
             key=SessionKey(call.caller.tenant, identity.session),
             identity=identity,
-            profile=profile,
-            side=self._sides[identity.profile],
+            usual=usual,
             closed=self._settings.store.on_failure == "closed",
         )
 
@@ -217,12 +216,14 @@ class Conversations:
         """What the reply is to be recorded in; None if it is not."""
         if encoding(reply.headers) != b"identity":
             outgoing = outgoing.unrecorded("encoded_body")
-        call.report = outgoing.report
-        self._services.telemetry.injected(call.report.tokens)
+            call.report = outgoing.report
+        report = call.report
+        assert report is not None  # ``_ask`` has made it
+        self._services.telemetry.injected(report.tokens)
         if not 200 <= reply.status < 300:
             return None
         presence.patient = outgoing.drains
-        return recorder_for(outgoing, self._services) if outgoing.recorded else None
+        return recorder_for(outgoing, report, self._services) if outgoing.recorded else None
 
     async def _deliver(
         self, call: ProxyRequest, reply: Reply, recorder: ExchangeRecorder | None
@@ -230,10 +231,14 @@ class Conversations:
         length = content_length(reply.headers)
         if recorder is not None and call.report and (length or 0) > MAX_PLAIN:
             call.report = replace(call.report, reason=TOO_LARGE)
-        await call.delivery.start(reply.status, answer_headers(reply, call.report))
+        headers = answer_headers(reply, call.report)
         if recorder is None:
+            await call.delivery.start(reply.status, headers)
             return await relay(reply, call.delivery, length)
         tap = _tap(_format_of(call), reply, recorder)
+        call.delivery.announce(reply.status, headers)
+        if isinstance(tap, StreamTap):
+            await call.delivery.begin()
         try:
             await tap.relay(reply, call.delivery)
         except asyncio.CancelledError:  # the client has left, or the proxy is going down

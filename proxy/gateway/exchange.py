@@ -95,7 +95,7 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
             counter=counter,
             intent=intent_of(request, context, began),
             rules=rules_of(request, context, counter.count_text),
-            side=context.side.matches(request.last_user_text, request.system_text),
+            side=context.usual.side.matches(request.last_user_text, request.system_text),
         )
 
     @property

@@ -147,7 +147,7 @@ class IdentityReader:
 
 def without_ours(headers: RawHeaders) -> RawHeaders:
     """The headers less those that end at the proxy; names are lower case, as ASGI has them."""
-    return [x for x in headers if x[0] not in OURS and not x[0].startswith(b"x-memory-")]
+    return [x for x in headers if x[0] not in OURS and x[0][:9] != b"x-memory-"]
 
 
 def valid_id(value: bytes) -> bool:

@@ -93,10 +93,10 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
         )
         return report if isinstance(self.prompt, Degraded) else self.prompt.told_in(report)
 
-    def injection(self) -> Injection:
-        """The same as the record has it."""
+    def injection(self, report: MemoryReport) -> Injection:
+        """The ``report`` as the record has it."""
         noted = NOTHING_NOTED if isinstance(self.prompt, Degraded) else self.prompt.noted()
-        return self.report.injection(noted)
+        return report.injection(noted)
 
     def unrecorded(self, reason: Reason) -> OutgoingRequest:
         """The same, of which nothing will be recorded."""

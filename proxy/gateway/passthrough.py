@@ -26,6 +26,9 @@ CHANGED = frozenset(
 )
 """What is said of a body that is not the client's any more; ours is not packed."""
 
+_NOTHING: frozenset[bytes] = frozenset()
+_CODED = frozenset({b"accept-encoding"})
+
 Body = bytes | AsyncIterator[bytes] | None
 
 
@@ -78,9 +81,7 @@ class Passthrough:
 
     async def ask(self, call: ProxyRequest, out: Outgoing, *, rewritten: bool = False) -> Reply:
         """Send a call upstream.  ``rewritten``: the body is ours, and so is what must be read."""
-        headers = without_ours(end_to_end(call.headers, CHANGED if rewritten else frozenset()))
-        if call.remembers or call.fetches:
-            headers = _readable(headers)
+        headers = _outgoing(call, rewritten=rewritten)
         clock = time.perf_counter()
         reply = await self._send(call, headers, out)
         waited = time.perf_counter() - clock
@@ -106,10 +107,13 @@ class Passthrough:
             await reply.close()
 
 
-def _readable(headers: RawHeaders) -> RawHeaders:
-    """Ask for an answer that can be read (RFC 9110 12.5.3)."""
-    kept = [field for field in headers if field[0].lower() != b"accept-encoding"]
-    return [*kept, (b"accept-encoding", b"identity")]
+def _outgoing(call: ProxyRequest, *, rewritten: bool) -> RawHeaders:
+    """The headers that go upstream.  Of an answer that is read one is asked for that can be read
+    (RFC 9110 12.5.3)."""
+    read = call.remembers or call.fetches
+    drop = (CHANGED if rewritten else _NOTHING) | (_CODED if read else _NOTHING)
+    headers = without_ours(end_to_end(call.headers, drop))
+    return [*headers, (b"accept-encoding", b"identity")] if read else headers
 
 
 def answer_headers(reply: Reply, report: MemoryReport | None) -> RawHeaders:

@@ -13,7 +13,7 @@ from functools import partial
 from proxy.chat.request import ChatRequest
 from proxy.errors import unknown_profile
 from proxy.formats.chat_completions import ChatCompletions
-from proxy.gateway.context import RequestContext, SideRequests
+from proxy.gateway.context import ProfileRules, RequestContext
 from proxy.gateway.exchange import ChatExchange, Services
 from proxy.gateway.identity import Identity
 from proxy.gateway.outgoing import prepare
@@ -76,7 +76,7 @@ class Preview:
         return Previewed(
             messages=messages,
             tokens=await self._tokens(messages, exchange.counter.count),
-            did=outgoing.injection(),
+            did=outgoing.injection(outgoing.report),
             count=prompt.recalled,
             recalled=prompt.recall.recollection.all,
             known=prompt.known.blocks,
@@ -90,8 +90,7 @@ class Preview:
         return RequestContext(
             key=key,
             identity=Identity(session=key.session, user=user, mode="read", profile=profile),
-            profile=chosen,
-            side=SideRequests(chosen.side_requests),
+            usual=ProfileRules.of(chosen),
             closed=True,
         )
 

@@ -130,15 +130,15 @@ class Known:
     tail: tuple[Block, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.blocks)
+        return bool(self.head or self.tail)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        return (*self.head, *self.tail)
+        return self.head + self.tail
 
     @property
     def tokens(self) -> int:
-        return sum(part.tokens for part in self.blocks)
+        return sum([part.tokens for part in self.head + self.tail])
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +247,6 @@ class PromptCards:
     def __init__(self, items: Items, kinds: Sequence[CardKind], clock: Callable[[], float]) -> None:
         self._items, self._kinds, self._time = items, tuple(kinds), clock
         self._counted: OrderedDict[tuple[CountText, int], int] = OrderedDict()
-
-    def wanted(self, settings: ProfileSettings) -> bool:
-        """Does the profile have anything that is learned?"""
-        return any(kind.settings(settings).enabled for kind in self._kinds)
 
     async def look(self, tenant: str, user: str | None, settings: ProfileSettings) -> Cards:
         """One round trip to each shelf.  Raises StoreError."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from proxy.gateway.context import RequestContext, SideRequests
+from proxy.gateway.context import NEVER, ProfileRules, RequestContext
 from proxy.gateway.identity import Identity
-from proxy.gateway.recording.exchange_recorder import NEVER, due_after_import, due_of
+from proxy.gateway.recording.exchange_recorder import due_after_import, due_of
 from proxy.memory.model import Due, SessionKey
 from proxy.settings import ProfileSettings
 
@@ -14,7 +14,7 @@ from proxy.settings import ProfileSettings
 def context(user: str | None = "kai", **memory: Any) -> RequestContext:
     identity = Identity(session="s", user=user, profile="p")
     profile = ProfileSettings.model_validate(memory)
-    return RequestContext(SessionKey("t", "s"), identity, profile, SideRequests(()), False)
+    return RequestContext(SessionKey("t", "s"), identity, ProfileRules.of(profile), False)
 
 
 ON = {"enabled": True}

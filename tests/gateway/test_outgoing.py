@@ -9,7 +9,7 @@ import pytest
 
 from proxy.chat.models.tokens import Tokenizers
 from proxy.formats.chat_completions import ChatCompletions
-from proxy.gateway.context import RequestContext, SideRequests
+from proxy.gateway.context import ProfileRules, RequestContext
 from proxy.gateway.exchange import ChatExchange, Loaded
 from proxy.gateway.identity import Identity
 from proxy.gateway.outgoing import OutgoingRequest, with_tools, without_tools
@@ -40,7 +40,7 @@ def begun(*, side: bool = False, **fields: Any) -> ChatExchange:
         format=ChatCompletions(),
         request=request,
         body=body,
-        context=RequestContext(SessionKey("t", "s"), identity, PROFILE, SideRequests(()), False),
+        context=RequestContext(SessionKey("t", "s"), identity, ProfileRules.of(PROFILE), False),
         counter=Tokenizers().counter_for(None),
         intent=Intent(),
         rules=Rules(window=Window()),

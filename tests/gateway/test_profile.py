@@ -8,6 +8,7 @@ import pytest
 
 from proxy.chat.request import ChatRequest
 from proxy.gateway.context import (
+    ProfileRules,
     RequestContext,
     SideRequests,
     ask_of,
@@ -127,7 +128,7 @@ def request_of(messages: bytes) -> ChatRequest:
 
 def context(identity: Identity, **settings: Any) -> RequestContext:
     return RequestContext(
-        SessionKey("t", "s"), identity, profile(**settings), SideRequests(()), False
+        SessionKey("t", "s"), identity, ProfileRules.of(profile(**settings)), False
     )
 
 

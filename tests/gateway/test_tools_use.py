@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.gateway.context import RequestContext, SideRequests
+from proxy.gateway.context import ProfileRules, RequestContext
 from proxy.gateway.identity import Identity
 from proxy.gateway.report import MemoryReport
 from proxy.gateway.tools.use import ToolUse, names_for, tool_use
@@ -24,8 +24,7 @@ def context(profile: ProfileSettings = PROFILE, **who: Any) -> RequestContext:
     return RequestContext(
         key=SessionKey("t", "s"),
         identity=Identity(session="s", **({"user": "kai"} | who)),
-        profile=profile,
-        side=SideRequests(()),
+        usual=ProfileRules.of(profile),
         closed=False,
     )
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.chat.blocks import block
+from proxy.gateway.context import ProfileRules
 from proxy.learning.facts.card import NOTE, FactCard, card_of, line_of, read_card
 from proxy.learning.facts.fact import Fact
 from proxy.learning.kinds import FACTS, Kind
@@ -229,7 +230,7 @@ async def test_without_a_user_only_the_tenants_own_is_looked_at(store: Backend) 
 
 async def test_what_is_switched_off_is_not_looked_at(store: Backend) -> None:
     file = PromptCards(store, [FACTS], lambda: NOW)
-    assert file.wanted(learning()) and not file.wanted(ProfileSettings())
+    assert ProfileRules.of(learning()).learns and not ProfileRules.of(ProfileSettings()).learns
     assert (await file.look("t", "kai", ProfileSettings())).found == {}
     assert not file.choose(Cards(learning()), "hi", 1000, count)
 

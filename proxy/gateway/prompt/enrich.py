@@ -11,7 +11,6 @@ from proxy.chat.message import last_user
 from proxy.chat.models.tokens import TokenCounter
 from proxy.chat.request import ChatRequest
 from proxy.gateway.aside import Aside
-from proxy.gateway.context import known_tokens, recall_tokens
 from proxy.gateway.exchange import Loaded, Services
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep
 from proxy.gateway.prompt.prompt import AssembledPrompt, rendered
@@ -117,7 +116,7 @@ async def _known(prompt: AssembledPrompt, budget: TokenBudget, services: Service
     """What is known of the person and of how to answer."""
     if prompt.loaded.knowledge is None:
         return prompt.known
-    most = known_tokens(prompt.loaded.exchange.context.profile)
+    most = prompt.loaded.exchange.context.usual.known_tokens
     return _chosen(prompt, await budget.left(most, prompt.tokens), services.knowledge)
 
 
@@ -147,7 +146,7 @@ async def _recalled(
         prompt.messages,
         exchange.request.last_user,
         [message.digest for message in exchange.request.messages],
-        await budget.left(recall_tokens(profile), prompt.tokens),
+        await budget.left(exchange.context.usual.recall_tokens, prompt.tokens),
         exchange.counter.count_lines,
         elsewhere=exchange.request.state.elsewhere,
     )

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from proxy.gateway.context import RequestContext, known_tokens
+from proxy.gateway.context import RequestContext
 from proxy.learning.prompt_cards import Cards, CountText, Known, PromptCards
 from proxy.memory.store import StoreError
 
@@ -32,7 +32,7 @@ class KnowledgeStep:
         self, context: RequestContext, question: str, count: CountText, *, wanted: bool
     ) -> asyncio.Future[LoadedKnowledge | None]:
         """A look under way; one that has found nothing where nothing is learned, or wanted."""
-        if wanted and self._knowledge.wanted(context.profile):
+        if wanted and context.usual.learns:
             return asyncio.create_task(self._look(context, question, count), name="look")
         nothing = asyncio.get_running_loop().create_future()
         nothing.set_result(None)
@@ -49,7 +49,7 @@ class KnowledgeStep:
             why = str(failure) or "no answer in time"
             logger.warning("nothing known goes into the prompt: %s", why)
             return None
-        known = self._choose(cards, question, known_tokens(profile), count)
+        known = self._choose(cards, question, context.usual.known_tokens, count)
         return LoadedKnowledge(cards, question, known)
 
     def choose(

@@ -56,7 +56,8 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
     @property
     def recalled(self) -> int:
         """How many passages, standing instructions, facts and examples."""
-        return self.recall.recalled + len(self._learned)
+        known = len(self._learned) if self.known else 0
+        return self.recall.recalled + known
 
     @property
     def recorded(self) -> bool:

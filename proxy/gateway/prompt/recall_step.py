@@ -19,10 +19,9 @@ from proxy.memory.model import Recalled, Snapshot
 from proxy.memory.prompt.compose import Prompt
 from proxy.memory.recording.recorder import Prepared
 from proxy.memory.store import StoreError
-from proxy.recall.query.query import CountText, RecallOptions, RecallQuery
+from proxy.recall.query.query import CountText, RecallQuery
 from proxy.recall.recaller import Recaller
 from proxy.recall.results import Cost, Found, Recollection, order_of, passage_lines, standing_lines
-from proxy.settings import RecallSettings
 from proxy.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
@@ -189,7 +188,7 @@ def query_for(
     at = last_user(messages)
     if at is None or budget <= 0:
         return None
-    recall, digests = context.profile.recall, frozenset(said)
+    digests = frozenset(said)
     shown = frozenset(
         [piece[0][1] for piece in prompt.pieces if not isinstance(piece, int)]
         + _resent(prepared.snapshot, digests)
@@ -212,7 +211,7 @@ def query_for(
         budget=budget,
         count=count,
         again=_recalled_before(prepared),
-        options=options_of(recall),
+        options=context.usual.recall,
     )
 
 
@@ -236,17 +235,6 @@ def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> 
     if hidden or not before:
         return max(hidden, default=0)
     return max(1, min((seq for (_, seq), _ in snapshot.log), default=1) - 1)
-
-
-def options_of(recall: RecallSettings) -> RecallOptions:
-    """How a profile wants recall to work."""
-    return RecallOptions(
-        own_session_only=recall.scope == "session",
-        min_score=recall.min_score,
-        roles=recall.roles,
-        half_life_days=recall.half_life_days or None,
-        standing_max_tokens=recall.standing.max_tokens,
-    )
 
 
 def _recalled_before(prepared: Prepared) -> tuple[Recalled, ...] | None:

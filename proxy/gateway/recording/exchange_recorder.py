@@ -22,6 +22,7 @@ from proxy.gateway.context import RequestContext
 from proxy.gateway.exchange import Services
 from proxy.gateway.outgoing import Degraded, OutgoingRequest
 from proxy.gateway.recording.tap import TOO_LARGE
+from proxy.gateway.report import MemoryReport
 from proxy.gateway.tools.toolbox import ToolLog
 from proxy.memory.erasure import steady
 from proxy.memory.model import (
@@ -51,9 +52,6 @@ from proxy.memory.recording.recorder import CommitResult, Recorder
 from proxy.settings import ProfileSettings
 from proxy.telemetry import Telemetry
 
-NEVER = 10 * 365 * 86_400.0
-"""Seconds; stands for a quiet that does not count."""
-
 
 def due_of(context: RequestContext, now: float) -> tuple[Due, ...]:
     """All that may be due once the reply is there; ``now`` in Unix seconds."""
@@ -76,14 +74,14 @@ def _summary(context: RequestContext, now: float) -> Iterator[Due]:
 
 def _learning(context: RequestContext, now: float) -> Iterator[Due]:
     """A person's sessions are learned from, a few turns at a time or when there is a pause."""
-    paces = context.profile.paces
-    if paces and context.identity.user is not None:
+    pace = context.usual.pace
+    if pace is not None and context.identity.user is not None:
         yield Due(
             kind="learning",
             profile=context.identity.profile,
             at=now,
-            after=min(turns for turns, _ in paces),
-            later=now + min(seconds or NEVER for _, seconds in paces),
+            after=pace.turns,
+            later=now + pace.seconds,
         )
 
 
@@ -238,14 +236,16 @@ class ExchangeRecorder:
         return self._tools.into(injection) if self._tools else injection
 
 
-def recorder_for(outgoing: OutgoingRequest, services: Services) -> ExchangeRecorder:
-    """What will be recorded of a request that is on its way."""
+def recorder_for(
+    outgoing: OutgoingRequest, report: MemoryReport, services: Services
+) -> ExchangeRecorder:
+    """What will be recorded of a request that is on its way; ``report`` is what it is told."""
     exchange = outgoing.exchange
     pending, m = _pending(outgoing), exchange.request.messages
     new = m if isinstance(pending, Unplanned) else [m[fresh.i] for fresh, _ in pending.said]
     return ExchangeRecorder(
         exchange.context.key,
-        _heading(outgoing),
+        _heading(outgoing, report),
         pending,
         services.recorder,
         exchange.counter.count,
@@ -264,7 +264,7 @@ def _pending(outgoing: OutgoingRequest) -> PendingRecord | Unplanned:
     return pending_record(prompt.loaded.prepared.planned.plan, prompt.prompt, said)
 
 
-def _heading(outgoing: OutgoingRequest) -> Heading:
+def _heading(outgoing: OutgoingRequest, report: MemoryReport) -> Heading:
     exchange, prompt = outgoing.exchange, outgoing.prompt
     request, context = exchange.request, exchange.context
     leading = request.system_record
@@ -281,7 +281,7 @@ def _heading(outgoing: OutgoingRequest) -> Heading:
         system=leading if system != found.system else (),
         idempotency_key=context.identity.idempotency_key,
         ttl=context.profile.ttl,
-        injection=outgoing.injection(),
+        injection=outgoing.injection(report),
         due=due_of(context, exchange.began),
     )
 

@@ -14,7 +14,7 @@ import msgspec
 from proxy.chat.blocks import block
 from proxy.chat.tools.called import Called, MemoryCall
 from proxy.chat.tools.offer import SAVE, SEARCH
-from proxy.gateway.prompt.recall_step import options_of
+from proxy.gateway.context import options_of
 from proxy.learning.collection import Busy
 from proxy.learning.evidence import Source
 from proxy.learning.facts.store import FactStore

@@ -25,7 +25,7 @@ import msgspec
 from proxy.chat.message import ChatMessage
 from proxy.memory.limit import Limit
 from proxy.memory.model import Amendment, Ask, Commit, Due, Outcome, SessionKey, Snapshot
-from proxy.memory.planner import Planned, Planner, asks_for_whole, sees_enough, whole
+from proxy.memory.planner import LONG, Planned, Planner, asks_for_whole, sees_enough, whole
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.availability import Probe, Troubles, hashed
@@ -254,6 +254,8 @@ class Recorder:
                     snapshot = await self._look(key, ask, m, intent)
         except TimeoutError as error:
             raise StoreTimeout("the store did not answer in time") from error
+        if not entries and len(snapshot.log) + len(m) <= LONG:  # at once, and no thread to wait for
+            return await self._planner.plan(key, snapshot, m, intent, rules)
         try:
             async with asyncio.timeout(PLANNING):
                 snapshot = await self._backlog.overlaid(key, snapshot, entries, ask)

@@ -124,7 +124,10 @@ class HumanFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment, zone = _clock(int(record.created))
         head = f"{moment}.{int(record.msecs):03d}{zone} {record.levelname:<7} {_name(record)}"
-        fields = [f"{name}={_short(value)}" for name, value in _fields(record).items()]
+        fields = [
+            f"{name}={value:.1f}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in _fields(record).items()
+        ]
         line = " ".join((head, _message(record), *fields))
         return "\n".join((line, *_trace(record))) if record.exc_info else line
 
@@ -175,10 +178,6 @@ def _message(record: logging.LogRecord) -> str:
 def _fields(record: logging.LogRecord) -> dict[str, object]:
     fields = getattr(record, "fields", None)
     return fields if isinstance(fields, dict) else {}
-
-
-def _short(value: object) -> str:
-    return f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
 def _trace(record: logging.LogRecord) -> list[str]:

@@ -6,7 +6,8 @@ What begins, and what is loaded, are values; ``load`` is the step between them. 
 
 from __future__ import annotations
 
-import secrets
+import os
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -35,6 +36,25 @@ def of_model(upstream: str, model: str | None) -> int | None:
     return context_window(model)
 
 
+ID_BYTES = 15
+
+
+class ExchangeIds:
+    """Makes ids of 120 random bits, 20 characters.
+
+    The system is asked for many at once: to ask it lets go of the interpreter.
+    """
+
+    def __init__(self) -> None:
+        self._random = b""
+
+    def __call__(self) -> str:
+        if not self._random:
+            self._random = os.urandom(256 * ID_BYTES)
+        mine, self._random = self._random[:ID_BYTES], self._random[ID_BYTES:]
+        return f"ex_{urlsafe_b64encode(mine).decode()}"
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """What every exchange works with.
@@ -51,6 +71,7 @@ class Services:
     telemetry: Telemetry
     aside: Aside = field(default_factory=Aside)
     window: Callable[[str, str | None], int | None] = of_model
+    new_id: Callable[[], str] = field(default_factory=ExchangeIds)
 
 
 class ChatExchange(msgspec.Struct, frozen=True, gc=False):
@@ -86,7 +107,7 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
         """The exchange of a request; ``body`` is its bytes."""
         counter, began = services.counter(request.model), steady()
         return cls(
-            id=f"ex_{secrets.token_urlsafe(15)}",
+            id=services.new_id(),
             began=began,
             format=format,
             request=request,

@@ -190,8 +190,7 @@ def query_for(
         return None
     digests = frozenset(said)
     shown = frozenset(
-        [piece[0][1] for piece in prompt.pieces if not isinstance(piece, int)]
-        + _resent(prepared.snapshot, digests)
+        [position[1] for position, _ in prompt.stored] + _resent(prepared.snapshot, digests)
     )
     gone = prepared.planned.plan.superseded
     hidden = _hidden(prepared.snapshot, shown, gone)

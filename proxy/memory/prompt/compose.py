@@ -136,7 +136,8 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
 
 
 class Prompt(msgspec.Struct, frozen=True, gc=False):
-    """What is sent: ``pieces`` are stored entries and indexes into the request's messages.
+    """What is sent: ``pieces`` are stored entries and indexes into the request's messages;
+    ``stored`` are the entries among them.
 
     ``start`` is where the profile's window starts from now on; it ``moved``, or was found ``anew``
     because what it showed was superseded.  ``injected`` counts stored messages, and the tokens of
@@ -146,6 +147,7 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     """
 
     pieces: tuple[Entry | int, ...]
+    stored: tuple[Entry, ...]
     system: bytes | None
     summary: Summary | None
     start: Position
@@ -164,7 +166,7 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     @property
     def cards(self) -> list[Card]:
         """The stored messages, with their tokens as they are sent."""
-        cards = [piece[1] for piece in self.pieces if not isinstance(piece, int)]
+        cards = [card for _, card in self.stored]
         return [_as_sent(card, self.told) for card in cards] if self.told else cards
 
     @property
@@ -173,11 +175,7 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
 
     def missing(self, bodies: Mapping[str, bytes]) -> list[str]:
         """Ids of the stored messages whose JSON is still to be fetched."""
-        return [
-            piece[1].id
-            for piece in self.pieces
-            if not isinstance(piece, int) and piece[1].id not in bodies
-        ]
+        return [card.id for _, card in self.stored if card.id not in bodies]
 
 
 class _Sent(msgspec.Struct, frozen=True, gc=False):
@@ -231,14 +229,16 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
     everything = cover is None and (not plan.log or plan.log[0][0] >= shown)
     sight = _Sight(shown, plan.running, cover, everything)
     pieces, told = _pieces(plan, m, sight, inject=rules.inject)
-    injected = _count([piece for piece in pieces if not isinstance(piece, int)])
+    stored = tuple([piece for piece in pieces if not isinstance(piece, int)])
+    injected = _count(stored)
     if told:
-        spared = (x for x in pieces if not isinstance(x, int) and x.card.id in told)
+        spared = (entry for entry in stored if entry.card.id in told)
         more = sum(entry.card.told - entry.card.tokens for entry in spared)
         injected = Size(injected.messages, injected.tokens + more)
     evicted = _evicted(snapshot, plan, sight)
     return Prompt(
         pieces=pieces,
+        stored=stored,
         system=system,
         summary=summary,
         start=start,

@@ -17,7 +17,7 @@ NOWHERE = -1
 """The index of a message whose id is none of an exchange's: then the id stands whole."""
 
 
-class Run(msgspec.Struct, frozen=True, array_like=True):
+class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Stored messages of one exchange, with the indexes from ``first`` on, and their tokens."""
 
     exchange: str
@@ -75,14 +75,16 @@ def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:
     following: str | None = None
     exchange, index, tokens = "", NOWHERE, list[int]()
     for card in cards:
-        if card.id != following:
-            exchange, index = _parted(card.id)
+        id = card.id
+        if id != following:
+            # Nearly all of them begin so.
+            exchange, index = (id[:-2], 0) if id[-2:] == ".0" else _parted(id)
             tokens = []
             runs.append((exchange, index, tokens))
         tokens.append(card.tokens)
         index += 1
         following = f"{exchange}.{index}" if index else None
-    return tuple(Run(exchange, first, tuple(tokens)) for exchange, first, tokens in runs)
+    return tuple([Run(exchange, first, tuple(tokens)) for exchange, first, tokens in runs])
 
 
 def stretches_of(seqs: Iterable[int]) -> tuple[Stretch, ...]:
@@ -98,8 +100,6 @@ def stretches_of(seqs: Iterable[int]) -> tuple[Stretch, ...]:
 
 def _parted(id: str) -> tuple[str, int]:
     """The exchange and the index of a message."""
-    if id.endswith(".0"):  # as nearly all of them do
-        return id[:-2], 0
     exchange, _, index = id.rpartition(".")
     if index.isdecimal() and message_id(exchange, int(index)) == id:
         return exchange, int(index)

@@ -71,12 +71,18 @@ def memory_floor(folder: Path, upstream: str, store: str) -> Iterator[Process]:
 
 @contextmanager
 def proxy(
-    folder: Path, upstream: str, store: str, config: Path | None = None, tenancy: str = "single"
+    folder: Path,
+    upstream: str,
+    store: str,
+    config: Path | None = None,
+    tenancy: str = "single",
+    mcp: str = "false",
 ) -> Iterator[Process]:
     """The proxy as it is shipped, its files in ``folder``; by default there is one tenant."""
     arguments = ["proxy", "serve", "--port", "0", "--upstream", f"{upstream}/v1", "--store", store]
     arguments += ["--config", str(config)] if config else []
-    with _python(arguments, folder, MEMORY_PROXY_TENANCY__MODE=tenancy) as process:
+    chosen = {"MEMORY_PROXY_TENANCY__MODE": tenancy, "MEMORY_PROXY_MCP__ENABLED": mcp}
+    with _python(arguments, folder, **chosen) as process:
         yield process
 
 

@@ -4,26 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from bench.attack.doors import DOORS
+from bench.attack.kinds import MEGABYTE, Attack, Run
 from bench.attack.sending import Attacker, Json, assistant, messages_body, user
-
-MEGABYTE = 1 << 20
-
-Run = Callable[[Attacker], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Attack:
-    """``build`` makes what is sent; its result sends it.  ``after``: seconds watched behind it.
-
-    ``restarts``: the proxy is then started anew on the same files and watched for as long.
-    """
-
-    name: str
-    build: Callable[[], Run]
-    after: float = 3.0
-    restarts: bool = False
 
 
 def _head(path: str, *fields: str) -> bytes:
@@ -278,4 +262,5 @@ def attacks() -> tuple[Attack, ...]:
         Attack("answer of 1 GB", _answered("plain")),
         Attack("16 messages of 25 MB", _large_session, 5),
         Attack("3,000 people", _crowd),
+        *DOORS,
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench import processes
-from bench.attack.attacks import Attack, Run
+from bench.attack.kinds import Attack, Run
 from bench.attack.sending import Attacker
 from bench.attack.watch import Seen, Watch
 
@@ -48,13 +49,18 @@ def _one(attack: Attack, kind: str, folder: Path) -> Result:
         processes.upstream(folder, "bench.attack.upstream") as upstream,
         processes.store(kind, folder) as store,
     ):
-        with processes.proxy(folder, upstream.url, store, tenancy="key") as proxy:
+        with _proxy(folder, upstream.url, store) as proxy:
             base, seen, seconds, statuses = asyncio.run(_attacked(proxy, act, attack.after))
         restarted = None
         if attack.restarts:
-            with processes.proxy(folder, upstream.url, store, tenancy="key") as proxy:
+            with _proxy(folder, upstream.url, store) as proxy:
                 restarted = asyncio.run(_watched(proxy, attack.after))
     return Result(attack.name, kind, base, seconds, seen, restarted, statuses)
+
+
+def _proxy(folder: Path, upstream: str, store: str) -> AbstractContextManager[processes.Process]:
+    """With all its doors open."""
+    return processes.proxy(folder, upstream, store, tenancy="key", mcp="true")
 
 
 async def _attacked(

@@ -94,6 +94,61 @@ def _stream() -> Iterator[bytes]:
     yield _chunk(_delta({}, "stop")) + _chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
 
 
+def _named(kind: str, **said: object) -> bytes:
+    """An event of an API that names its events."""
+    payload = json.dumps({"type": kind, **said}).encode()
+    return _chunk(b"event: %b\ndata: %b\n\n" % (kind.encode(), payload))
+
+
+_MESSAGE = {"id": "msg_1", "type": "message", "role": "assistant", "model": "mock", "content": []}
+
+
+def _message_event() -> Iterator[bytes]:
+    """A stream of Messages one event of which holds millions of empty lists."""
+    yield _EVENTS + _CHUNKED + b"\r\n" + _named("message_start", message=_MESSAGE)
+    yield from _heavy(
+        b'{"type":"content_block_start","index":0,"content_block":{"type":"new","l":['
+    )
+    yield _named("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 1})
+    yield _named("message_stop") + b"0\r\n\r\n"
+
+
+def _message_blocks() -> Iterator[bytes]:
+    """A hundred thousand blocks, none of which ends."""
+    yield _EVENTS + _CHUNKED + b"\r\n" + _named("message_start", message=_MESSAGE)
+    for n in range(100_000):
+        block = {"type": "tool_use", "id": f"t{n}", "name": "f", "input": {}}
+        yield _named("content_block_start", index=n, content_block=block)
+    yield _named("message_delta", delta={"stop_reason": "tool_use"}, usage={"output_tokens": 1})
+    yield _named("message_stop") + b"0\r\n\r\n"
+
+
+def _response_event() -> Iterator[bytes]:
+    """A response that ends in one event of millions of empty lists."""
+    yield _EVENTS + _CHUNKED + b"\r\n"
+    head = b'{"type":"response.completed","response":{"id":"resp_1","output":[{"type":"new","l":['
+    yield from _heavy(head, b']}],"status":"completed"}}')
+    yield b"0\r\n\r\n"
+
+
+def _response_items() -> Iterator[bytes]:
+    """A hundred thousand items, and no end."""
+    yield _EVENTS + _CHUNKED + b"\r\n"
+    for n in range(100_000):
+        item = {"type": "function_call", "call_id": f"c{n}", "name": "f", "arguments": "{}"}
+        yield _named("response.output_item.done", output_index=n, item=item)
+    yield b"0\r\n\r\n"
+
+
+def _heavy(head: bytes, tail: bytes = b"]}}") -> Iterator[bytes]:
+    """One event's data with megabytes of empty lists in it."""
+    yield _chunk(b"data: " + head)
+    lists = b"[]," * (MEGABYTE // 3)
+    for _ in range(int(EVENT_MEGABYTES)):
+        yield _chunk(lists)
+    yield _chunk(b"[]" + tail + b"\n\n")
+
+
 def _delta(delta: dict[str, str], finish: str | None) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     payload = {"object": "chat.completion.chunk", "choices": [choice]}
@@ -108,7 +163,35 @@ ANSWERS = {
     b"call": _call,
     b"failure": _failure,
     b"stream": _stream,
+    b"message-event": _message_event,
+    b"message-blocks": _message_blocks,
+    b"response-event": _response_event,
+    b"response-items": _response_items,
 }
+
+
+BODIES = {
+    b"messages": json.dumps(
+        {**_MESSAGE, "content": [{"type": "text", "text": "Well."}], "stop_reason": "end_turn"}
+    ).encode(),
+    b"responses": json.dumps(
+        {
+            "id": "resp_1",
+            "object": "response",
+            "status": "completed",
+            "output": [
+                {
+                    "type": "message",
+                    "id": "msg_1",
+                    "role": "assistant",
+                    "status": "completed",
+                    "content": [{"type": "output_text", "text": "Well.", "annotations": []}],
+                }
+            ],
+        }
+    ).encode(),
+}
+"""What the APIs answer that are not chat completions, by the end of their paths."""
 
 
 class Hostile(asyncio.Protocol):
@@ -135,7 +218,10 @@ class Hostile(asyncio.Protocol):
         self._parser.feed_data(data)
 
     def on_message_begin(self) -> None:
-        self._wanted = b""
+        self._wanted = self._url = b""
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if name.lower() == b"x-bench-answer":
@@ -144,7 +230,7 @@ class Hostile(asyncio.Protocol):
     def on_message_complete(self) -> None:
         answer = ANSWERS.get(self._wanted)
         if answer is None:
-            self._transport.write(plain(_BODY))
+            self._transport.write(plain(BODIES.get(self._url.rpartition(b"/")[2], _BODY)))
         else:
             self._task = asyncio.ensure_future(self._send(answer()))
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench.attack import soak, suite
-from bench.attack.attacks import Attack, Run, attacks
+from bench.attack.attacks import attacks
+from bench.attack.kinds import Attack, Run
 from bench.attack.sending import Attacker, messages_body, user
 from bench.attack.soak import Sample, Soak
 from bench.attack.table import report

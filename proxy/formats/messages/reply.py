@@ -90,10 +90,12 @@ class EventReader:
         self._grow(said.index, {_PARTIAL: piece.partial_json}, len(piece.partial_json))
 
     def build(self) -> Reply:
-        blocks = [_whole(node) for _, node in sorted(self._blocks.items())]
-        if not is_light(blocks):
+        nodes = [node for _, node in sorted(self._blocks.items())]
+        # What is too much is known before it is put together, and what a text of JSON is, after.
+        blocks = [_whole(node) for node in nodes] if is_light(nodes) else None
+        if blocks is None or not is_light(blocks):
             self._truncated = True
-            blocks = [block for block in blocks if block.get("type") == "text"]
+            blocks = [_whole(node) for node in nodes if node.get("type") == "text"]
         complete = self._stop_reason is not None and not self._truncated
         begun = self._begun or bool(blocks)
         return _reply(

@@ -28,11 +28,13 @@ class Plan:
     """The full measurement by default.
 
     ``pairs`` requests a row and round, each beside a direct one; ``sizes`` are the stored messages
-    of the sessions, ``floor_sizes`` those of the memory floor, which sends all that it has;
+    of the sessions, ``api_sizes`` those that are asked in each API, ``floor_sizes`` those of the
+    memory floor, which sends all that it has;
     ``hot_turns`` turns in one session and ``new_sessions`` of one turn each, ``AT_ONCE`` at once.
     """
 
     sizes: tuple[int, ...] = (0, 20, 200, 2_000, 20_000)
+    api_sizes: tuple[int, ...] = (20, 200)
     floor_sizes: tuple[int, ...] = (0, 20, 200)
     hot_turns: int = 300
     new_sessions: int = 5_000
@@ -52,6 +54,7 @@ class Plan:
 
 QUICK = Plan(
     sizes=(0, 200, 20_000),
+    api_sizes=(200,),
     floor_sizes=(0, 200),
     hot_turns=100,
     new_sessions=500,

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
 
 from bench.plan import Level, Plan, Row, sessions
+
+Json = dict[str, Any]
+Messages = list[Json]
+
+Api = Literal["chat completions", "Messages", "Responses"]
+APIS: tuple[Api, ...] = ("chat completions", "Messages", "Responses")
 
 _QUESTION = "What did we say about the plans, and what is left to be done?"
 
@@ -14,6 +21,20 @@ _QUESTION = "What did we say about the plans, and what is left to be done?"
 def session_names(plan: Plan, row: Row) -> list[str]:
     """Its seeded sessions."""
     return [f"s{row.size}-{number}" for number in range(sessions(plan, row.size))]
+
+
+def turn_in(api: Api, session: str) -> bytes:
+    """The same question in one of the APIs."""
+    asked = [{"role": "user", "content": _QUESTION}]
+    path, body = _ASKED[api](asked)
+    return _post(path, body, b"x-session-id: %b\r\n" % session.encode())
+
+
+_ASKED: Mapping[Api, Callable[[Messages], tuple[bytes, Json]]] = {
+    "chat completions": lambda asked: (b"/v1/chat/completions", {"messages": asked}),
+    "Messages": lambda asked: (b"/v1/messages", {"messages": asked, "max_tokens": 100}),
+    "Responses": lambda asked: (b"/v1/responses", {"input": asked}),
+}
 
 
 def turn(session: str, extra: bytes = b"", *, stream: bool = False) -> bytes:
@@ -24,11 +45,15 @@ def turn(session: str, extra: bytes = b"", *, stream: bool = False) -> bytes:
 def request(extra: bytes = b"", *, stream: bool = False) -> bytes:
     """A question, with header lines of its own."""
     message = {"role": "user", "content": _QUESTION}
-    body = json.dumps({"model": "mock", "stream": stream, "messages": [message]}).encode()
+    return _post(b"/v1/chat/completions", {"stream": stream, "messages": [message]}, extra)
+
+
+def _post(path: bytes, said: Json, extra: bytes) -> bytes:
+    body = json.dumps({"model": "mock", **said}).encode()
     return (
-        b"POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer bench\r\n"
+        b"POST %b HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer bench\r\n"
         b"content-type: application/json\r\ncontent-length: %d\r\n%b\r\n%b"
-        % (len(body), extra, body)
+        % (path, len(body), extra, body)
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import processes
+from bench.apis import ApiCost, costs, measure_apis, seeds
 from bench.at_once import AtOnce, crowded, measure_at_once
 from bench.plan import BackEnd, Level, Plan, Row, Target, rows
 from bench.processes import Process
@@ -51,15 +52,17 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One request after another and streams, by row; and sixteen people at once."""
+    """One request after another and streams, by row; each API; and sixteen people at once."""
 
     rows: list[Result]
+    apis: list[ApiCost]
     at_once: list[AtOnce]
 
 
 def steps(plan: Plan) -> int:
     everything, at_once = len(list(rows(plan))), len(list(crowded(plan)))
-    return at_once + plan.rounds * everything + everything + at_once
+    apis = plan.rounds * len(costs(plan))
+    return at_once + plan.rounds * everything + everything + apis + at_once
 
 
 async def measure(plan: Plan, folder: Path, step: Step) -> Measured:
@@ -75,7 +78,7 @@ async def measure(plan: Plan, folder: Path, step: Step) -> Measured:
         bench = _Bench(plan, folder, upstream, stores)
         await bench.single(results, step)
         await bench.streams(results, step)
-        return Measured(results, await bench.at_once(step))
+        return Measured(results, await bench.apis(step), await bench.at_once(step))
 
 
 @contextmanager
@@ -94,6 +97,8 @@ def _seeds(plan: Plan, target: Target, store: BackEnd) -> Iterator[tuple[str, in
     for row in rows(plan):
         if (row.target, row.store) == (target, store) and row.size:
             yield from ((name, row.size) for name in session_names(plan, row))
+    if (target, store) == ("proxy", "sqlite"):
+        yield from seeds(plan)
 
 
 class _Bench:
@@ -136,6 +141,10 @@ class _Bench:
             with self._target(result.row) as target:
                 await self._levels(result, target)
             step(result.row.name)
+
+    async def apis(self, step: Step) -> list[ApiCost]:
+        with self._target(Row("proxy", "sqlite")) as target:
+            return await measure_apis(self._plan, self._upstream, target, step)
 
     async def at_once(self, step: Step) -> list[AtOnce]:
         found = []

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from bench.apis import ApiCost
 from bench.at_once import AtOnce, Rate
 from bench.plan import AT_ONCE, DIRECT
 from bench.single import p99
@@ -19,8 +20,24 @@ MS, US, KB = 1e3, 1e6, 1024
 def report(results: Measured) -> str:
     """The tables, a line on where they were made, and what was not as it should be."""
     rows = results.rows
-    lines = [*_head(rows), _direct(rows), *map(_row, rows), "", *_at_once(results.at_once), ""]
+    lines = [*_head(rows), _direct(rows), *map(_row, rows), "", *_apis(results.apis), ""]
+    lines += [*_at_once(results.at_once), ""]
     return "\n".join([*lines, _where(), *_notes(results), ""])
+
+
+def _apis(costs: Sequence[ApiCost]) -> Iterator[str]:
+    yield _line("the same turn, SQLite", "added ms, p50", "x", "CPU µs / turn", "x")
+    yield "|---|" + "--:|" * 4
+    for cost in costs:
+        usual = next(c.single for c in costs if c.size == cost.size)
+        added, cpu = cost.single.added_p50, cost.single.cpu_each
+        yield _line(
+            f"{cost.api}, session of {cost.size:,}",
+            _number(added * MS),
+            f"{added / usual.added_p50:.2f}",
+            f"{cpu * US:,.0f}",
+            f"{cpu / usual.cpu_each:.2f}",
+        )
 
 
 def _at_once(targets: Sequence[AtOnce]) -> Iterator[str]:
@@ -102,6 +119,8 @@ def _statuses(results: Measured) -> Iterator[tuple[str, Counter[str]]]:
     for result in results.rows:
         levels = (at.through.memory for at in result.levels)
         yield result.row.name, sum(levels, Counter(result.single.memory))
+    for cost in results.apis:
+        yield f"{cost.api}, session of {cost.size:,}", cost.single.memory
     for one in results.at_once:
         yield f"{AT_ONCE} at once, {one.row.target_name}", one.hot.memory + one.new.memory
 

@@ -42,6 +42,34 @@ _BODY = _json(
     "chat.completion",
     {"message": {"role": "assistant", "content": ANSWER}, "finish_reason": "stop"},
 )
+_TEXT = {"type": "text", "text": ANSWER}
+_SAID = {"type": "output_text", "text": ANSWER, "annotations": []}
+_ITEM = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
+_OTHERS = {
+    b"messages": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "mock",
+        "content": [_TEXT],
+        "stop_reason": "end_turn",
+    },
+    b"responses": {
+        "id": "resp_1",
+        "object": "response",
+        "status": "completed",
+        "model": "mock",
+        "output": [{**_ITEM, "content": [_SAID]}],
+    },
+}
+"""What the APIs answer that are not chat completions, by the end of their paths."""
+
+_BODIES = {end: json.dumps(answer).encode() for end, answer in _OTHERS.items()}
+
+
+def answer_to(url: bytes) -> bytes:
+    """The body of a whole answer of the API at this path."""
+    return _BODIES.get(url.rpartition(b"/")[2], _BODY)
 
 
 def plain(body: bytes) -> bytes:
@@ -101,7 +129,7 @@ class Mock(asyncio.Protocol):
             self._transport.write(_STREAM + _FIRST)
             self._signal.wait(self._start)
         else:
-            self._transport.write(plain(_BODY))
+            self._transport.write(plain(answer_to(self._url)))
 
     def _start(self) -> None:
         """Not all streams in step: real ones are not."""

@@ -14,7 +14,7 @@ from typing import cast
 import httptools
 import uvloop
 
-from bench.upstream import _BODY, plain, serve
+from bench.upstream import answer_to, plain, serve
 
 MEGABYTE = 1 << 20
 BOMB_MEGABYTES = 2048
@@ -170,30 +170,6 @@ ANSWERS = {
 }
 
 
-BODIES = {
-    b"messages": json.dumps(
-        {**_MESSAGE, "content": [{"type": "text", "text": "Well."}], "stop_reason": "end_turn"}
-    ).encode(),
-    b"responses": json.dumps(
-        {
-            "id": "resp_1",
-            "object": "response",
-            "status": "completed",
-            "output": [
-                {
-                    "type": "message",
-                    "id": "msg_1",
-                    "role": "assistant",
-                    "status": "completed",
-                    "content": [{"type": "output_text", "text": "Well.", "annotations": []}],
-                }
-            ],
-        }
-    ).encode(),
-}
-"""What the APIs answer that are not chat completions, by the end of their paths."""
-
-
 class Hostile(asyncio.Protocol):
     """One connection; sends no faster than it is read."""
 
@@ -230,7 +206,7 @@ class Hostile(asyncio.Protocol):
     def on_message_complete(self) -> None:
         answer = ANSWERS.get(self._wanted)
         if answer is None:
-            self._transport.write(plain(BODIES.get(self._url.rpartition(b"/")[2], _BODY)))
+            self._transport.write(plain(answer_to(self._url)))
         else:
             self._task = asyncio.ensure_future(self._send(answer()))
 

@@ -16,6 +16,7 @@ from bench.table import report
 
 TINY = Plan(
     sizes=(0, 20),
+    api_sizes=(20,),
     floor_sizes=(0, 20),
     rounds=1,
     pairs=2,
@@ -32,6 +33,8 @@ async def test_every_row_is_measured_beside_its_floor(tmp_path: Path) -> None:
     assert len(done) == steps(TINY)
     for name in ("bare pass-through", "memory floor, session of 20", "session of 20, SQLite"):
         assert f"| {name} |" in tables
+    for api in ("chat completions", "Messages", "Responses"):
+        assert f"| {api}, session of 20 |" in tables
     floor, *ours = tables.partition("16 at once")[2].splitlines()[2:5]
     assert floor.startswith("| memory floor |")
     assert floor.count("| 1.00 |") == 2

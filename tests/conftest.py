@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.store.places import Places
 
@@ -16,6 +17,11 @@ HERE = Path(__file__).parent
 
 LONG = ("api", "bench", "browser", "clients", "e2e")
 """Folders of programmes that take minutes: a browser, real models, made-up requests, benchmarks."""
+
+
+# A busy machine is no finding: no example has a time in which it must be done.
+settings.register_profile("patient", parent=settings(), deadline=None)
+settings.load_profile("patient")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

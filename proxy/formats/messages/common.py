@@ -57,6 +57,53 @@ def read_common(raw: bytes) -> CommonMessage | None:
         return None
 
 
+class _Function(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    arguments: str
+
+
+class _Call(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    function: _Function
+    type: Literal["function"] = "function"
+
+
+class _Calling(msgspec.Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True):
+    tool_calls: list[_Call]
+    content: str | None = None
+
+
+class _Told(msgspec.Struct, tag_field="role", tag="tool", forbid_unknown_fields=True):
+    tool_call_id: str
+    content: str
+
+
+_decode_stored = msgspec.json.Decoder(_Calling | _Told).decode
+_decode_input = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def read_stored_blocks(raw: bytes) -> tuple[str, list[Json]] | None:
+    """Role and blocks of a stored call or result (JSON); None if it is another shape."""
+    try:
+        said = _decode_stored(raw)
+        if isinstance(said, _Told):
+            result: Json = {"type": "tool_result", "tool_use_id": said.tool_call_id}
+            return "tool", [result | {"content": said.content} if said.content else result]
+        text = said.content or ""
+        uses: list[Json] = [
+            {
+                "type": "tool_use",
+                "id": call.id,
+                "name": call.function.name,
+                "input": _decode_input(call.function.arguments),
+            }
+            for call in said.tool_calls
+        ]
+    except jsontext.UNREADABLE:
+        return None
+    return "assistant", [{"type": "text", "text": text}, *uses] if text.strip() else uses
+
+
 def common_chat(role: str, blocks: list[Common]) -> Json | None:
     """The chat message for blocks of one role, a result of a tool alone; None if they are more than
     it can say."""

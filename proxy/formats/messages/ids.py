@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from proxy.formats.messages.blocks import Json
 from proxy.formats.messages.part import Part
@@ -49,17 +50,19 @@ class _Naming:
             self._left[id] -= 1
         if not part.blocks:
             return part
-        return replace(part, blocks=tuple(map(self._block, part.blocks)))
+        blocks = tuple(map(self._block, part.blocks))
+        same = all(mine is theirs for mine, theirs in zip(blocks, part.blocks, strict=True))
+        return part if same else replace(part, blocks=blocks)
 
     def _block(self, block: Json) -> Json:
         if block.get("type") == "tool_use":
             id = str(block["id"])
             named = self._name(id)
             self._waiting[id].append(named)
-            return {**block, "id": named, "name": _fitting(str(block.get("name", "")))}
+            return _with(block, id=named, name=_fitting(str(block.get("name", ""))))
         waiting = self._waiting.get(str(block.get("tool_use_id")))
         if block.get("type") == "tool_result" and waiting:
-            return {**block, "tool_use_id": waiting.pop(0)}
+            return _with(block, tool_use_id=waiting.pop(0))
         return block
 
     def _name(self, id: str) -> str:
@@ -73,6 +76,11 @@ class _Naming:
             number += 1
         self._used.add(name)
         return name
+
+
+def _with(block: Json, **said: str) -> Json:
+    """The block itself where it says so already."""
+    return block if said.items() <= block.items() else {**block, **said}
 
 
 def _fitting(name: str) -> str:

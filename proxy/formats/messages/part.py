@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from proxy.chat.message import ChatMessage, Piece
 from proxy.formats.messages.blocks import Json
 from proxy.formats.messages.chat import is_result, sent_back
-from proxy.formats.messages.common import read_common
+from proxy.formats.messages.common import read_common, read_stored_blocks
 
 USER, ASSISTANT = "user", "assistant"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True, gc=False):
     """A message or a part of one, of the client or a stored one.
 
     ``raw`` is its JSON, None of a stored one that is not sent as it is: it has ``blocks``.
@@ -41,6 +40,6 @@ def part_of_piece(piece: Piece) -> Part:
     common = read_common(piece)
     if common is not None and isinstance(common.content, str) and common.content.strip():
         return Part(common.role, False, own=False, raw=piece)
-    role, blocks = sent_back(piece)
+    role, blocks = read_stored_blocks(piece) or sent_back(piece)
     said_by = ASSISTANT if role == ASSISTANT else USER
     return Part(said_by, any(map(is_result, blocks)), own=False, blocks=tuple(blocks))

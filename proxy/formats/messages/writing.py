@@ -11,8 +11,9 @@ it, in older turns it is left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import groupby
+
+from msgspec.structs import replace
 
 from proxy.chat import jsontext
 from proxy.chat.blocks import with_block, with_block_behind
@@ -27,8 +28,10 @@ def messages_of(pieces: Sequence[Piece], tail: str, *, separate: bool) -> list[b
 
     ``separate``: in a block of its own.
     """
-    parts = _without_old_thinking(with_fitting_ids(_from_user([*map(part_of_piece, pieces)])))
-    parts = [part for part in parts if part.raw is not None or part.blocks]
+    parts = _from_user([*map(part_of_piece, pieces)])
+    if any([part.raw is None for part in parts]):
+        parts = _without_old_thinking(with_fitting_ids(parts))
+        parts = [part for part in parts if part.raw is not None or part.blocks]
     sent = [(part.role, _raw(part)) for part in parts]
     at = max((at for at, part in enumerate(parts) if part.is_talk), default=None)
     if tail and at is not None:

@@ -6,7 +6,7 @@ Kinds that nobody has heard of are somebody's all the same: they are kept, in th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -60,6 +60,22 @@ class ResponseItem(NamedTuple):
     def said_by_client(self) -> bool:
         """Is it a message of somebody's who is not the model?"""
         return self.kind == MESSAGE and self.role != "assistant"
+
+
+class _Plain(msgspec.Struct, forbid_unknown_fields=True):
+    role: Literal["user", "assistant"]
+    content: str
+
+
+_decode_plain = msgspec.json.Decoder(_Plain).decode
+
+
+def is_plain(message: bytes) -> bool:
+    """Is a chat message (JSON) an item as it stands?"""
+    try:
+        return bool(_decode_plain(message).content)
+    except jsontext.UNREADABLE:
+        return False
 
 
 def read_item(raw: bytes) -> ResponseItem | None:

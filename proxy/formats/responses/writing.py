@@ -24,6 +24,7 @@ from proxy.formats.responses.items import (
     REFERENCE,
     TOLD,
     ResponseItem,
+    is_plain,
     output_of,
     read_item,
     read_items,
@@ -119,11 +120,15 @@ def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool)
 
 def _sent(messages: Sequence[Piece]) -> list[list[bytes]]:
     """The items of each message.  A call and its output are of one kind, whoever said them."""
-    found = [_items(piece) for piece in messages]
+    plain = [isinstance(piece, bytes) and is_plain(piece) for piece in messages]
+    found = [None if as_is else _items(each) for each, as_is in zip(messages, plain, strict=True)]
     outputs = {i.answers: i.kind for items in found for i in items or () if i.answers is not None}
     kinds: dict[str, str] = {}
     sent = []
-    for piece, items in zip(messages, found, strict=True):
+    for piece, items, as_is in zip(messages, found, plain, strict=True):
+        if as_is and isinstance(piece, bytes):
+            sent.append([piece])
+            continue
         if items is None or not (isinstance(piece, ChatMessage) or _fits(items, outputs, kinds)):
             raw = piece.raw if isinstance(piece, ChatMessage) else piece
             items = read_items(_converted(raw, kinds)) or []

@@ -15,10 +15,13 @@ from functools import partial
 from msgspec.structs import replace
 
 from proxy.chat.request import ChatRequest
+from proxy.errors import response_not_found
 from proxy.formats.format import Referring
 from proxy.formats.native import NamedAnswer, answer_of, native_of
+from proxy.formats.responses.reading import PREVIOUS
 from proxy.gateway.context import rules_of
 from proxy.gateway.exchange import ChatExchange, Services
+from proxy.gateway.state.emulation import emulated, emulates
 from proxy.memory.model import Entry, Snapshot
 from proxy.memory.store import StoreError
 
@@ -35,7 +38,21 @@ class Named:
 
 
 async def resolved(exchange: ChatExchange, services: Services) -> ChatExchange:
-    """The exchange with what its request names; what is not known stays as it came."""
+    """The exchange with what its request names; what is not known stays as it came.
+
+    But where the upstream keeps nothing: see ``emulated``, which raises ProxyError.
+    """
+    exchange = await emulated(exchange, services)
+    if not emulates(exchange) or exchange.request.state.previous is None:
+        return await _looked_up(exchange, services)
+    previous = exchange.request.state.previous
+    exchange = await _looked_up(exchange, services)
+    if exchange.request.state.previous is not None:
+        raise response_not_found(previous, PREVIOUS)
+    return exchange
+
+
+async def _looked_up(exchange: ChatExchange, services: Services) -> ChatExchange:
     format, state = exchange.format, exchange.request.state
     if not (state.references or state.previous) or not isinstance(format, Referring):
         return exchange

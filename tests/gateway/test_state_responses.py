@@ -25,7 +25,8 @@ async def test_an_id_alone_is_the_conversation(every: Rig) -> None:
         second = await asks(client, "u2", first)
         third = await asks(client, "u3", second)
         assert keeping.sent == "u1 reply 1: u1 u2 reply 2: u2 u3"
-        assert (third.previous_response_id, third.store) == (second.id, True)
+        assert third.previous_response_id == second.id
+        assert third.to_dict()["store"] is True
         assert all(NAME.fullmatch(answer.id) for answer in (first, second, third))
         other = await asks(client, "u4")
     assert keeping.sent == "u4"
@@ -58,11 +59,7 @@ async def test_its_input_is_paged_and_has_nothing_of_memory_in_it(every: Rig) ->
     said = [{"role": "user", "content": f"u{n}"} for n in range(5)]
     async with keeping.client() as client:
         before = await asks(client, "before")
-        answered = await client.responses.create(
-            model="gpt-5",
-            input=said,
-            previous_response_id=before.id,  # type: ignore[arg-type]
-        )
+        answered = await asks(client, said, before)
         assert keeping.sent.startswith("before reply 1: before u0")
         first = await client.responses.input_items.list(answered.id, limit=2, order="asc")
         assert [texts(item) for item in first.data] == ["u0", "u1"] and first.has_more

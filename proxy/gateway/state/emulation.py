@@ -26,7 +26,8 @@ from proxy.formats.responses.reading import CONVERSATION, PREVIOUS
 from proxy.formats.responses.writing import STORE, stateless
 from proxy.gateway.context import rules_of
 from proxy.gateway.exchange import ChatExchange, GoingOn, Services
-from proxy.memory.model import Entry
+from proxy.gateway.state.log import StateLog
+from proxy.memory.model import Entry, SessionKey
 from proxy.memory.naming import reference_in, reference_of
 from proxy.memory.store import StoreError
 
@@ -83,9 +84,7 @@ async def _going_on(exchange: ChatExchange, services: Services) -> GoingOn | Non
     """
     state, key, log = exchange.request.state, exchange.context.key, services.state
     if state.conversation is not None:
-        known = reference_in(state.conversation) == reference_of(key.session)
-        if not known or await log.store.session(key) is None:
-            raise conversation_not_found(state.conversation, CONVERSATION)
+        await _must_be(state.conversation, key, log)
         return None
     name = read_answer_name(state.previous)
     if name is None:
@@ -96,6 +95,18 @@ async def _going_on(exchange: ChatExchange, services: Services) -> GoingOn | Non
     if answer is None:
         raise response_not_found(state.previous or "", PREVIOUS)
     return GoingOn(answer.line.card.id, answer.exchange.follows)
+
+
+async def _must_be(conversation: str, key: SessionKey, log: StateLog) -> None:
+    """Raise ProxyError 404 for another conversation than the session's, StoreError.
+
+    Where bodies may name sessions, it is called as it is.
+    """
+    reference = reference_in(conversation)
+    if reference is None and conversation == key.session:
+        return
+    if reference != reference_of(key.session) or await log.store.session(key) is None:
+        raise conversation_not_found(conversation, CONVERSATION)
 
 
 def _names(exchange: ChatExchange) -> Mapping[str, bytes]:

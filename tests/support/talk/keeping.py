@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -58,11 +58,11 @@ class Keeping:
 
 
 async def asks(
-    client: AsyncOpenAI, said: str, previous: Response | str | None = None, **more: Any
+    client: AsyncOpenAI, said: object, previous: Response | str | None = None, **more: Any
 ) -> Response:
-    """The response to a text."""
+    """The response to a text, or to items."""
     before = previous.id if isinstance(previous, Response) else previous
-    named = {"previous_response_id": before} if before else {}
-    answered = await client.responses.create(model="gpt-5", input=said, **named, **more)
-    assert isinstance(answered, Response)
-    return answered
+    if before is not None:
+        more = {**more, "previous_response_id": before}
+    create: Callable[..., Awaitable[Response]] = client.responses.create
+    return await create(model="gpt-5", input=said, **more)

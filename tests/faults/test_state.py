@@ -53,7 +53,8 @@ async def test_a_kill_between_turns_is_not_noticed(
     url = f"sqlite:///{tmp_path}/memory.db" if store == "sqlite" else server.url
     upstream = StatelessResponder()
     up.always(upstream)
-    with served(tmp_path / "proxy", up.url, url, memory__emulate_response_state="true") as program:
+    on = {"memory__emulate_response_state": "true"}
+    with served(tmp_path / "proxy", up.url, url, 1, **on) as program:
         headers = {"X-Session-Id": session} if session else {}
         async with client_of(program, **headers) as client:
             conversation = (await client.conversations.create(metadata={"a": "b"})).id

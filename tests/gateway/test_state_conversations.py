@@ -8,7 +8,10 @@ import pytest
 import pytest_asyncio
 from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError
 
-from tests.support.rig import Rig
+from proxy.memory.items import ItemOwner
+from proxy.memory.naming import named_session, reference_of
+from proxy.tenancy import digest_of
+from tests.support.rig import KEY, Rig
 from tests.support.talk.keeping import Keeping, asks
 from tests.support.upstream import items
 
@@ -157,6 +160,21 @@ async def test_a_session_in_the_headers_is_the_conversation(keeping: Keeping) ->
             await bare.conversations.retrieve(begun.id)
     assert await keeping.log(session) == ""
     assert session not in begun.id
+
+
+@pytest.mark.parametrize("erased", ["session", "user"])
+async def test_with_a_session_goes_what_leads_to_it(keeping: Keeping, erased: str) -> None:
+    one, session = keeping.rig, keeping.rig.talk().session
+    user = f"user-of-{session}"
+    async with keeping.client(X_Session_Id=session, X_User_Id=user) as client:
+        await asks(client, "u1")
+    place, shelf = named_session(reference_of(session)), ItemOwner(digest_of(KEY.encode()))
+    assert await one.store.items_at(shelf, [place])
+    path = f"sessions/{session}" if erased == "session" else f"users/{user}"
+    headers = {"authorization": f"Bearer {KEY}"}
+    answered = await one.client.delete(f"/memory/v1/{path}", headers=headers)
+    assert answered.status_code == 200, answered.text
+    assert not await one.store.items_at(shelf, [place])
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+from pathlib import Path
 
 import pytest
-from openai import BadRequestError, NotFoundError
+from openai import BadRequestError, InternalServerError, NotFoundError
 from openai.types.responses import Response
 
-from tests.support.rig import Rig
-from tests.support.talk.keeping import Keeping, asks
+from proxy.memory.store import StoreError
+from tests.support.rig import Rig, rig
+from tests.support.talk.keeping import PROFILE, Keeping, asks
 from tests.support.upstream import items
+from tests.support.upstream.answers import sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -162,3 +165,60 @@ async def test_a_session_and_its_ids_mean_each_other(every: Rig) -> None:
     assert keeping.sent == "u1 reply 1: u1 u3"
     assert await keeping.log(session) == "u1 reply 1: u1 u3 reply 3: u3"
     assert session not in first.id
+
+
+async def test_what_was_recalled_is_no_part_of_what_is_kept(tmp_path: Path) -> None:
+    recall = {"recall": {"timeout": 5}}
+    profiles = {PROFILE: {"emulate_response_state": True, **recall}}
+    async with rig(tmp_path, profiles=profiles) as one:
+        keeping = Keeping(one)
+        async with keeping.client(X_User_Id="kai") as client:
+            await asks(client, "My favourite train is the sleeper to Malmö.")
+            begun = await client.conversations.create()
+            said = "Which train to Malmö is my favourite?"
+            keeping.upstream.reply(items.said("That one."))
+            answered = await asks(client, said, conversation=begun.id)
+            assert b"sleeper" in one.up.requests[-1].body
+            inputs = client.responses.input_items.list(answered.id)
+            assert [texts(item) async for item in inputs] == [said]
+            listed = client.conversations.items.list(begun.id, order="asc")
+            assert [texts(item) async for item in listed] == [said, "That one."]
+            again = await client.responses.retrieve(answered.id)
+            assert "sleeper" not in again.to_json()
+
+
+async def test_an_answer_that_was_cut_off_is_kept_as_far_as_it_came(one: Rig) -> None:
+    keeping = Keeping(one)
+    whole = items.response([items.said("A long answer.")])
+    one.up.reply(sse(items.events(whole)[:5]))
+    async with keeping.client() as client:
+        stream = await client.responses.create(model="gpt-5", input="u1", stream=True)
+        events = [event async for event in stream]
+        name = events[0].response.id  # type: ignore[union-attr]
+        again = await client.responses.retrieve(name)
+        assert (again.status, again.output_text) == ("incomplete", "A long a")
+        await asks(client, "u2", name)
+    assert keeping.sent == "u1 A long a u2"
+
+
+async def test_a_store_that_is_away_is_no_reason_to_answer_without_the_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiles = {PROFILE: {"emulate_response_state": True}}
+    async with rig(tmp_path, profiles=profiles, store__timeout=0.5) as one:
+        keeping = Keeping(one)
+        async with keeping.client() as client:
+            first = await asks(client, "u1")
+
+            async def away(*_: object) -> None:
+                raise StoreError("it is away")
+
+            one.up.requests.clear()
+            with monkeypatch.context() as patch:
+                for name in ("exchange", "items_at", "load"):
+                    patch.setattr(one.store, name, away, raising=False)
+                for asking in (asks(client, "u2", first), client.responses.retrieve(first.id)):
+                    with pytest.raises(InternalServerError) as refused:
+                        await asking
+                    assert refused.value.code == "memory_unavailable"
+            assert not one.up.requests

@@ -19,8 +19,10 @@ MAX_FRAME = 4096
 """Bytes of a frame; of a larger one the longest fields, tools and instructions mostly, are left
 out."""
 
-_ELSEWHERE = ("output", "usage")
-"""Fields that are kept as such."""
+_LEFT_OUT = ("output", "usage", "input", "input_messages", "output_messages")
+"""Fields that are kept as such, and what some upstreams repeat: memory is in it."""
+
+_UNDER_WAY = (b'"in_progress"', b'"queued"')
 
 _PREFIXES = {MESSAGE: "msg", FUNCTION: "fc", CUSTOM: "ctc", "reasoning": "rs"}
 """What ids of items begin with: upstreams look at it."""
@@ -40,7 +42,7 @@ def frame_around(raw: bytes) -> bytes:
         fields = jsontext.fields(raw)
     except jsontext.UNREADABLE:
         return b""
-    frame = {key: value for key, value in fields.items() if key not in _ELSEWHERE}
+    frame = {key: value for key, value in fields.items() if key not in _LEFT_OUT}
     size = sum(len(key) + len(value) + 4 for key, value in frame.items())
     for key in sorted(frame, key=lambda key: len(frame[key]), reverse=True):
         if size <= MAX_FRAME:
@@ -56,6 +58,8 @@ def response_object(
     known = {"tools": b"[]", **frame}  # clients count on them, and there was not always room
     said = {"output": jsontext.join_items(list(native_of(message, API) or ()))}
     always = {"id": jsontext.encode(answer), "object": b'"response"'}
+    if frame.get("status") in _UNDER_WAY:  # it was cut off
+        always["status"] = b'"incomplete"'
     return jsontext.join_fields({**known, **always, **said, "usage": usage or b"null"})
 
 

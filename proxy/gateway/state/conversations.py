@@ -14,7 +14,7 @@ from functools import partial
 from msgspec import structs
 
 from proxy.chat import jsontext
-from proxy.chat.request import ChatRequest
+from proxy.chat.request import ChatRequest, field_of
 from proxy.errors import (
     conversation_not_found,
     invalid_value,
@@ -54,9 +54,9 @@ class Removals:
 
 def metadata_of(raw: bytes | None) -> bytes | None:
     """Metadata as a request has them; None where it has none.  Raises ProxyError 400."""
-    said = jsontext.value(raw) if raw else None
-    if said is None:
+    if raw in (None, b"null"):
         return None
+    said = field_of({"metadata": raw}, "metadata")
     fits = isinstance(said, dict) and len(said) <= MOST_KEYS and all(map(_fits, said.items()))
     if not fits:
         sizes = f"{MOST_KEYS} texts of {LONGEST_VALUE} characters, by names of {LONGEST_KEY}"

@@ -38,6 +38,7 @@ from proxy.gateway.state.conversations import (
 from proxy.gateway.state.log import KeptAnswer
 from proxy.gateway.state.naming import new_session
 from proxy.gateway.state.pages import PageOf, all_items, fields_of, items_of, page_of
+from proxy.learning.collection import Busy
 from proxy.memory.archive import Revision
 from proxy.memory.model import SessionKey
 from proxy.memory.naming import reference_in, reference_of
@@ -104,7 +105,7 @@ class StateDoors:
         """Answer a call.  Raises ProxyError and ClientGone before the answer."""
         try:
             body = await self._answer(call)
-        except (StoreError, SpoolError) as failure:
+        except (StoreError, SpoolError, Busy) as failure:
             raise memory_unavailable() from failure
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         report = call.report.headers() if call.report else []

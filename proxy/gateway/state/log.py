@@ -35,6 +35,9 @@ logger = logging.getLogger(__name__)
 KNOWN = 4096
 """Sessions whose names a process knows to be kept."""
 
+RENEWAL = 600.0
+"""Seconds after which a name is written again: others may have erased it with its session."""
+
 LIVES = 2.0
 """Times the time to live of a session: how long its name is kept, from when it was last written."""
 
@@ -117,7 +120,7 @@ class StateLog:
 
     def _is_kept(self, key: SessionKey, ttl: int, now: float) -> bool:
         written = self._kept.get(key)
-        return written is not None and (not ttl or now < written + ttl / LIVES)
+        return written is not None and now < written + min(RENEWAL, ttl / LIVES if ttl else RENEWAL)
 
     async def answer(self, key: SessionKey, name: AnswerName) -> KeptAnswer | None:
         """A response of this session; None if there is none, or none any more.

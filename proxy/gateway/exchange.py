@@ -58,10 +58,11 @@ class Services:
 
 
 class GoingOn(NamedTuple):
-    """The stored answer that a request goes on from, and the message that its exchange followed
-    (see Exchange)."""
+    """The stored answer that a request goes on from, its seq, and the message that its exchange
+    followed (see Exchange)."""
 
     message: str
+    seq: int
     follows: str | None
 
 

@@ -18,9 +18,9 @@ from proxy.gateway.prompt.enrich import enrich, narrowed
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.gateway.references import resolved
 from proxy.gateway.report import NOTHING_NOTED, MemoryReport, Reason
-from proxy.gateway.state.emulation import stands
+from proxy.gateway.state.emulation import is_turned, stands
 from proxy.gateway.tools.use import RefusalKind, ToolUse, tool_use
-from proxy.memory.model import Injection
+from proxy.memory.model import Injection, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
 
 logger = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ async def _behind(
 
     Raises ProxyError 503 where that cannot be had: nobody else knows the conversation.
     """
-    if _stands(prompt, on):
+    if stands(_found(prompt).log, on):
         return prompt
     key = exchange.context.key
     async with services.state.turn(key):
@@ -144,16 +144,16 @@ async def _behind(
             except StoreError as failure:
                 raise memory_unavailable() from failure
             prompt = await _prompt(exchange, services)
-            if _stands(prompt, GoingOn(on.message, None)):
+            if is_turned(_found(prompt), on):
                 return prompt
     raise memory_unavailable()
 
 
-def _stands(prompt: AssembledPrompt | Degraded, on: GoingOn) -> bool:
-    """Raises ProxyError 503 where that is not known."""
+def _found(prompt: AssembledPrompt | Degraded) -> Snapshot:
+    """Raises ProxyError 503 where nothing was found."""
     if isinstance(prompt, Degraded):
         raise memory_unavailable()
-    return stands(prompt.loaded.prepared.snapshot.log, on)
+    return prompt.loaded.prepared.snapshot
 
 
 async def _prompt(exchange: ChatExchange, services: Services) -> AssembledPrompt | Degraded:

@@ -15,13 +15,11 @@ from functools import partial
 from msgspec.structs import replace
 
 from proxy.chat.request import ChatRequest
-from proxy.errors import response_not_found
 from proxy.formats.format import Referring
 from proxy.formats.native import NamedAnswer, answer_of, native_of
-from proxy.formats.responses.reading import PREVIOUS
 from proxy.gateway.context import rules_of
 from proxy.gateway.exchange import ChatExchange, Services
-from proxy.gateway.state.emulation import emulated, emulates
+from proxy.gateway.state.emulation import emulated, settled
 from proxy.memory.model import Entry, Snapshot
 from proxy.memory.store import StoreError
 
@@ -40,16 +38,10 @@ class Named:
 async def resolved(exchange: ChatExchange, services: Services) -> ChatExchange:
     """The exchange with what its request names; what is not known stays as it came.
 
-    But where the upstream keeps nothing: see ``emulated``, which raises ProxyError.
+    But where the upstream keeps nothing: see ``emulated`` and ``settled``, which raise ProxyError.
     """
-    exchange = await emulated(exchange, services)
-    if not emulates(exchange) or exchange.request.state.previous is None:
-        return await _looked_up(exchange, services)
-    previous = exchange.request.state.previous
-    exchange = await _looked_up(exchange, services)
-    if exchange.request.state.previous is not None:
-        raise response_not_found(previous, PREVIOUS)
-    return exchange
+    exchange = await _looked_up(await emulated(exchange, services), services)
+    return await settled(exchange, services)
 
 
 async def _looked_up(exchange: ChatExchange, services: Services) -> ChatExchange:

@@ -125,6 +125,23 @@ async def test_they_may_do_so_at_the_same_time(every: Rig) -> None:
             assert len([word for word in said if word.endswith("-end")]) == 1
 
 
+async def test_a_result_may_come_late(every: Rig) -> None:
+    """It joins the turn of its call, and so stands before what was said since."""
+    keeping = Keeping(every)
+    keeping.upstream.reply(items.calls("look", "{}", "call_1"))
+    result = {"type": "function_call_output", "call_id": "call_1", "output": "42"}
+    async with keeping.client() as client:
+        first = await asks(client, "Look.")
+        second = await asks(client, "u2", first)
+        third = await asks(client, [result], second)
+        fourth = await asks(client, "u4", third)
+        assert {"Look.", "u2", "u4", "42"} <= set(keeping.sent.replace(":", " ").split())
+        await asks(client, [result, {"role": "user", "content": "u5"}], first)
+        assert "u4" not in keeping.sent and "u2" not in keeping.sent
+        await asks(client, "u6", fourth)
+        assert "u4" in keeping.sent and "u5" not in keeping.sent
+
+
 async def test_only_what_is_made_in_the_background_is_cancelled_or_streamed_again(
     one: Rig,
 ) -> None:

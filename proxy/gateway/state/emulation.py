@@ -27,7 +27,7 @@ from proxy.formats.responses.writing import STORE, stateless
 from proxy.gateway.context import rules_of
 from proxy.gateway.exchange import ChatExchange, GoingOn, Services
 from proxy.gateway.state.log import StateLog
-from proxy.memory.model import Entry, SessionKey
+from proxy.memory.model import Entry, SessionKey, Snapshot, exchange_of
 from proxy.memory.naming import reference_in, reference_of
 from proxy.memory.store import StoreError
 
@@ -58,8 +58,20 @@ async def emulated(exchange: ChatExchange, services: Services) -> ChatExchange:
         raise memory_unavailable() from failure
     names = _names(exchange) if exchange.recorded and state.stores else None
     exchange = replace(exchange, going_on=on, names=names)
-    if on is None and state.previous is not None:  # a name of the upstream's
+    ours = on is not None or state.previous is None
+    return await settled(exchange, services) if ours else exchange
+
+
+async def settled(exchange: ChatExchange, services: Services) -> ChatExchange:
+    """The exchange without any names of state, where the upstream keeps none.
+
+    Raises ProxyError 404 for a response that is not known.
+    """
+    if not emulates(exchange):
         return exchange
+    previous = exchange.request.state.previous
+    if previous is not None and exchange.going_on is None:
+        raise response_not_found(previous, PREVIOUS)
     return await services.aside.run(len(exchange.body), partial(_stateless, exchange))
 
 
@@ -69,12 +81,26 @@ def emulates(exchange: ChatExchange) -> bool:
 
 
 def stands(log: Sequence[Entry], on: GoingOn) -> bool:
-    """Does the log end with what is gone on from, and that stand behind what it followed?"""
-    if not log or log[-1].card.id != on.message:
+    """Is the newest of a log what is gone on from, and does it stand behind what it followed?"""
+    if not log or max(log, key=_seq).card.id != on.message:
         return False
-    exchange = log[-1].card.exchange
+    exchange = exchange_of(on.message)
     before = [entry.card.id for entry in log if entry.card.exchange != exchange]
     return on.follows is None or not before or before[-1] == on.follows
+
+
+def is_turned(snapshot: Snapshot, on: GoingOn) -> bool:
+    """The same of a log that has been turned to it, and may have been turned away again.
+
+    What joined an old turn may be out of sight.
+    """
+    if any(entry.position.seq > on.seq for entry in snapshot.log):
+        return False
+    return not snapshot.whole or any(entry.card.id == on.message for entry in snapshot.log)
+
+
+def _seq(entry: Entry) -> int:
+    return entry.position.seq
 
 
 async def _going_on(exchange: ChatExchange, services: Services) -> GoingOn | None:
@@ -94,7 +120,7 @@ async def _going_on(exchange: ChatExchange, services: Services) -> GoingOn | Non
         raise memory_unavailable()  # it may be on its way
     if answer is None:
         raise response_not_found(state.previous or "", PREVIOUS)
-    return GoingOn(answer.line.card.id, answer.exchange.follows)
+    return GoingOn(answer.line.card.id, answer.line.position.seq, answer.exchange.follows)
 
 
 async def _must_be(conversation: str, key: SessionKey, log: StateLog) -> None:

@@ -58,9 +58,10 @@ class Naming:
         return session or (new_session() if keeps else None)
 
     def _emulates(self, call: ProxyRequest) -> bool:
+        if not isinstance(call.route.format, Responses):
+            return False
         profile = self._settings.profile(call.identity.profile or None)
-        kept = isinstance(call.route.format, Responses)
-        return kept and profile is not None and profile.emulate_response_state
+        return profile is not None and profile.emulate_response_state
 
     async def _named(self, tenant: str, reference: str) -> str:
         try:

@@ -18,11 +18,12 @@ KEPT = ("previous_response_id", "conversation", "background")
 
 
 class StatelessResponder(Responder):
-    """See Responder.  ``strays`` are requests for what is not there."""
+    """See Responder.  ``strays`` are requests for what is not there; ``name`` has all responses."""
 
     def __init__(self) -> None:
         super().__init__()
         self.strays: list[str] = []
+        self.name = NAME
 
     def __call__(self, request: Request) -> Script:
         path = request.path.split("?")[0]
@@ -48,7 +49,7 @@ class StatelessResponder(Responder):
             raise RefusedItem("Unsupported item: 'item_reference'.")
 
     def _answered(self, body: Json, before: Any, given: Any) -> Json:
-        return {**super()._answered(body, before, given), "id": NAME, "store": False}
+        return {**super()._answered(body, before, given), "id": self.name, "store": False}
 
 
 def _items(body: Any) -> list[Json]:

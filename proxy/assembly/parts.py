@@ -173,7 +173,7 @@ async def parts_of(
         knowledge=KnowledgeStep(learned.prompt_cards),
         counter=resources.tokenizers.counter_for,
         telemetry=resources.telemetry,
-        state=StateLog(resources.store),
+        state=StateLog(resources.store, timeout),
         window=windows or of_model,
     )
     return Parts(

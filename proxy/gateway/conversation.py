@@ -90,9 +90,9 @@ class Conversations:
             call.report = exchange.report
         self._passthrough.choose(call, call.model)
         outgoing = await self._offered(call, await prepare(exchange, self._services))
-        if outgoing.exchange.names is not None:
-            ttl = exchange.context.profile.ttl
-            await self._services.state.keep_name(exchange.context.key, ttl)
+        key, ttl = exchange.context.key, exchange.context.profile.ttl
+        if outgoing.exchange.names is not None and not self._services.recorder.spools(key):
+            await self._services.state.keep_name(key, ttl)
         with Presence(call.receive) as presence:
             call.delivery.presence = presence
             outgoing, reply = await self._ask(call, outgoing)

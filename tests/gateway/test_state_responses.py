@@ -43,6 +43,7 @@ async def test_what_was_answered_is_retrieved(every: Rig) -> None:
         answered = await asks(client, "u1", metadata={"a": "b"}, instructions="Be brief.")
         again = await client.responses.retrieve(answered.id)
     assert again == answered
+    assert again.metadata == {"a": "b"}
 
 
 async def test_a_stream_is_kept_under_the_same_name_as_it_says(every: Rig) -> None:

@@ -99,7 +99,7 @@ class ConversationObjects:
         return conversation_object(key, await self.session(key))
 
     async def session(self, key: SessionKey) -> Session:
-        session = await self._store.session(key)
+        session = await self._services.state.session(key)
         if session is None:
             raise conversation_not_found(conversation_name(reference_of(key.session)))
         return session

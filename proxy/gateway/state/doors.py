@@ -200,7 +200,7 @@ class StateDoors:
         """The session of the conversation in the path.  Raises ProxyError 404, StoreError."""
         missing = conversation_not_found(asked.id)
         key = await self._key(asked.call, reference_in(asked.id), missing)
-        if await self._store.session(key) is None:
+        if await self._log.session(key) is None:
             raise missing
         await self._check_owner(asked.call, key)
         return key
@@ -221,7 +221,7 @@ class StateDoors:
         return SessionKey(tenant, session)
 
     async def _check_owner(self, call: ProxyRequest, key: SessionKey) -> None:
-        session = await self._store.session(key)
+        session = await self._log.session(key)
         user = call.identity.user
         if session is not None and session.user and user is not None and session.user != user:
             raise session_owner_mismatch()

@@ -31,6 +31,9 @@ from proxy.memory.model import Entry, SessionKey, Snapshot, exchange_of
 from proxy.memory.naming import reference_in, reference_of
 from proxy.memory.store import StoreError
 
+METADATA = "metadata"
+"""What clients say of a response, and find in what they retrieve; upstreams need not repeat it."""
+
 
 def check_state(state: State) -> None:
     """Raise ProxyError 400 for what nobody can do where the upstream keeps nothing."""
@@ -131,7 +134,7 @@ async def _must_be(conversation: str, key: SessionKey, log: StateLog) -> None:
     reference = reference_in(conversation)
     if reference is None and conversation == key.session:
         return
-    if reference != reference_of(key.session) or await log.store.session(key) is None:
+    if reference != reference_of(key.session) or await log.session(key) is None:
         raise conversation_not_found(conversation, CONVERSATION)
 
 
@@ -146,7 +149,9 @@ def _names(exchange: ChatExchange) -> Mapping[str, bytes]:
         names[PREVIOUS] = state.previous
     if state.conversation is not None:
         names[CONVERSATION] = {"id": state.conversation}
-    return {field: jsontext.encode(said) for field, said in names.items()}
+    told = {field: jsontext.encode(said) for field, said in names.items()}
+    metadata = exchange.request.fields.get(METADATA)
+    return told if metadata is None else {**told, METADATA: metadata}
 
 
 def _stateless(exchange: ChatExchange) -> ChatExchange:

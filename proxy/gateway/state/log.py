@@ -12,9 +12,9 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Protocol
+from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -22,15 +22,18 @@ import msgspec
 from proxy.formats.native import frame_of, without_answer
 from proxy.formats.responses.items import API
 from proxy.formats.responses.names import AnswerName
-from proxy.memory.archive import Edited, Revision, StoredMessage
+from proxy.memory.archive import Edited, Revision, Session, StoredMessage
 from proxy.memory.history.branches import nothing_but
 from proxy.memory.history.reading import all_exchanges, all_lines
 from proxy.memory.items import Change, ItemOwner, Items
+from proxy.memory.limit import Limit
 from proxy.memory.model import Exchange, SessionKey
 from proxy.memory.naming import conversation_name, named_session, reference_of
-from proxy.memory.store import Store, StoreError
+from proxy.memory.store import Store, StoreError, StoreTimeout
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 KNOWN = 4096
 """Sessions whose names a process knows to be kept."""
@@ -75,10 +78,12 @@ class _NamedSession(msgspec.Struct, frozen=True):
 
 
 class StateLog:
-    """Reads and names.  ``clock`` gives Unix seconds."""
+    """Reads and names.  ``timeout`` is for each look, in seconds; ``clock`` gives Unix seconds."""
 
-    def __init__(self, store: StateStore, clock: Callable[[], float] = time.time) -> None:
-        self.store, self._clock = store, clock
+    def __init__(
+        self, store: StateStore, timeout: float, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.store, self._timeout, self._clock = store, timeout, clock
         self._kept: OrderedDict[SessionKey, float] = OrderedDict()
         self._turns: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
 
@@ -88,7 +93,7 @@ class StateLog:
         Raises StoreError.
         """
         place = named_session(reference)
-        found = (await self.store.items_at(ItemOwner(tenant), [place])).get(place)
+        found = (await self._soon(self.store.items_at(ItemOwner(tenant), [place]))).get(place)
         if found is None:
             return SessionKey(tenant, conversation_name(reference))
         return SessionKey(tenant, msgspec.json.decode(found.value, type=_NamedSession).session)
@@ -109,7 +114,7 @@ class StateLog:
             expires_at=now + LIVES * ttl if ttl else None,
         )
         try:
-            await self.store.change_items(ItemOwner(key.tenant), [change])
+            await self._soon(self.store.change_items(ItemOwner(key.tenant), [change]))
         except StoreError as failure:
             logger.warning("a response is known by its session alone: %s", failure)
             return
@@ -122,6 +127,18 @@ class StateLog:
         written = self._kept.get(key)
         return written is not None and now < written + min(RENEWAL, ttl / LIVES if ttl else RENEWAL)
 
+    async def session(self, key: SessionKey) -> Session | None:
+        """Raises StoreError."""
+        return await self._soon(self.store.session(key))
+
+    async def _soon(self, looking: Awaitable[T]) -> T:
+        """Raises StoreError."""
+        try:
+            async with Limit(self._timeout):
+                return await looking
+        except TimeoutError:
+            raise StoreTimeout("the store did not answer in time") from None
+
     async def answer(self, key: SessionKey, name: AnswerName) -> KeptAnswer | None:
         """A response of this session; None if there is none, or none any more.
 
@@ -129,11 +146,11 @@ class StateLog:
         """
         if name.reference != reference_of(key.session):
             return None
-        found = await self.store.exchange(key, name.exchange)
+        found = await self._soon(self.store.exchange(key, name.exchange))
         if found is None or not found[1]:
             return None
         exchange, (*inputs, last) = found
-        line = await self.store.message(key, last)
+        line = await self._soon(self.store.message(key, last))
         if line is None or line.card.origin != "response":
             return None
         answer = KeptAnswer(exchange, line, tuple(inputs))
@@ -150,7 +167,7 @@ class StateLog:
 
         Raises StoreError.
         """
-        session = await self.store.session(key)
+        session = await self.session(key)
         if session is None:
             return
         lines = [

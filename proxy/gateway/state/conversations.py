@@ -90,7 +90,7 @@ class ConversationObjects:
         """A new one, or what there is of the session already with what is added to it."""
         fields = fields_in(body) if body.strip() else {}
         metadata, key = metadata_of(fields.get("metadata")), context.key
-        request = self._read(context, fields.get("items"))
+        request = await self._read(context, fields.get("items"))
         if not await self._store.restore(key, _empty(context, metadata or b"{}")) and metadata:
             await self._describe(key, metadata)
         await self._services.state.keep_name(key, context.profile.ttl)
@@ -119,13 +119,13 @@ class ConversationObjects:
 
     async def add(self, context: RequestContext, body: bytes) -> bytes:
         await self.session(context.key)
-        request = self._read(context, fields_in(body).get("items"))
+        request = await self._read(context, fields_in(body).get("items"))
         if request is None:
             raise invalid_value(f"items must be a list of 1 to {MOST_ITEMS} items.", "items")
         return list_object(await self._append(context, request), more=False)
 
     async def item(self, key: SessionKey, id: str) -> KeptItem:
-        async for item in all_items(self._store, key):
+        async for item in all_items(self._services, key):
             if item.id == id:
                 return item
         await self.session(key)
@@ -140,13 +140,14 @@ class ConversationObjects:
             await self._removals.message(key, item.message)
         return conversation_object(key, await self.session(key))
 
-    def _read(self, context: RequestContext, items: bytes | None) -> ChatRequest | None:
+    async def _read(self, context: RequestContext, items: bytes | None) -> ChatRequest | None:
         """The items as the request that would bring them; None where there are none."""
         raws = _listed(items)
         if not raws:
             return None
         body = jsontext.join_fields({"input": jsontext.join_items(raws)})
-        request = FORMAT.read(body, context.profile.max_inline_media_bytes)
+        reading = partial(FORMAT.read, body, context.profile.max_inline_media_bytes)
+        request = await self._services.aside.run(len(body), reading)
         if not isinstance(request, ChatRequest) or request.state.references:
             raise invalid_value("items must be items that say something themselves.", "items")
         return request

@@ -136,7 +136,7 @@ class StateDoors:
     async def _input_items(self, asked: StateCall) -> bytes:
         wanted = PageOf.read(asked.call.query)
         key, answer = await self._kept(asked)
-        items = items_of(self._store, key, answer.inputs, descends=wanted.descends)
+        items = items_of(self._services, key, answer.inputs, descends=wanted.descends)
         return await page_of(items, wanted)
 
     async def _cancel(self, asked: StateCall) -> bytes:
@@ -184,7 +184,7 @@ class StateDoors:
 
     async def _items(self, asked: StateCall) -> bytes:
         wanted, key = PageOf.read(asked.call.query), await self._of(asked)
-        return await page_of(all_items(self._store, key, descends=wanted.descends), wanted)
+        return await page_of(all_items(self._services, key, descends=wanted.descends), wanted)
 
     async def _add(self, asked: StateCall) -> bytes:
         context = self._context(asked.call, await self._of(asked))

@@ -54,8 +54,7 @@ class Naming:
         session = body_session(fields, self._listed)
         if session is None:
             _nothing_named(state)
-        keeps = call.route.format is not None and call.route.format.records and state.stores
-        return session or (new_session() if keeps else None)
+        return session or (new_session() if state.stores and _records(call) else None)
 
     def _emulates(self, call: ProxyRequest) -> bool:
         if not isinstance(call.route.format, Responses):
@@ -68,6 +67,11 @@ class Naming:
             return (await self._services.state.session_of(tenant, reference)).session
         except StoreError as failure:
             raise memory_unavailable() from failure
+
+
+def _records(call: ProxyRequest) -> bool:
+    format = call.route.format
+    return format is not None and format.records and call.identity.mode in ("on", "write")
 
 
 def _fields(body: bytes) -> dict[str, bytes] | None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import parse_qs
 
 from proxy.chat import jsontext
 from proxy.errors import invalid_value
 from proxy.formats.responses.kept import KeptItem, items_in, list_object
+from proxy.gateway.exchange import Services
 from proxy.memory.history.reading import WHOLE_LOG
 from proxy.memory.model import SessionKey
 from proxy.memory.naming import reference_of
-from proxy.memory.store import Memory
 
 MOST = 100
 """Items of a page at most."""
@@ -71,33 +72,39 @@ async def page_of(items: AsyncIterator[KeptItem], wanted: PageOf) -> bytes:
 
 
 async def items_of(
-    store: Memory, key: SessionKey, messages: Sequence[str], *, descends: bool
+    services: Services, key: SessionKey, messages: Sequence[str], *, descends: bool
 ) -> AsyncIterator[KeptItem]:
     """The items of stored messages, by their ids.  Raises StoreError."""
     order = messages[::-1] if descends else messages
     for at in range(0, len(order), AT_ONCE):
         ids = order[at : at + AT_ONCE]
-        bodies = await store.bodies(key, ids)
-        for id in ids:
-            own = list(items_in(id, bodies[id])) if id in bodies else []
-            for item in reversed(own) if descends else own:
-                yield item
+        bodies = await services.state.store.bodies(key, ids)
+        size = sum(map(len, bodies.values()))
+        for item in await services.aside.run(size, partial(_in_order, ids, bodies, descends)):
+            yield item
+
+
+def _in_order(
+    ids: Sequence[str], bodies: Mapping[str, bytes], descends: bool
+) -> Sequence[KeptItem]:
+    found = (list(items_in(id, bodies[id])) for id in ids if id in bodies)
+    return [item for own in found for item in (own[::-1] if descends else own)]
 
 
 async def all_items(
-    store: Memory, key: SessionKey, *, descends: bool = False
+    services: Services, key: SessionKey, *, descends: bool = False
 ) -> AsyncIterator[KeptItem]:
     """The items of a conversation: the messages it begins with, then the log.
 
     Raises StoreError.
     """
-    snapshot = await store.load(key, WHOLE_LOG)
+    snapshot = await services.state.store.load(key, WHOLE_LOG)
     first = list(system_items(key, snapshot.system))
     if not descends:
         for item in first:
             yield item
     log = [entry.card.id for entry in snapshot.log]
-    async for item in items_of(store, key, log, descends=descends):
+    async for item in items_of(services, key, log, descends=descends):
         yield item
     if descends:
         for item in reversed(first):

@@ -5,13 +5,15 @@ HTTP statuses and sentences, nothing of ours, and never says what happened insid
 
 ProxyError
   400 invalid_request_error   invalid_header . invalid_session_id . invalid_user_id .
-                              unknown_profile . unknown_upstream . invalid_import
+                              unknown_profile . unknown_upstream . invalid_import .
+                              invalid_value . not_in_background
   401                         invalid_api_key
   403                         session_owner_mismatch . user_required . path_not_allowed .
                               profile_not_allowed . invalid_signature . admin_key_required .
                               cross_site
   404                         not_found . missing_v1 . session_not_found .
-                              message_not_found . tenant_not_found
+                              message_not_found . tenant_not_found . response_not_found .
+                              conversation_not_found . item_not_found
   405                         method_not_allowed
   408                         request_timeout
   412                         precondition_failed
@@ -272,6 +274,32 @@ def _short(name: str, longest: int = 80) -> str:
 
 def message_not_found() -> ProxyError:
     return ProxyError(404, "message_not_found", "There is no such message in this session.")
+
+
+def response_not_found(name: str, param: str | None = None) -> ProxyError:
+    """The same words whoever's it is, and whether it never was or is gone."""
+    said = f"There is no response {_short(name)!r}."
+    return ProxyError(404, "response_not_found", said, param=param)
+
+
+def conversation_not_found(name: str, param: str | None = None) -> ProxyError:
+    said = f"There is no conversation {_short(name)!r}."
+    return ProxyError(404, "conversation_not_found", said, param=param)
+
+
+def item_not_found(name: str) -> ProxyError:
+    said = f"There is no item {_short(name)!r} in this conversation."
+    return ProxyError(404, "item_not_found", said)
+
+
+def invalid_value(message: str, param: str) -> ProxyError:
+    """``message`` says what ``param`` must be."""
+    return ProxyError(400, "invalid_value", message, param=param)
+
+
+def not_in_background(message: str, param: str | None = None) -> ProxyError:
+    """What is kept for an upstream that keeps nothing was answered at once."""
+    return ProxyError(400, "not_in_background", message, param=param)
 
 
 def method_not_allowed(allow: str) -> ProxyError:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import main, run
+from bench.apis import ApiCost
 from bench.at_once import AtOnce, Rate
 from bench.plan import QUICK, Level, Plan, Row, rows, sessions
 from bench.requests import Requests
@@ -19,6 +20,7 @@ from bench.table import report
 
 TINY = Plan(
     sizes=(0, 20),
+    api_sizes=(),
     hot_turns=16,
     new_sessions=16,
     rounds=1,
@@ -88,18 +90,24 @@ def crowd(memory: str) -> AtOnce:
     return AtOnce(Row("proxy", "redis"), hot, Rate(400, 2.0, 1.0, Counter({memory: 400})))
 
 
+def apis() -> ApiCost:
+    return ApiCost("chat completions", 20, result(Row("proxy"), 0.002, "none").single)
+
+
 def test_the_tables_add_up() -> None:
-    found = Measured([result(Row("proxy"), 0.0025, "none")], [crowd("none")])
-    first, second = report(found).split("\n\n")[:2]
+    found = Measured([result(Row("proxy"), 0.0025, "none")], [apis()], [crowd("none")])
+    first, each, second = report(found).split("\n\n")[:3]
     *_, line = first.splitlines()
     assert cells(line) == ["proxy, no session", "1.50", "1.50", "2,000", "2.00", "100", "1,024"]
+    *_, line = each.splitlines()
+    assert cells(line) == ["chat completions, session of 20", "1.00", "1.00", "2,000", "1.00"]
     *_, line = second.splitlines()
     assert cells(line) == ["Redis", "100", "5.00", "1.00", "200", "2.50", "1.00"]
 
 
 def test_memory_that_failed_is_said_below_the_table() -> None:
     row = result(Row("proxy", "redis", 20), 0.002, "degraded")
-    text = report(Measured([row], [crowd("degraded")]))
+    text = report(Measured([row], [], [crowd("degraded")]))
     assert "session of 20, Redis: 2 of 2 answers went without memory." in text
     assert "16 at once, Redis: 600 of 600 answers went without memory." in text
 

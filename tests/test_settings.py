@@ -262,6 +262,9 @@ def test_what_a_model_writes_is_off_until_it_is_switched_on(part: str, tmp_path:
         pytest.param("[upstream]\nurl = 'http://localhost:8080'", "upstream.url", id="ourselves"),
         pytest.param("[server]\ncors_origins = ['a.com']", "server.cors_origins[0]", id="origin"),
         pytest.param("[server]\nuser_aliases = ['a b']", "server.user_aliases[0]", id="header"),
+        pytest.param(
+            "[server]\nbody_session_ids = ['a.b.c']", "server.body_session_ids[0]", id="body-field"
+        ),
         pytest.param("[server]\nadmin_key = ''", "server.admin_key", id="empty-key"),
         pytest.param("[server]\nport = 65536", "server.port", id="port"),
         pytest.param("server = 3", "server", id="no-table"),

@@ -31,6 +31,9 @@ from proxy.gateway.preview import Preview
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep
 from proxy.gateway.prompt.recall_step import RecallStep
 from proxy.gateway.recording.exchange_recorder import due_after_import
+from proxy.gateway.state.conversations import Removals
+from proxy.gateway.state.doors import StateDoors
+from proxy.gateway.state.log import StateLog
 from proxy.gateway.tools.toolbox import Toolbox
 from proxy.learning.kinds import KINDS, Kind
 from proxy.learning.learned import Learned
@@ -39,6 +42,7 @@ from proxy.memory.recording.backlog import Means
 from proxy.memory.recording.recorder import Recorder, unattended
 from proxy.memory.recording.spool import Spool
 from proxy.memory_api.api import Api
+from proxy.memory_api.conversations.message_edit import remove
 from proxy.memory_api.routes import admin_routes
 from proxy.recall.recaller import RecallAdmin
 from proxy.settings import ClientSettings, Settings
@@ -96,7 +100,13 @@ class Parts:
         on_answered = self.writing.heard if self.writing else None
         chats = Conversations(settings, passthrough, self.services, toolbox, on_answered)
         fetches = Fetches(passthrough, self.services)
-        return Gateway(settings, self.tenancy, passthrough, chats, fetches, telemetry)
+        doors = StateDoors(settings, self.services, self._removals())
+        return Gateway(settings, self.tenancy, passthrough, chats, fetches, doors, telemetry)
+
+    def _removals(self) -> Removals:
+        """As the memory API removes."""
+        api = self._api()
+        return Removals(api.eraser.session, partial(remove, api))
 
     def _passthrough(self) -> Passthrough:
         """To one upstream, or to several."""
@@ -163,6 +173,7 @@ async def parts_of(
         knowledge=KnowledgeStep(learned.prompt_cards),
         counter=resources.tokenizers.counter_for,
         telemetry=resources.telemetry,
+        state=StateLog(resources.store, timeout),
         window=windows or of_model,
     )
     return Parts(

@@ -34,16 +34,19 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     ``elsewhere``: the upstream keeps it, so that nothing may be put between the messages;
     ``instructs``: but beside them, for this request alone.
     ``previous`` is the id of the answer that it goes on from, ``references`` are the ids of what it
-    names instead of sending it.  ``background``: the answer will be fetched later.  ``complete``:
-    its program always sends all that it wants to be said.
+    names instead of sending it.  ``conversation`` is the id of the one that it belongs to.
+    ``background``: the answer will be fetched later.  ``complete``: its program always sends all
+    that it wants to be said.  ``stores``: it may be asked for by its id later.
     """
 
     elsewhere: bool = False
     instructs: bool = False
     previous: str | None = None
     references: tuple[str, ...] = ()
+    conversation: str | None = None
     background: bool = False
     complete: bool = False
+    stores: bool = True
 
     @property
     def upstreams(self) -> bool:

@@ -28,12 +28,21 @@ class NamedAnswer(NamedTuple):
 
 
 def with_native(
-    message: bytes, api: str, parts: Sequence[bytes], answer: NamedAnswer | None = None
+    message: bytes,
+    api: str,
+    parts: Sequence[bytes],
+    answer: NamedAnswer | None = None,
+    frame: bytes = b"",
 ) -> bytes:
-    """A chat message (a JSON object) with the JSON of its parts in this API."""
+    """A chat message (a JSON object) with the JSON of its parts in this API.
+
+    ``frame`` is the JSON of the answer around its parts, where the proxy keeps it.
+    """
     native = {"api": jsontext.encode(api), "parts": jsontext.join_items(list(parts))}
     if answer is not None:
         native["answer"] = jsontext.encode(answer)
+    if frame:
+        native["frame"] = frame
     return jsontext.join_fields({**jsontext.fields(message), FIELD: jsontext.join_fields(native)})
 
 
@@ -59,6 +68,19 @@ def answer_of(message: bytes, api: str) -> NamedAnswer | None:
         case [str(id), bool(stored)]:
             return NamedAnswer(id, stored)
     return None
+
+
+def frame_of(message: bytes, api: str) -> dict[str, bytes] | None:
+    """What stood around the parts of an answer that the proxy keeps, by name."""
+    return _member(message, api, "frame", jsontext.fields)
+
+
+def without_answer(message: bytes) -> bytes:
+    """A stored message that no name leads to any more; what it says stays."""
+    fields = jsontext.fields(message)
+    native = jsontext.fields(fields[FIELD])
+    kept = {key: raw for key, raw in native.items() if key not in ("answer", "frame")}
+    return jsontext.join_fields({**fields, FIELD: jsontext.join_fields(kept)})
 
 
 def _member(message: bytes, api: str, name: str, read: Callable[[bytes], T]) -> T | None:

@@ -24,10 +24,11 @@ from proxy.gateway.recording.exchange_recorder import ExchangeRecorder, recorder
 from proxy.gateway.recording.tap import MAX_PLAIN, TOO_LARGE, BodyTap, StreamTap
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.request import ProxyRequest
+from proxy.gateway.state.naming import Naming
+from proxy.gateway.state.renaming import RenamedReply
 from proxy.gateway.tools.rounds import Rounds, followed
 from proxy.gateway.tools.toolbox import MemoryTools
 from proxy.gateway.tools.use import Refusals
-from proxy.memory.model import SessionKey
 from proxy.settings import Settings
 from proxy.wire import body as bodies
 from proxy.wire.coding.decoding import coding_of, decoded
@@ -41,9 +42,9 @@ MAX_ERROR = 64 * 1024
 
 
 class UnreadBody(NamedTuple):
-    """A body that memory has no part in, and why."""
+    """A body that memory has no part in, and why.  ``session``: None where there is none."""
 
-    session: str
+    session: str | None
     body: bytes
     reason: Reason
 
@@ -66,21 +67,32 @@ class Conversations:
         self._settings, self._passthrough, self._services = settings, passthrough, services
         self._on_answered = on_answered
         self._tools = tools
+        self._naming = Naming(settings, services)
         self._refusals: defaultdict[str, Refusals] = defaultdict(Refusals)
         self._profiles = {
             name: ProfileRules.of(profile)
             for name, profile in [("", settings.memory), *settings.profiles.items()]
         }
 
+    def serves(self, call: ProxyRequest) -> bool:
+        """Has a call a session, or may its body name one?"""
+        return call.remembers or self._naming.applies(call)
+
     async def serve(self, call: ProxyRequest) -> None:
         """Answer a call.  Raises ProxyError, UpstreamError and ClientGone before the answer."""
         exchange = await self._read(call)
         if isinstance(exchange, UnreadBody):
-            call.report = MemoryReport(exchange.session, reason=exchange.reason)
+            if exchange.session is not None:
+                call.report = MemoryReport(exchange.session, reason=exchange.reason)
             return await self._passthrough.forward(call, exchange.body)
-        call.model, call.report = exchange.request.model, exchange.report
+        call.model = exchange.request.model
+        if call.report is not None:  # else nobody has named the session: it is told with the answer
+            call.report = exchange.report
         self._passthrough.choose(call, call.model)
         outgoing = await self._offered(call, await prepare(exchange, self._services))
+        key, ttl = exchange.context.key, exchange.context.profile.ttl
+        if outgoing.exchange.names is not None and not self._services.recorder.spools(key):
+            await self._services.state.keep_name(key, ttl)
         with Presence(call.receive) as presence:
             call.delivery.presence = presence
             outgoing, reply = await self._ask(call, outgoing)
@@ -88,27 +100,39 @@ class Conversations:
                 self._on_answered(call.caller.tenant, call.headers, call.upstream)
             try:
                 recorder = self._recorder(call, outgoing, reply, presence)
+                if recorder is not None and outgoing.exchange.names is not None:
+                    reply = RenamedReply(reply, outgoing.exchange.names)
                 del exchange, outgoing  # and all that was injected: a stream may last for minutes
                 await self._deliver(call, reply, recorder)
             finally:
                 await reply.close()
 
     async def _read(self, call: ProxyRequest) -> ChatExchange | UnreadBody:
-        context, server = self._context(call), self._settings.server
-        declared = content_length(call.headers)
+        usual, server = self._usual(call), self._settings.server
+        declared, told = content_length(call.headers), call.identity.session
         body = await bodies.read(call.receive, server.max_body_bytes, server.body_timeout, declared)
         plain = await self._plain(call, body)
         if plain is None:
-            return UnreadBody(context.key.session, body, "encoded_body")
+            return UnreadBody(told, body, "encoded_body")
+        if told is None and not await self._name(call, plain):
+            return UnreadBody(None, body, "not_chat")
         format = _format_of(call)
-        reading = partial(format.read, plain, context.profile.max_inline_media_bytes)
+        reading = partial(format.read, plain, usual.profile.max_inline_media_bytes)
         request = await self._services.aside.run(len(plain), reading)
         if not isinstance(request, ChatRequest):
-            return UnreadBody(context.key.session, body, request)
+            return UnreadBody(told, body, request)
         if format.is_aside(request, call.headers):
-            return UnreadBody(context.key.session, body, "side_request")
+            return UnreadBody(told, body, "side_request")
+        context = self._context(call, usual)
         exchange = ChatExchange.begun(format, request, plain, context, self._services)
         return exchange if plain is body else replace(exchange, came=body)
+
+    async def _name(self, call: ProxyRequest, body: bytes) -> bool:
+        """Does the body name a session?  Then the call has it.  Raises ProxyError."""
+        session = await self._naming.session_of(call, body)
+        if session is not None:
+            call.identity = replace(call.identity, session=session)
+        return session is not None
 
     async def _plain(self, call: ProxyRequest, body: bytes) -> bytes | None:
         """The body without what it is packed in; a little of it may become a lot."""
@@ -117,15 +141,17 @@ class Conversations:
             return body
         return await self._services.aside.run(limit, partial(decoded, body, coding, limit))
 
-    def _context(self, call: ProxyRequest) -> RequestContext:
-        identity = call.identity
-        usual = self._profiles.get(identity.profile)
+    def _usual(self, call: ProxyRequest) -> ProfileRules:
+        """What the profile of a call means.  Raises ProxyError 400."""
+        usual = self._profiles.get(call.identity.profile)
         if usual is None:
             raise unknown_profile()
-        assert identity.session is not None
+        return usual
+
+    def _context(self, call: ProxyRequest, usual: ProfileRules) -> RequestContext:
         return RequestContext(
-            key=SessionKey(call.caller.tenant, identity.session),
-            identity=identity,
+            key=call.key,
+            identity=call.identity,
             usual=usual,
             closed=self._settings.store.on_failure == "closed",
         )

@@ -10,6 +10,7 @@ import os
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,11 +19,13 @@ from proxy.chat.models.tokens import TokenCounter
 from proxy.chat.request import ChatRequest
 from proxy.errors import session_owner_mismatch
 from proxy.formats.format import Format
+from proxy.formats.responses.names import EXCHANGE
 from proxy.gateway.aside import Aside
 from proxy.gateway.context import RequestContext, ask_of, intent_of, rules_of
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep, LoadedKnowledge
 from proxy.gateway.prompt.recall_step import RecallStep
 from proxy.gateway.report import MemoryReport, Reason
+from proxy.gateway.state.log import StateLog
 from proxy.memory.erasure import steady
 from proxy.memory.model import Snapshot
 from proxy.memory.prompt.compose import Rules
@@ -52,7 +55,7 @@ class ExchangeIds:
         if not self._random:
             self._random = os.urandom(256 * ID_BYTES)
         mine, self._random = self._random[:ID_BYTES], self._random[ID_BYTES:]
-        return f"ex_{urlsafe_b64encode(mine).decode()}"
+        return f"{EXCHANGE}{urlsafe_b64encode(mine).decode()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,8 @@ class Services:
     """What every exchange works with.
 
     ``counter`` gives the token counter for a model, ``aside`` is where large requests are read.
-    ``window`` gives the context window of a model at an upstream: its name, "" where the model
-    decides.
+    ``state`` is for upstreams that keep no responses.  ``window`` gives the context window of a
+    model at an upstream: its name, "" where the model decides.
     """
 
     recorder: Recorder
@@ -69,9 +72,19 @@ class Services:
     knowledge: KnowledgeStep
     counter: Callable[[str | None], TokenCounter]
     telemetry: Telemetry
+    state: StateLog
     aside: Aside = field(default_factory=Aside)
     window: Callable[[str, str | None], int | None] = of_model
     new_id: Callable[[], str] = field(default_factory=ExchangeIds)
+
+
+class GoingOn(NamedTuple):
+    """The stored answer that a request goes on from, its seq, and the message that its exchange
+    followed (see Exchange)."""
+
+    message: str
+    seq: int
+    follows: str | None
 
 
 class ChatExchange(msgspec.Struct, frozen=True, gc=False):
@@ -79,7 +92,9 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
 
     ``side``: it is made beside the conversation, so it is neither enriched nor recorded.
     ``expanded``: ``body`` is not the client's, what it names has been put into it.  ``came`` is
-    the body as it came, if that was another.
+    the body as it came, if that was another.  ``going_on``: only what led there is the
+    conversation.  ``names`` are what the answer says of itself, where the proxy keeps it: fields by
+    name, as JSON.
     """
 
     id: str
@@ -94,6 +109,8 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     side: bool
     expanded: bool = False
     came: bytes | None = None
+    going_on: GoingOn | None = None
+    names: Mapping[str, bytes] | None = None
 
     @classmethod
     def begun(

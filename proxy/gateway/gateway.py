@@ -39,6 +39,7 @@ from proxy.gateway.places import Places
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.request import ProxyRequest, Scope
 from proxy.gateway.routes import Route
+from proxy.gateway.state.doors import StateDoors
 from proxy.logs import ACCESS, CLIENT_GONE, Access, access, hashed
 from proxy.settings import Settings
 from proxy.telemetry import Route as Kind
@@ -66,9 +67,10 @@ class Gateway:
         passthrough: Passthrough,
         conversations: Conversations,
         fetches: Fetches,
+        doors: StateDoors,
         telemetry: Telemetry,
     ) -> None:
-        self._fetches = fetches
+        self._fetches, self._doors = fetches, doors
         self._tenancy, self._passthrough, self._conversations = tenancy, passthrough, conversations
         self._telemetry = telemetry
         self._require_user = settings.tenancy.require_user
@@ -139,6 +141,8 @@ class Gateway:
         report = MemoryReport(identity.session, reason=reason) if identity.session else None
         fetches = scope["method"] == "GET" and route.fetched and identity.remembers
         fetches = fetches and identity.mode != "read" and not self._is_cross_site(caller, headers)
+        with_state = identity.mode != "off" and not self._is_cross_site(caller, headers)
+        by_id = with_state and not _signs(caller)
         if reason is not None and identity.remembers:
             identity = replace(identity, mode="off")
         return ProxyRequest(
@@ -153,6 +157,9 @@ class Gateway:
             report=report,
             destination=self._passthrough.named(identity.upstream) if identity.upstream else None,
             fetches=fetches,
+            may_be_named=reason is None and identity.session is None and by_id,
+            with_state=with_state,
+            by_id=by_id,
         )
 
     def _without_memory(
@@ -168,8 +175,10 @@ class Gateway:
 
     async def _serve(self, call: ProxyRequest) -> None:
         with self._places.one(call.caller.tenant):
-            if call.remembers:
+            if self._conversations.serves(call):
                 await self._conversations.serve(call)
+            elif self._doors.serves(call):
+                await self._doors.serve(call)
             elif call.fetches:
                 await self._fetches.serve(call)
             else:
@@ -215,6 +224,11 @@ _hashed_tenant = lru_cache(maxsize=256)(hashed)
 
 def _kind(route: Route) -> Kind:
     return "chat" if route.chat else "relay"
+
+
+def _signs(caller: Caller) -> bool:
+    """Does it sign the ids that it sends?  Then no others count."""
+    return caller.client is not None and caller.client.signing_secret is not None
 
 
 def _check_client(client: Client, route: Route, identity: Identity, headers: RawHeaders) -> None:

@@ -13,16 +13,21 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.errors import ProxyError, memory_unavailable
-from proxy.gateway.exchange import ChatExchange, Services, load
+from proxy.gateway.exchange import ChatExchange, GoingOn, Services, load
 from proxy.gateway.prompt.enrich import enrich, narrowed
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.gateway.references import resolved
 from proxy.gateway.report import NOTHING_NOTED, MemoryReport, Reason
+from proxy.gateway.state.emulation import is_turned, stands
 from proxy.gateway.tools.use import RefusalKind, ToolUse, tool_use
-from proxy.memory.model import Injection
+from proxy.memory.model import Injection, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
 
 logger = logging.getLogger(__name__)
+
+
+TURNS = 5
+"""How often a log is turned to what a request goes on from, where others turn it away again."""
 
 
 class Degraded(msgspec.Struct, frozen=True, gc=False):
@@ -106,14 +111,49 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
 async def prepare(exchange: ChatExchange, services: Services) -> OutgoingRequest:
     """Load and enrich.
 
-    Raises ProxyError 403 for another user's session, 503 where memory must not fail.
+    Raises ProxyError 403 for another user's session, 503 where memory must not fail, 404 and 400
+    for what an upstream without state would have to know.
     """
     clock = time.perf_counter()
     exchange = await resolved(exchange, services)
     prompt = await _prompt(exchange, services)
+    if exchange.going_on is not None:
+        prompt = await _behind(exchange, exchange.going_on, prompt, services)
     duration = time.perf_counter() - clock
     services.telemetry.loaded(duration)
     return OutgoingRequest(exchange, prompt, prompt.recorded, prompt.reason, duration)
+
+
+async def _behind(
+    exchange: ChatExchange,
+    on: GoingOn,
+    prompt: AssembledPrompt | Degraded,
+    services: Services,
+) -> AssembledPrompt | Degraded:
+    """The prompt behind the answer that is gone on from, though others go on elsewhere meanwhile.
+
+    Raises ProxyError 503 where that cannot be had: nobody else knows the conversation.
+    """
+    if stands(_found(prompt).log, on):
+        return prompt
+    key = exchange.context.key
+    async with services.state.turn(key):
+        for _ in range(TURNS):
+            try:
+                await services.state.turn_to(key, on.message)
+            except StoreError as failure:
+                raise memory_unavailable() from failure
+            prompt = await _prompt(exchange, services)
+            if is_turned(_found(prompt), on):
+                return prompt
+    raise memory_unavailable()
+
+
+def _found(prompt: AssembledPrompt | Degraded) -> Snapshot:
+    """Raises ProxyError 503 where nothing was found."""
+    if isinstance(prompt, Degraded):
+        raise memory_unavailable()
+    return prompt.loaded.prepared.snapshot
 
 
 async def _prompt(exchange: ChatExchange, services: Services) -> AssembledPrompt | Degraded:

@@ -19,6 +19,7 @@ from proxy.formats.format import Referring
 from proxy.formats.native import NamedAnswer, answer_of, native_of
 from proxy.gateway.context import rules_of
 from proxy.gateway.exchange import ChatExchange, Services
+from proxy.gateway.state.emulation import emulated, settled
 from proxy.memory.model import Entry, Snapshot
 from proxy.memory.store import StoreError
 
@@ -35,7 +36,15 @@ class Named:
 
 
 async def resolved(exchange: ChatExchange, services: Services) -> ChatExchange:
-    """The exchange with what its request names; what is not known stays as it came."""
+    """The exchange with what its request names; what is not known stays as it came.
+
+    But where the upstream keeps nothing: see ``emulated`` and ``settled``, which raise ProxyError.
+    """
+    exchange = await _looked_up(await emulated(exchange, services), services)
+    return await settled(exchange, services)
+
+
+async def _looked_up(exchange: ChatExchange, services: Services) -> ChatExchange:
     format, state = exchange.format, exchange.request.state
     if not (state.references or state.previous) or not isinstance(format, Referring):
         return exchange

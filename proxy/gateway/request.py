@@ -35,6 +35,12 @@ class ProxyRequest:
     """What memory did, as far as it is known; None without a session."""
     fetches: bool = False
     """May the answer be that of an exchange which is recorded without one?"""
+    may_be_named: bool = False
+    """May an id in its body name its session?"""
+    with_state: bool = False
+    """May what the proxy keeps for upstreams be asked for?"""
+    by_id: bool = False
+    """By an id alone, with no session?"""
     model: str | None = None
     destination: Destination | None = None
     """Which of several upstreams it goes to; None is [upstream]."""

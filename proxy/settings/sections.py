@@ -13,6 +13,7 @@ from proxy.stores.address import read_address
 MIB = 1024 * 1024
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2, token
+_FIELD = re.compile(r"\w+(?:\.\w+)?", re.ASCII)
 _ORIGIN = re.compile(r"https?://[^/?#@\s]+")
 _TRUSTED = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]*]+)(?::[0-9]{1,5})?")
 
@@ -54,6 +55,12 @@ def header_name(text: str) -> str:
     return text
 
 
+def _body_id(text: str) -> str:
+    if not _FIELD.fullmatch(text):
+        raise ValueError("must be a field such as prompt_cache_key, or metadata.user_id")
+    return text
+
+
 def _origin(text: str) -> str:
     if text != "*" and not _ORIGIN.fullmatch(text):
         raise ValueError("must be an origin such as https://chat.example.com, without a path")
@@ -74,6 +81,7 @@ def secret(value: SecretStr) -> SecretStr:
 
 Secret = Annotated[SecretStr, AfterValidator(secret)]
 Header = Annotated[str, AfterValidator(header_name)]
+BodyId = Annotated[str, AfterValidator(_body_id)]
 Origin = Annotated[str, AfterValidator(_origin)]
 Host = Annotated[str, AfterValidator(_host)]
 Digest = Annotated[
@@ -113,6 +121,7 @@ class ServerSettings(Section):
         "Helicone-User-Id",
         "X-Sm-User-Id",
     )
+    body_session_ids: tuple[BodyId, ...] = ()
     address_file: str | None = Field(default=None, min_length=1)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["human", "json"] = "human"

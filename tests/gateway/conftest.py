@@ -26,6 +26,7 @@ PROFILES = {
     "small-media": {"max_inline_media_bytes": 64},
     "short-lived": {"ttl": 1},
     "patient": {"on_disconnect": "drain"},
+    "keeping": {"emulate_response_state": True},
 }
 
 

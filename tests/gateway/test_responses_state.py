@@ -14,6 +14,7 @@ from tests.support.talk.responding import ItemTalk
 from tests.support.upstream import items
 from tests.support.upstream.answers import error_answer
 from tests.support.upstream.responder import Responder
+from tests.support.upstream.stateless import StatelessResponder
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -173,6 +174,22 @@ async def test_an_upstream_without_state_gets_the_conversation(tmp_path: Path) -
             assert one.up.requests[-1].json.get("previous_response_id") is None
         assert talk.sent == "u1 reply 1: u1 u2 reply 2: u2 u3"
         assert await talk.log() == f"{talk.sent} reply 3: u3"
+
+
+async def test_so_it_does_of_what_was_not_to_be_stored(tmp_path: Path) -> None:
+    """By the upstream's own names, in the session that the headers name."""
+    async with rig(tmp_path, memory__emulate_response_state=True) as one:
+        talk = ItemTalk.of(one)
+        talk.upstream = StatelessResponder()
+        one.up.always(talk.upstream)
+        await asks(talk, {"input": "u1"})
+        talk.upstream.name = "resp_2"
+        second = await asks(talk, {"input": "u2", "store": False})
+        assert second["id"] == "resp_2"
+        body = {"input": "u3", "previous_response_id": "resp_2", "store": True}
+        await asks(talk, body)
+        assert talk.sent == "u1 reply 1: u1 u2 reply 2: u2 u3"
+        assert not talk.upstream.refused
 
 
 async def test_a_conversation_of_before_a_restart_goes_on(tmp_path: Path) -> None:

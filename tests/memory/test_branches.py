@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from proxy.memory.archive import PlacedExchange, Revision, StoredMessage
-from proxy.memory.history.branches import NO_SWITCH, Switch, switch_to
+from proxy.memory.history.branches import NO_SWITCH, Switch, nothing_but, switch_to
 from proxy.memory.model import Ask, Card, Entry, Exchange, Position, State, exchange_of
 from proxy.memory.reconciliation.match import open_calls
 from tests.support.oracle import archive as oracle_archive
@@ -230,3 +230,21 @@ def test_what_is_active_already_stays_as_it_is() -> None:
 @pytest.mark.parametrize("message", ["", "9.9", "1.", "1.01"])
 def test_an_unknown_message_has_no_branch(message: str) -> None:
     assert switch_to(EDITED, [placed("1", 1, "")], message) is None
+
+
+def test_whoever_says_what_he_goes_on_from_has_nothing_beside_it() -> None:
+    """Two requests at once: 2 and 3 both followed 1."""
+    lines = [
+        line("1.0", 1, 1, "user"),
+        line("1.1", 2, 1, "assistant", origin="response"),
+        line("2.0", 3, 3, "user"),
+        line("2.1", 4, 3, "assistant", origin="response"),
+        line("3.0", 5, 5, "user"),
+        line("3.1", 6, 5, "assistant", origin="response"),
+    ]
+    exchanges = [placed("1", 1, ""), placed("2", 3, "1.1"), placed("3", 5, "1.1")]
+    assert nothing_but(lines, exchanges, "3.1") == Switch(superseded=("2.0", "2.1"))
+    assert nothing_but(lines, exchanges, "2.1") == Switch(superseded=("3.0", "3.1"))
+    assert nothing_but(lines, exchanges, "1.1") == Switch(("2.0", "2.1", "3.0", "3.1"))
+    assert nothing_but(EDITED, exchanges, "2.1") == Switch(("3.0", "3.1"), ("2.0", "2.1"))
+    assert nothing_but(lines, exchanges, "4.0") is None

@@ -62,12 +62,12 @@ class ResponseItem(NamedTuple):
         return self.kind == MESSAGE and self.role != "assistant"
 
 
-class _Plain(msgspec.Struct, forbid_unknown_fields=True):
+class _PlainText(msgspec.Struct, forbid_unknown_fields=True):
     role: Literal["user", "assistant"]
     content: str
 
 
-_decode_plain = msgspec.json.Decoder(_Plain).decode
+_decode_plain = msgspec.json.Decoder(_PlainText).decode
 
 
 def is_plain(message: bytes) -> bool:

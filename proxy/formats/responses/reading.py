@@ -30,6 +30,7 @@ from proxy.formats.responses.items import API, REFERENCE, ResponseItem, grouped,
 
 INPUT = "input"
 PREVIOUS = "previous_response_id"
+CONVERSATION = "conversation"
 
 SIDE_SOURCES = ("memory_consolidation", "system")
 """What Codex says of the threads that it begins itself."""
@@ -92,8 +93,7 @@ def _request(
 ) -> ChatRequest:
     leading = tuple(takewhile(lambda message: message.role in SYSTEM_ROLES, messages))
     model = field_of(fields, "model")
-    instructions, previous = field_of(fields, "instructions"), field_of(fields, PREVIOUS)
-    elsewhere = previous is not None or field_of(fields, "conversation") is not None
+    instructions = field_of(fields, "instructions")
     return ChatRequest(
         fields=fields,
         leading=leading,
@@ -104,15 +104,35 @@ def _request(
         max_output=count_of(field_of(fields, "max_output_tokens")),
         instructions=instructions if isinstance(instructions, str) else "",
         system_is_its_own=bool(instructions),
-        state=State(
-            elsewhere=elsewhere,
-            instructs=elsewhere,
-            previous=previous if isinstance(previous, str) else None,
-            references=references,
-            background=field_of(fields, "background") is True,
-            complete=TURN_METADATA.decode() in _metadata(fields),
-        ),
+        state=state_of(fields, references),
     )
+
+
+def state_of(fields: dict[str, bytes], references: tuple[str, ...] = ()) -> State:
+    """What a request's fields say of its conversation; ``references`` are those in its input."""
+    previous, conversation = field_of(fields, PREVIOUS), field_of(fields, CONVERSATION)
+    elsewhere = previous is not None or conversation is not None
+    return State(
+        elsewhere=elsewhere,
+        instructs=elsewhere,
+        previous=previous if isinstance(previous, str) else None,
+        references=references,
+        conversation=conversation_id(conversation),
+        background=field_of(fields, "background") is True,
+        complete=TURN_METADATA.decode() in _metadata(fields),
+        stores=field_of(fields, "store") is not False,
+    )
+
+
+def conversation_id(said: object) -> str | None:
+    """The id in what a request says of its conversation: a text, or an object with an ``id``.
+
+    "" for what is neither, None where it says nothing.
+    """
+    if said is None or isinstance(said, str):
+        return said
+    id = said.get("id") if isinstance(said, dict) else None
+    return id if isinstance(id, str) else ""
 
 
 def is_side_work(request: ChatRequest, headers: RawHeaders) -> bool:

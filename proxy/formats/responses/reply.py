@@ -16,6 +16,8 @@ from proxy.chat.reply.reply import MAX_REPLY_VALUES
 from proxy.formats.native import NamedAnswer, with_native
 from proxy.formats.responses.chat import said_of, sendable
 from proxy.formats.responses.items import API, ResponseItem, read_item
+from proxy.formats.responses.kept import frame_around
+from proxy.formats.responses.names import read_answer_name
 
 _NULL = msgspec.Raw(b"null")
 
@@ -61,6 +63,11 @@ class Response(msgspec.Struct):
     @property
     def failed(self) -> bool:
         return self.status in ("failed", "cancelled") or self.error is not None
+
+    @property
+    def kept(self) -> bool:
+        """Does it have a name of ours, so that the proxy keeps it and the upstream does not?"""
+        return read_answer_name(self.id) is not None
 
     @property
     def answer(self) -> NamedAnswer | None:
@@ -111,19 +118,20 @@ def read_reply(body: bytes) -> Reply | None:
         return Reply(truncated=True) if has_over(MAX_REPLY_VALUES, body) else None
     if response.object != "response" and response.output == _NULL and response.error is None:
         return None
-    return reply_of(response, response.items)
+    return reply_of(response, response.items, raw=body)
 
 
 def reply_of(
-    response: Response, items: Sequence[ResponseItem], *, truncated: bool = False
+    response: Response, items: Sequence[ResponseItem], *, raw: bytes, truncated: bool = False
 ) -> Reply:
-    """A reply with this output; ``truncated``: there was more."""
+    """A reply with this output; ``raw`` is the response's JSON, ``truncated``: there was more."""
     if response.pending is not None:
         return Reply(model=_text(response.model), pending=response.pending)
     usage = bytes(response.usage)
     cached, written = _cache_use(usage)
+    frame = frame_around(raw) if response.kept else b""
     return Reply(
-        choices=(_choice(response, items, truncated=truncated),) if items else (),
+        choices=(_choice(response, items, frame, truncated=truncated),) if items else (),
         usage=usage if usage.startswith(b"{") else None,
         cached_tokens=cached,
         cache_write_tokens=written,
@@ -137,7 +145,9 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _choice(response: Response, items: Sequence[ResponseItem], *, truncated: bool) -> Choice:
+def _choice(
+    response: Response, items: Sequence[ResponseItem], frame: bytes, *, truncated: bool
+) -> Choice:
     """Of an answer that was cut off a later request carries the text alone."""
     said = said_of(items) if items[0].answers is None else said_of([_NOTHING, *items])
     complete = response.status == "completed" and not truncated
@@ -150,11 +160,11 @@ def _choice(response: Response, items: Sequence[ResponseItem], *, truncated: boo
         max_inline_media_bytes=MAX_INLINE_MEDIA_BYTES,
     )
     answer = response.answer
-    stored = answer is None or answer.stored
+    stored = (answer is None or answer.stored) and not response.kept
     parts = [i.raw for i in sendable(items, MAX_INLINE_MEDIA_BYTES, stored=stored)]
     kept = [i.raw for i in sendable(items, MAX_INLINE_MEDIA_BYTES)]
-    body = with_native(choice.body, API, parts, answer) if complete else choice.body
-    whole = with_native(choice.wire or choice.body, API, kept, answer)
+    body = with_native(choice.body, API, parts, answer, frame) if complete else choice.body
+    whole = with_native(choice.wire or choice.body, API, kept, answer, frame)
     return replace(choice, body=body, wire=None if whole == body else whole)
 
 

@@ -62,6 +62,7 @@ class EventReader:
         self._items: dict[int, ResponseItem] = {}
         self._texts: dict[int, dict[str, Rope]] = {}
         self._response: Response | None = None
+        self._raw = b"{}"
         self._failed = self._truncated = False
 
     def suspect(self, raw: bytes) -> bool:
@@ -88,7 +89,7 @@ class EventReader:
     def build(self) -> Reply:
         response = self._response or Response()
         items = response.items or [self._item(at) for at in sorted({*self._items, *self._texts})]
-        reply = reply_of(response, items, truncated=self._truncated)
+        reply = reply_of(response, items, raw=self._raw, truncated=self._truncated)
         return msgspec.structs.replace(reply, error=reply.error or self._failed)
 
     def _take(self, raw: bytes) -> None:
@@ -97,7 +98,7 @@ class EventReader:
         if response is None:
             self._truncated = True
         else:
-            self._response = response
+            self._response, self._raw = response, raw
 
     def _add_text(self, event: _StreamEvent) -> None:
         at, delta = event.output_index, event.delta

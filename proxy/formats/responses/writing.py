@@ -29,10 +29,11 @@ from proxy.formats.responses.items import (
     read_item,
     read_items,
 )
-from proxy.formats.responses.reading import INPUT, PREVIOUS
+from proxy.formats.responses.reading import CONVERSATION, INPUT, PREVIOUS
 
 INSTRUCTIONS = "instructions"
 TEXT = "input_text"
+STORE = "store"
 ENCRYPTED = "reasoning.encrypted_content"
 
 _REASONING_MODEL = re.compile(r"(?:o\d|gpt-(?:[5-9]|\d\d)|codex)(?!.*-chat)")
@@ -64,6 +65,33 @@ def expanded(body: bytes, parts: Mapping[str, bytes], *, begins: bool) -> bytes:
     return jsontext.join_fields(fields)
 
 
+def stateless(body: bytes) -> bytes:
+    """The body as an upstream takes it that keeps nothing: it is asked for what it is to say."""
+    fields = jsontext.fields(body)
+    kept = {key: raw for key, raw in fields.items() if key not in (PREVIOUS, CONVERSATION)}
+    if field_of(kept, STORE) is True:
+        kept[STORE] = b"false"
+    return body if kept == fields else jsontext.join_fields(kept)
+
+
+def renamed(response: bytes, fields: Mapping[str, bytes]) -> bytes:
+    """A response (JSON) with other values (JSON) in some of its fields; the rest keeps its bytes.
+
+    Raises UNREADABLE where it is no object.
+    """
+    return jsontext.join_fields({**jsontext.fields(response), **fields})
+
+
+def renamed_event(event: bytes, fields: Mapping[str, bytes]) -> bytes:
+    """The same of the response in a stream's event (JSON), in those that have one."""
+    if b'"response"' not in event:
+        return event
+    found = jsontext.fields(event)
+    if not found.get("response", b"").startswith(b"{"):
+        return event
+    return jsontext.join_fields({**found, "response": renamed(found["response"], fields)})
+
+
 def _expanded(item: ResponseItem, parts: Mapping[str, bytes]) -> bytes:
     return parts.get(item.id, item.raw) if item.kind == REFERENCE else item.raw
 
@@ -80,9 +108,9 @@ def _unstored(fields: dict[str, bytes], model: str | None) -> dict[str, bytes]:
 
     Without a store reasoning goes on only where it is encrypted.
     """
-    if field_of(fields, "store") is not None or field_of(fields, "background") is True:
+    if field_of(fields, STORE) is not None or field_of(fields, "background") is True:
         return fields
-    fields = {**fields, "store": b"false"}
+    fields = {**fields, STORE: b"false"}
     include = field_of(fields, "include")
     asked = include if isinstance(include, list) else []
     thinks = field_of(fields, "reasoning") or _REASONING_MODEL.match(

@@ -72,6 +72,26 @@ def switch_to(
     )
 
 
+def nothing_but(
+    lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange], message: str
+) -> Switch | None:
+    """What makes the way to a message all of the log; None if there is no such message.
+
+    For those who say what they go on from: what ran beside it is no part of that.
+    """
+    tree = _Tree(lines, exchanges)
+    target = tree.lines.get(message)
+    if target is None:
+        return None
+    way = tree.way(target, whole=False)
+    active = {line.card.id for line in lines if line.state == "active"}
+    ids = [line.card.id for line in lines]
+    return Switch(
+        superseded=tuple(id for id in ids if id in active and id not in way),
+        activated=tuple(id for id in ids if id in way and id not in active),
+    )
+
+
 class _Tree:
     """The messages of a session and what each exchange followed."""
 

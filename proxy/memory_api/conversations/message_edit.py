@@ -199,17 +199,25 @@ async def delete_message(
 
     With calls all their results go as well.
     """
-    # So do examples, proposals and feedback.  What else was learned from it stays.
+    return MessageDeleted(id=wanted, deleted=True, ids=await remove(api, at, wanted, given))
+
+
+async def remove(api: Api, at: SessionKey, wanted: str, given: Given | None = None) -> list[str]:
+    """Remove a message with the results of its calls, examples, proposals and feedback; the ids.
+
+    What else was learned from it stays.  Raises ProxyError, StoreError.
+    """
     must_not_wait(api.spool, at)
     for _ in range(ATTEMPTS):
         line = await _line(api, at, wanted)
-        given.hold_for(line_object(line))
+        if given is not None:
+            given.hold_for(line_object(line))
         ids = (wanted, *await _results(api, at, line, line.card.calls))
-        still = (_unchanged(line),) if given.any else ()
+        still = (_unchanged(line),) if given is not None and given.any else ()
         await _forget(api, at, line, ids)
         # Results have no passages.
         if await revise(api, at, Revision(edited=still, removed=ids), (line.position.seq,)):
-            return MessageDeleted(id=wanted, deleted=True, ids=list(ids))
+            return list(ids)
     raise memory_unavailable()
 
 

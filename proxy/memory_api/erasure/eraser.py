@@ -20,8 +20,9 @@ from proxy.learning.collection import Busy
 from proxy.learning.learned import Learned
 from proxy.memory.archive import Session
 from proxy.memory.erasure import Erasures, Subject
-from proxy.memory.items import ItemOwner
+from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import SessionKey
+from proxy.memory.naming import named_session, reference_of
 from proxy.memory.recording.spool import Spool
 from proxy.memory.recording.spool_owners import EntryOwner
 from proxy.memory_api.erasure.in_mind import forget_texts
@@ -136,7 +137,7 @@ class Eraser:
             repeated = await self._learned.drop_session(key, None)
             found.feedback += repeated.feedback
             found.proposals += repeated.proposals
-            if await self._store.delete(key):
+            if await self._delete(key):
                 found.add(counts)
         found.add(await shelf_counts(self._store, shelf, self._learned.kinds))
         await self._store.drop_items(shelf, ())
@@ -213,9 +214,16 @@ class Eraser:
             self._spool.erase, EntryOwner(key.tenant, (key.session,))
         )
         counts = await session_counts(self._store, key, indexed)
-        if await self._store.delete(key):
+        if await self._delete(key):
             found.add(counts)
         return found
+
+    async def _delete(self, key: SessionKey) -> bool:
+        """Remove the session, and what leads to it from names that were given out."""
+        place = named_session(reference_of(key.session))
+        gone = Change(namespace=place.namespace, key=place.key, value=None)
+        await self._store.change_items(ItemOwner(key.tenant), [gone])
+        return await self._store.delete(key)
 
     async def _indexed(self, key: SessionKey, session: Session | None) -> Collection[int]:
         """The seqs that recall's index leads to."""

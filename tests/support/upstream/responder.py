@@ -68,12 +68,15 @@ class Responder:
             self.refused.append(str(refusal))
             request.refused = str(refusal)
             return error_answer(refusal.status, str(refusal), param="input")
-        output, more = self._output(body, before, given)
-        whole = items.response(output, **{"store": body.get("store") is not False, **more})
+        whole = self._answered(body, before, given)
         if whole["store"]:
-            self.conversations[whole["id"]] = [*before, *given, *output]
-            self.stored |= {item["id"]: item for item in output if "id" in item}
+            self.conversations[whole["id"]] = [*before, *given, *whole["output"]]
+            self.stored |= {item["id"]: item for item in whole["output"] if "id" in item}
         return sse(items.events(whole)) if body.get("stream") else json_answer(whole)
+
+    def _answered(self, body: Json, before: Sequence[Json], given: Sequence[Json]) -> Json:
+        output, more = self._output(body, before, given)
+        return items.response(output, **{"store": body.get("store") is not False, **more})
 
     def _output(
         self, body: Json, before: Sequence[Json], given: Sequence[Json]

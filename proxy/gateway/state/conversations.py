@@ -1,0 +1,246 @@
+"""Conversations as objects: a session, what people say of it, and its messages as items.
+
+What is added goes the way of a chat's exchange, to the log's end; what is removed goes for good, by
+the way that the memory API has for it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from msgspec import structs
+
+from proxy.chat import jsontext
+from proxy.chat.request import ChatRequest, field_of
+from proxy.errors import (
+    conversation_not_found,
+    invalid_value,
+    item_not_found,
+    memory_unavailable,
+)
+from proxy.formats.responses.api import Responses
+from proxy.formats.responses.kept import KeptItem, items_in, list_object
+from proxy.gateway.context import RequestContext, ask_of, intent_of, rules_of
+from proxy.gateway.exchange import Services
+from proxy.gateway.state.pages import SYSTEM, all_items, system_items, system_message
+from proxy.memory.archive import Details, Revision, Session, SessionArchive
+from proxy.memory.erasure import steady
+from proxy.memory.model import Exchange, Injection, SessionKey
+from proxy.memory.naming import conversation_name, reference_of
+from proxy.memory.recording.commit import ExchangeMeta, build_commit, pending_record
+
+FORMAT = Responses()
+
+MOST_ITEMS = 20
+"""Items that are added at once."""
+
+MOST_KEYS, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
+"""Of metadata."""
+
+ATTEMPTS = 10
+"""How often a change is tried again that another has overtaken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """How a session and a message of it go for good."""
+
+    session: Callable[[SessionKey], Awaitable[object]]
+    message: Callable[[SessionKey, str], Awaitable[object]]
+
+
+def metadata_of(raw: bytes | None) -> bytes | None:
+    """Metadata as a request has them; None where it has none.  Raises ProxyError 400."""
+    if raw in (None, b"null"):
+        return None
+    said = field_of({"metadata": raw}, "metadata")
+    fits = isinstance(said, dict) and len(said) <= MOST_KEYS and all(map(_fits, said.items()))
+    if not fits:
+        sizes = f"{MOST_KEYS} texts of {LONGEST_VALUE} characters, by names of {LONGEST_KEY}"
+        raise invalid_value(f"metadata must be an object of at most {sizes}.", "metadata")
+    return jsontext.encode(said)
+
+
+def _fits(pair: tuple[str, object]) -> bool:
+    key, value = pair
+    return len(key) <= LONGEST_KEY and isinstance(value, str) and len(value) <= LONGEST_VALUE
+
+
+def conversation_object(key: SessionKey, session: Session) -> bytes:
+    fields = {
+        "id": jsontext.encode(conversation_name(reference_of(key.session))),
+        "object": b'"conversation"',
+        "created_at": b"%d" % session.created_at,
+        "metadata": session.details.metadata,
+    }
+    return jsontext.join_fields(fields)
+
+
+class ConversationObjects:
+    """What can be done with them.  All methods raise ProxyError and StoreError."""
+
+    def __init__(self, services: Services, removals: Removals) -> None:
+        self._services, self._removals = services, removals
+        self._store = services.state.store
+
+    async def create(self, context: RequestContext, body: bytes) -> bytes:
+        """A new one, or what there is of the session already with what is added to it."""
+        fields = fields_in(body) if body.strip() else {}
+        metadata, key = metadata_of(fields.get("metadata")), context.key
+        request = await self._read(context, fields.get("items"))
+        if not await self._store.restore(key, _empty(context, metadata or b"{}")) and metadata:
+            await self._describe(key, metadata)
+        await self._services.state.keep_name(key, context.profile.ttl)
+        if request is not None:
+            await self._append(context, request)
+        return conversation_object(key, await self.session(key))
+
+    async def session(self, key: SessionKey) -> Session:
+        session = await self._services.state.session(key)
+        if session is None:
+            raise conversation_not_found(conversation_name(reference_of(key.session)))
+        return session
+
+    async def update(self, key: SessionKey, body: bytes) -> bytes:
+        metadata = metadata_of(fields_in(body).get("metadata"))
+        if metadata is None:
+            raise invalid_value("metadata must be an object.", "metadata")
+        await self._describe(key, metadata)
+        return conversation_object(key, await self.session(key))
+
+    async def delete(self, key: SessionKey) -> bytes:
+        """The session goes with all that it owns."""
+        await self._removals.session(key)
+        name = conversation_name(reference_of(key.session))
+        return deleted_object(name, "conversation.deleted")
+
+    async def add(self, context: RequestContext, body: bytes) -> bytes:
+        await self.session(context.key)
+        request = await self._read(context, fields_in(body).get("items"))
+        if request is None:
+            raise invalid_value(f"items must be a list of 1 to {MOST_ITEMS} items.", "items")
+        return list_object(await self._append(context, request), more=False)
+
+    async def item(self, key: SessionKey, id: str) -> KeptItem:
+        async for item in all_items(self._services, key):
+            if item.id == id:
+                return item
+        await self.session(key)
+        raise item_not_found(id)
+
+    async def remove(self, key: SessionKey, id: str) -> bytes:
+        """The message that the item is of goes, and with calls their results."""
+        item = await self.item(key, id)
+        if item.message.startswith(SYSTEM):
+            await self._remove_system(key, id)
+        else:
+            await self._removals.message(key, item.message)
+        return conversation_object(key, await self.session(key))
+
+    async def _read(self, context: RequestContext, items: bytes | None) -> ChatRequest | None:
+        """The items as the request that would bring them; None where there are none."""
+        raws = _listed(items)
+        if not raws:
+            return None
+        body = jsontext.join_fields({"input": jsontext.join_items(raws)})
+        reading = partial(FORMAT.read, body, context.profile.max_inline_media_bytes)
+        request = await self._services.aside.run(len(body), reading)
+        if not isinstance(request, ChatRequest) or request.state.references:
+            raise invalid_value("items must be items that say something themselves.", "items")
+        return request
+
+    async def _append(self, context: RequestContext, request: ChatRequest) -> Sequence[KeptItem]:
+        """Record what is said, as an exchange without an answer; the items that it is now."""
+        recorder, began = self._services.recorder, steady()
+        count = self._services.counter(None)
+        rules = rules_of(request, context, count.count_text)
+        intent = structs.replace(intent_of(request, context, began), history="delta")
+        prepared = await recorder.prepare(
+            context.key, ask_of(context, rules), request.messages, intent, rules
+        )
+        planned, system = prepared.planned, request.system_record
+        exchange = Exchange(
+            id=f"im_{secrets.token_urlsafe(15)}",
+            profile=context.identity.profile,
+            started_at=began,
+            created_at=steady(),
+            memory=Injection(status="off", reason="import"),
+        )
+        meta = ExchangeMeta(
+            exchange=exchange,
+            user=context.identity.user or prepared.snapshot.owner,
+            system=jsontext.join_items(list(system)) if system else None,
+            system_tokens=sum(map(count.count, system)),
+            ttl=context.profile.ttl,
+        )
+        pending = pending_record(planned.plan, planned.prompt, request.messages)
+        size = sum(len(message.raw) for message in request.messages)
+        building = partial(build_commit, pending, (), meta, count.count)
+        commit = await self._services.aside.run(size, building)
+        if await recorder.record(context.key, commit) not in ("recorded", "spooled"):
+            raise memory_unavailable()
+        said = [x for draft in commit.drafts for x in items_in(draft.card.id, draft.body)]
+        return [*system_items(context.key, commit.system), *said]
+
+    async def _describe(self, key: SessionKey, metadata: bytes) -> None:
+        for _ in range(ATTEMPTS):
+            was = (await self.session(key)).details
+            details = replace(was, metadata=metadata)
+            if await self._store.revise(key, Revision(details=details, was=was)):
+                return
+        raise memory_unavailable()
+
+    async def _remove_system(self, key: SessionKey, id: str) -> None:
+        count = self._services.counter(None).count
+        for _ in range(ATTEMPTS):
+            was = (await self.session(key)).details
+            gone = {x.message for x in system_items(key, was.system) if x.id == id}
+            messages = jsontext.items(was.system) if was.system else []
+            kept = [raw for n, raw in enumerate(messages) if system_message(key, n) not in gone]
+            system = jsontext.join_items(kept) if kept else None
+            details = replace(was, system=system, system_tokens=sum(map(count, kept)))
+            if await self._store.revise(key, Revision(details=details, was=was)):
+                return
+        raise memory_unavailable()
+
+
+def fields_in(body: bytes) -> dict[str, bytes]:
+    """The fields of a request.  Raises ProxyError 400."""
+    try:
+        return jsontext.fields(body)
+    except jsontext.UNREADABLE:
+        raise invalid_value("The body must be a JSON object.", "body") from None
+
+
+def deleted_object(id: str, kind: str) -> bytes:
+    return jsontext.encode({"id": id, "object": kind, "deleted": True})
+
+
+def _listed(items: bytes | None) -> list[bytes]:
+    """Raises ProxyError 400 for what is no list of a few."""
+    try:
+        raws = jsontext.items(items) if items and items != b"null" else []
+    except jsontext.UNREADABLE:
+        raws = [b""] * (MOST_ITEMS + 1)
+    if len(raws) > MOST_ITEMS:
+        raise invalid_value(f"items must be a list of 1 to {MOST_ITEMS} items.", "items")
+    return raws
+
+
+def _empty(context: RequestContext, metadata: bytes) -> SessionArchive:
+    """A session in which nothing was said."""
+    now, identity = steady(), context.identity
+    session = Session(
+        id=context.key.session,
+        user=identity.user,
+        messages=0,
+        tokens=0,
+        window_start=0,
+        created_at=now,
+        last_active_at=now,
+        details=Details(metadata=metadata, ttl=context.profile.ttl),
+    )
+    return SessionArchive(session, (), ())

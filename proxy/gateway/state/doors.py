@@ -1,0 +1,248 @@
+"""``/v1/responses/{id}`` and ``/v1/conversations`` where the proxy keeps what upstreams do not.
+
+A name leads to its session within the tenant; with a session in the headers it must be that one.
+What is not there, whoever's it may be, is answered in the same words, after the same looks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from proxy.errors import (
+    ProxyError,
+    conversation_not_found,
+    invalid_value,
+    memory_unavailable,
+    method_not_allowed,
+    not_found,
+    not_in_background,
+    response_not_found,
+    session_owner_mismatch,
+)
+from proxy.formats.native import frame_of
+from proxy.formats.responses.items import API
+from proxy.formats.responses.kept import response_object
+from proxy.formats.responses.names import read_answer_name
+from proxy.gateway.context import ProfileRules, RequestContext
+from proxy.gateway.exchange import Services
+from proxy.gateway.request import ProxyRequest
+from proxy.gateway.state.conversations import (
+    ConversationObjects,
+    Removals,
+    conversation_object,
+    deleted_object,
+)
+from proxy.gateway.state.log import KeptAnswer
+from proxy.gateway.state.naming import new_session
+from proxy.gateway.state.pages import PageOf, all_items, fields_of, items_of, page_of
+from proxy.learning.collection import Busy
+from proxy.memory.archive import Revision
+from proxy.memory.model import SessionKey
+from proxy.memory.naming import reference_in, reference_of
+from proxy.memory.recording.spool import SpoolError
+from proxy.memory.store import StoreError
+from proxy.settings import Settings
+from proxy.wire import body as bodies
+from proxy.wire.coding.decoding import coding_of, decoded
+from proxy.wire.headers import content_length
+
+ATTEMPTS = 10
+"""How often a deletion is tried again that another change has overtaken."""
+
+_NOT_STATE = re.compile(r"responses(?:/(?:compact|input_tokens))?")
+"""What begins as state does and is none."""
+
+
+class StateCall(NamedTuple):
+    """A call, and the ids in its path: "" where it has none."""
+
+    call: ProxyRequest
+    id: str
+    item: str
+
+
+Answer = Callable[[StateCall], Awaitable[bytes]]
+
+
+def is_state(name: str) -> bool:
+    """Is a path for what is kept?  Also one that leads nowhere."""
+    first = name.partition("/")[0]
+    return first in ("responses", "conversations") and _NOT_STATE.fullmatch(name) is None
+
+
+class StateDoors:
+    """Knows which paths there are."""
+
+    def __init__(self, settings: Settings, services: Services, removals: Removals) -> None:
+        self._settings, self._services = settings, services
+        self._conversations = ConversationObjects(services, removals)
+        self._log, self._store = services.state, services.state.store
+        self._answers: Mapping[str, Mapping[str, Answer]] = {
+            "responses/id": {"GET": self._response, "DELETE": self._delete_response},
+            "responses/id/input_items": {"GET": self._input_items},
+            "responses/id/cancel": {"POST": self._cancel},
+            "conversations": {"POST": self._create},
+            "conversations/id": {
+                "GET": self._conversation,
+                "POST": self._update,
+                "DELETE": self._delete,
+            },
+            "conversations/id/items": {"GET": self._items, "POST": self._add},
+            "conversations/id/items/id": {"GET": self._item, "DELETE": self._remove},
+        }
+
+    def serves(self, call: ProxyRequest) -> bool:
+        """Is a call for what the proxy keeps?"""
+        if not (call.with_state and is_state(call.route.name)):
+            return False
+        profile = self._settings.profile(call.identity.profile or None)
+        return profile is not None and profile.emulate_response_state
+
+    async def serve(self, call: ProxyRequest) -> None:
+        """Answer a call.  Raises ProxyError and ClientGone before the answer."""
+        try:
+            body = await self._answer(call)
+        except (StoreError, SpoolError, Busy) as failure:
+            raise memory_unavailable() from failure
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        report = call.report.headers() if call.report else []
+        await call.delivery.start(200, [*headers, *report])
+        await call.delivery.end(body)
+
+    async def _answer(self, call: ProxyRequest) -> bytes:
+        """Raises ProxyError 404 and 405 too."""
+        api, *ids = call.route.name.split("/")
+        place = "/".join([api, *("id" if n % 2 == 0 else part for n, part in enumerate(ids))])
+        methods = self._answers.get(place)
+        if methods is None or "" in ids:
+            raise not_found()
+        if call.method not in methods:
+            raise method_not_allowed(", ".join(methods))
+        return await methods[call.method](StateCall(call, *[*ids[::2], "", ""][:2]))
+
+    # Responses
+
+    async def _response(self, asked: StateCall) -> bytes:
+        _, answer = await self._kept(asked)
+        if fields_of(asked.call.query).get("stream", ["false"])[-1].lower() == "true":
+            said = "Only what is made in the background can be streamed again. Leave stream out."
+            raise not_in_background(said, "stream")
+        frame = frame_of(answer.raw, API) or {}
+        return response_object(frame, answer.raw, answer.exchange.usage, asked.id)
+
+    async def _input_items(self, asked: StateCall) -> bytes:
+        wanted = PageOf.read(asked.call.query)
+        key, answer = await self._kept(asked)
+        items = items_of(self._services, key, answer.inputs, descends=wanted.descends)
+        return await page_of(items, wanted)
+
+    async def _cancel(self, asked: StateCall) -> bytes:
+        await self._kept(asked)
+        raise not_in_background("Only what is made in the background can be cancelled.")
+
+    async def _delete_response(self, asked: StateCall) -> bytes:
+        """The name goes and what it alone led to; what was said stays in the session's log."""
+        for _ in range(ATTEMPTS):
+            key, answer = await self._kept(asked)
+            if await self._store.revise(key, Revision(edited=(answer.nameless,))):
+                return deleted_object(asked.id, "response")
+        raise memory_unavailable()
+
+    async def _kept(self, asked: StateCall) -> tuple[SessionKey, KeptAnswer]:
+        """Raises ProxyError 404, StoreError."""
+        name, missing = read_answer_name(asked.id), response_not_found(asked.id)
+        key = await self._key(asked.call, name.reference if name else None, missing)
+        answer = await self._log.answer(key, name) if name else None
+        if answer is None:
+            raise missing
+        await self._check_owner(asked.call, key)
+        return key, answer
+
+    # Conversations
+
+    async def _create(self, asked: StateCall) -> bytes:
+        call = asked.call
+        session = call.identity.session
+        if session is None and not call.by_id:
+            raise invalid_value("Ids are signed here: send X-Session-Id.", "X-Session-Id")
+        key = SessionKey(call.caller.tenant, session or new_session())
+        await self._check_owner(call, key)
+        return await self._conversations.create(self._context(call, key), await self._body(call))
+
+    async def _conversation(self, asked: StateCall) -> bytes:
+        key = await self._of(asked)
+        return conversation_object(key, await self._conversations.session(key))
+
+    async def _update(self, asked: StateCall) -> bytes:
+        return await self._conversations.update(await self._of(asked), await self._body(asked.call))
+
+    async def _delete(self, asked: StateCall) -> bytes:
+        return await self._conversations.delete(await self._of(asked))
+
+    async def _items(self, asked: StateCall) -> bytes:
+        wanted, key = PageOf.read(asked.call.query), await self._of(asked)
+        return await page_of(all_items(self._services, key, descends=wanted.descends), wanted)
+
+    async def _add(self, asked: StateCall) -> bytes:
+        context = self._context(asked.call, await self._of(asked))
+        return await self._conversations.add(context, await self._body(asked.call))
+
+    async def _item(self, asked: StateCall) -> bytes:
+        return (await self._conversations.item(await self._of(asked), asked.item)).raw
+
+    async def _remove(self, asked: StateCall) -> bytes:
+        return await self._conversations.remove(await self._of(asked), asked.item)
+
+    async def _of(self, asked: StateCall) -> SessionKey:
+        """The session of the conversation in the path.  Raises ProxyError 404, StoreError."""
+        missing = conversation_not_found(asked.id)
+        key = await self._key(asked.call, reference_in(asked.id), missing)
+        if await self._log.session(key) is None:
+            raise missing
+        await self._check_owner(asked.call, key)
+        return key
+
+    # Both
+
+    async def _key(
+        self, call: ProxyRequest, reference: str | None, missing: ProxyError
+    ) -> SessionKey:
+        """The session that a name means.  Raises ``missing`` where it may not, StoreError."""
+        session, tenant = call.identity.session, call.caller.tenant
+        if reference is None or not (session or call.by_id):
+            raise missing
+        if session is None:
+            return await self._log.session_of(tenant, reference)
+        if reference_of(session) != reference:
+            raise missing
+        return SessionKey(tenant, session)
+
+    async def _check_owner(self, call: ProxyRequest, key: SessionKey) -> None:
+        session = await self._log.session(key)
+        user = call.identity.user
+        if session is not None and session.user and user is not None and session.user != user:
+            raise session_owner_mismatch()
+
+    async def _body(self, call: ProxyRequest) -> bytes:
+        """The whole body, unpacked.  Raises ProxyError, ClientGone."""
+        server, declared = self._settings.server, content_length(call.headers)
+        limit = server.max_body_bytes
+        body = await bodies.read(call.receive, limit, server.body_timeout, declared)
+        unpacking = partial(decoded, body, coding_of(call.headers), limit)
+        plain = await self._services.aside.run(len(body), unpacking)
+        if plain is None:
+            raise invalid_value("The body is packed in a way that is not known.", "body")
+        return plain
+
+    def _context(self, call: ProxyRequest, key: SessionKey) -> RequestContext:
+        profile = self._settings.profile(call.identity.profile or None)
+        assert profile is not None  # else it would not be served here
+        return RequestContext(
+            key=key,
+            identity=call.identity,
+            usual=ProfileRules.of(profile),
+            closed=True,
+        )

@@ -1,0 +1,181 @@
+"""What the proxy keeps for upstreams that keep no responses: where it is, and how it is read.
+
+It is the session's own log and nothing beside it: a response is an exchange, a conversation is a
+session.  A name leads to its session by a reference (see ``proxy.memory.naming``).  Sessions that
+the proxy has named itself are called by theirs; for the others one small item of the tenant's says
+which it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from proxy.formats.native import frame_of, without_answer
+from proxy.formats.responses.items import API
+from proxy.formats.responses.names import AnswerName
+from proxy.memory.archive import Edited, Revision, Session, StoredMessage
+from proxy.memory.history.branches import nothing_but
+from proxy.memory.history.reading import all_exchanges, all_lines
+from proxy.memory.items import Change, ItemOwner, Items
+from proxy.memory.limit import Limit
+from proxy.memory.model import Exchange, SessionKey
+from proxy.memory.naming import conversation_name, named_session, reference_of
+from proxy.memory.store import Store, StoreError, StoreTimeout
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+KNOWN = 4096
+"""Sessions whose names a process knows to be kept."""
+
+RENEWAL = 600.0
+"""Seconds after which a name is written again: others may have erased it with its session."""
+
+LIVES = 2.0
+"""Times the time to live of a session: how long its name is kept, from when it was last written."""
+
+
+class StateStore(Store, Items, Protocol):
+    """A store, as far as state needs it."""
+
+
+class KeptAnswer(msgspec.Struct, frozen=True):
+    """A response: its exchange, the message that it was, and the ids of those it answered."""
+
+    exchange: Exchange
+    line: StoredMessage
+    inputs: tuple[str, ...]
+
+    @property
+    def raw(self) -> bytes:
+        """The JSON of the message as it came."""
+        return self.line.body if self.line.wire is None else self.line.wire
+
+    @property
+    def nameless(self) -> Edited:
+        """The same message, to which no name leads."""
+        card, body, wire = self.line.card, self.line.body, self.line.wire
+        body, wire = _nameless(body), None if wire is None else _nameless(wire)
+        return Edited(card=card, body=body, wire=wire, was=self.raw)
+
+
+def _nameless(message: bytes) -> bytes:
+    return message if frame_of(message, API) is None else without_answer(message)
+
+
+class _NamedSession(msgspec.Struct, frozen=True):
+    session: str
+
+
+class StateLog:
+    """Reads and names.  ``timeout`` is for each look, in seconds; ``clock`` gives Unix seconds."""
+
+    def __init__(
+        self, store: StateStore, timeout: float, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.store, self._timeout, self._clock = store, timeout, clock
+        self._kept: OrderedDict[SessionKey, float] = OrderedDict()
+        self._turns: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
+
+    async def session_of(self, tenant: str, reference: str) -> SessionKey:
+        """The session that names mean with this reference; there may be none of that name.
+
+        Raises StoreError.
+        """
+        place = named_session(reference)
+        found = (await self._soon(self.store.items_at(ItemOwner(tenant), [place]))).get(place)
+        if found is None:
+            return SessionKey(tenant, conversation_name(reference))
+        return SessionKey(tenant, msgspec.json.decode(found.value, type=_NamedSession).session)
+
+    async def keep_name(self, key: SessionKey, ttl: int) -> None:
+        """Let names lead to a session, before the first of them is told; ``ttl`` in seconds.
+
+        Does not raise: without it they mean something together with the session alone.
+        """
+        reference, now = reference_of(key.session), self._clock()
+        if conversation_name(reference) == key.session or self._is_kept(key, ttl, now):
+            return
+        place = named_session(reference)
+        change = Change(
+            namespace=place.namespace,
+            key=place.key,
+            value=msgspec.json.encode(_NamedSession(key.session)),
+            expires_at=now + LIVES * ttl if ttl else None,
+        )
+        try:
+            await self._soon(self.store.change_items(ItemOwner(key.tenant), [change]))
+        except StoreError as failure:
+            logger.warning("a response is known by its session alone: %s", failure)
+            return
+        self._kept[key] = now
+        self._kept.move_to_end(key)
+        if len(self._kept) > KNOWN:
+            self._kept.popitem(last=False)
+
+    def _is_kept(self, key: SessionKey, ttl: int, now: float) -> bool:
+        written = self._kept.get(key)
+        return written is not None and now < written + min(RENEWAL, ttl / LIVES if ttl else RENEWAL)
+
+    async def session(self, key: SessionKey) -> Session | None:
+        """Raises StoreError."""
+        return await self._soon(self.store.session(key))
+
+    async def _soon(self, looking: Awaitable[T]) -> T:
+        """Raises StoreError."""
+        try:
+            async with Limit(self._timeout):
+                return await looking
+        except TimeoutError:
+            raise StoreTimeout("the store did not answer in time") from None
+
+    async def answer(self, key: SessionKey, name: AnswerName) -> KeptAnswer | None:
+        """A response of this session; None if there is none, or none any more.
+
+        Raises StoreError.
+        """
+        if name.reference != reference_of(key.session):
+            return None
+        found = await self._soon(self.store.exchange(key, name.exchange))
+        if found is None or not found[1]:
+            return None
+        exchange, (*inputs, last) = found
+        line = await self._soon(self.store.message(key, last))
+        if line is None or line.card.origin != "response":
+            return None
+        answer = KeptAnswer(exchange, line, tuple(inputs))
+        return answer if frame_of(answer.raw, API) is not None else None
+
+    @asynccontextmanager
+    async def turn(self, key: SessionKey) -> AsyncIterator[None]:
+        """One at a time turns the log of a session: others of this process wait."""
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            yield
+
+    async def turn_to(self, key: SessionKey, message: str) -> None:
+        """Make the way to a message all of the log: what it was said behind, and nothing else.
+
+        Raises StoreError.
+        """
+        session = await self.session(key)
+        if session is None:
+            return
+        lines = [
+            line._replace(body=b"", wire=None)
+            async for line in all_lines(self.store, key, session.end)
+        ]
+        newest_first = [placed async for placed in all_exchanges(self.store, key, session.end)]
+        switch = await asyncio.to_thread(nothing_but, lines, newest_first[::-1], message)
+        if switch is not None and (switch.superseded or switch.activated):
+            revision = Revision(superseded=switch.superseded, activated=switch.activated)
+            await self.store.revise(key, revision)

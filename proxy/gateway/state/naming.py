@@ -1,0 +1,94 @@
+"""Which session a request means that no header names: by an id in its body, or a new one."""
+
+from __future__ import annotations
+
+import secrets
+from functools import partial
+
+from proxy.chat import jsontext
+from proxy.chat.request import State
+from proxy.errors import conversation_not_found, memory_unavailable, response_not_found
+from proxy.formats.responses.api import Responses
+from proxy.formats.responses.names import read_answer_name
+from proxy.formats.responses.reading import CONVERSATION, PREVIOUS, state_of
+from proxy.gateway.exchange import Services
+from proxy.gateway.request import ProxyRequest
+from proxy.gateway.state.body_ids import body_session
+from proxy.gateway.state.emulation import check_state
+from proxy.memory.naming import conversation_name, reference_in
+from proxy.memory.store import StoreError
+from proxy.settings import Settings
+
+
+def new_session() -> str:
+    """A name that nobody can guess."""
+    return conversation_name(secrets.token_hex(16))
+
+
+class Naming:
+    """Knows where bodies may name sessions."""
+
+    def __init__(self, settings: Settings, services: Services) -> None:
+        self._settings, self._services = settings, services
+        self._listed = settings.server.body_session_ids
+
+    def applies(self, call: ProxyRequest) -> bool:
+        """May the body of a call without a session name one?"""
+        return call.may_be_named and (bool(self._listed) or self._emulates(call))
+
+    async def session_of(self, call: ProxyRequest, body: bytes) -> str | None:
+        """The session; None for a request that has nothing to do with memory.
+
+        Raises ProxyError 404 for names of nothing, 400 for what nobody can do.
+        """
+        fields = await self._services.aside.run(len(body), partial(_fields, body))
+        if fields is None:
+            return None
+        if not self._emulates(call):
+            return body_session(fields, self._listed)
+        state = state_of(fields)
+        check_state(state)
+        reference = _reference(state)
+        if reference is not None:
+            return await self._named(call.caller.tenant, reference)
+        session = body_session(fields, self._listed)
+        if session is None:
+            _nothing_named(state)
+        return session or (new_session() if state.stores and _records(call) else None)
+
+    def _emulates(self, call: ProxyRequest) -> bool:
+        if not isinstance(call.route.format, Responses):
+            return False
+        profile = self._settings.profile(call.identity.profile or None)
+        return profile is not None and profile.emulate_response_state
+
+    async def _named(self, tenant: str, reference: str) -> str:
+        try:
+            return (await self._services.state.session_of(tenant, reference)).session
+        except StoreError as failure:
+            raise memory_unavailable() from failure
+
+
+def _records(call: ProxyRequest) -> bool:
+    format = call.route.format
+    return format is not None and format.records and call.identity.mode in ("on", "write")
+
+
+def _fields(body: bytes) -> dict[str, bytes] | None:
+    try:
+        return jsontext.fields(body)
+    except jsontext.UNREADABLE:
+        return None
+
+
+def _reference(state: State) -> str | None:
+    answer = read_answer_name(state.previous)
+    return answer.reference if answer else reference_in(state.conversation)
+
+
+def _nothing_named(state: State) -> None:
+    """Raise ProxyError 404 for a name that is none of ours."""
+    if state.previous is not None:
+        raise response_not_found(state.previous, PREVIOUS)
+    if state.conversation is not None:
+        raise conversation_not_found(state.conversation, CONVERSATION)

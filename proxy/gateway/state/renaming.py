@@ -1,0 +1,78 @@
+"""An answer under the proxy's own name.  All else of it keeps its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+
+from proxy.chat import jsontext
+from proxy.errors import RawHeaders
+from proxy.formats.responses.writing import renamed, renamed_event
+from proxy.gateway.recording.tap import MAX_PLAIN
+from proxy.gateway.tools.events import Bytes, Events, StreamEvent
+from proxy.wire.replies import is_event_stream
+from proxy.wire.reply import READ_LIMIT, whole
+from proxy.wire.upstream import Reply
+
+_ABOUT_BYTES = (b"content-length", b"etag", b"digest", b"content-digest", b"repr-digest")
+
+
+class RenamedReply:
+    """See ``wire.Reply``.  ``names`` are fields of the response (JSON) that it says instead.
+
+    A plain answer beyond ``MAX_PLAIN`` bytes, which is not kept either, passes as it is.
+    """
+
+    def __init__(self, reply: Reply, names: Mapping[str, bytes]) -> None:
+        self._reply, self._names = reply, names
+        self.status = reply.status
+        self.headers: RawHeaders = [x for x in reply.headers if x[0].lower() not in _ABOUT_BYTES]
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        pieces = self._events() if is_event_stream(self.headers) else self._body()
+        async for piece in pieces:
+            yield piece
+
+    async def _events(self) -> AsyncIterator[bytes]:
+        events = Events()
+        async for data in self._reply.chunks():
+            if passed := self._passed(events.feed(data)):
+                yield passed
+        if passed := self._passed(events.close()):
+            yield passed
+
+    def _passed(self, found: Iterable[Bytes | StreamEvent]) -> bytes:
+        return b"".join(self._event(x) if isinstance(x, StreamEvent) else x.raw for x in found)
+
+    def _event(self, event: StreamEvent) -> bytes:
+        try:
+            payload = renamed_event(event.payload, self._names)
+        except jsontext.UNREADABLE:
+            return event.raw
+        return event.raw if payload is event.payload else event.replaced(payload).raw
+
+    async def _body(self) -> AsyncIterator[bytes]:
+        parts: list[bytes] = []
+        size = 0
+        async for data in self._reply.chunks():
+            size += len(data)
+            if size > MAX_PLAIN:
+                for part in parts:
+                    yield part
+                parts = []
+                yield data
+            else:
+                parts.append(data)
+        if size <= MAX_PLAIN:
+            yield self._whole(b"".join(parts))
+
+    def _whole(self, body: bytes) -> bytes:
+        try:
+            return renamed(body, self._names)
+        except jsontext.UNREADABLE:
+            return body
+
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        return await whole(self.chunks(), limit)
+
+    async def close(self) -> None:
+        await self._reply.close()

@@ -1,0 +1,39 @@
+"""Names that lead to a session without telling what it is called.  Pure.
+
+A *reference* stands for a session in names that are given out: 128 bits, random for a session that
+the proxy has named itself, which is called by it, and else a hash of the name that its client gave
+it.  For the latter an item on the tenant's own shelf says which session is meant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from proxy.memory.items import REQUESTS, Place
+
+NAMED = "sessions"
+"""The label of what says which session is meant."""
+
+_OWN = re.compile(r"conv_([0-9a-f]{32})")
+
+
+def reference_of(session: str) -> str:
+    """32 hexadecimal digits."""
+    return reference_in(session) or hashlib.sha256(session.encode()).hexdigest()[:32]
+
+
+def conversation_name(reference: str) -> str:
+    """The name of a conversation; a session that the proxy names itself is called so."""
+    return f"conv_{reference}"
+
+
+def reference_in(name: object) -> str | None:
+    """The reference in the name of a conversation; None for all but names of ours."""
+    found = _OWN.fullmatch(name) if isinstance(name, str) else None
+    return found[1] if found else None
+
+
+def named_session(reference: str) -> Place:
+    """Where it stands which session is meant."""
+    return Place((REQUESTS, NAMED), reference)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proxy.recall.index import Look, Postings
+from proxy.recall.index import POSTING_SIZE, Look, Postings
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import TELLS_TIME, Corpus
 from proxy.recall.ranking.packing import LENGTHS, Array, read_postings
@@ -75,7 +75,7 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
     telling = np.where(_says_nothing(question, counts, corpus.passages), np.float32(0), worth)
     sizes = [len(each.newest) // found.itemsize for each in postings]
     scores = np.bincount(passages, _saturated(found, corpus) * worth.repeat(sizes))
-    cover = np.bincount(passages, telling.repeat(sizes))
+    cover = _cover(postings, telling, scores.size)
     numbers = np.flatnonzero(scores)
     return Matches(
         question,
@@ -86,6 +86,16 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
         _passages(look.postings[days:]),
         dict(zip(question.terms, worth.tolist(), strict=False)),
     )
+
+
+def _cover(postings: Sequence[Postings], worth: Array, size: int) -> Array:
+    """What each of so many passages holds of what is worth something: common words, which have most
+    of the postings, are not."""
+    some = np.flatnonzero(worth)
+    data = [postings[place].newest for place in some.tolist()]
+    found = read_postings(b"".join(data))["passage"]
+    each = worth[some].repeat([len(part) // POSTING_SIZE for part in data])
+    return np.bincount(found.astype(np.int64), each, size)
 
 
 def _counts(question: Question, postings: Sequence[Postings]) -> list[int]:

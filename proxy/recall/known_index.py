@@ -36,8 +36,8 @@ MOST_ROWS = 200_000
 MOST_BYTES = 8_000_000
 """Of the postings of all owners together."""
 
-_TERM = 200
-"""Bytes that a term takes beside its postings, about."""
+_OWNER, _TERM = 1_500, 200
+"""Bytes that an owner takes beside rows and postings, and a term beside its postings, about."""
 
 
 class _Known:
@@ -52,7 +52,7 @@ class _Known:
         self.alone = True
         self.names: dict[int, str] = {}
         self.postings: dict[bytes, Postings] = {}
-        self.bytes = 0
+        self.bytes = _OWNER
         self._rows: Array = np.zeros(0, ROW)
         self._there: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
@@ -72,7 +72,7 @@ class _Known:
     def clear(self) -> None:
         """Forget the postings, which alone are too many."""
         self.postings.clear()
-        self.bytes = 0
+        self.bytes = _OWNER
 
     def add(self, batch: IndexBatch) -> None:
         """What this process has written behind all that is known."""
@@ -221,6 +221,7 @@ class KnownIndex:
             known, before = _Known(look, state), known
             known.alone = before is None
             self._owners[owner] = known
+            self._bytes += known.bytes
         else:
             known.alone = True
         self._owners.move_to_end(owner)
@@ -240,8 +241,8 @@ class KnownIndex:
         while len(self._owners) > 1 and self._full:
             self._drop(next(iter(self._owners)))
         if self._bytes > self._most_bytes:
-            self._bytes -= known.bytes
             known.clear()
+            self._bytes = known.bytes
 
     @property
     def _full(self) -> bool:

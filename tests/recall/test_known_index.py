@@ -200,7 +200,7 @@ async def test_an_index_that_lost_what_was_written_is_read_anew(watched: Watched
 
 
 async def test_postings_are_kept_within_a_bound(remembering: Memory) -> None:
-    watched = Watched(remembering, size=1_000)
+    watched = Watched(remembering, size=4_000)
     for n in range(3):
         for user in ("kai", "eve"):
             await watched.says(user, f"{user}{n}", "boat soup", user=user, here=True)
@@ -209,10 +209,10 @@ async def test_postings_are_kept_within_a_bound(remembering: Memory) -> None:
     assert watched.looked == [3, 3, 3]
     await watched.check_terms(KAI, (BOAT, SOUP, OARS), "kai")
     assert watched.looked[3:] == [0]
-    many = tuple(bytes([n] * 8) for n in range(9))
+    many = tuple(bytes([n] * 8) for n in range(20))
     for _ in range(2):
         await watched.check_terms(KAI, many, "kai")
-    assert watched.looked[4:] == [9, 9]
+    assert watched.looked[4:] == [20, 20]
 
 
 async def test_of_what_is_erased_nothing_is_kept(watched: Watched) -> None:

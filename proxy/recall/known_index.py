@@ -6,8 +6,8 @@ that a session is dropped: then its name is gone, and the index has another revi
 postings are taken for true as long as every revision since they were read was this process's own
 writing, which each look finds out: it brings the revision and the state.
 
-Knows numbers, terms and names of sessions; no text.  Terms are hashes of words that were said, so
-what is erased leaves nothing here either: see ``forget``.
+Knows numbers, names of sessions and terms; no text.  Terms are hashes of words that were said or
+asked for, so none of them stay once anything is erased: see ``forget``.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Known:
             self._keep(term, found)
 
     def clear(self) -> None:
-        """Forget the postings, which alone are too many."""
+        """Forget the postings."""
         self.postings.clear()
         self.bytes = _OWNER
 
@@ -106,7 +106,7 @@ class _Known:
             self._there = np.concatenate([self._there, np.zeros(more, np.bool_)])
 
 
-class Seen(NamedTuple):
+class Looked(NamedTuple):
     """A look at an index, and its state: None where that is of another format."""
 
     look: Look
@@ -117,9 +117,9 @@ _ALL: WeakSet[KnownIndex] = WeakSet()
 
 
 def forget() -> None:
-    """All that any of them knows."""
+    """All terms that any of them knows: they tell of what was said."""
     for each in _ALL:
-        each.forget()
+        each.forget_terms()
 
 
 class KnownIndex:
@@ -134,10 +134,11 @@ class KnownIndex:
         _ALL.add(self)
 
     def __repr__(self) -> str:
-        sizes = f"rows: {self._rows}, bytes of postings: {self._bytes}"
+        terms = sum([len(known.postings) for known in self._owners.values()])
+        sizes = f"rows: {self._rows}, terms: {terms}, bytes: {self._bytes}"
         return f"<KnownIndex [owners: {len(self._owners)}, {sizes}]>"
 
-    async def look(self, owner: Owner, terms: Sequence[bytes], session: str = "") -> Seen:
+    async def look(self, owner: Owner, terms: Sequence[bytes], session: str = "") -> Looked:
         """A look at an index, which reads the postings of those terms that are not known.
 
         Two round trips where something was known that is no longer true.  Raises StoreError.
@@ -191,6 +192,11 @@ class KnownIndex:
         self._owners.clear()
         self._rows = self._bytes = 0
 
+    def forget_terms(self) -> None:
+        for known in self._owners.values():
+            known.clear()
+        self._bytes = sum([known.bytes for known in self._owners.values()])
+
     async def _look(self, owner: Owner, terms: Sequence[bytes], session: str) -> Look:
         return await self._index.look(owner, terms, NEWEST, session=session)
 
@@ -201,21 +207,21 @@ class KnownIndex:
         terms: Sequence[bytes],
         missing: Sequence[bytes],
         look: Look,
-    ) -> Seen:
+    ) -> Looked:
         """A look for what was not known, and what was."""
         read = dict(zip(missing, look.postings, strict=True))
         postings = tuple([read.get(term) or known.postings[term] for term in terms])
         self._owners.move_to_end(owner)
         if read:
             self._resize(known, known.learn, read)
-        return Seen(Look(look.revision, look.state, postings, look.mark), known.state)
+        return Looked(Look(look.revision, look.state, postings, look.mark), known.state)
 
-    def _seen(self, owner: Owner, terms: Sequence[bytes], look: Look) -> Seen:
+    def _seen(self, owner: Owner, terms: Sequence[bytes], look: Look) -> Looked:
         """A look for all that was asked; it is known from now on."""
         state, known = read_state(look.state), self._owners.get(owner)
         if state is None or not look.revision or state.passages > self._most_rows:
             self._drop(owner)
-            return Seen(look, state)
+            return Looked(look, state)
         if known is None or not known.is_of(look):
             self._drop(owner)
             known, before = _Known(look, state), known
@@ -226,7 +232,7 @@ class KnownIndex:
             known.alone = True
         self._owners.move_to_end(owner)
         self._resize(known, known.learn, dict(zip(terms, look.postings, strict=True)))
-        return Seen(look, state)
+        return Looked(look, state)
 
     def _drop(self, owner: Owner) -> None:
         known = self._owners.pop(owner, None)

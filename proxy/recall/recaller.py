@@ -14,7 +14,7 @@ from proxy.memory.model import SessionKey
 from proxy.recall.index import Index, Owner, PassageHistory
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.indexer import Indexer
-from proxy.recall.known_index import KnownIndex, Seen
+from proxy.recall.known_index import KnownIndex, Looked
 from proxy.recall.pipeline import (
     Messages,
     Selection,
@@ -104,7 +104,7 @@ class Recaller:
             self._several.popitem(last=False)
         return False
 
-    def _told(self, query: RecallQuery, seen: Seen) -> Seen:
+    def _told(self, query: RecallQuery, seen: Looked) -> Looked:
         """What an index says; what it lacks is made."""
         owner, state = query.owner, seen.state
         if state is None:
@@ -113,7 +113,7 @@ class Recaller:
             self._index_updater.missing(owner)
         return seen
 
-    async def _look(self, query: RecallQuery, question: Question) -> Seen:
+    async def _look(self, query: RecallQuery, question: Question) -> Looked:
         """Level with what of this session is recorded, but not shown."""
         key, owner, terms = query.key, query.owner, question.terms
         seen = await self._index.look(owner, terms, key.session)

@@ -215,9 +215,13 @@ async def test_postings_are_kept_within_a_bound(remembering: Memory) -> None:
     assert watched.looked[4:] == [20, 20]
 
 
-async def test_of_what_is_erased_nothing_is_kept(watched: Watched) -> None:
+async def test_no_terms_are_kept_once_anything_is_erased(watched: Watched) -> None:
     await watched.says("a", "x1", "boat", user="kai", here=True)
     await watched.check_terms(KAI, TERMS)
+    await watched.check(KAI, [0])
+    assert "terms: 4," in repr(watched.known)
     forget_texts()
-    assert repr(watched.known) == "<KnownIndex [owners: 0, rows: 0, bytes of postings: 0]>"
+    assert "terms: 0," in repr(watched.known)
+    await watched.check(KAI, [0])
     await watched.check_terms(KAI, TERMS)
+    assert (watched.read, watched.looked[-1]) == (1, 4)

@@ -78,7 +78,7 @@ def choose(
     left = budget - BLOCK_TOKENS
     chosen: list[Passage] = []
     sessions: set[int] = set()
-    seen = Seen()
+    seen = AlreadySaid()
     seen.add(_said(matches.question.text))
     cutter = Cutter(matches.question, matches.worth)
     for each in ranked:
@@ -119,7 +119,7 @@ def _said(text: str) -> frozenset[str]:
     return frozenset(first + second for first, second in pairwise(text))
 
 
-class Seen:
+class AlreadySaid:
     """What was said already, as the words of each text, by how many they are: what has far more or
     fewer words than another is not like it."""
 

@@ -11,7 +11,7 @@ from proxy.chat.message import text_of
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.index_updater import DELAY, IndexUpdater
 from proxy.recall.indexing.indexer import Indexer, nobody
-from proxy.recall.known_rows import KnownRows
+from proxy.recall.known_index import KnownIndex
 from proxy.recall.recaller import Recaller
 from proxy.recall.semantic.embedders import Embedder, RemoteEmbedder, UniversalEmbedder
 from proxy.recall.semantic.vectors import Nearness
@@ -35,17 +35,17 @@ async def recalling_of(resources: Resources, delay: float | None = None) -> Reca
     """Recall; its index is kept level with history from now on, ``delay`` seconds behind it."""
     store, opened = resources.store, resources.opened
     embedder = await _embedder(resources)
-    rows = KnownRows(store)
-    backfill = _backfill(store, embedder, opened, rows)
+    known = KnownIndex(store)
+    backfill = _backfill(store, embedder, opened, known)
     on_level = backfill.wanted if backfill else nobody
     patient = resources.patient
-    indexer = Indexer(patient, patient, text_of, time.time, on_level, rows.written)
+    indexer = Indexer(patient, patient, text_of, time.time, on_level, known.written)
     delay = DELAY if delay is None else delay
     index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.indexed, delay)
     index_updater.open()
     opened.push_async_callback(index_updater.close, INDEXING)
     nearness = _nearness(resources.settings, store, embedder, opened)
-    recaller = Recaller(store, store, index_updater, text_of, time.time, nearness, rows)
+    recaller = Recaller(store, store, index_updater, text_of, time.time, nearness, known)
     return Recalling(indexer, index_updater, recaller)
 
 
@@ -72,11 +72,11 @@ async def _embedder(resources: Resources) -> Embedder | None:
 
 
 def _backfill(
-    store: Backend, embedder: Embedder | None, opened: AsyncExitStack, rows: KnownRows
+    store: Backend, embedder: Embedder | None, opened: AsyncExitStack, known: KnownIndex
 ) -> EmbeddingBackfill | None:
     if embedder is None:
         return None
-    backfill = EmbeddingBackfill(store, store, embedder, text_of, time.time, on_write=rows.written)
+    backfill = EmbeddingBackfill(store, store, embedder, text_of, time.time, on_write=known.written)
     backfill.open()
     opened.push_async_callback(backfill.close)
     return backfill

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -28,6 +28,7 @@ from proxy.recall.semantic.vectors import NOTHING_NEAR, Near
 from proxy.recall.standing.standing import StandingInstruction, current, notice, pinned
 
 TextOf = Callable[[bytes], str]
+SourceOf = Callable[[int], PassageSource | None]
 Messages = Mapping[tuple[str, int], Message]
 
 MOST_READ = 80
@@ -144,18 +145,19 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
     """Which of them to look up in history; ``found`` are the rows of ``selection.all``."""
     rows = read_rows(found.data)
     size = selection.numbers.size
+    place_of = _place_of(selection, found.sessions)
     places: dict[int, Place] = {}
     worth: list[Ranked] = []
     for each in _ranked(selection, rows[:size]):
         if len(worth) == MOST_READ:
             break
-        place = _place(selection, found, each.session, each.seq, each.check)
+        place = place_of(each.session, each.seq, each.check)
         if place is not None:
             places[each.number] = place
             worth.append(each)
     for number, row in zip(selection.standing, rows[size:], strict=True):
         session, seq, check, *_ = row.item()
-        place = _place(selection, found, session, seq, check)
+        place = place_of(session, seq, check)
         if place is not None:
             places[number] = place
     return Shortlist(
@@ -202,61 +204,75 @@ def _ranked(selection: Selection, rows: Array) -> Sequence[Ranked]:
     return ranked(selection.matches, selection.numbers, rows, options, query.budget)
 
 
-def _place(selection: Selection, found: Rows, number: int, seq: int, check: int) -> Place | None:
-    """None for what leads nowhere or is in the prompt already."""
-    session, own = found.sessions.get(number), number == selection.session
-    if session is None or not seq or (own and seq in selection.query.shown):
-        return None
-    if selection.query.own_session_only and not own:
-        return None
-    return Place(session, number, seq, check)
+def _place_of(
+    selection: Selection, names: Mapping[int, str]
+) -> Callable[[int, int, int], Place | None]:
+    """Where a row's session, seq and check lead; None: nowhere, or to what the prompt shows."""
+    own, shown = selection.session, selection.query.shown
+    own_only = selection.query.own_session_only
+
+    def place_of(number: int, seq: int, check: int) -> Place | None:
+        session = names.get(number)
+        if session is None or not seq:
+            return None
+        if seq in shown if number == own else own_only:
+            return None
+        return Place(session, number, seq, check)
+
+    return place_of
 
 
 def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recollection:
     """What is recalled, as history has it now."""
-    sources = dict(_sources(shortlist, messages, text_of))
-    instructions = _pinned(shortlist, sources)
-    left = shortlist.query.budget - sum(each.tokens for each in instructions)
+    source_of = _source_of(shortlist, messages, text_of)
+    instructions = _pinned(shortlist, source_of)
+    left = shortlist.query.budget - sum([each.tokens for each in instructions])
     said = {(each.message, each.text) for each in instructions}
-    passages = {
-        number: source.passage(number)
-        for number, source in sources.items()
-        if (source.message.card.id, source.text.strip()) not in said
-    }
+    sources: dict[int, PassageSource] = {}
+
+    def passage_of(number: int) -> Passage | None:
+        source = source_of(number)
+        if source is None or (said and (source.message.card.id, source.text.strip()) in said):
+            return None
+        sources[number] = source
+        return source.passage(number)
+
+    chosen = choose(shortlist.matches, shortlist.ranked, passage_of, int(SPARE * left))
     why = {each.number: each for each in shortlist.ranked}
-    chosen = choose(shortlist.matches, shortlist.ranked, passages, int(SPARE * left))
-
-    def found(passage: Passage) -> Found:
-        number, text, tokens = passage.number, passage.text, passage.tokens
-        return sources[number].found("passage", text, tokens, why[number])
-
-    return Recollection(tuple(map(found, chosen)), instructions)
+    passages = [
+        sources[each.number].found("passage", each.text, each.tokens, why[each.number])
+        for each in chosen
+    ]
+    return Recollection(tuple(passages), instructions)
 
 
-def _sources(
-    shortlist: Shortlist, messages: Messages, text_of: TextOf
-) -> Iterator[tuple[int, PassageSource]]:
-    """What the places lead to, unless that is another message or says something else by now, or was
-    said by the client."""
-    query = shortlist.query
-    for number, place in shortlist.places.items():
+def _source_of(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> SourceOf:
+    """What the place of a passage leads to, unless that is another message or says something else
+    by now, or was said by the client."""
+    places, said, gone = shortlist.places, shortlist.query.said, shortlist.query.gone
+
+    def source_of(number: int) -> PassageSource | None:
+        place = places[number]
         message = messages.get((place.session, place.seq))
         if message is None or not place.leads_to(message.card):
-            continue
-        if message.card.digest not in query.said and message.card.id not in query.gone:
-            yield number, PassageSource(place, message, text_of(message.wire))
+            return None
+        if message.card.digest in said or message.card.id in gone:
+            return None
+        return PassageSource(place, message, text_of(message.wire))
+
+    return source_of
 
 
 def in_force(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> tuple[Found, ...]:
     """The standing instructions in force, newest first."""
-    sources = dict(_sources(shortlist, messages, text_of))
-    return tuple(each.found(shortlist.query) for each in _noticed(shortlist, sources))
+    noticed = _noticed(shortlist, _source_of(shortlist, messages, text_of))
+    return tuple(each.found(shortlist.query) for each in noticed)
 
 
-def _noticed(shortlist: Shortlist, sources: Mapping[int, PassageSource]) -> list[Noticed]:
+def _noticed(shortlist: Shortlist, source_of: SourceOf) -> list[Noticed]:
     noticed = [
         Noticed(standing, source, place)
-        for source in (sources[n] for n in shortlist.standing if n in sources)
+        for source in filter(None, map(source_of, shortlist.standing))
         for place, standing in reversed(list(enumerate(notice(source.text))))
         if f"{source.message.card.id}:{place}" not in shortlist.dismissed
     ]
@@ -264,9 +280,11 @@ def _noticed(shortlist: Shortlist, sources: Mapping[int, PassageSource]) -> list
     return [each for each in noticed if id(each.instruction) in kept]
 
 
-def _pinned(shortlist: Shortlist, sources: Mapping[int, PassageSource]) -> tuple[Found, ...]:
+def _pinned(shortlist: Shortlist, source_of: SourceOf) -> tuple[Found, ...]:
     query = shortlist.query
-    instructions = _noticed(shortlist, sources)
+    instructions = _noticed(shortlist, source_of)
+    if not instructions:
+        return ()
     budget = min(query.options.standing_max_tokens, int(STANDING_SHARE * query.budget))
     chosen = pinned(
         query.text,

@@ -11,11 +11,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from proxy.memory.model import SessionKey
-from proxy.recall.index import Index, Look, Owner, PassageHistory
+from proxy.recall.index import Index, Owner, PassageHistory
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.indexer import Indexer
-from proxy.recall.indexing.state import State, read_state
-from proxy.recall.known_rows import KnownRows
+from proxy.recall.known_index import KnownIndex, Looked
 from proxy.recall.pipeline import (
     Messages,
     Selection,
@@ -34,15 +33,12 @@ from proxy.recall.semantic.vectors import NOTHING_NEAR, Asked, Nearness
 REMEMBERED = 10_000
 """People that a process remembers to have several sessions."""
 
-NEWEST = 5_000
-"""Postings of a term that are looked at: enough for what is rare, and bounded for what is not."""
-
 
 class Recaller:
     """Finds; ``text_of`` gives the text of a message's JSON.
 
-    ``nearness`` finds by meaning what words do not; None: words alone.  ``rows`` are those that are
-    known, of the same index.
+    ``nearness`` finds by meaning what words do not; None: words alone.  ``known`` is what is known
+    of the same index.
     """
 
     def __init__(
@@ -53,10 +49,10 @@ class Recaller:
         text_of: Callable[[bytes], str],
         clock: Callable[[], float],
         nearness: Nearness | None = None,
-        rows: KnownRows | None = None,
+        known: KnownIndex | None = None,
     ) -> None:
-        self._index, self._history, self._index_updater = index, history, index_updater
-        self._rows = rows or KnownRows(index)
+        self._index, self._history = known or KnownIndex(index), history
+        self._index_updater = index_updater
         self._text_of, self._clock, self._nearness = text_of, clock, nearness
         self._several: OrderedDict[Owner, None] = OrderedDict()
 
@@ -89,7 +85,7 @@ class Recaller:
         if query.again is not None:
             return replay(selection, query.again)
         state, revision = selection.state, selection.revision
-        rows = await self._rows.rows(query.owner, selection.all, state, revision)
+        rows = await self._index.rows(query.owner, selection.all, state, revision)
         return rank(selection, rows)
 
     async def _alone(self, query: RecallQuery) -> bool:
@@ -97,42 +93,41 @@ class Recaller:
 
         One who has several is not likely to have one again.
         """
-        if query.owner in self._several:
+        owner = query.owner
+        if owner in self._several:
             return False
-        look = await self._index.look(query.owner, (), 0, session=query.key.session)
-        state = self._state(query, look)
+        look, state = self._told(query, await self._index.look(owner, (), query.key.session))
         if state is None or state.sessions <= (1 if look.mark else 0):
             return state is not None
-        self._several[query.owner] = None
+        self._several[owner] = None
         if len(self._several) > REMEMBERED:
             self._several.popitem(last=False)
         return False
 
-    def _state(self, query: RecallQuery, look: Look) -> State | None:
-        """What an index knows of itself, None for one of another format; what it lacks is made."""
-        state = read_state(look.state)
+    def _told(self, query: RecallQuery, seen: Looked) -> Looked:
+        """What an index says; what it lacks is made."""
+        owner, state = query.owner, seen.state
         if state is None:
-            self._index_updater.stale(query.owner)
-        elif not look.revision or (query.owner.user and state.caught_up <= 0):
-            self._index_updater.missing(query.owner)
-        return state
+            self._index_updater.stale(owner)
+        elif not seen.look.revision or (owner.user and state.caught_up <= 0):
+            self._index_updater.missing(owner)
+        return seen
 
-    async def _look(self, query: RecallQuery, question: Question) -> Look:
+    async def _look(self, query: RecallQuery, question: Question) -> Looked:
         """Level with what of this session is recorded, but not shown."""
-        key = query.key
-        look = await self._index.look(query.owner, question.terms, NEWEST, session=key.session)
-        indexed = look.mark.seq if look.mark else 0
+        key, owner, terms = query.key, query.owner, question.terms
+        seen = await self._index.look(owner, terms, key.session)
+        indexed = seen.look.mark.seq if seen.look.mark else 0
         if not query.hidden or query.hidden <= indexed or not self._index_updater.late(key):
-            return look
-        await self._index_updater.settled(query.owner)
-        return await self._index.look(query.owner, question.terms, NEWEST, session=key.session)
+            return seen
+        await self._index_updater.settled(owner)
+        return await self._index.look(owner, terms, key.session)
 
     async def _select(self, query: RecallQuery) -> Selection | None:
         now = self._clock()
         question = read(query.text, query.before, now)
         asked = self._asked(query, question)
-        look = await self._look(query, question)
-        state = self._state(query, look)
+        look, state = self._told(query, await self._look(query, question))
         if state is None:
             return None
         near = NOTHING_NEAR

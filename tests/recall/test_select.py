@@ -43,7 +43,7 @@ def passages(made: list[tuple[str, int, int]]) -> list[Passage]:
 
 def chosen(given: list[Passage], budget: int) -> list[Passage]:
     numbered = {passage.number: passage for passage in given}
-    return choose(MATCHES, [*map(ranked, given)], numbered, budget)
+    return choose(MATCHES, [*map(ranked, given)], numbered.get, budget)
 
 
 @given(PASSAGES, st.integers(-10, 2_000))
@@ -76,7 +76,7 @@ def test_a_passage_in_an_open_session_costs_no_second_date() -> None:
 
 def test_what_is_gone_from_history_is_left_out() -> None:
     given = passages([("apple", 1, 10), ("bread", 1, 10)])
-    assert choose(MATCHES, [*map(ranked, given)], {1: given[1]}, 500) == [given[1]]
+    assert choose(MATCHES, [*map(ranked, given)], {1: given[1]}.get, 500) == [given[1]]
 
 
 def test_the_question_asked_before_is_not_recalled() -> None:

@@ -110,8 +110,8 @@ _NEWER = re.compile(r"(chatgpt|gpt-|o\d)")
 """Models of OpenAI that tiktoken does not know yet."""
 
 
-_LINE_BEGINS = re.compile(r"(?<=\n)(?=[^\s/])")
-"""Where a line begins with no space and no slash: no token of either encoding goes across."""
+_LINE_ENDS = re.compile(r"\n(?=[^\s/])")
+"""Before a line that begins with no space and no slash: no token of either encoding goes across."""
 
 LINES = 8_192
 """Lines whose tokens a counter remembers, by their hash: a megabyte."""
@@ -145,8 +145,7 @@ class TokenCounter:
         """The same, for text with lines that are counted again and again, as what is recalled."""
         if not self._by_line:
             return self.count_text(text)
-        lines = (line for piece in _pieces(text) for line in _LINE_BEGINS.split(piece))
-        return sum(map(self._line, lines))
+        return sum([sum(map(self._line, _lines(piece))) for piece in _pieces(text)])
 
     def _line(self, line: str) -> int:
         """Nothing that could be read is kept of it."""
@@ -209,6 +208,12 @@ class TokenCounter:
         if isinstance(value, str):
             return self.count_text(value)
         return self.count_text(jsontext.encode(shrunk(value, _LOOSE_TEXT)).decode()) if value else 0
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text that are counted by themselves, with their ends."""
+    *ended, last = _LINE_ENDS.split(text)
+    return [*[f"{line}\n" for line in ended], last]
 
 
 def _pieces(text: str) -> Iterator[str]:

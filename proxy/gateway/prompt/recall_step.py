@@ -227,13 +227,13 @@ def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> 
 
     What is before the log that was loaded is not shown.
     """
-    before = snapshot.messages > len(snapshot.log)
-    hidden: list[int] = []
-    if not shown.issuperset([position[1] for position, _ in snapshot.log]):
-        hidden = [e[0][1] for e in snapshot.log if e[0][1] not in shown and e[1].id not in gone]
-    if hidden or not before:
+    seqs = {position[1] for position, _ in snapshot.log}
+    hidden = seqs - shown
+    if hidden and gone:
+        hidden.difference_update([e[0][1] for e in snapshot.log if e[1].id in gone])
+    if hidden or snapshot.messages <= len(snapshot.log):
         return max(hidden, default=0)
-    return max(1, min((seq for (_, seq), _ in snapshot.log), default=1) - 1)
+    return max(1, min(seqs, default=1) - 1)
 
 
 def _recalled_before(prepared: Prepared) -> tuple[Recalled, ...] | None:

@@ -7,6 +7,7 @@ erased must not stay with them, and nobody can tell any more whose they were: so
 from __future__ import annotations
 
 from proxy.learning.facts.statements import gist
+from proxy.recall import known_index
 from proxy.recall.query import question, words
 from proxy.recall.standing import standing
 
@@ -17,3 +18,4 @@ def forget_texts() -> None:
     question.forget()
     standing.forget()
     gist.cache_clear()
+    known_index.forget()

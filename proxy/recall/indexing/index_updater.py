@@ -215,8 +215,9 @@ class IndexUpdater:
             self._due.extend(filter(self._is_due, self._waiting))
             if len(self._due) == len(self._waiting):
                 self._awake.clear()
+            hands = min(SIDE_BY_SIDE, len(self._due))
             outcomes = await asyncio.gather(
-                *(self._work() for _ in range(SIDE_BY_SIDE)), return_exceptions=True
+                *(self._work() for _ in range(hands)), return_exceptions=True
             )
             failed = [outcome for outcome in outcomes if outcome is not None]
             if failed:

@@ -106,14 +106,14 @@ class Cues:
         """Which of them a text may have that is told by these ``words``: see ``told_by``."""
         if words is None:
             return EVERYTHING
-        seen = self._always
+        seen: set[Cue] = set()
         for word in words:
             found = self._in_word(word) if len(word) <= LONGEST_WORD else self._find(word)
             if found is None:
                 return EVERYTHING
             if found:
                 seen |= found
-        return seen
+        return self._always | seen
 
     def _find(self, word: str) -> Found:
         if len(word) > _MOST_LETTERS or (_INDIAN.search(word) and _INDIAN.sub("", word)):

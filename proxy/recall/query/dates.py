@@ -158,6 +158,7 @@ _IN_MONTH = _compiled(
     rf"\b(?P<month>{MONTH}),? (?P<year>{YEAR})\b",
     *patterns(lambda each: each.dates.month),
 )
+_DIGITS = re.compile(r"\d\d")
 _IN_YEAR = _compiled(
     rf"\b{_BEFORE_YEAR}\s+(?P<year>{YEAR})\b", *patterns(lambda each: each.dates.year)
 )
@@ -237,6 +238,8 @@ def _whole_month(year: int, month: int) -> Days:
 
 
 def _year(text: str, today: date) -> Iterator[Days]:
+    if not _DIGITS.search(text):  # many a text has a word before a year, and no year
+        return
     for match in _IN_YEAR.pattern.finditer(text):
         year = int(groups(match)["year"])
         yield date(year, 1, 1), date(year, 12, 31)

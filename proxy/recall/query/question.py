@@ -98,6 +98,7 @@ def _asks(message: Reading) -> bool:
     return bool(_MARK.search(text)) or (not exclaims and bool(wording.ASKING.search(text, seen)))
 
 
+@lru_cache(maxsize=4096)
 def _is_said(word: Word, asking: bool = False) -> bool:
     """Whether a word is one of small talk."""
     if word.unspaced:
@@ -254,8 +255,8 @@ def _asked(text: str) -> tuple[Sought, ...]:
 
 def forget() -> None:
     """All texts and words that are kept in mind."""
-    _asked.cache_clear()
-    _of_word.cache_clear()
+    for kept in (_asked, _of_word, _is_said):
+        kept.cache_clear()
 
 
 def _distinct(sought: Sequence[Sought]) -> Iterator[Sought]:

@@ -204,7 +204,7 @@ def reading(text: str) -> Reading:
 
 def forget() -> None:
     """All texts and words that are kept in mind."""
-    for kept in (_kept, _known, term, beginning, gram_term):
+    for kept in (_kept, _known, term, beginning, gram_term, _term):
         kept.cache_clear()
     CUES.forget()
 
@@ -328,8 +328,8 @@ def analyse(text: str, time: float, hint: str = "") -> Analysis:
     read = reading(text)
     found = read.words
     language = read.language or hint
-    counts = Counter(islice(terms_of(found, language), MOST_TERMS))
-    length = counts.total()
+    terms = list(islice(terms_of(found, language), MOST_TERMS))
+    counts, length = Counter(terms), len(terms)
     counts.update(_beginnings(found, language))
     beside = terms_of_days([*islice(days(text, time, read.seen), _MOST_DAYS), time])
     counts.update(beside | set(_traits(read)))
@@ -352,7 +352,8 @@ def terms_of(found: Sequence[Word], language: str) -> Iterator[bytes]:
 
 def _beginnings(found: Sequence[Word], language: str) -> Iterator[bytes]:
     for text, unspaced in found:
-        known = None if unspaced else beginning(text)
+        # Most words are too short.
+        known = None if unspaced or len(text) <= _BEGINNING else beginning(text)
         if known is not None and not is_stop_word(text, language):
             yield known
 
@@ -375,8 +376,11 @@ def pack(entries: Sequence[TermEntry], first: int) -> Packed:
         seconds = min(max(0, int(time)), 2**32 - 1)
         flags |= ASKS * analysis.asks
         rows.append(_ROW.pack(session, seq, check, seconds, min(tokens, 65_535), length, flags))
+        once = _POSTING.pack(number, 1, length)
         for term_, frequency in analysis.terms.items():
-            postings[term_].append(_POSTING.pack(number, min(frequency, 255), length))
+            many = frequency > 1
+            posting = _POSTING.pack(number, min(frequency, 255), length) if many else once
+            postings[term_].append(posting)
     return Packed(b"".join(rows), {term_: b"".join(data) for term_, data in postings.items()})
 
 
@@ -414,5 +418,6 @@ def asked_about(text: str) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(map(_term, names)))[:_MOST_NAMES]
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _term(name: str) -> bytes:
     return term_of(f"\0by {fold(name)}")

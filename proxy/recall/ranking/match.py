@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proxy.recall.index import Look, Postings
+from proxy.recall.index import POSTING_SIZE, Look, Postings
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import TELLS_TIME, Corpus
 from proxy.recall.ranking.packing import LENGTHS, Array, read_postings
@@ -74,8 +74,8 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
     worth = _idf(counts, corpus.passages) * _weights(question)
     telling = np.where(_says_nothing(question, counts, corpus.passages), np.float32(0), worth)
     sizes = [len(each.newest) // found.itemsize for each in postings]
-    scores = np.bincount(passages, _saturated(found, corpus) * worth.repeat(sizes))
-    cover = np.bincount(passages, telling.repeat(sizes))
+    scores = _sums(passages, _saturated(found, corpus) * worth.repeat(sizes))
+    cover = _cover(postings, telling, scores.size)
     numbers = np.flatnonzero(scores)
     return Matches(
         question,
@@ -86,6 +86,21 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
         _passages(look.postings[days:]),
         dict(zip(question.terms, worth.tolist(), strict=False)),
     )
+
+
+def _cover(postings: Sequence[Postings], worth: Array, size: int) -> Array:
+    """What each of so many passages holds of what is worth something: common words, which have most
+    of the postings, are not."""
+    some = np.flatnonzero(worth)
+    data = [postings[place].newest for place in some.tolist()]
+    found = read_postings(b"".join(data))["passage"]
+    each = worth[some].repeat([len(part) // POSTING_SIZE for part in data])
+    return _sums(found.astype(np.int64), each, size)
+
+
+def _sums(passages: Array, parts: Array, size: int = 0) -> Array:
+    """The sum of the parts of each passage; numpy takes longer to widen them by itself."""
+    return np.bincount(passages, parts.astype(np.float64), size)
 
 
 def _counts(question: Question, postings: Sequence[Postings]) -> list[int]:
@@ -129,7 +144,7 @@ def _saturated(found: Array, corpus: Corpus) -> Array:
     average = max(1.0, corpus.length / max(1, corpus.passages))
     norms = (K1 * (1 - B + B * LENGTHS / average)).astype(np.float32)
     frequency = found["frequency"].astype(np.float32)
-    saturated: Array = frequency * np.float32(K1 + 1) / (frequency + norms[found["length"]])
+    saturated: Array = frequency * np.float32(K1 + 1) / (frequency + norms.take(found["length"]))
     return saturated
 
 

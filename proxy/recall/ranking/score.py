@@ -9,6 +9,7 @@ from itertools import repeat
 from operator import add
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -83,7 +84,7 @@ class Options:
 PARTS = ("lexical", "dense", "neighbours", "session", "time", "said", "asks")
 
 
-class Ranked(NamedTuple):
+class Ranked(msgspec.Struct, frozen=True, gc=False):
     """A passage with its row's session, seq, check and tokens, its score and the score's parts.
 
     The score is the sum of the parts, divided by the price of its size, less by age.
@@ -104,8 +105,9 @@ class Ranked(NamedTuple):
 
     def rounded(self) -> dict[str, float]:
         """The same for people, without what does not count."""
+        # Of what was a float32 it is the same as round(part, 4), and several times faster.
         parts = zip(PARTS, self.values, strict=True)
-        return {name: round(part, 4) for name, part in parts if part}
+        return {name: round(part * 1e4) / 1e4 for name, part in parts if part}
 
 
 class Line(NamedTuple):
@@ -174,13 +176,12 @@ def _line(matches: Matches, numbers: Numbers, rows: Array) -> Line:
 
 
 def _own(matches: Matches, numbers: Numbers) -> Array:
-    scores = np.zeros(numbers.size, np.float32)
-    if matches.numbers.size:
-        places = np.searchsorted(matches.numbers, numbers)
-        places[places == matches.numbers.size] = 0
-        same = matches.numbers[places] == numbers
-        scores[same] = matches.scores[places[same]]
-    return scores
+    """The passages' own scores, laid out by number: a search for each takes longer."""
+    if not matches.numbers.size:
+        return np.zeros(numbers.size, np.float32)
+    laid = np.zeros(max(int(matches.numbers[-1]), int(numbers[-1])) + 1, np.float32)
+    laid[matches.numbers] = matches.scores
+    return laid[numbers]
 
 
 def readable(tokens: Array, budget: int) -> int:
@@ -192,7 +193,7 @@ def readable(tokens: Array, budget: int) -> int:
 def _ranked(
     numbers: Numbers, rows: Array, found: Array, score: Array, parts: Sequence[Array | None]
 ) -> list[Ranked]:
-    rows = rows[found]
+    rows = rows.take(found)
     columns = [
         numbers[found].tolist(),
         *(rows[name].tolist() for name in ("session", "seq", "check", "tokens")),
@@ -271,8 +272,9 @@ def _dense(numbers: Numbers, line: Line, there: Array, options: Options) -> Arra
 
 def _scaled(scores: Array, there: Array) -> Array:
     """Scores such that the mean of the three best of those ``there`` is 1."""
-    best = float(np.sort(scores[there])[-3:].mean())
-    return scores / np.float32(max(best, 1e-6))
+    best = np.sort(scores[there])[-3:]
+    mean = float(np.add.reduce(best) / np.float32(best.size))  # mean() takes five times as long
+    return scores / np.float32(max(mean, 1e-6))
 
 
 def _neighbours(own: Array, asks: Array, line: Line, weights: Weights) -> Array:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -66,39 +67,38 @@ def relevant(matches: Matches, min_score: float = MIN_SCORE) -> bool:
 def choose(
     matches: Matches,
     ranked: Sequence[Ranked],
-    passages: Mapping[int, Passage],
+    passage_of: Callable[[int], Passage | None],
     budget: int,
 ) -> list[Passage]:
     """The passages to inject, in rank order: greedy, what does not fit is skipped.
 
-    Ranked numbers without a passage (gone from history, or already in the prompt) are left out, as
-    are passages that say no more than the question or one before them.
+    Ranked numbers of which ``passage_of`` gives None (gone from history, or already in the prompt)
+    are left out, as are passages that say no more than the question or one before them.
     """
     left = budget - BLOCK_TOKENS
     chosen: list[Passage] = []
     sessions: set[int] = set()
-    seen = [_said(matches.question.text)]
+    seen = AlreadySaid()
+    seen.add(_said(matches.question.text))
     cutter = Cutter(matches.question, matches.worth)
-    for passage in _there(ranked, passages):
-        cost = PASSAGE_TOKENS + SESSION_TOKENS * (passage.session not in sessions)
-        if min(passage.tokens, CUT) + cost > left:
+    for each in ranked:
+        cost = PASSAGE_TOKENS + SESSION_TOKENS * (each.session not in sessions)
+        room = left - cost
+        # What the index says of its size: most need not be read then.
+        passage = passage_of(each.number) if min(each.tokens, CUT) <= room else None
+        if passage is None or min(passage.tokens, CUT) > room:
             continue
         said = _said(passage.text)
-        if _is_alike(said, seen):
+        if seen.has_alike(said):
             continue
         passage = _fitted(passage, cutter)
-        if passage.tokens + cost > left:
+        if passage.tokens > room:
             continue
-        left -= passage.tokens + cost
+        left = room - passage.tokens
         chosen.append(passage)
         sessions.add(passage.session)
-        seen.append(said)
+        seen.add(said)
     return chosen
-
-
-def _there(ranked: Sequence[Ranked], passages: Mapping[int, Passage]) -> Iterator[Passage]:
-    found = (passages.get(each.number) for each in ranked)
-    return (passage for passage in found if passage is not None)
 
 
 def _fitted(passage: Passage, cutter: Cutter) -> Passage:
@@ -119,14 +119,27 @@ def _said(text: str) -> frozenset[str]:
     return frozenset(first + second for first, second in pairwise(text))
 
 
-def _is_alike(said: frozenset[str], seen: Sequence[frozenset[str]]) -> bool:
-    least, most = ALIKE * len(said), len(said) / ALIKE
-    for other in seen:
-        if least <= len(other) <= most:
+class AlreadySaid:
+    """What was said already, as the words of each text, by how many they are: what has far more or
+    fewer words than another is not like it."""
+
+    def __init__(self) -> None:
+        self._sizes: list[int] = []
+        self._said: list[frozenset[str]] = []
+
+    def add(self, said: frozenset[str]) -> None:
+        place = bisect_left(self._sizes, len(said))
+        self._sizes.insert(place, len(said))
+        self._said.insert(place, said)
+
+    def has_alike(self, said: frozenset[str]) -> bool:
+        size = len(said)
+        first = bisect_left(self._sizes, ALIKE * size)
+        for other in self._said[first : bisect_right(self._sizes, size / ALIKE)]:
             shared = len(said & other)
-            if shared >= ALIKE * (len(said) + len(other) - shared):
+            if shared >= ALIKE * (size + len(other) - shared):
                 return True
-    return False
+        return False
 
 
 PIECE = 100

@@ -1,0 +1,262 @@
+"""What a process knows of indexes that it has read or written, so that who asks again need not read
+it again: rows of passages, and the postings of terms.
+
+A row never changes, and its number is never given again while its index lasts.  What can change is
+that a session is dropped: then its name is gone, and the index has another revision.  So names and
+postings are taken for true as long as every revision since they were read was this process's own
+writing, which each look finds out: it brings the revision and the state.
+
+Knows numbers, names of sessions and terms; no text.  Terms are hashes of words that were said or
+asked for, so none of them stay once anything is erased: see ``forget``.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+from weakref import WeakSet
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proxy.recall.index import POSTING_SIZE, Index, IndexBatch, Look, Owner, Postings, Rows
+from proxy.recall.indexing.state import State, read_state
+from proxy.recall.ranking.match import Numbers
+from proxy.recall.ranking.packing import ROW, Array, read_rows
+
+T = TypeVar("T")
+
+NEWEST = 5_000
+"""Postings of a term that are looked at: enough for what is rare, and bounded for what is not."""
+
+MOST_ROWS = 200_000
+"""Rows of all owners together, 21 bytes each; of an owner who has more nothing is kept."""
+
+MOST_BYTES = 8_000_000
+"""Of the postings of all owners together."""
+
+_OWNER, _TERM = 1_500, 200
+"""Bytes that an owner takes beside rows and postings, and a term beside its postings, about."""
+
+
+class _Known:
+    """What is known of one index.
+
+    ``revision`` and ``state`` are the index's when it was last read or written; ``alone``: nobody
+    else had written to it since the time before.
+    """
+
+    def __init__(self, look: Look, state: State) -> None:
+        self.revision, self.state_data, self.state = look.revision, look.state, state
+        self.alone = True
+        self.names: dict[int, str] = {}
+        self.postings: dict[bytes, Postings] = {}
+        self.bytes = _OWNER
+        self._rows: Array = np.zeros(0, ROW)
+        self._there: NDArray[np.bool_] = np.zeros(0, np.bool_)
+
+    @property
+    def size(self) -> int:
+        """For how many rows there is room."""
+        return self._rows.size
+
+    def is_of(self, look: Look) -> bool:
+        """Whether nothing has happened to the index but what is known."""
+        return self.revision == look.revision and self.state_data == look.state
+
+    def learn(self, postings: Mapping[bytes, Postings]) -> None:
+        for term, found in postings.items():
+            self._keep(term, found)
+
+    def clear(self) -> None:
+        """Forget the postings."""
+        self.postings.clear()
+        self.bytes = _OWNER
+
+    def add(self, batch: IndexBatch) -> None:
+        """What this process has written behind all that is known."""
+        self.revision += 1
+        self.state_data, self.state = batch.state, read_state(batch.state) or self.state
+        for term in self.postings.keys() & batch.postings.keys():
+            known, data = self.postings[term], batch.postings[term]
+            newest = (known.newest + data)[-NEWEST * POSTING_SIZE :]
+            self._keep(term, Postings(known.count + len(data) // POSTING_SIZE, newest))
+
+    def _keep(self, term: bytes, found: Postings) -> None:
+        before = self.postings.get(term)
+        self.bytes += len(found.newest) - (len(before.newest) if before else -_TERM)
+        self.postings[term] = found
+
+    def lacks(self, numbers: Numbers) -> Numbers:
+        missing: Numbers = numbers[~self._there[numbers]]
+        return missing
+
+    def put(self, numbers: Numbers | slice, rows: Array) -> None:
+        self._rows[numbers], self._there[numbers] = rows, True
+
+    def of(self, numbers: Numbers) -> bytes:
+        return self._rows.take(numbers).tobytes()  # many times faster than by index
+
+    def enlarge(self, size: int) -> None:
+        """Make room for so many rows, and for some that come soon."""
+        if size > self._rows.size:
+            more = size + size // 8 - self._rows.size
+            self._rows = np.concatenate([self._rows, np.zeros(more, ROW)])
+            self._there = np.concatenate([self._there, np.zeros(more, np.bool_)])
+
+
+class Looked(NamedTuple):
+    """A look at an index, and its state: None where that is of another format."""
+
+    look: Look
+    state: State | None
+
+
+_ALL: WeakSet[KnownIndex] = WeakSet()
+
+
+def forget() -> None:
+    """All terms that any of them knows: they tell of what was said."""
+    for each in _ALL:
+        each.forget_terms()
+
+
+class KnownIndex:
+    """Of the owners who asked last; what is not known is read from ``index``."""
+
+    def __init__(
+        self, index: Index, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES
+    ) -> None:
+        self._index, self._most_rows, self._most_bytes = index, most_rows, most_bytes
+        self._owners: OrderedDict[Owner, _Known] = OrderedDict()
+        self._rows = self._bytes = 0
+        _ALL.add(self)
+
+    def __repr__(self) -> str:
+        terms = sum([len(known.postings) for known in self._owners.values()])
+        sizes = f"rows: {self._rows}, terms: {terms}, bytes: {self._bytes}"
+        return f"<KnownIndex [owners: {len(self._owners)}, {sizes}]>"
+
+    async def look(self, owner: Owner, terms: Sequence[bytes], session: str = "") -> Looked:
+        """A look at an index, which reads the postings of those terms that are not known.
+
+        Two round trips where something was known that is no longer true.  Raises StoreError.
+        """
+        known = self._owners.get(owner)
+        if known is None or not known.alone:
+            return self._seen(owner, terms, await self._look(owner, terms, session))
+        missing = [term for term in terms if term not in known.postings]
+        look = await self._look(owner, missing, session)
+        if known.is_of(look) and self._owners.get(owner) is known:
+            return self._with_known(owner, known, terms, missing, look)
+        if len(missing) < len(terms):
+            look = await self._look(owner, terms, session)
+        return self._seen(owner, terms, look)
+
+    async def rows(self, owner: Owner, numbers: Numbers, state: State, revision: int) -> Rows:
+        """Rows by number, and the names of their sessions, of an index that was of this revision
+        and state.  Raises StoreError."""
+        known = self._owners.get(owner)
+        if known is None or known.state.born != state.born or known.revision < revision:
+            return await self._index.rows(owner, numbers.tolist())
+        self._owners.move_to_end(owner)
+        self._resize(known, known.enlarge, state.passages)
+        there = numbers < state.passages
+        sought = numbers[there]
+        missing = known.lacks(sought)
+        if missing.size:
+            found = await self._index.rows(owner, missing.tolist())
+            known.put(missing, read_rows(found.data))
+            known.names.update(found.sessions)
+        data = known.of(sought)
+        return Rows(data if sought.size == numbers.size else _spread(data, there), known.names)
+
+    def written(self, owner: Owner, batch: IndexBatch) -> None:
+        """This process has added a batch to an index."""
+        known = self._owners.get(owner)
+        if known is None or known.revision != batch.revision:
+            return
+        self._owners.move_to_end(owner)
+        self._resize(known, known.add, batch)
+        if not batch.rows:
+            return
+        rows = read_rows(batch.rows)
+        self._resize(known, known.enlarge, batch.first + rows.size)
+        known.put(slice(batch.first, batch.first + rows.size), rows)
+        known.names.update(
+            (number, batch.session) for number in set(rows["session"].tolist()) - {0}
+        )
+
+    def forget(self) -> None:
+        self._owners.clear()
+        self._rows = self._bytes = 0
+
+    def forget_terms(self) -> None:
+        for known in self._owners.values():
+            known.clear()
+        self._bytes = sum([known.bytes for known in self._owners.values()])
+
+    async def _look(self, owner: Owner, terms: Sequence[bytes], session: str) -> Look:
+        return await self._index.look(owner, terms, NEWEST, session=session)
+
+    def _with_known(
+        self,
+        owner: Owner,
+        known: _Known,
+        terms: Sequence[bytes],
+        missing: Sequence[bytes],
+        look: Look,
+    ) -> Looked:
+        """A look for what was not known, and what was."""
+        read = dict(zip(missing, look.postings, strict=True))
+        postings = tuple([read.get(term) or known.postings[term] for term in terms])
+        self._owners.move_to_end(owner)
+        if read:
+            self._resize(known, known.learn, read)
+        return Looked(Look(look.revision, look.state, postings, look.mark), known.state)
+
+    def _seen(self, owner: Owner, terms: Sequence[bytes], look: Look) -> Looked:
+        """A look for all that was asked; it is known from now on."""
+        state, known = read_state(look.state), self._owners.get(owner)
+        if state is None or not look.revision or state.passages > self._most_rows:
+            self._drop(owner)
+            return Looked(look, state)
+        if known is None or not known.is_of(look):
+            self._drop(owner)
+            known, before = _Known(look, state), known
+            known.alone = before is None
+            self._owners[owner] = known
+            self._bytes += known.bytes
+        else:
+            known.alone = True
+        self._owners.move_to_end(owner)
+        self._resize(known, known.learn, dict(zip(terms, look.postings, strict=True)))
+        return Looked(look, state)
+
+    def _drop(self, owner: Owner) -> None:
+        known = self._owners.pop(owner, None)
+        if known is not None:
+            self._rows, self._bytes = self._rows - known.size, self._bytes - known.bytes
+
+    def _resize(self, known: _Known, change: Callable[[T], None], to: T) -> None:
+        """Let what is known grow, and others go where that is too much."""
+        rows, bytes_ = known.size, known.bytes
+        change(to)
+        self._rows, self._bytes = self._rows + known.size - rows, self._bytes + known.bytes - bytes_
+        while len(self._owners) > 1 and self._full:
+            self._drop(next(iter(self._owners)))
+        if self._bytes > self._most_bytes:
+            known.clear()
+            self._bytes = known.bytes
+
+    @property
+    def _full(self) -> bool:
+        return self._rows > self._most_rows or self._bytes > self._most_bytes
+
+
+def _spread(data: bytes, there: NDArray[np.bool_]) -> bytes:
+    """These rows at their places, and rows of no passage at the others."""
+    rows = np.zeros(there.size, ROW)
+    rows[there] = read_rows(data)
+    return rows.tobytes()

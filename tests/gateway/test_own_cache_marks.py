@@ -13,6 +13,7 @@ import pytest_asyncio
 from proxy.chat.cachemarks import MARKS
 from tests.support.rig import CHAT, KEY, Rig, rig
 from tests.support.talk.messaging import MessagesTalk
+from tests.support.talk.recalling import with_memories
 from tests.support.talk.responding import ItemTalk
 from tests.support.upstream.answers import Script, chat_completion, error_answer, json_answer
 from tests.support.upstream.anthropic import answered
@@ -114,21 +115,18 @@ async def test_a_tool_loop_is_marked_as_it_grows(one: Rig) -> None:
     assert [sent[at]["role"] for at in marked(one.up.requests[-1])] == ["user", "tool", "tool"]
 
 
-async def test_marks_stand_before_what_recall_puts_in(one: Rig) -> None:
-    for profile in ("", "separate"):
-        talk = one.talk(**{"x-user-id": f"kai{profile}", "x-memory-profile": profile or "default"})
-        if not profile:
-            del talk.headers["x-memory-profile"]
-        for n in range(4):
-            asked = user(f"Always answer in centimetres, please. {n}")
-            script = json_answer(chat_completion(f"Yes {n}."))
-            answer = await talk.ask([asked], script, model=GPT)
-            assert answer.status_code == 200
-            said = one.up.requests[-1].json["messages"]
-            ours = [at for at, x in enumerate(said) if "<memory " in json.dumps(x)]
-            assert not set(ours) & set(marked(one.up.requests[-1]))
-        assert ours
-        validate(one.up.requests[-1].json)
+@pytest.mark.parametrize("placed", ["", "separate"])
+async def test_marks_stand_before_what_recall_puts_in(one: Rig, placed: str) -> None:
+    profile = {"x_memory_profile": placed} if placed else {}
+    person, word = await with_memories(one)
+    talk = person.talk()
+    for asked in ("Good morning!", "How are you today?", f"And {word}?"):
+        await person.says(talk, asked, model=GPT, **profile)
+    said = one.up.requests[-1].json["messages"]
+    ours = [at for at, each in enumerate(said) if "<memory " in json.dumps(each)]
+    assert ours == [4]
+    assert marked(one.up.requests[-1]) == [0, 2]
+    validate(one.up.requests[-1].json)
 
 
 async def test_a_client_that_sends_all_of_it_is_still_recognised(one: Rig) -> None:

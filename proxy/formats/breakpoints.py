@@ -29,8 +29,7 @@ MOST = 4
 BACK = 20
 """Messages that are looked at for one that can carry a mark."""
 
-NAMES = (b"cache_control", b"prompt_cache")
-"""One of them is in an error that is about marks."""
+_NAMES = (b"cache_control", b"prompt_cache")
 
 Kind = Literal["system", "asked", "result", "other"]
 """What a message is: ``asked`` is a person's text, ``result`` nothing but what tools have said."""
@@ -66,9 +65,9 @@ def mark_for(model: str | None) -> Mark | None:
     return BREAKPOINT if _BREAKPOINTS.search(model or "") else None
 
 
-def names_marks(error: bytes) -> bool:
-    """Is an upstream's error about marks?"""
-    return any(name in error for name in NAMES)
+def names_marks(raw: bytes) -> bool:
+    """May a body have marks, or an upstream's error be about some?"""
+    return any(name in raw for name in _NAMES)
 
 
 def room_for(mark: Mark, body: bytes) -> int:

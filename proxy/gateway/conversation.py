@@ -18,6 +18,7 @@ from proxy.errors import RawHeaders, unknown_profile
 from proxy.formats.breakpoints import names_marks
 from proxy.formats.format import Format
 from proxy.gateway.context import ProfileRules, RequestContext
+from proxy.gateway.dispatch.refusals import Refusals
 from proxy.gateway.exchange import ChatExchange, Services
 from proxy.gateway.outgoing import (
     OutgoingRequest,
@@ -31,7 +32,6 @@ from proxy.gateway.outgoing import (
 from proxy.gateway.passthrough import Outgoing, Passthrough, answer_headers
 from proxy.gateway.recording.exchange_recorder import ExchangeRecorder, recorder_for
 from proxy.gateway.recording.tap import MAX_PLAIN, TOO_LARGE, BodyTap, StreamTap
-from proxy.gateway.refusals import Refusals
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.state.naming import Naming
@@ -246,7 +246,7 @@ class Conversations:
         except BaseException:  # the client has left: nobody else would close it
             await reply.close()
             raise
-        invalid = outgoing.marks and reply.status in _INVALID
+        invalid = outgoing.marks and reply.status in _INVALID and names_marks(body)
         if invalid and names_marks(error):
             return refused_marks(outgoing)
         unsign = partial(outgoing.exchange.format.unsigned, body, reply.status, error)

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from proxy.chat.cachemarks import may_have_marks
 from proxy.errors import ProxyError, memory_unavailable
+from proxy.gateway.dispatch.refusals import RefusalKind
 from proxy.gateway.exchange import ChatExchange, GoingOn, Services, load
 from proxy.gateway.prompt.enrich import enrich, narrowed
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.gateway.references import resolved
-from proxy.gateway.refusals import RefusalKind
 from proxy.gateway.report import NOTHING_NOTED, MemoryReport, Reason
 from proxy.gateway.state.emulation import is_turned, stands
 from proxy.gateway.tools.use import ToolUse, tool_use

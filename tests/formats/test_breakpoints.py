@@ -241,7 +241,8 @@ def test_a_marked_request_means_what_it_meant(api: str, data: st.DataObject) -> 
     format, said, listed = FORMATS[api]
     names = data.draw(st.lists(st.sampled_from(sorted(said)), max_size=30))
     model = data.draw(st.sampled_from([GPT, CLAUDE, "m"]))
-    body = {"model": model, "max_tokens": 9, listed: [said[name] for name in names]}
+    messages = [said[name] for name in names]
+    body = {"model": model, "max_tokens": 9, listed: messages}
     raw = json.dumps(body).encode()
     sent = format.marked(raw, model, KEY)
     before, after = format.read(raw, 1 << 20), format.read(sent, 1 << 20)
@@ -254,5 +255,5 @@ def test_a_marked_request_means_what_it_meant(api: str, data: st.DataObject) -> 
     assert 0 <= ours <= MOST
     if ours:
         strict.few_marks(json.loads(sent))
-    changed = zip(json.loads(sent)[listed], body[listed], strict=True)
+    changed = zip(json.loads(sent)[listed], messages, strict=True)
     assert all("cache" in json.dumps(now) for now, was in changed if now != was)

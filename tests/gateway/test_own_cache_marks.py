@@ -182,6 +182,9 @@ async def test_a_model_that_is_not_known_to_take_them_gets_none(one: Rig) -> Non
     sent = one.up.requests[-1].json
     assert not marks_in(sent)
     assert sent.keys() == {"model", "messages"}
+    one.up.reply(error_answer(400, "no"))
+    assert (await talk.ask([user("u3")], model="llama3")).status_code == 400
+    assert len(one.up.requests) == 3
 
 
 async def test_the_key_tells_sessions_apart_and_nothing_of_them(one: Rig) -> None:

@@ -215,8 +215,8 @@ def used_in(usage: bytes | None) -> Used:
     Whatever else it is counts nothing.
     """
     said = _decoded(usage)
-    found = (said[name] for name in _DETAILS if isinstance(said.get(name), Mapping))
-    details = {**said, **next(found, {})}
+    found = (each for name in _DETAILS if isinstance(each := said.get(name), Mapping))
+    details: Mapping[str, object] = {**said, **next(found, {})}
     cached, written = _number(details, _CACHED), _number(details, _WRITTEN)
     prompt = _number(said, _PROMPT)
     if any(name in said for name in _BESIDE) and not any(name in said for name in _INCLUDING):

@@ -20,8 +20,8 @@ def prompt_of(body: Json, count: Count) -> Prompt:
     """Raises Refused for marks where none may be."""
     options = body.get("prompt_cache_options") or {}
     blocks = [*_tools(body, count), *_system(body, count)]
-    for said in body["messages"]:
-        blocks += _blocks(said["role"], said.get("content"), count)
+    for said in body.get("messages") or body["input"]:
+        blocks += _said(said, count)
     implicit = options.get("mode") != "explicit"
     return Prompt(blocks, implicit, body.get("prompt_cache_key") or "")
 
@@ -36,9 +36,20 @@ def _system(body: Json, count: Count) -> list[Block]:
     return list(_blocks("system", system, count)) if system else []
 
 
+def _said(said: Json, count: Count) -> Iterator[Block]:
+    """A message of any API's, or an item."""
+    if "output" in said:
+        yield from _blocks("tool", said["output"], count)
+    elif "role" in said:
+        yield from _blocks(said["role"], said.get("content"), count)
+        yield from (_block("assistant call", call, count) for call in said.get("tool_calls") or ())
+    else:
+        yield _block("assistant item", said, count)
+
+
 def _blocks(role: str, content: Any, count: Count) -> Iterator[Block]:
     """A text is a list of one: providers read them alike."""
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    parts = [{"text": content}] if isinstance(content, str) else content or []
     for at, part in enumerate(parts):
         made = _block(f"{role} {not at}", part, count)
         yield made._replace(tokens=made.tokens + EACH * (not at), ends=role != "assistant")
@@ -50,7 +61,7 @@ def _block(place: str, part: Json, count: Count) -> Block:
         raise Refused("cache_control cannot be set for empty text blocks")
     if marked and part.get("type") in ("thinking", "redacted_thinking"):
         raise Refused("cache_control cannot be set for thinking blocks")
-    bare = canonical(unmarked(part))
     text = part.get("text")
+    bare = canonical({"text": text} if isinstance(text, str) else unmarked(part))
     tokens = count(text if isinstance(text, str) else bare.decode())
     return Block(place.encode() + bare, tokens, marked)

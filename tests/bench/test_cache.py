@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ from bench.cache.suite import CLAUDE, DATA, NEWER, ON, ROWS, WITH_MARKS, Plan
 from bench.cache.table import report
 from bench.cache.talk import ASKS, Client, words_of
 from bench.recall.people import load
+from proxy.formats.chat_completions import ChatCompletions
+from proxy.formats.format import Format
+from proxy.formats.messages.messages import Messages
+from proxy.formats.responses.api import Responses
 
 SIZE = LEAST
 
@@ -195,6 +200,68 @@ def test_the_conversation_is_the_same_for_each_client() -> None:
     assert "cache_control" in marked["messages"][-1]["content"][0]
     with pytest.raises(ValueError, match="too few"):
         words_of(load(DATA).people[:1], 200)
+
+
+ROUNDS, CALLS = 3, 12
+
+
+def requests_of(api: str, turns: int) -> Iterator[tuple[dict[str, Any], bool]]:
+    """What the upstream gets of a conversation with tool loops: bodies, and does a turn begin?
+
+    Memory's block before the newest question is another in each turn.
+    """
+    listed, text = ("input", "input_text") if api == "responses" else ("messages", "text")
+    kept: list[dict[str, Any]] = [{"role": "user", "content": "The first question."}]
+    kept.append({"role": "assistant", "content": "An answer."})
+    for turn in range(turns):
+        asked = f"Question {turn}?"
+        parts = [{"type": text, "text": f"block {turn}"}, {"type": text, "text": asked}]
+        loop: list[dict[str, Any]] = []
+        for round in range(ROUNDS + 1):
+            body = {listed: [*kept, {"role": "user", "content": parts}, *loop]}
+            yield {"model": MODELS[api], "max_tokens": 9, **body}, round == 0
+            loop += called(api, [f"c{turn}-{round}-{n}" for n in range(CALLS)])
+        said = {"role": "assistant", "content": f"Answer {turn}."}
+        kept += [{"role": "user", "content": asked}, *loop[: -len(called(api, ["c"] * CALLS))]]
+        kept.append(said)
+
+
+MODELS = {"chat": "gpt-5.6", "responses": "gpt-6", "messages": "m"}
+FORMATS: dict[str, Format] = {
+    "chat": ChatCompletions(),
+    "responses": Responses(),
+    "messages": Messages(),
+}
+
+
+def called(api: str, ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Calls and their results."""
+    if api == "chat":
+        function = {"name": "f", "arguments": "{}"}
+        calls = [{"id": id, "type": "function", "function": function} for id in ids]
+        results = [{"role": "tool", "tool_call_id": id, "content": f"x {id}"} for id in ids]
+        return [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
+    if api == "responses":
+        calls = [{"type": "function_call", "call_id": id, "arguments": "{}"} for id in ids]
+        made = [{"type": "function_call_output", "call_id": id, "output": f"x {id}"} for id in ids]
+        return [*calls, *made]
+    uses = [{"type": "tool_use", "id": id, "name": "f", "input": {}} for id in ids]
+    given = [{"type": "tool_result", "tool_use_id": id, "content": f"x {id}"} for id in ids]
+    return [{"role": "assistant", "content": uses}, {"role": "user", "content": given}]
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_what_a_request_has_written_the_next_one_reads(api: str) -> None:
+    cache: Cache = Anthropic() if api == "messages" else Breakpoints()
+    steady = written = 0
+    for body, begins in requests_of(api, turns=4):
+        marked = FORMATS[api].marked(json.dumps(body).encode(), body["model"], "k")
+        found = cache.ask(prompt_of(json.loads(marked), lambda text: SIZE))
+        assert found.read == (steady if begins else written)
+        written = found.read + found.written
+        if begins:
+            steady = written
+        assert found.prompt - written <= 3 * (SIZE + EACH)  # what is new: block, question
 
 
 @pytest.mark.slow

@@ -78,10 +78,10 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     def marking(self) -> RefusalKind | None:
         """As what cache marks would be refused; None where they are not wanted."""
         exchange = self.exchange
-        injects = exchange.rules.inject and exchange.format.records and not exchange.side
-        if not (injects and exchange.context.profile.cache_marks) or isinstance(
-            self.prompt, Degraded
-        ):
+        wanted = exchange.context.profile.cache_marks and exchange.format.records
+        if not (wanted and exchange.rules.inject) or exchange.side:
+            return None
+        if isinstance(self.prompt, Degraded):
             return None
         return RefusalKind(exchange.request.model, what="marks")
 

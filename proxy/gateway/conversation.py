@@ -49,7 +49,6 @@ from proxy.wire.upstream import Reply
 MAX_ERROR = 64 * 1024
 """Bytes of an upstream's error that are read to see whether the context was too long."""
 
-
 _INVALID = (400, 422)
 
 

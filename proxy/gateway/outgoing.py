@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 
 _ESCAPE = rb"\u00"
 
-
 TURNS = 5
 """How often a log is turned to what a request goes on from, where others turn it away again."""
 

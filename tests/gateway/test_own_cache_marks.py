@@ -105,6 +105,20 @@ async def test_responses_get_marks_on_items(one: Rig) -> None:
     assert not marks_in(await talk.bodies())
 
 
+async def test_a_conversation_that_the_proxy_keeps_is_marked_as_well(tmp_path: Path) -> None:
+    settings = {"cache_marks": True, "emulate_response_state": True}
+    async with rig(tmp_path, memory=settings) as one:
+        talk = ItemTalk.of(one)
+        previous: dict[str, str] = {}
+        for n in range(4):
+            answer = await talk.post({"model": GPT, "input": f"Question {n}?", **previous})
+            assert answer.status_code == 200, answer.text
+            previous = {"previous_response_id": answer.json()["id"]}
+        asked = [at for at, x in enumerate(talk.input) if x.get("role") == "user"]
+        assert len(asked) == 4
+        assert marked(one.up.requests[-1], "input") == asked[-3:-1]
+
+
 async def test_a_tool_loop_is_marked_as_it_grows(one: Rig) -> None:
     talk = one.talk()
     await talk.say("u1", "a1", model=GPT)

@@ -22,6 +22,8 @@ from bench.attack import suite as attack
 from bench.attack.attacks import attacks
 from bench.attack.table import lines
 from bench.attack.table import report as attack_report
+from bench.cache import suite as cache
+from bench.cache.table import report as cache_report
 from bench.cost import plan as cost
 from bench.cost.suite import Costs
 from bench.cost.suite import measure as measure_recall
@@ -39,6 +41,7 @@ RESULTS = {
     "capacity": Path(__file__).with_name("RESULTS-capacity.md"),
     "recall": Path(__file__).with_name("RESULTS-recall.md"),
     "writing": Path(__file__).with_name("RESULTS-writing.md"),
+    "cache": Path(__file__).with_name("RESULTS-cache.md"),
     "attacks": Path(__file__).with_name("RESULTS-attacks.md"),
     "soak": Path(__file__).with_name("RESULTS-soak.md"),
 }
@@ -52,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "capacity": _capacity,
         "recall": _recall,
         "writing": _writing,
+        "cache": _cache,
         "attacks": _attacks,
         "soak": _soak,
     }
@@ -81,6 +85,10 @@ def _writing(options: argparse.Namespace) -> str:
     plan = writing.QUICK if options.quick else writing.Plan()
     plan = replace(plan, redis=not options.no_redis)
     return writing_report(plan, run_writing(plan))
+
+
+def _cache(options: argparse.Namespace) -> str:
+    return cache_report(run_cache(cache.QUICK if options.quick else cache.Plan()))
 
 
 def _attacks(options: argparse.Namespace) -> str:
@@ -145,6 +153,13 @@ def run_writing(plan: writing.Plan) -> list[Results]:
     """The same for what it costs that a model writes memory."""
     with _folder() as folder, _progress() as progress:
         return uvloop.run(measure_writing(plan, folder, progress))
+
+
+def run_cache(plan: cache.Plan) -> list[cache.Result]:
+    """The same for what upstreams cache."""
+    with _folder() as folder, _progress() as progress:
+        task = progress.add_task("turns", total=cache.steps(plan))
+        return uvloop.run(cache.measure(plan, folder, lambda: progress.advance(task)))
 
 
 @contextmanager

@@ -24,7 +24,8 @@ def stats(
     found = desk.api.ask("GET", "/stats", params)
     if desk.out.as_json:
         return desk.out.raw(found)
-    headings = ("since", "exchanges", "prompt", "completion", "cached", "injected", "p50 ms", "p95")
+    counted = ("exchanges", "prompt", "completion", "cached", "written", "injected")
+    headings = ("since", *counted, "p50 ms", "p95")
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "since" else "right")
@@ -38,8 +39,8 @@ def stats(
 
 def _numbers(row: dict[str, Any]) -> list[str]:
     tokens, latency = row["tokens"], row["latency_ms"]
-    counts = [row["exchanges"], *(tokens[name] for name in ("prompt", "completion", "cached"))]
-    shown = [str(number) for number in (*counts, tokens["injected"])]
+    names = ("prompt", "completion", "cached", "cache_written", "injected")
+    shown = [str(number) for number in (row["exchanges"], *(tokens[name] for name in names))]
     return shown + [_ms(latency["p50"]), _ms(latency["p95"])]
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.blocks import block_message, with_block, with_block_behind
@@ -12,8 +16,9 @@ from proxy.chat.native import without_native
 from proxy.chat.reply.answer import Reply
 from proxy.chat.reply.events import mark, suspect
 from proxy.chat.reply.reply import ReplyBuilder, read_reply
-from proxy.chat.request import ChatRequest, Unread, read
+from proxy.chat.request import SYSTEM_ROLES, ChatRequest, Unread, read
 from proxy.errors import RawHeaders
+from proxy.formats.breakpoints import Kind, Mark, marked_parts, with_marks, with_openai_marks
 from proxy.formats.format import Addition
 from proxy.formats.native import none_native
 
@@ -38,6 +43,9 @@ class ChatCompletions:
         tail = _before_last_user(addition.messages, addition.tail, separate=addition.separate)
         return request.with_messages((*head, *tail))
 
+    def marked(self, body: bytes, model: str | None, key: str) -> bytes:
+        return with_openai_marks(body, model, key, "messages", _placed)
+
     def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
         return None
 
@@ -46,6 +54,48 @@ class ChatCompletions:
 
     def read_stream(self) -> ChunkReader:
         return ChunkReader()
+
+
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(SYSTEM_ROLES, "system"),
+    "user": "asked",
+    **dict.fromkeys(("tool", "function"), "result"),
+}
+_MARKABLE = (*SYSTEM_ROLES, "user", "tool")
+"""Whose texts take a cache mark: not the model's own, with either provider's marks."""
+
+
+class _Speaker(msgspec.Struct):
+    role: Any = None
+
+
+_speaker = msgspec.json.Decoder(_Speaker)
+
+
+def _role(raw: bytes) -> str:
+    try:
+        role = _speaker.decode(raw).role
+    except jsontext.UNREADABLE:  # half a surrogate pair somewhere: it carries no mark
+        return ""
+    return role if isinstance(role, str) else ""
+
+
+def _placed(messages: list[bytes], mark: Mark, room: int) -> list[bytes]:
+    """The messages with cache marks."""
+    return with_marks(messages, _kind, partial(_marked, mark=mark), room, mark.least)
+
+
+def _kind(raw: bytes) -> Kind:
+    return _KINDS.get(_role(raw), "other")
+
+
+def _marked(raw: bytes, mark: Mark) -> bytes | None:
+    """A message whose last text is marked."""
+    if _role(raw) not in _MARKABLE:
+        return None
+    fields = jsontext.fields(raw)
+    content = marked_parts(fields.get("content", b"null"), mark, "text")
+    return content and jsontext.join_fields({**fields, "content": content})
 
 
 class ChunkReader(ReplyBuilder):

@@ -91,6 +91,14 @@ class Format(Protocol):
         """The request's body with what memory adds; all that is the client's keeps its bytes."""
         ...
 
+    def marked(self, body: bytes, model: str | None, key: str) -> bytes:
+        """A request's body with cache marks behind what the next request will begin with too, as
+        many as its API and model take; itself where there is no place, or where they are unknown.
+
+        ``key`` tells the conversation, and nothing else.
+        """
+        ...
+
     def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
         """A request's body without what the upstream has signed, where its error says that it
         refuses this for what stands before it; None for any other error, or where there is none.

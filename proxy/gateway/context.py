@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import NamedTuple
 
 import msgspec
@@ -152,6 +153,11 @@ class RequestContext(msgspec.Struct, frozen=True, gc=False):
     @property
     def profile(self) -> ProfileSettings:
         return self.usual.profile
+
+    @property
+    def cache_key(self) -> str:
+        """What upstreams are told of the session, to find what they have cached of it."""
+        return sha256("\0".join(self.key).encode()).hexdigest()[:32]
 
 
 def intent_of(request: ChatRequest, context: RequestContext, now: float) -> Intent:

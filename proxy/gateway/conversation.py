@@ -15,10 +15,20 @@ from proxy.chat.models.limits import too_long
 from proxy.chat.request import ChatRequest
 from proxy.chat.tools.offer import refuses_tools
 from proxy.errors import RawHeaders, unknown_profile
+from proxy.formats.breakpoints import names_marks
 from proxy.formats.format import Format
 from proxy.gateway.context import ProfileRules, RequestContext
+from proxy.gateway.dispatch.refusals import Refusals
 from proxy.gateway.exchange import ChatExchange, Services
-from proxy.gateway.outgoing import OutgoingRequest, lessened, prepare, with_tools, without_tools
+from proxy.gateway.outgoing import (
+    OutgoingRequest,
+    lessened,
+    prepare,
+    refused_marks,
+    with_tools,
+    without_marks,
+    without_tools,
+)
 from proxy.gateway.passthrough import Outgoing, Passthrough, answer_headers
 from proxy.gateway.recording.exchange_recorder import ExchangeRecorder, recorder_for
 from proxy.gateway.recording.tap import MAX_PLAIN, TOO_LARGE, BodyTap, StreamTap
@@ -28,7 +38,6 @@ from proxy.gateway.state.naming import Naming
 from proxy.gateway.state.renaming import RenamedReply
 from proxy.gateway.tools.rounds import Rounds, followed
 from proxy.gateway.tools.toolbox import MemoryTools
-from proxy.gateway.tools.use import Refusals
 from proxy.settings import Settings
 from proxy.wire import body as bodies
 from proxy.wire.coding.decoding import coding_of, decoded
@@ -39,6 +48,8 @@ from proxy.wire.upstream import Reply
 
 MAX_ERROR = 64 * 1024
 """Bytes of an upstream's error that are read to see whether the context was too long."""
+
+_INVALID = (400, 422)
 
 
 class UnreadBody(NamedTuple):
@@ -90,6 +101,7 @@ class Conversations:
             call.report = exchange.report
         self._passthrough.choose(call, call.model)
         outgoing = await self._offered(call, await prepare(exchange, self._services))
+        outgoing = self._marked(call, outgoing)
         key, ttl = exchange.context.key, exchange.context.profile.ttl
         if outgoing.exchange.names is not None and not self._services.recorder.spools(key):
             await self._services.state.keep_name(key, ttl)
@@ -166,6 +178,15 @@ class Conversations:
         refused = use is not None and use.kind in self._refusals[call.upstream]
         return without_tools(offering) if refused else offering
 
+    def _marked(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
+        """With cache marks, where they are wanted and this upstream has not refused them."""
+        kind = outgoing.marking
+        if kind is None:
+            return outgoing
+        if kind in self._refusals[call.upstream]:
+            return without_marks(outgoing)
+        return replace(outgoing, marks=True)
+
     async def _ask(
         self, call: ProxyRequest, outgoing: OutgoingRequest
     ) -> tuple[OutgoingRequest, Reply]:
@@ -177,8 +198,9 @@ class Conversations:
             call.report = outgoing.report
             body = await self._services.aside.run(len(outgoing.exchange.body), outgoing.body)
             reply = await self._send(call, body, rewritten=outgoing.rewritten)
-            if outgoing.refused is not None and reply.status < 400:
-                self._refusals[call.upstream].add(outgoing.refused)
+            if reply.status < 400:
+                for kind in outgoing.refused:
+                    self._refusals[call.upstream].add(kind)
             if not self._may_be_for_memory(outgoing, reply):
                 return outgoing, await self._followed(call, outgoing, body, reply)
             reply = PeekedReply(reply)
@@ -210,7 +232,7 @@ class Conversations:
     def _may_be_for_memory(self, outgoing: OutgoingRequest, reply: Reply) -> bool:
         if reply.status < 400 or (content_length(reply.headers) or 0) > MAX_ERROR:
             return False
-        if outgoing.tools is not None or outgoing.exchange.format.signed:
+        if outgoing.tools is not None or outgoing.marks or outgoing.exchange.format.signed:
             return True
         return self._settings.upstream.retry_too_long and outgoing.adds and reply.status < 500
 
@@ -223,18 +245,21 @@ class Conversations:
         except BaseException:  # the client has left: nobody else would close it
             await reply.close()
             raise
+        invalid = outgoing.marks and reply.status in _INVALID and names_marks(body)
+        if invalid and names_marks(error):
+            return refused_marks(outgoing)
         unsign = partial(outgoing.exchange.format.unsigned, body, reply.status, error)
         unsigned = await self._services.aside.run(len(body), unsign)
         if unsigned is not None:
             return replace(outgoing, unsigned=unsigned)
         long = self._settings.upstream.retry_too_long and too_long(reply.status, error)
         less = lessened(outgoing, self._services) if long else None
-        if less is not None or outgoing.tools is None:
+        if less is not None:
             return less
         refused = refuses_tools(reply.status, error)
-        if not (long or refused):
-            return None
-        return without_tools(outgoing, outgoing.tools.kind if refused else None)
+        if outgoing.tools is not None and (long or refused):
+            return without_tools(outgoing, *([outgoing.tools.kind] if refused else []))
+        return refused_marks(outgoing) if invalid else None  # or for lists where texts had been
 
     def _recorder(
         self, call: ProxyRequest, outgoing: OutgoingRequest, reply: Reply, presence: Presence

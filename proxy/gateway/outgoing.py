@@ -1,7 +1,7 @@
 """A chat request as it goes upstream: what of memory is in it, and what is told and recorded of it.
 
-``prepare`` makes it; where the upstream refuses it, ``lessened`` and ``without_tools`` make the
-next one.
+``prepare`` makes it; where the upstream refuses it, ``lessened``, ``without_tools`` and
+``without_marks`` make the next one.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ import time
 import msgspec
 from msgspec.structs import replace
 
+from proxy.chat.cachemarks import may_have_marks
 from proxy.errors import ProxyError, memory_unavailable
+from proxy.gateway.dispatch.refusals import RefusalKind
 from proxy.gateway.exchange import ChatExchange, GoingOn, Services, load
 from proxy.gateway.prompt.enrich import enrich, narrowed
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.gateway.references import resolved
 from proxy.gateway.report import NOTHING_NOTED, MemoryReport, Reason
 from proxy.gateway.state.emulation import is_turned, stands
-from proxy.gateway.tools.use import RefusalKind, ToolUse, tool_use
+from proxy.gateway.tools.use import ToolUse, tool_use
 from proxy.memory.model import Injection, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
 
 logger = logging.getLogger(__name__)
 
+_ESCAPE = rb"\u00"
 
 TURNS = 5
 """How often a log is turned to what a request goes on from, where others turn it away again."""
@@ -44,8 +47,9 @@ class Degraded(msgspec.Struct, frozen=True, gc=False):
 class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     """What the upstream is asked.  ``duration``: seconds that memory took.
 
-    ``lessened``: less of memory has been tried.  ``refused``: whose tools it did not take.
-    ``unsigned``: the body without what the upstream had signed and does not take back.
+    ``marks``: it gets cache marks.  ``lessened``: less of memory has been tried.  ``refused``: what
+    it did not take.  ``unsigned``: the body without what the upstream had signed and does not take
+    back.
     """
 
     exchange: ChatExchange
@@ -54,8 +58,9 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     reason: Reason | None
     duration: float
     tools: ToolUse | None = None
+    marks: bool = False
     lessened: bool = False
-    refused: RefusalKind | None = None
+    refused: tuple[RefusalKind, ...] = ()
     unsigned: bytes | None = None
 
     @property
@@ -66,7 +71,18 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     @property
     def rewritten(self) -> bool:
         changed = self.exchange.expanded or self.unsigned is not None
-        return self.adds or self.tools is not None or changed
+        return self.adds or self.marks or self.tools is not None or changed
+
+    @property
+    def marking(self) -> RefusalKind | None:
+        """As what cache marks would be refused; None where they are not wanted."""
+        exchange = self.exchange
+        wanted = exchange.context.profile.cache_marks and exchange.format.records
+        if not (wanted and exchange.rules.inject) or exchange.side:
+            return None
+        if isinstance(self.prompt, Degraded):
+            return None
+        return RefusalKind(exchange.request.model, what="marks")
 
     @property
     def drains(self) -> bool:
@@ -81,6 +97,9 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
         prompt, body = self.prompt, self.exchange.body
         if isinstance(prompt, AssembledPrompt) and not prompt.empty:
             body = prompt.body()
+        if self.marks:
+            exchange = self.exchange
+            body = exchange.format.marked(body, exchange.request.model, exchange.context.cache_key)
         if self.tools is not None:
             return self.tools.put_into(body)
         came = self.exchange.came
@@ -188,9 +207,27 @@ def with_tools(outgoing: OutgoingRequest) -> OutgoingRequest:
     return replace(outgoing, tools=use)
 
 
-def without_tools(outgoing: OutgoingRequest, refused: RefusalKind | None = None) -> OutgoingRequest:
+def without_tools(outgoing: OutgoingRequest, *refused: RefusalKind) -> OutgoingRequest:
     """The upstream takes no tools for this model, or not beside what else is sent."""
-    return replace(outgoing, tools=None, reason="tools_refused", refused=refused)
+    all = (*outgoing.refused, *refused)
+    return replace(outgoing, tools=None, reason="tools_refused", refused=all)
+
+
+def without_marks(outgoing: OutgoingRequest, *refused: RefusalKind) -> OutgoingRequest:
+    """The upstream takes no cache marks for this model."""
+    reason: Reason = outgoing.reason or "marks_refused"
+    all = (*outgoing.refused, *refused)
+    return replace(outgoing, marks=False, unsigned=None, reason=reason, refused=all)
+
+
+def refused_marks(outgoing: OutgoingRequest) -> OutgoingRequest:
+    """It may take none, as far as its answer tells: the same without.
+
+    Beside marks of the client's that says nothing of others' requests; their names may be escaped.
+    """
+    kind, body = outgoing.marking, outgoing.exchange.body
+    plain = kind is not None and not may_have_marks(body) and _ESCAPE not in body
+    return without_marks(outgoing, *([kind] if kind and plain else []))
 
 
 def lessened(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest | None:

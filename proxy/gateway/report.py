@@ -27,6 +27,7 @@ Reason = Literal[
     "context_trimmed",
     "tool_name_taken",
     "tools_refused",
+    "marks_refused",
     "answer_too_large",
 ]
 """Why memory did less than it was asked for."""

@@ -110,6 +110,7 @@ class ProfileSettings(Section):
     remember_system: bool = True
     recall_in_instructions: bool = False
     emulate_response_state: bool = False
+    cache_marks: bool = False
     client_history: Literal["auto", "full", "delta"] = "auto"
     side_requests: tuple[Annotated[str, AfterValidator(_pattern)], ...] = SIDE_REQUESTS
     on_disconnect: Literal["cancel", "drain"] = "cancel"

@@ -28,11 +28,14 @@ test("an upstream that counts less than was injected leaves nothing for the clie
   assert.ok(spentOf(exchange(BREAKDOWN, { prompt_tokens: 3 })).every(({ kind }) => kind !== "own"));
 });
 
-test("usage is read in both of its forms", () => {
-  const chat = { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 8 } };
-  assert.deepEqual(usageOf(chat), { prompt: 9, cached: 8, completion: 2, reasoning: null });
+test("usage is read in all of its forms", () => {
+  const chat = { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 8, cache_write_tokens: 1 } };
+  assert.deepEqual(usageOf(chat), { prompt: 9, cached: 8, written: 1, completion: 2, reasoning: null });
+  const claude = { input_tokens: 4, output_tokens: 2, cache_read_input_tokens: 3, cache_creation_input_tokens: 2 };
+  assert.deepEqual(usageOf(claude), { prompt: 9, cached: 3, written: 2, completion: 2, reasoning: null });
+  assert.equal(usageOf({ prompt_tokens: 9, cache_read_input_tokens: 3 })?.prompt, 9);
   const other = { input_tokens: 9, output_tokens: 2, output_tokens_details: { reasoning_tokens: 1 } };
-  assert.deepEqual(usageOf(other), { prompt: 9, cached: null, completion: 2, reasoning: 1 });
+  assert.deepEqual(usageOf(other), { prompt: 9, cached: null, written: null, completion: 2, reasoning: 1 });
 });
 
 test("usage that is no such thing tells nothing", () => {

@@ -1,8 +1,8 @@
-"""What is known of refused tools is bounded in number, size and time."""
+"""What is known of refusals is bounded in number, size and time."""
 
 from __future__ import annotations
 
-from proxy.gateway.tools.use import LONGEST, MOST, SECONDS, RefusalKind, Refusals
+from proxy.gateway.dispatch.refusals import LONGEST, MOST, SECONDS, RefusalKind, Refusals
 
 
 class Clock:

@@ -40,6 +40,7 @@ export default {
   "reason.encoded_body": "the body was encoded",
   "reason.import": "imported",
   "reason.invalid_body": "the body could not be read",
+  "reason.marks_refused": "the upstream refused cache marks",
   "reason.side_request": "a side request of the client",
   "reason.spooled": "waited in the spool",
   "reason.stale_retry": "a late retry",

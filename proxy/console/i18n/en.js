@@ -237,6 +237,7 @@ export default {
   "stats.tokens": "Tokens",
   "stats.uncached": "Prompt, not cached",
   "stats.week": "7 days",
+  "stats.written": "Written to the cache",
   tenant: "Tenant",
   "time.now": "just now",
   tokens: "Tokens",

@@ -40,6 +40,7 @@ export default {
   "reason.encoded_body": "请求体经过编码",
   "reason.import": "导入",
   "reason.invalid_body": "无法读取请求体",
+  "reason.marks_refused": "上游拒绝了缓存标记",
   "reason.side_request": "客户端的附带请求",
   "reason.spooled": "曾在暂存区等待",
   "reason.stale_retry": "过期的重试",

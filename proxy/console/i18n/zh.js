@@ -237,6 +237,7 @@ export default {
   "stats.tokens": "Token 用量",
   "stats.uncached": "提示（未缓存）",
   "stats.week": "7 天",
+  "stats.written": "写入缓存",
   tenant: "租户",
   "time.now": "刚刚",
   tokens: "Token",

@@ -15,16 +15,21 @@ export function spentOf({ memory, usage }) {
   return [...injected, { kind: "own", tokens: own }].filter((each) => each.tokens > 0);
 }
 
-/** @typedef {{prompt: number | null, cached: number | null, completion: number | null, reasoning: number | null}} Usage */
+/** Of the prompt's tokens some were `cached`, and some were `written` to the cache. @typedef {{prompt: number | null, cached: number | null, written: number | null, completion: number | null, reasoning: number | null}} Usage */
 
-/** Tokens as the upstream counted them. @param {any} usage @returns {Usage | null} */
+/** Tokens as the upstream counted them. Anthropic counts what is cached beside `input_tokens`. @param {any} usage @returns {Usage | null} */
 export function usageOf(usage) {
   if (usage === null || typeof usage !== "object") return null;
   const prompt = usage.prompt_tokens_details ?? usage.input_tokens_details;
   const completion = usage.completion_tokens_details ?? usage.output_tokens_details;
+  const cached = number(prompt?.cached_tokens ?? usage.cache_read_input_tokens);
+  const written = number(prompt?.cache_write_tokens ?? usage.cache_creation_input_tokens);
+  const own = number(usage.prompt_tokens ?? usage.input_tokens);
+  const beside = own === null || prompt || "prompt_tokens" in usage ? 0 : (cached ?? 0) + (written ?? 0);
   return {
-    prompt: number(usage.prompt_tokens ?? usage.input_tokens),
-    cached: number(prompt?.cached_tokens),
+    prompt: own === null ? null : own + beside,
+    cached,
+    written,
     completion: number(usage.completion_tokens ?? usage.output_tokens),
     reasoning: number(completion?.reasoning_tokens),
   };

@@ -72,6 +72,7 @@ function Facts({ exchange }) {
     [t("why.duration"), t("why.ms", { ms: n(Math.round(exchange.memory.duration_ms * 10) / 10) })],
     [t("stats.prompt"), tokens(usage?.prompt)],
     [t("stats.cached"), usage?.cached === null || usage?.cached === undefined ? null : `${n(usage.cached)}${cached}`],
+    [t("stats.written"), tokens(usage?.written)],
     [t("stats.completion"), tokens(usage?.completion)],
     [t("why.reasoning"), tokens(usage?.reasoning)],
     [t("why.id"), exchange.id],

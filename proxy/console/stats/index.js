@@ -61,6 +61,7 @@ function Totals({ totals: { exchanges, sessions, tokens, latency_ms: latency } }
     ${tile(t("sessions"), n(sessions))}
     ${tile(t("stats.prompt"), short(tokens.prompt), n(tokens.prompt))}
     ${tile(t("stats.cached"), html`${short(tokens.cached)} <small class="muted">${share} %</small>`, n(tokens.cached))}
+    ${tokens.cache_written > 0 && tile(t("stats.written"), short(tokens.cache_written), n(tokens.cache_written))}
     ${tile(t("stats.completion"), short(tokens.completion), n(tokens.completion))}
     ${tile(t("stats.injected"), short(tokens.injected), n(tokens.injected))}
     ${tile(t("stats.p50"), milliseconds(latency.p50))}

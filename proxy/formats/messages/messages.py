@@ -8,6 +8,7 @@ from proxy.chat.request import ChatRequest, Unread
 from proxy.errors import RawHeaders
 from proxy.formats.format import Addition
 from proxy.formats.messages.aside import is_aside
+from proxy.formats.messages.marking import marked_body
 from proxy.formats.messages.reading import read_request
 from proxy.formats.messages.reply import EventReader, read_answer
 from proxy.formats.messages.thinking import refuses_thinking, without_thinking
@@ -39,6 +40,9 @@ class Messages:
         messages = messages_of(addition.messages, tail, separate=separate)
         fields["messages"] = jsontext.join_items(messages)
         return jsontext.join_fields(fields)
+
+    def marked(self, body: bytes, model: str | None, key: str) -> bytes:
+        return marked_body(body)
 
     def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
         return without_thinking(body) if refuses_thinking(status, error) else None

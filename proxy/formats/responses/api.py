@@ -9,6 +9,7 @@ from proxy.chat.request import ChatRequest, Unread
 from proxy.errors import RawHeaders
 from proxy.formats.format import Addition
 from proxy.formats.responses.items import API, read_item
+from proxy.formats.responses.marking import marked_body
 from proxy.formats.responses.reading import is_side_work, read_request
 from proxy.formats.responses.reply import read_reply
 from proxy.formats.responses.stream import EventReader
@@ -38,6 +39,9 @@ class Responses:
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         return with_addition(request, addition, stores=self._records)
+
+    def marked(self, body: bytes, model: str | None, key: str) -> bytes:
+        return marked_body(body, model, key)
 
     def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
         return without_thoughts(body) if refuses_thoughts(status, error) else None

@@ -1,68 +1,18 @@
-"""What of memory's tools a request offers the model, and who has refused them."""
+"""What of memory's tools a request offers the model."""
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from proxy.chat import jsontext
 from proxy.chat.request import ChatRequest
 from proxy.chat.tools.offer import SAVE, SEARCH, may_offer, name_taken, with_tools
 from proxy.gateway.context import RequestContext
+from proxy.gateway.dispatch.refusals import RefusalKind
 from proxy.gateway.report import MemoryReport
 from proxy.gateway.tools.toolbox import ToolContext, ToolLog
-
-MOST = 256
-"""Kinds that are known; the one that was refused longest ago is forgotten."""
-
-SECONDS = 600.0
-"""Until it is tried again: upstreams learn, too."""
-
-LONGEST = 256
-"""Bytes of a name; the client writes it, and we would keep it."""
-
-
-class RefusalKind(NamedTuple):
-    """What decides: the model, how much it reasons (JSON), whether the client brings tools."""
-
-    model: str | None = None
-    effort: bytes = b""
-    own: bool = False
-
-    @property
-    def short(self) -> bool:
-        return len(self.model or "") + len(self.effort) <= LONGEST
-
-
-class Refusals:
-    """Of one upstream.  ``clock`` gives seconds."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._until: OrderedDict[RefusalKind, float] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._until)
-
-    def add(self, kind: RefusalKind) -> None:
-        """Tools were refused, and the same request was answered without them."""
-        if not kind.short:
-            return
-        self._until[kind] = self._clock() + SECONDS
-        self._until.move_to_end(kind)
-        if len(self._until) > MOST:
-            self._until.popitem(last=False)
-
-    def __contains__(self, kind: RefusalKind) -> bool:
-        until = self._until.get(kind)
-        if until is not None and until <= self._clock():
-            del self._until[kind]
-            return False
-        return until is not None
-
 
 NameTaken = Literal["tool_name_taken"]
 """The client has a tool of that name itself."""

@@ -171,6 +171,7 @@ def _figures(figures: Figures) -> dict[str, Any]:
             prompt=figures.prompt,
             completion=figures.completion,
             cached=figures.cached,
+            cache_written=figures.cache_written,
             injected=figures.injected,
             recalled=figures.recalled,
             evicted=figures.evicted,
@@ -187,15 +188,25 @@ LARGEST = 2**53
 _PROMPT = ("prompt_tokens", "input_tokens")
 _COMPLETION = ("completion_tokens", "output_tokens")
 _DETAILS = ("prompt_tokens_details", "input_tokens_details")
-_CACHED = ("prompt_cache_hit_tokens", "cache_read_input_tokens")
+_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
+_WRITTEN = ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")
+
+
+_BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")
+_INCLUDING = ("prompt_tokens", *_DETAILS)
+"""Anthropic counts what is cached beside ``input_tokens``; all others count it with the prompt."""
 
 
 class Used(NamedTuple):
-    """Tokens that an upstream says it has counted, 0 where it says nothing."""
+    """Tokens that an upstream says it has counted, 0 where it says nothing.
+
+    Of the prompt's it had ``cached`` some, and has ``written`` some to its cache.
+    """
 
     prompt: int = 0
     completion: int = 0
     cached: int = 0
+    written: int = 0
 
 
 def used_in(usage: bytes | None) -> Used:
@@ -204,11 +215,13 @@ def used_in(usage: bytes | None) -> Used:
     Whatever else it is counts nothing.
     """
     said = _decoded(usage)
-    details = next((said[name] for name in _DETAILS if isinstance(said.get(name), Mapping)), None)
-    cached = _number(details, ("cached_tokens",)) if isinstance(details, Mapping) else 0
-    return Used(
-        _number(said, _PROMPT), _number(said, _COMPLETION), cached or _number(said, _CACHED)
-    )
+    found = (each for name in _DETAILS if isinstance(each := said.get(name), Mapping))
+    details: Mapping[str, object] = {**said, **next(found, {})}
+    cached, written = _number(details, _CACHED), _number(details, _WRITTEN)
+    prompt = _number(said, _PROMPT)
+    if any(name in said for name in _BESIDE) and not any(name in said for name in _INCLUDING):
+        prompt += cached + written
+    return Used(prompt, _number(said, _COMPLETION), cached, written)
 
 
 def _decoded(usage: bytes | None) -> Mapping[str, object]:
@@ -290,6 +303,7 @@ class Figures:
     prompt: int = 0
     completion: int = 0
     cached: int = 0
+    cache_written: int = 0
     injected: int = 0
     recalled: int = 0
     evicted: int = 0
@@ -302,6 +316,7 @@ class Figures:
         self.prompt += sample.used.prompt
         self.completion += sample.used.completion
         self.cached += sample.used.cached
+        self.cache_written += sample.used.written
         self.injected += sample.injected
         self.recalled += sample.recalled
         self.evicted += sample.evicted

@@ -46,6 +46,7 @@ class Tokens(Struct, kw_only=True):
     prompt: Count
     completion: Count
     cached: Count
+    cache_written: Count
     injected: int
     recalled: int
     evicted: int

@@ -15,6 +15,7 @@ from typing import Any
 from tests.support.upstream import items
 from tests.support.upstream.answers import Script, error_answer, json_answer, sse
 from tests.support.upstream.connection import Request
+from tests.support.upstream.strict import Refused, few_marks, marked
 
 Json = dict[str, Any]
 
@@ -103,6 +104,13 @@ class Responder:
             raise RefusedItem("Invalid type for 'input'.")
         known = [self._known(item) for item in given]
         _paired([*before, *known])
+        try:
+            few_marks(given)
+            for item in given:
+                marked(item, "input")
+                marked(item, "input", "output")
+        except Refused as refused:
+            raise RefusedItem(str(refused)) from refused
         return known
 
     def _known(self, item: object) -> Json:

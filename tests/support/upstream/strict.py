@@ -6,6 +6,7 @@ prompt that the real service would refuse.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -46,11 +47,38 @@ def validate(
         raise Refused("Invalid 'messages': expected a non-empty array.", "messages")
     for index, message in enumerate(messages):
         _message(message, f"messages.[{index}]")
+        marked(message, f"messages.[{index}]")
+    few_marks(body)
     _calls(_numbered(messages) if any_ids else messages)
     if one_system:
         _one_system(messages)
     if alternating:
         _alternating(messages)
+
+
+MOST_MARKS = 4
+
+
+def few_marks(body: object) -> None:
+    """Raise Refused for more cache marks than providers take."""
+    said = json.dumps(body)
+    for name in ("cache_control", "prompt_cache_breakpoint"):
+        if (found := said.count(f'"{name}": {{')) > MOST_MARKS:
+            raise Refused(f"At most 4 blocks with {name} may be provided. Found {found}.", "body")
+
+
+def marked(said: Mapping[str, Any], place: str, listed: str = "content") -> None:
+    """Raise Refused for a breakpoint where OpenAI takes none: on what the model has said, and
+    where there is nothing."""
+    parts = said.get(listed)
+    for part in parts if isinstance(parts, list) else ():
+        mark = part.get("prompt_cache_breakpoint") if isinstance(part, dict) else None
+        if mark is None:
+            continue
+        if said.get("role") == "assistant":
+            raise Refused("Unknown parameter: 'prompt_cache_breakpoint'.", place)
+        if part.get("text", "x") == "" or not isinstance(mark, dict):
+            raise Refused("Invalid 'prompt_cache_breakpoint'.", place)
 
 
 def _message(message: object, place: str) -> None:

@@ -362,7 +362,7 @@ tenant = :old AND (expires_at IS NULL OR expires_at > :now)
 
 
 # Each of them is one look at the beginning of an index.
-_WASTE = """
+WASTE = """
 SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?1)
     OR EXISTS (SELECT 1 FROM owners WHERE expires_at <= ?1)
     OR EXISTS (SELECT 1 FROM items WHERE expires_at <= ?1)
@@ -373,7 +373,7 @@ SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?1)
 
 def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONCE) -> None:
     """Remove what has expired, at most ``limit`` of each kind; -1 is all."""
-    if not connection.execute(_WASTE, (now,)).fetchone()[0]:
+    if not connection.execute(WASTE, (now,)).fetchone()[0]:
         return
     expired = connection.execute(
         "SELECT id FROM sessions WHERE expires_at <= ? LIMIT ?", (now, limit)

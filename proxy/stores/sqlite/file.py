@@ -169,7 +169,7 @@ class SQLiteFile:
         return self._writing.run(work, self._commit_timeout, truncate=truncate)
 
     def _write_later(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
-        """What gives way to all else that is written."""
+        """What gives way to all else that is written, and can be made anew."""
         return self._writing.run(work, self._commit_timeout, later=True)
 
     @property

@@ -54,7 +54,7 @@ class SQLiteStore(SQLiteFile):
 
     ``reads`` is what a chat waits for, ``lists`` what people and the background read; after
     ``erases`` nothing of what was removed is in the files any more; ``writes_later`` gives way to
-    what a chat waits for.
+    what a chat waits for, and is synced with the next of it.
     """
 
     # Memory
@@ -138,7 +138,7 @@ class SQLiteStore(SQLiteFile):
     write = writes_later(sqlite_index.write)
     vectors = reads(sqlite_index.vectors)
     put_vectors = writes_later(sqlite_index.put_vectors)
-    drop_session = writes_later(sqlite_index.drop_session)
+    drop_session = writes(sqlite_index.drop_session)
     drop = erases(timeless(sqlite_index.drop))
 
     # Items

@@ -38,7 +38,9 @@ TRUNCATE_MS = 500
 
 
 class Job(msgspec.Struct, frozen=True):
-    """``later``: it gives way to those that somebody waits for."""
+    """``later``: it gives way to those that somebody waits for, and can be made anew: alone in its
+    transaction it is not synced, so that a power cut may undo it.  What is synced after it never
+    outlasts it, as the log is read up to its first gap."""
 
     work: Callable[[sqlite3.Connection], object]
     loop: asyncio.AbstractEventLoop
@@ -111,6 +113,7 @@ class Worker:
         self._jobs = jobs or Jobs()
         self._connection: sqlite3.Connection | None = None
         self._reading: asyncio.Future[object] | None = None
+        self._synced = True
         self._stopped = False
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -163,7 +166,7 @@ class Worker:
 
     def _perform(self, batch: list[Job]) -> list[object]:
         try:
-            with self._transaction() as connection:
+            with self._transaction(synced=not all(job.later for job in batch)) as connection:
                 if len(batch) == 1:
                     results = [self._alone(connection, batch[0])]
                 else:
@@ -184,13 +187,16 @@ class Worker:
         connection.execute(f"PRAGMA busy_timeout = {patience}").fetchone()
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, *, synced: bool) -> Iterator[sqlite3.Connection]:
         self._opener.check()
         if self._connection is None:
-            self._connection = self._opener.connect()
+            self._connection, self._synced = self._opener.connect(), True
             if not self._writes:
                 self._connection.set_progress_handler(self._abandoned, STEPS)
         connection = self._connection
+        if self._writes and synced != self._synced:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
+            self._synced = synced
         # A deferred BEGIN that reads and then writes fails at once where another process wrote
         # in between; IMMEDIATE waits for its turn.
         connection.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")

@@ -21,6 +21,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
+from proxy.stores.common.known_logs import KnownLogs
 from proxy.stores.sqlite.index import sweep
 from proxy.stores.sqlite.schema import connect, connect_as_is
 from proxy.stores.sqlite.worker import Opener, Worker, readers
@@ -98,6 +99,7 @@ class SQLiteFile:
         self._clock = clock
         self._opener: Opener = SQLiteOpener(self._path, commit_timeout, as_is=as_is)
         self._beside: SQLiteFile | None = None
+        self._logs = KnownLogs()
         self._writer: Worker | None = None
         self._readers: Sequence[Worker] = ()
         self._lister: Worker | None = None
@@ -189,6 +191,13 @@ class SQLiteFile:
             pass
         return result
 
+    async def _erase_texts(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """The same for what the process may know besides."""
+        try:
+            return await self._erase(work)
+        finally:
+            self._logs.forget()
+
 
 class Lane:
     """Makes methods of a store from functions of a connection: they run in one of its threads."""
@@ -211,7 +220,7 @@ class Lane:
 
 reads, lists = Lane(SQLiteFile._read), Lane(SQLiteFile._list)
 writes, erases = Lane(SQLiteFile._write), Lane(SQLiteFile._erase)
-writes_later = Lane(SQLiteFile._write_later)
+writes_later, erases_texts = Lane(SQLiteFile._write_later), Lane(SQLiteFile._erase_texts)
 
 
 def timeless(work: Callable[Concatenate[sqlite3.Connection, P], T]) -> Work[P, T]:

@@ -42,7 +42,7 @@ SELECT block, data FROM postings WHERE owner = ? AND term = ? ORDER BY block DES
 """
 
 # Each statement lets go of the interpreter and waits for it again, behind all that the loop has to
-# do: so the postings of a batch come as two texts, of terms and of postings, and one list of places:
+# do: so the postings of a batch come as two texts, of terms and of postings, and a list of places:
 # by term where its postings begin, times 65536, plus how many bytes they have.
 _TERM = f"substr(:terms, 1 + each.key * {TERM_SIZE}, {TERM_SIZE})"
 

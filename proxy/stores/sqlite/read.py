@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from proxy.memory.archive import Message
 from proxy.memory.model import (
@@ -19,6 +20,7 @@ from proxy.memory.model import (
 )
 from proxy.stores.common import codec
 from proxy.stores.common.history import MessagePlace, SeqSpan, begins_at, fits, locate_all
+from proxy.stores.common.known_logs import KnownLog, Log
 
 PIECE = 500
 """Entries that are decoded at once: some milliseconds for which no other thread runs."""
@@ -37,7 +39,8 @@ EXISTS (SELECT 1 FROM messages WHERE session = x.session
 # One statement for all that is not a message; each join finds at most one row.
 _HEAD = f"""
 SELECT s.id, s.owner, s.system, s.system_tokens, s.messages, s.tokens, w.turn, w.seq,
-       x.first, x.size, x.record, x.usage, a.record, a.usage, s.changes, s.stalled, {SUMMARY}
+       x.first, x.size, x.record, x.usage, a.record, a.usage, s.changes, s.stalled, s.created_at,
+       s.next, {SUMMARY}
 FROM sessions s
 LEFT JOIN windows w ON w.session = s.id AND w.profile = :profile
 LEFT JOIN exchanges x ON x.session = s.id AND x.id = s.last
@@ -112,42 +115,143 @@ WHERE x.session = ? AND x.choices = 1 AND m.active = 0
 ORDER BY x.first, m.seq
 """
 
+NOTHING = SeqSpan(0, 0)
+
+
+class Sought(NamedTuple):
+    """The log that a load is to find: what its session says of it, and what is asked for.
+
+    ``last`` is where the newest exchange stands.
+    """
+
+    session: int
+    stamp: bytes
+    messages: int
+    tokens: int
+    end: int
+    start: Position | None
+    last: SeqSpan
+    ask: Ask
+    summary: Summary | None
+
+    @property
+    def unbounded(self) -> bool:
+        return self.start is None and fits(self.messages, self.tokens, self.ask)
+
+    def known(self, begin: int, log: Log) -> KnownLog:
+        return KnownLog(self.stamp, self.end, self.messages, begin, *log)
+
+    def is_last(self, entry: Entry) -> bool:
+        """Whether it is of the newest exchange."""
+        return self.last.first <= entry.position.seq < self.last.first + self.last.size
+
+    def begin_in(self, log: Sequence[Entry]) -> int:
+        """The turn that it begins with, given the end of the log: lower, where that is too little
+        to tell."""
+        if self.unbounded or not log:
+            return 0
+
+        def backwards() -> Iterable[tuple[int, int]]:
+            return ((entry.position.turn, entry.card.tokens) for entry in reversed(log))
+
+        return begins_at(backwards, self.start, log[-1].position.turn, self.ask, self.summary)
+
+
 PlaceRow = tuple[int, int, int, int]
 """turn, seq, tokens, active"""
 
 
-def load(connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask) -> Snapshot:
+_LOG_SINCE = """
+SELECT entry, body FROM messages WHERE session = ? AND seq >= ? AND active = 1 ORDER BY seq
+"""
+
+
+def load(
+    connection: sqlite3.Connection,
+    now: float,
+    key: SessionKey,
+    ask: Ask,
+    known: KnownLog | None = None,
+) -> tuple[Snapshot, KnownLog | None]:
+    """What a session is, and its log to be ``known`` the next time."""
     head = _head(connection, key, ask, now)
     if head is None:
-        return Snapshot()
+        return Snapshot(), None
     id, owner, system, system_tokens, messages, tokens, turn, seq = head[:8]
-    first, size, last, last_usage, attempt, attempt_usage, changes, stalled, made = head[8:]
+    first, size, last, last_usage, attempt, attempt_usage = head[8:14]
+    changes, stalled, created_at, end, made = head[14:]
     summary = codec.decode_summary(made) if made else None
-    start = None if turn is None else Position(turn, seq)
-    unbounded = start is None and fits(messages, tokens, ask)
-    begin = 0 if unbounded else _first_turn(connection, id, start, ask, summary)
-    window, texts = _texts(connection, _LOG_FROM, (id, begin), messages)
-    if begin:
-        older, their_texts = _before(connection, id, begin, SeqSpan(first, size))
-        window, texts = older + window, their_texts + texts
-    return Snapshot(
+    sought = Sought(
+        session=id,
+        stamp=f"{id} {created_at!r} {changes}".encode(),
+        messages=codec.number(messages),
+        tokens=codec.number(tokens),
+        end=codec.number(end),
+        start=None if turn is None else Position(turn, seq),
+        last=SeqSpan(first, size) if last else NOTHING,
+        ask=ask,
+        summary=summary,
+    )
+    begin, log, learned = _log(connection, sought, known)
+    snapshot = Snapshot(
         exists=True,
         owner=owner,
         system=codec.text(system),
         system_tokens=codec.number(system_tokens),
-        start=start,
-        log=_whole_log(connection, id) if ask.whole and begin else window,
+        start=sought.start,
+        log=_whole_log(connection, id) if ask.whole and begin else log.entries,
         whole=ask.whole,
-        bodies={entry[1].id: body or b"" for entry, body in zip(window, texts, strict=True)},
+        bodies=log.bodies,
         alternates=_alternates(connection, id) if ask.whole else {},
         last=codec.decode_exchange(last, last_usage) if last else None,
         attempt=codec.decode_exchange(attempt, attempt_usage) if attempt else None,
-        messages=codec.number(messages),
-        tokens=codec.number(tokens),
+        messages=sought.messages,
+        tokens=sought.tokens,
         summary=summary,
         changes=codec.number(changes),
         stalled=bool(stalled),
     )
+    return snapshot, learned
+
+
+def _log(
+    connection: sqlite3.Connection, sought: Sought, known: KnownLog | None
+) -> tuple[int, Log, KnownLog | None]:
+    """The turn that the log begins with, the log, and what is known of it then."""
+    if known is not None and (learned := _caught_up(connection, sought, known)):
+        log = Log(learned.log, learned.bodies)
+        return learned.begin, log, learned
+    begin = 0 if sought.unbounded else _first_turn(connection, sought)
+    entries, texts = _texts(connection, _LOG_FROM, (sought.session, begin), sought.messages)
+    older: tuple[Entry, ...] = ()
+    if begin:
+        older, their_texts = _before(connection, sought.session, begin, sought.last)
+        entries, texts = older + entries, their_texts + texts
+    log = Log(
+        entries, {entry[1].id: body or b"" for entry, body in zip(entries, texts, strict=True)}
+    )
+    return begin, log, None if older else sought.known(begin, log)
+
+
+def _caught_up(connection: sqlite3.Connection, sought: Sought, known: KnownLog) -> KnownLog | None:
+    """What is known together with what was appended since; None where all must be read."""
+    count = sought.messages - known.messages
+    if known.stamp != sought.stamp or count < 0:
+        return None
+    log, bodies = known.log, known.bodies
+    if count:
+        added, texts = _texts(connection, _LOG_SINCE, (sought.session, known.end), count)
+        in_order = all(a.position < b.position for a, b in pairwise((*known.log[-1:], *added)))
+        if len(added) != count or not in_order:
+            return None  # what came late stands farther up
+        log += added
+        new = zip(added, texts, strict=True)
+        bodies = {**bodies, **{entry[1].id: body or b"" for entry, body in new}}
+    begin = sought.begin_in(log)
+    if begin < known.begin or any(sought.is_last(e) for e in log if e.position.turn < begin):
+        return None
+    whole = sought.known(known.begin, Log(log, bodies))
+    return whole if begin == known.begin else sought.known(begin, whole.since(begin))
 
 
 def bodies(
@@ -237,21 +341,15 @@ def _head(connection: sqlite3.Connection, key: SessionKey, ask: Ask, now: float)
     return connection.execute(_HEAD, arguments).fetchone()
 
 
-def _first_turn(
-    connection: sqlite3.Connection,
-    session: int,
-    start: Position | None,
-    ask: Ask,
-    summary: Summary | None,
-) -> int:
-    newest = connection.execute(_NEWEST, (session,)).fetchone()
+def _first_turn(connection: sqlite3.Connection, sought: Sought) -> int:
+    newest = connection.execute(_NEWEST, (sought.session,)).fetchone()
     if newest is None:
         return 0
 
     def backwards() -> Iterable[tuple[int, int]]:
-        return connection.execute(_BACKWARDS, (session,))
+        return connection.execute(_BACKWARDS, (sought.session,))
 
-    return begins_at(backwards, start, newest[0], ask, summary)
+    return begins_at(backwards, sought.start, newest[0], sought.ask, sought.summary)
 
 
 def _before(

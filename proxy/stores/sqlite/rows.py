@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,9 +26,9 @@ s.changes
 _HEAD = f"SELECT {HEAD} FROM sessions s WHERE tenant = ? AND session = ?"
 
 _NEW_HEAD = """
-INSERT INTO sessions (tenant, session, created_at, owner, next, messages, tokens, last, ttl,
+INSERT INTO sessions (id, tenant, session, created_at, owner, next, messages, tokens, last, ttl,
                       expires_at, last_active_at, changes, system, system_tokens)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 _SAVE_HEAD = """
@@ -50,6 +51,9 @@ _TABLES = ("messages", "exchanges", "windows", "keys", "summaries")
 
 UNBORN = 0
 """No row has this id."""
+
+APART = 32
+"""Bits by which ids of sessions that are put back lie apart, at most."""
 
 System = tuple[bytes | None, int]
 """System messages as JSON, and their tokens; None leaves what there is."""
@@ -77,9 +81,7 @@ def find_head(connection: sqlite3.Connection, key: SessionKey, now: float) -> He
     return living(connection, connection.execute(_HEAD, key).fetchone(), now)
 
 
-def living(
-    connection: sqlite3.Connection, row: Sequence[Any] | None, now: float
-) -> Head | None:
+def living(connection: sqlite3.Connection, row: Sequence[Any] | None, now: float) -> Head | None:
     """The head of such a row, if there is one; a session that has expired is removed."""
     head = Head(*row) if row else None
     if head is not None and head.expires_at is not None and head.expires_at <= now:
@@ -94,7 +96,13 @@ def unborn(at: float, ttl: int) -> Head:
 
 
 def new_head(connection: sqlite3.Connection, key: SessionKey, at: float, ttl: int) -> Head:
+    """Of a session that is put back.
+
+    Its id is none that one of this name has had: the same messages may have said something else.
+    """
     head = unborn(at, ttl)
+    newest = connection.execute("SELECT coalesce(max(id), 0) FROM sessions").fetchone()[0]
+    head.id = newest + 1 + secrets.randbits(APART)
     insert_head(connection, key, head, at)
     return head
 
@@ -107,7 +115,8 @@ def insert_head(
     system: System = NO_SYSTEM,
 ) -> None:
     """Begin a session with what its head says; it has its id then."""
-    id = connection.execute(_NEW_HEAD, (*key, created_at, *_fields(head)[1:], *system)).lastrowid
+    row = (head.id or None, *key, created_at, *_fields(head)[1:], *system)
+    id = connection.execute(_NEW_HEAD, row).lastrowid
     assert id is not None  # always set after an INSERT
     head.id = id
 

@@ -20,7 +20,7 @@ from sqlite3 import Connection
 
 from proxy.memory.archive import Revision, SessionArchive
 from proxy.memory.items import Change, ItemOwner, Namespace
-from proxy.memory.model import SessionKey
+from proxy.memory.model import Ask, SessionKey, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.common.history import restored
 from proxy.stores.sqlite import archive as sqlite_archive
@@ -36,6 +36,7 @@ from proxy.stores.sqlite.file import (
     Running,
     SQLiteFile,
     erases,
+    erases_texts,
     lists,
     reads,
     timeless,
@@ -59,7 +60,16 @@ class SQLiteStore(SQLiteFile):
 
     # Memory
 
-    load = reads(sqlite_read.load)
+    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+        now, era, known = self._clock(), self._logs.era, self._logs.of(key)
+        if ask.whole:
+            snapshot, _ = await self._read(lambda c: sqlite_read.load(c, now, key, ask))
+            return snapshot
+        work = partial(sqlite_read.load, now=now, key=key, ask=ask, known=known)
+        snapshot, known = await self._read(work)
+        self._logs.put(key, known, era)
+        return snapshot
+
     bodies = reads(sqlite_read.bodies)
     passages = reads(sqlite_read.passages)
     commit = writes(sqlite_write.commit)
@@ -97,14 +107,14 @@ class SQLiteStore(SQLiteFile):
     lines = lists(sqlite_archive.lines)
     exchange = lists(sqlite_archive.exchange)
     exchanges = lists(sqlite_archive.exchanges)
-    delete = erases(sqlite_archive.delete)
-    move = erases(sqlite_archive.move)
+    delete = erases_texts(sqlite_archive.delete)
+    move = erases_texts(sqlite_archive.move)
 
     async def revise(self, key: SessionKey, revision: Revision) -> bool:
         now = self._clock()
         # What is edited and what was said of the session is not kept, like what is removed.
         erasing = revision.edited or revision.removed or revision.details
-        run = self._erase if erasing else self._write
+        run = self._erase_texts if erasing else self._write
         return await run(lambda c: sqlite_archive.revise(c, now, key, revision))
 
     async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.model import SessionKey
-from proxy.stores.common.known_logs import KnownLogs
 from proxy.stores.open import Backend, open_store
 from tests.support.clock import Clock
 from tests.support.processes import redis as servers
@@ -63,7 +62,6 @@ def clock() -> Clock:
 @pytest.fixture
 async def store(url: str, clock: Clock) -> AsyncIterator[Backend]:
     store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
-    setattr(store, "_logs", KnownLogs(least=1))  # noqa: B010 - short logs are kept in mind, too
     await store.open()
     yield store
     await store.close()

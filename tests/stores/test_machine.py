@@ -31,7 +31,6 @@ from proxy.memory.model import (
     Work,
     exchange_of,
 )
-from proxy.stores.common.known_logs import KnownLogs
 from proxy.stores.open import Backend, open_store
 from tests.support.clock import Clock
 from tests.support.oracle.store import InMemoryStore
@@ -148,7 +147,6 @@ class Comparison(RuleBasedStateMachine):
         self.keys = [SessionKey(self.tenant, name) for name in ("a", "b")]
         self.runner = asyncio.Runner()
         self.store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=self.clock)
-        setattr(self.store, "_logs", KnownLogs(least=1))  # noqa: B010 - short ones, too
         self.oracle = InMemoryStore(self.clock)
         self.subjects = [Subject(self.tenant, session=key.session) for key in self.keys]
         if url.startswith("sqlite"):

@@ -21,9 +21,6 @@ MOST_BYTES = 8 * 1024 * 1024
 ENTRY_BYTES = 700
 """What an entry takes in memory besides its body, about."""
 
-LEAST = 16
-"""Messages of a log that is kept: fewer are read as fast."""
-
 
 class KnownLog(msgspec.Struct, frozen=True, gc=False):
     """The log of a session from the turn ``begin`` to its end, and no turns before it.
@@ -38,10 +35,6 @@ class KnownLog(msgspec.Struct, frozen=True, gc=False):
     begin: int
     log: tuple[Entry, ...]
     bodies: Mapping[str, bytes]
-
-    def has(self, entry: Entry) -> bool:
-        """Whether an entry stands among what is known, or before."""
-        return not self.log or entry.position <= self.log[-1].position
 
     def since(self, begin: int) -> Log:
         """What is known from a turn on that is not before ``begin``."""
@@ -62,8 +55,8 @@ class Log(NamedTuple):
 class KnownLogs:
     """Those of the sessions that asked last, within ``most`` bytes."""
 
-    def __init__(self, most: int = MOST_BYTES, least: int = LEAST) -> None:
-        self._most, self._least = most, least
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
         self._logs: OrderedDict[SessionKey, tuple[KnownLog, int]] = OrderedDict()
         self._size = 0
         self.era = 0
@@ -81,7 +74,7 @@ class KnownLogs:
         before = self._logs.get(key)
         if era != self.era or (before and before[0] is log):
             return
-        if log is None or len(log.log) < self._least:
+        if log is None or not log.log:
             return self._drop(key)
         if before and before[0].stamp == log.stamp and before[0].end > log.end:
             return  # another look was faster

@@ -24,7 +24,7 @@ from proxy.memory.store import StoreError
 from proxy.stores.common.known_logs import KnownLogs
 from proxy.stores.sqlite.index import sweep
 from proxy.stores.sqlite.schema import connect, connect_as_is
-from proxy.stores.sqlite.worker import Opener, Worker, readers
+from proxy.stores.sqlite.worker import Opener, Worker, one_look, readers
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -203,22 +203,30 @@ class Lane:
     """Makes methods of a store from functions of a connection: they run in one of its threads."""
 
     def __init__(
-        self, run: Callable[[SQLiteFile, Callable[[sqlite3.Connection], Any]], Running[Any]]
+        self,
+        run: Callable[[SQLiteFile, Callable[[sqlite3.Connection], Any]], Running[Any]],
+        *,
+        reads: bool = False,
     ) -> None:
-        self._run = run
+        self._run, self._reads = run, reads
 
-    def __call__(self, work: Work[P, T]) -> Callable[Concatenate[SQLiteFile, P], Running[T]]:
-        run = self._run
+    def __call__(
+        self, work: Work[P, T], *, single: bool = False
+    ) -> Callable[Concatenate[SQLiteFile, P], Running[T]]:
+        """``single``: it reads with one statement."""
+        run, several = self._run, self._reads and not single
 
         @wraps(work)
         def method(store: SQLiteFile, /, *args: P.args, **kwargs: P.kwargs) -> Running[T]:
             now = store._clock()
+            if several:
+                return run(store, lambda c: one_look(c, lambda c: work(c, now, *args, **kwargs)))
             return run(store, lambda c: work(c, now, *args, **kwargs))
 
         return method
 
 
-reads, lists = Lane(SQLiteFile._read), Lane(SQLiteFile._list)
+reads, lists = Lane(SQLiteFile._read, reads=True), Lane(SQLiteFile._list, reads=True)
 writes, erases = Lane(SQLiteFile._write), Lane(SQLiteFile._erase)
 writes_later, erases_texts = Lane(SQLiteFile._write_later), Lane(SQLiteFile._erase_texts)
 

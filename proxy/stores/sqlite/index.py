@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from operator import itemgetter
 
+import msgspec
+
 from proxy.recall.index import (
     NO_POSTINGS,
     POSTING_SIZE,
@@ -75,14 +77,26 @@ INSERT INTO marks (owner, session, number, seq, digest) VALUES (?1, ?2, ?3, ?4, 
 ON CONFLICT (owner, session) DO UPDATE SET seq = ?4, digest = ?5 WHERE number = ?3
 """
 
-# All blocks of each term that may hold one of its newest postings: of those terms that have any.
-_POSTINGS = """
-WITH asked(place, term) AS (VALUES {})
-SELECT place, p.block, p.data FROM asked
-CROSS JOIN postings p ON p.owner = ? AND p.term = asked.term AND p.block >= (
-    SELECT max(block) FROM postings WHERE owner = ? AND term = asked.term
-) - ?
-ORDER BY place, p.block
+# With all blocks of each term that may hold one of its newest postings, of those terms that have
+# any: joined, and as JSON the term, the number and the bytes of each.  As one row, see above.
+_LOOK = """
+WITH known AS (
+    SELECT id, revision, state FROM owners WHERE tenant = ? AND user = ? AND session = ?
+        AND (expires_at IS NULL OR expires_at > ?)
+), asked(place, term) AS (VALUES {}),
+found AS (
+    SELECT place, p.block AS block, p.data AS data FROM known CROSS JOIN asked
+    CROSS JOIN postings p ON p.owner = known.id AND p.term = asked.term AND p.block >= (
+        SELECT max(block) FROM postings WHERE owner = known.id AND term = asked.term
+    ) - ?
+    ORDER BY place, p.block
+)
+SELECT revision, state, m.number, m.seq, m.digest, blocks, data FROM known
+LEFT JOIN marks m ON m.owner = known.id AND m.session = ?
+CROSS JOIN (
+    SELECT json_group_array(json_array(place, block, length(data))) AS blocks,
+        CAST(group_concat(data, '') AS BLOB) AS data FROM found
+)
 """
 
 # CROSS JOIN: what is asked for comes first, and each is looked up.
@@ -129,6 +143,9 @@ ON CONFLICT (owner, block, model, size) DO UPDATE SET data = ?5
 """
 
 
+_blocks = msgspec.json.Decoder(list[tuple[int, int, int]])
+
+
 @dataclass(frozen=True, slots=True)
 class IndexRow:
     """The row of an index in the table of owners."""
@@ -155,38 +172,31 @@ def look(
     newest: int,
     session: str = "",
 ) -> Look:
-    index = find(connection, owner, now)
-    if index is None:
-        return Look(postings=(NO_POSTINGS,) * len(terms))
-    mark = connection.execute(
-        "SELECT number, seq, digest FROM marks WHERE owner = ? AND session = ?", (index.id, session)
+    asked: list[object] = [part for numbered in enumerate(terms) for part in numbered]
+    asked = asked or [None, None]
+    row = connection.execute(
+        _LOOK.format(",".join(["(?,?)"] * (len(asked) // 2))),
+        # The newest block may hold a single posting.
+        (*owner, now, *asked, newest // BLOCK + 1, session),
     ).fetchone()
-    postings = _postings(connection, index.id, terms, newest) if terms else ()
-    return Look(index.revision, index.state, postings, IndexMark(*mark) if mark else None)
+    if row is None:
+        return Look(postings=(NO_POSTINGS,) * len(terms))
+    revision, state, number, seq, digest, blocks, data = row
+    postings = _postings(len(terms), _blocks.decode(blocks), data or b"", newest)
+    return Look(revision, state, postings, number and IndexMark(number, seq, digest))
 
 
 def _postings(
-    connection: sqlite3.Connection, owner: int, terms: Sequence[bytes], newest: int
+    count: int, blocks: Sequence[tuple[int, int, int]], data: bytes, newest: int
 ) -> tuple[Postings, ...]:
-    """In one look, whatever the number of terms."""
-    asked = [part for numbered in enumerate(terms) for part in numbered]
-    # The newest block may hold a single posting.
-    found = connection.execute(
-        _POSTINGS.format(",".join(["(?,?)"] * len(terms))),
-        (*asked, owner, owner, newest // BLOCK + 1),
-    )
-    postings = [NO_POSTINGS] * len(terms)
-    for place, blocks in groupby(found, itemgetter(0)):
-        postings[place] = _joined(list(blocks), newest)
+    """Of each term, from the number of the term, the number and the bytes of each block."""
+    postings, end = [NO_POSTINGS] * count, 0
+    for place, theirs in groupby(blocks, itemgetter(0)):
+        begin = end
+        for _, block, size in theirs:
+            end, full = end + size, block * BLOCK + size // POSTING_SIZE
+        postings[place] = Postings(full, data[max(begin, end - newest * POSTING_SIZE) : end])
     return tuple(postings)
-
-
-def _joined(blocks: Sequence[tuple[int, int, bytes]], newest: int) -> Postings:
-    """The newest postings in the last blocks of a term."""
-    _, last, end = blocks[-1]
-    data = b"".join([data for _, _, data in blocks]) if len(blocks) > 1 else end
-    count = last * BLOCK + len(end) // POSTING_SIZE
-    return Postings(count, data[max(0, len(data) - newest * POSTING_SIZE) :])
 
 
 def rows(connection: sqlite3.Connection, now: float, owner: Owner, numbers: Sequence[int]) -> Rows:

@@ -63,15 +63,15 @@ class SQLiteStore(SQLiteFile):
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
         now, era, known = self._clock(), self._logs.era, self._logs.of(key)
         if ask.whole:
-            snapshot, _ = await self._read(lambda c: sqlite_read.load(c, now, key, ask))
-            return snapshot
+            known = None
         work = partial(sqlite_read.load, now=now, key=key, ask=ask, known=known)
-        snapshot, known = await self._read(work)
-        self._logs.put(key, known, era)
+        snapshot, learned = await self._read(work)
+        if not ask.whole:
+            self._logs.put(key, learned, era)
         return snapshot
 
     bodies = reads(sqlite_read.bodies)
-    passages = reads(sqlite_read.passages)
+    passages = reads(sqlite_read.passages, single=True)
     commit = writes(sqlite_write.commit)
     amend = writes(sqlite_write.amend)
 
@@ -99,10 +99,10 @@ class SQLiteStore(SQLiteFile):
 
     # Archive
 
-    session = lists(sqlite_archive.session)
+    session = lists(sqlite_archive.session, single=True)
     tenants = lists(sqlite_archive.tenants)
     sessions = lists(sqlite_archive.sessions)
-    messages = lists(sqlite_archive.messages)
+    messages = lists(sqlite_archive.messages, single=True)
     message = lists(sqlite_archive.message)
     lines = lists(sqlite_archive.lines)
     exchange = lists(sqlite_archive.exchange)
@@ -143,7 +143,7 @@ class SQLiteStore(SQLiteFile):
 
     # Index
 
-    look = reads(sqlite_index.look)
+    look = reads(sqlite_index.look, single=True)
     rows = reads(sqlite_index.rows)
     write = writes_later(sqlite_index.write)
     vectors = reads(sqlite_index.vectors)

@@ -126,7 +126,8 @@ class Worker:
         truncate: bool = False,
         later: bool = False,
     ) -> T:
-        """The result of ``work``, run in a transaction.  Raises StoreError, StoreTimeout.
+        """The result of ``work``; what writes runs in a transaction.  Raises StoreError,
+        StoreTimeout.
 
         With ``truncate`` the write-ahead log is emptied before the answer, unless another process
         reads all the while.  ``later``: see Job.
@@ -194,12 +195,15 @@ class Worker:
             if not self._writes:
                 self._connection.set_progress_handler(self._abandoned, STEPS)
         connection = self._connection
-        if self._writes and synced != self._synced:
+        if not self._writes:
+            yield connection  # what reads with several statements begins itself: see one_look
+            return
+        if synced != self._synced:
             connection.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
             self._synced = synced
         # A deferred BEGIN that reads and then writes fails at once where another process wrote
         # in between; IMMEDIATE waits for its turn.
-        connection.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")
+        connection.execute("BEGIN IMMEDIATE")
         yield connection
         connection.execute("COMMIT")
 
@@ -215,8 +219,9 @@ class Worker:
             return job.work(connection)
         # The thread's boundary: whatever a job raises belongs to its caller, not to the thread.
         except Exception as error:  # noqa: BLE001
-            connection.execute("ROLLBACK")
-            connection.execute("BEGIN")  # there is nothing left to commit
+            if self._writes:
+                connection.execute("ROLLBACK")
+                connection.execute("BEGIN")  # there is nothing left to commit
             return as_store_error(error)
         finally:
             self._reading = None
@@ -237,6 +242,23 @@ class Worker:
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
+
+
+def one_look(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    """The result of ``work``, all of whose statements see the same.
+
+    A single statement needs it not; each lets go of the interpreter and waits for it again.
+    """
+    if connection.in_transaction:
+        return work(connection)
+    connection.execute("BEGIN")
+    try:
+        result = work(connection)
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+    return result
 
 
 def readers(name: str, opener: Opener, count: int) -> list[Worker]:

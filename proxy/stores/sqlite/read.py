@@ -298,10 +298,15 @@ def _caught_up(sought: Sought, known: KnownLog, row: SessionRow) -> KnownLog | N
         log += added
         bodies = {**bodies, **_bodies(added, codec.cut(row.texts or b"", row.lengths or ""))}
     begin = sought.begin_in(log)
-    if begin < known.begin or any(sought.is_last(e) for e in log if e.position.turn < begin):
+    if begin < known.begin:
         return None
-    whole = sought.known(known.begin, Log(log, bodies))
-    return whole if begin == known.begin else sought.known(begin, whole.since(begin))
+    learned = sought.known(known.begin, Log(log, bodies))
+    if begin == known.begin:
+        return learned
+    rest = learned.since(begin)
+    if any(map(sought.is_last, log[: len(log) - len(rest.entries)])):
+        return None
+    return sought.known(begin, rest)
 
 
 def bodies(

@@ -56,7 +56,9 @@ def open_store(
         )
     return redis_store.RedisStore(
         address.name,
-        redis_connection.connect(address, timeout),
+        redis_connection.connect(
+            address, timeout, 1 if wait_replicas else redis_connection.AT_ONCE
+        ),
         one_slot=address.kind != "cluster",
         timeout=timeout,
         commit_timeout=commit_timeout,

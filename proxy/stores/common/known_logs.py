@@ -36,16 +36,16 @@ class KnownLog(msgspec.Struct, frozen=True, gc=False):
     log: tuple[Entry, ...]
     bodies: Mapping[str, bytes]
 
-    def since(self, begin: int) -> Log:
+    def since(self, begin: int) -> LogPart:
         """What is known from a turn on that is not before ``begin``."""
         at = bisect_left(self.log, begin, key=lambda entry: entry.position.turn)
         if not at:
-            return Log(self.log, self.bodies)
+            return LogPart(self.log, self.bodies)
         log = self.log[at:]
-        return Log(log, {card.id: self.bodies[card.id] for _, card in log})
+        return LogPart(log, {card.id: self.bodies[card.id] for _, card in log})
 
 
-class Log(NamedTuple):
+class LogPart(NamedTuple):
     """Entries in their order, and the bodies of all of them by message id."""
 
     entries: tuple[Entry, ...]

@@ -22,7 +22,7 @@ from redis.exceptions import InvalidResponse, ReadOnlyError
 _NOTHING = object()
 
 
-class Question:
+class PendingReplies:
     """``count`` commands, the replies ``found`` so far, and who waits for all of them."""
 
     __slots__ = ("count", "found", "replies")
@@ -44,7 +44,7 @@ class Wire(asyncio.Protocol):
         self._reader = Reader(
             protocolError=InvalidResponse, replyError=parser.parse_error, notEnoughData=_NOTHING
         )
-        self._asked: deque[Question] = deque()
+        self._asked: deque[PendingReplies] = deque()
         self._lost = False
         self.retired = False
         """Whether nobody is to ask on it any more."""
@@ -77,7 +77,7 @@ class Wire(asyncio.Protocol):
         """
         if self._lost:
             raise RedisConnectionError("the server has closed the connection")
-        question = Question(count, asyncio.get_running_loop().create_future())
+        question = PendingReplies(count, asyncio.get_running_loop().create_future())
         self._asked.append(question)
         self._transport.write(packed)
         replies = await question.replies

@@ -19,7 +19,7 @@ from proxy.memory.model import (
 )
 from proxy.stores.common import codec
 from proxy.stores.common.history import MessagePlace, SeqSpan, begins_at, fits, locate_all
-from proxy.stores.common.known_logs import KnownLog, Log
+from proxy.stores.common.known_logs import KnownLog, LogPart
 from proxy.stores.sqlite.worker import one_look
 
 PIECE = 500
@@ -169,7 +169,7 @@ class SessionRow(NamedTuple):
         return None if self.turn is None else Position(self.turn, self.seq)
 
 
-class Sought(NamedTuple):
+class SoughtLog(NamedTuple):
     """The log that a load is to find: what its session says of it, and what is asked for.
 
     ``last`` is where the newest exchange stands.
@@ -184,7 +184,7 @@ class Sought(NamedTuple):
     def unbounded(self) -> bool:
         return self.row.start is None and fits(self.row.messages, self.row.tokens, self.ask)
 
-    def known(self, begin: int, log: Log) -> KnownLog:
+    def known(self, begin: int, log: LogPart) -> KnownLog:
         return KnownLog(self.stamp, self.row.end, self.row.messages, begin, *log)
 
     def is_last(self, entry: Entry) -> bool:
@@ -223,7 +223,7 @@ def load(
     if row is None:
         return Snapshot(), None
     if known is not None and (learned := _caught_up(_sought(row, ask), known, row)):
-        log = Log(learned.log, learned.bodies)
+        log = LogPart(learned.log, learned.bodies)
         return _snapshot(connection, row, ask, log), learned
     return one_look(connection, lambda c: _load(c, now, key, ask))
 
@@ -241,13 +241,13 @@ def _load(
     if begin:
         older, their_texts = _before(connection, row.session, begin, sought.last)
         entries, texts = older + entries, their_texts + texts
-    log = Log(entries, _bodies(entries, texts))
+    log = LogPart(entries, _bodies(entries, texts))
     learned = None if older else sought.known(begin, log)
     return _snapshot(connection, row, ask, log, whole=bool(begin)), learned
 
 
 def _snapshot(
-    connection: sqlite3.Connection, row: SessionRow, ask: Ask, log: Log, *, whole: bool = False
+    connection: sqlite3.Connection, row: SessionRow, ask: Ask, log: LogPart, *, whole: bool = False
 ) -> Snapshot:
     """``whole``: the log begins before, so that who asks for the whole log does not see it here."""
     last, attempt = row.last, row.attempt
@@ -275,8 +275,8 @@ def _bodies(entries: Iterable[Entry], texts: Iterable[bytes | None]) -> dict[str
     return {entry[1].id: body or b"" for entry, body in zip(entries, texts, strict=True)}
 
 
-def _sought(row: SessionRow, ask: Ask) -> Sought:
-    return Sought(
+def _sought(row: SessionRow, ask: Ask) -> SoughtLog:
+    return SoughtLog(
         stamp=f"{row.session} {row.created_at!r} {row.changes}".encode(),
         row=row,
         last=SeqSpan(row.first, row.size) if row.last else NOTHING,
@@ -284,7 +284,7 @@ def _sought(row: SessionRow, ask: Ask) -> Sought:
     )
 
 
-def _caught_up(sought: Sought, known: KnownLog, row: SessionRow) -> KnownLog | None:
+def _caught_up(sought: SoughtLog, known: KnownLog, row: SessionRow) -> KnownLog | None:
     """What is known together with what was appended since; None where all must be read."""
     count = row.messages - known.messages
     if known.stamp != sought.stamp or count < 0 or row.odd:
@@ -300,7 +300,7 @@ def _caught_up(sought: Sought, known: KnownLog, row: SessionRow) -> KnownLog | N
     begin = sought.begin_in(log)
     if begin < known.begin:
         return None
-    learned = sought.known(known.begin, Log(log, bodies))
+    learned = sought.known(known.begin, LogPart(log, bodies))
     if begin == known.begin:
         return learned
     rest = learned.since(begin)
@@ -404,7 +404,7 @@ def _head(
     return SessionRow(*row) if row else None
 
 
-def _first_turn(connection: sqlite3.Connection, sought: Sought) -> int:
+def _first_turn(connection: sqlite3.Connection, sought: SoughtLog) -> int:
     newest = connection.execute(_NEWEST, (sought.row.session,)).fetchone()
     if newest is None:
         return 0

@@ -81,7 +81,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CommitLook:
     """The session of a commit, whether its exchange is in there, and the latest mark of it and of
     the commit's user."""
 
@@ -135,7 +135,9 @@ def amend(
 # Refusing
 
 
-def _find(connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit) -> Found:
+def _find(
+    connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit
+) -> CommitLook:
     mark = digest_of(of_session(key))
     named = {
         "now": now,
@@ -150,11 +152,11 @@ def _find(connection: sqlite3.Connection, now: float, key: SessionKey, commit: C
         purge(connection, now)
         _, until, known, *row = connection.execute(_FOUND, named).fetchone()
     head = living(connection, row if row[0] is not None else None, now)
-    return Found(head, head is not None and bool(known), UNMARKED if until is None else until)
+    return CommitLook(head, head is not None and bool(known), UNMARKED if until is None else until)
 
 
 def _mark(
-    connection: sqlite3.Connection, tenant: str, found: Found, commit: Commit, now: float
+    connection: sqlite3.Connection, tenant: str, found: CommitLook, commit: Commit, now: float
 ) -> float:
     """The latest mark of the session, the commit's user and the session's owner."""
     owner = found.head.owner if found.head else None
@@ -173,7 +175,9 @@ def _attempt(
     return Attempt(*row) if row else None
 
 
-def _refusal(found: Found, head: Head, commit: Commit, attempt: Attempt | None) -> Outcome | None:
+def _refusal(
+    found: CommitLook, head: Head, commit: Commit, attempt: Attempt | None
+) -> Outcome | None:
     if found.known:
         return "duplicate"
     if commit.user and head.owner and commit.user != head.owner:

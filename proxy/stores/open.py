@@ -56,9 +56,7 @@ def open_store(
         )
     return redis_store.RedisStore(
         address.name,
-        redis_connection.connect(
-            address, timeout, 1 if wait_replicas else redis_connection.AT_ONCE
-        ),
+        redis_connection.connect(address, timeout),
         one_slot=address.kind != "cluster",
         timeout=timeout,
         commit_timeout=commit_timeout,

@@ -103,21 +103,6 @@ async def test_a_load_costs_the_same_however_long_the_history_is(
     assert spent()[0] - before[0] - overhead < max(sizes) / 2  # it is known
 
 
-async def test_who_asks_at_once_shares_a_connection_and_who_gives_up_harms_nobody(
-    store: Store, key: SessionKey, server: Server
-) -> None:
-    await store.commit(key, chat("x1"))
-    seen = await store.load(key, ALL)
-    server.ask("CLIENT", "PAUSE", 300)
-    asked = [asyncio.create_task(store.load(key, ALL)) for _ in range(5)]
-    await asyncio.sleep(0.05)
-    asked[1].cancel()
-    assert [await one for n, one in enumerate(asked) if n != 1] == [seen] * 4
-    with server.client() as client:
-        assert len([c for c in client.client_list() if c["cmd"] != "client|list"]) <= 2
-    assert await store.load(key, ALL) == seen
-
-
 async def test_all_keys_of_a_session_share_a_slot_and_live_and_die_together(
     store: Store, key: SessionKey, server: Server
 ) -> None:

@@ -52,7 +52,7 @@ def open_redis(url: str, clock: Clock, wait_replicas: int = 0) -> RedisStore:
     address = read_address(url)
     return RedisStore(
         address.name,
-        connect(address, 5, at_once=1 if wait_replicas else 8),
+        connect(address, 5),
         one_slot=address.kind != "cluster",
         timeout=PATIENCE,
         commit_timeout=PATIENCE,
@@ -132,7 +132,7 @@ async def test_revisions_wait_for_replicas_and_say_so_where_there_are_too_few(
     await store.close()
     store = RedisStore(
         "lonely",
-        connect(read_address(server.url), 5, at_once=1),
+        connect(read_address(server.url), 5),
         one_slot=True,
         commit_timeout=5,
         wait_replicas=1,

@@ -7,8 +7,8 @@ much per command as the command, and ten retries with backoff are no use to a re
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from hiredis import pack_command
@@ -33,10 +33,6 @@ Command = Sequence[Any]
 
 MAX_CONNECTIONS = 32
 """Most connections to one server; who needs one more waits, within its own time limit."""
-
-AT_ONCE = 8
-"""Callers that share a connection: the next is for those who find it full.  A server takes 16 kB
-from each of them before it syncs and answers."""
 
 SCANNED_AT_ONCE = 1000
 """Keys that a server looks at before it turns to others."""
@@ -74,68 +70,41 @@ class Lane:
     """
 
     def __init__(
-        self,
-        make: Callable[[], AbstractConnection],
-        limit: int = MAX_CONNECTIONS,
-        at_once: int = AT_ONCE,
+        self, make: Callable[[], AbstractConnection], limit: int = MAX_CONNECTIONS
     ) -> None:
-        self._make, self._at_once = make, at_once
-        self._free = asyncio.Semaphore(limit * at_once)
-        self._opening = asyncio.Semaphore(1 if at_once > 1 else limit)
-        self._wires: list[Wire] = []
+        self._make = make
+        self._free = asyncio.Semaphore(limit)
+        self._idle: deque[Wire] = deque()
 
     def __repr__(self) -> str:
-        return f"<Lane [{len(self._wires)} open]>"
+        return f"<Lane [{len(self._idle)} idle]>"
 
     async def run(self, *commands: Command) -> list[Any]:
         """Replies in order.  Raises RedisConnectionError where the server cannot be asked.
 
-        A connection that was open may have been closed by the server: then once more on a new one.
+        A connection that was idle may have been closed by the server: then once more on a new one.
         What is sent twice must be harmless twice.
         """
-        packed = _packed(commands)
         async with self._free:
-            if wire := self._open_wire():
+            if self._idle:
                 try:
-                    return await self._exchange(wire, packed, len(commands))
+                    return await self._exchange(self._idle.pop(), commands)
                 except RedisConnectionError:
                     await self.close()
-            return await self._exchange(await self._new_wire(), packed, len(commands))
+            return await self._exchange(await Wire.opened(self._make()), commands)
 
-    def _open_wire(self) -> Wire | None:
-        for wire in self._wires:
-            if wire.asked < self._at_once and not wire.retired:
-                return wire
-        return None
-
-    async def _new_wire(self) -> Wire:
-        """Who comes while one is opened shares it, where it may be shared."""
-        async with self._opening:
-            if self._at_once > 1 and (wire := self._open_wire()):
-                return wire
-            wire = await Wire.opened(self._make())
-            self._wires.append(wire)
-            return wire
-
-    async def _exchange(self, wire: Wire, packed: bytes, count: int) -> list[Any]:
+    async def _exchange(self, wire: Wire, commands: Sequence[Command]) -> list[Any]:
         try:
-            return await wire.ask(packed, count)
-        except asyncio.CancelledError:
-            # The server may hang: all that are open are no better.  What others have asked there
-            # they may still hear.
-            await self.close()
+            replies = await wire.ask(_packed(commands), len(commands))
+        except BaseException as error:
+            # Cancelled included: a reply that nobody has read must not be the next one's.
+            await wire.close()
+            if isinstance(error, asyncio.CancelledError):
+                # The server may hang: those that are idle are no better.
+                await self.close()
             raise
-        except BaseException:
-            wire.retired = True
-            raise
-        finally:
-            if wire.retired and not wire.awaited:
-                await self._drop(wire)
-
-    async def _drop(self, wire: Wire) -> None:
-        if wire in self._wires:
-            self._wires.remove(wire)
-        await wire.close()
+        self._idle.append(wire)
+        return replies
 
     async def scan(self, pattern: bytes) -> list[bytes]:
         """The keys of this server that match, some more than once."""
@@ -149,27 +118,22 @@ class Lane:
                 return found
 
     async def close(self) -> None:
-        """Ask no more on what is open; close that on which nobody waits."""
-        for wire in [*self._wires]:
-            wire.retired = True
-            if not wire.awaited:
-                await self._drop(wire)
+        """Close what is idle."""
+        while self._idle:
+            await self._idle.pop().close()
 
 
 class Direct:
     """A single server: standalone, or the master that Sentinel names."""
 
     def __init__(
-        self,
-        make: Callable[[], AbstractConnection],
-        at_once: int,
-        sentinel: Sentinel | None = None,
+        self, make: Callable[[], AbstractConnection], sentinel: Sentinel | None = None
     ) -> None:
-        self._lane = Lane(make, at_once=at_once)
+        self._lane = Lane(make)
         self._sentinel = sentinel
 
-    def run(self, key: bytes, *commands: Command) -> Coroutine[Any, Any, list[Any]]:
-        return self._lane.run(*commands)
+    async def run(self, key: bytes, *commands: Command) -> list[Any]:
+        return await self._lane.run(*commands)
 
     async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
         if not commands:
@@ -222,15 +186,11 @@ class Sharded:
     """
 
     def __init__(
-        self,
-        seeds: Sequence[Node],
-        make: Callable[[Node], AbstractConnection],
-        patience: float,
-        at_once: int,
+        self, seeds: Sequence[Node], make: Callable[[Node], AbstractConnection], patience: float
     ) -> None:
         self._seeds = tuple(seeds)
         self._make = make
-        self._patience, self._at_once = patience, at_once
+        self._patience = patience
         self._lanes: dict[Node, Lane] = {}
         self._table: list[Node | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._search: asyncio.Task[None] | None = None
@@ -322,7 +282,7 @@ class Sharded:
 
     def _lane(self, node: Node) -> Lane:
         if node not in self._lanes:
-            self._lanes[node] = Lane(lambda: self._make(node), at_once=self._at_once)
+            self._lanes[node] = Lane(lambda: self._make(node))
         return self._lanes[node]
 
     # Finding the servers
@@ -387,17 +347,16 @@ def _retrieve(search: asyncio.Task[None]) -> None:
 # From an address to the way there
 
 
-def connect(address: Address, patience: float, at_once: int = AT_ONCE) -> Link:
+def connect(address: Address, patience: float) -> Link:
     """The link to an address; nothing is opened yet.
 
-    ``patience`` in seconds is what a server may take that only tells where others are.  ``at_once``
-    callers share a connection: 1 where they wait for replicas, which holds up who comes behind.
+    ``patience`` in seconds is what a server may take that only tells where others are.
     """
     if address.kind == "cluster":
-        return Sharded(address.nodes, lambda node: _connection(address, node), patience, at_once)
+        return Sharded(address.nodes, lambda node: _connection(address, node), patience)
     if address.kind == "sentinel":
-        return _by_sentinel(address, patience, at_once)
-    return Direct(lambda: _connection(address, address.nodes[0]), at_once)
+        return _by_sentinel(address, patience)
+    return Direct(lambda: _connection(address, address.nodes[0]))
 
 
 def _connection(address: Address, node: Node) -> AbstractConnection:
@@ -406,7 +365,7 @@ def _connection(address: Address, node: Node) -> AbstractConnection:
     return kind(host=host, port=port, **_settings(address), **_tls(address))
 
 
-def _by_sentinel(address: Address, patience: float, at_once: int) -> Direct:
+def _by_sentinel(address: Address, patience: float) -> Direct:
     options = address.options
     sentinel = Sentinel(  # type: ignore[no-untyped-call]
         list(address.nodes),
@@ -423,7 +382,7 @@ def _by_sentinel(address: Address, patience: float, at_once: int) -> Direct:
     pool = SentinelConnectionPool(  # type: ignore[no-untyped-call]
         address.service, sentinel, ssl=address.tls, **_settings(address), **_tls(address)
     )
-    return Direct(pool.make_connection, at_once, sentinel)
+    return Direct(pool.make_connection, sentinel)
 
 
 def _settings(address: Address) -> Mapping[str, Any]:

@@ -183,7 +183,8 @@ def look(
         return Look(postings=(NO_POSTINGS,) * len(terms))
     revision, state, number, seq, digest, blocks, data = row
     postings = _postings(len(terms), _blocks.decode(blocks), data or b"", newest)
-    return Look(revision, state, postings, number and IndexMark(number, seq, digest))
+    mark = None if number is None else IndexMark(number, seq, digest)
+    return Look(revision, state, postings, mark)
 
 
 def _postings(

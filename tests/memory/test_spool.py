@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
@@ -16,7 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.memory.model import SessionKey
-from proxy.memory.recording.spool import Kind, Spool, SpoolError
+from proxy.memory.recording.spool import UNASKED, Kind, Spool, SpoolError
+from proxy.memory.recording.spool_stamp import Stamp
 from tests.support.waiting import PATIENCE
 
 STORE = "redis://127.0.0.1:6379"
@@ -313,3 +315,25 @@ def test_what_is_read_at_once_is_bounded_in_bytes(
     assert [head.key for head in spool.heads(-1, 10)] == [KEY, OTHER]
     assert spool.weight(KEY) == (5, 50)
     spool.close()
+
+
+def test_what_another_worker_puts_is_seen_at_once(spool: Spool, other_worker: Spool) -> None:
+    for n in range(20):
+        key = SessionKey("tenant", f"session-{n}")
+        assert not spool.waiting(key)
+        other_worker.put(key, f"x{n}", "commit", b"{}")
+        assert spool.waiting(key)
+    for entry in other_worker.entries():
+        other_worker.done(entry)
+    assert spool.idle()
+
+
+def test_what_a_worker_had_no_time_to_tell_of_is_seen_a_moment_later(
+    spool: Spool, other_worker: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = SessionKey("tenant", "session")
+    assert not spool.waiting(key)
+    monkeypatch.setattr(Stamp, "renew", lambda self: None)
+    other_worker.put(key, "x1", "commit", b"{}")
+    time.sleep(UNASKED)
+    assert spool.waiting(key)

@@ -467,3 +467,18 @@ async def test_processes_that_make_the_file_at_once_all_commit(path: Path) -> No
         assert process.stdout.read().split() == ["0", "1", "2"]
         process.stdout.close()
     assert count(path, "messages") == 2 * 3 * len(writers)
+
+
+async def test_what_can_be_made_anew_is_synced_with_what_comes_next(path: Path) -> None:
+    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE)
+    await store.open()
+
+    def synchronous(connection: sqlite3.Connection) -> int:
+        return int(connection.execute("PRAGMA synchronous").fetchone()[0])
+
+    found = [await store._write_later(synchronous), await store._write(synchronous)]
+    found += [await store._write_later(synchronous), await store._write_later(synchronous)]
+    assert found == [1, 2, 1, 1]
+    both = await asyncio.gather(store._write_later(synchronous), store._write(synchronous))
+    assert both[1] == 2
+    await store.close()

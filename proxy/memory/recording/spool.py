@@ -3,7 +3,7 @@
 An entry is durable when ``put`` returns (``synchronous = FULL``) and stays until it has been
 carried out.  Entries belong to a store, by its name, and are carried out in the order in which they
 came.  Calls block; they are made on a thread, except ``waiting`` and ``idle``, which read shared
-memory only.
+memory only, where nothing was written.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 from proxy.memory.model import SessionKey
 from proxy.memory.recording import spool_owners
 from proxy.memory.recording.spool_owners import EntryOwner, QuarantinedEntry
+from proxy.memory.recording.spool_stamp import Stamp
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,9 @@ CREATE TABLE IF NOT EXISTS entries (
 CREATE INDEX IF NOT EXISTS by_session ON entries (store, tenant, session, id);
 """
 
+
+UNASKED = 0.1
+"""Seconds for which a spool is taken to be as its stamp says: see spool_stamp.py."""
 
 PATIENCE = 5.0
 """Seconds for which other processes are waited for."""
@@ -91,6 +95,8 @@ class Spool:
         self._db: sqlite3.Connection | None = None
         self._look: sqlite3.Connection | None = None
         self._seen = -1
+        self._stamp: Stamp | None = None
+        self._seen_stamp, self._asked = b"", -UNASKED
         self._sessions: frozenset[SessionKey] = frozenset()
         self._file: Identity = None
         self._log: Identity = None
@@ -111,8 +117,9 @@ class Spool:
         until = time.monotonic() + PATIENCE
         while self._db is None:
             try:
+                self._stamp = Stamp(self._path.with_name(f"{self._path.name}-stamp"))
+                self._seen, self._seen_stamp = -1, b""
                 self._db, self._look = self._connected()
-                self._seen = -1
                 self._file, self._log = _identity(self._path), _identity(self._wal)
             except sqlite3.OperationalError as error:
                 # Processes that open a new file at once lock each other out: SQLite's own patience
@@ -203,9 +210,13 @@ class Spool:
         return not self._waiting_sessions()
 
     def _waiting_sessions(self) -> frozenset[SessionKey]:
-        look = self._look
-        if look is None:
+        look, stamp, now = self._look, self._stamp, time.monotonic()
+        if look is None or stamp is None:
             return frozenset()
+        # First: what is written after this has another one.
+        stamped = bytes(stamp)
+        if stamped == self._seen_stamp and now - self._asked < UNASKED:
+            return self._sessions
         with _mapped():
             version = look.execute("PRAGMA data_version").fetchone()[0]
             if version != self._seen:
@@ -216,6 +227,7 @@ class Spool:
                 ).fetchall()
                 self._sessions = frozenset(SessionKey(*row) for row in rows)
                 self._seen = version
+        self._seen_stamp, self._asked = stamped, now
         return self._sessions
 
     def entries(self, key: SessionKey | None = None, limit: int = 1000) -> list[SpoolEntry]:
@@ -344,6 +356,8 @@ class Spool:
                 db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
+            if self._stamp is not None:
+                self._stamp.renew()
 
 
 def _used(db: sqlite3.Connection) -> int:

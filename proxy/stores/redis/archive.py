@@ -173,7 +173,10 @@ class RedisArchive(RedisLists):
         is not so any more.
         """
         arguments = revise_arguments(revision, secrets.token_hex(8))
-        reply = await self._change(self._scripts.revise, session_keys(key), arguments)
+        try:
+            reply = await self._change(self._scripts.revise, session_keys(key), arguments)
+        finally:
+            self._logs.forget()
         if not reply:
             return False
         _, owner, *activity = reply

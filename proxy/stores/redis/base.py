@@ -18,6 +18,7 @@ from proxy.memory.limit import Limit
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.common.damage import SIGNS, damage_in
+from proxy.stores.common.known_logs import KnownLogs
 from proxy.stores.redis.connection import Link
 from proxy.stores.redis.scripts import Script, Scripts
 
@@ -138,6 +139,7 @@ class RedisBase:
         self._commit_timeout = commit_timeout
         self._clock = clock
         self._one_slot = one_slot
+        self._logs = KnownLogs()
 
     def _seconds(self, limit: Literal["read", "write"] | float) -> float:
         if limit == "read":

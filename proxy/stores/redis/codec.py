@@ -40,6 +40,7 @@ from proxy.stores.common.history import (
     restored,
     sized,
 )
+from proxy.stores.common.known_logs import KnownLog
 from proxy.stores.redis.base import PARTS, field_of
 from proxy.stores.redis.work import due_arguments
 
@@ -173,7 +174,7 @@ OUTCOMES: Mapping[bytes, Outcome] = {
 Argument = bytes | str | int | float
 
 
-def load_arguments(ask: Ask, now: float) -> list[Argument]:
+def load_arguments(ask: Ask, now: float, known: KnownLog | None = None) -> list[Argument]:
     return [
         ask.profile,
         int(ask.whole),
@@ -182,6 +183,9 @@ def load_arguments(ask: Ask, now: float) -> list[Argument]:
         ask.idempotency_key or "",
         repr(now - IDEMPOTENCY_SECONDS),
         "" if ask.uncovered is None else ask.uncovered,
+        known.stamp if known else "",
+        known.begin if known else 0,
+        known.end if known else 0,
     ]
 
 

@@ -92,7 +92,11 @@ class RedisCommits(RedisLists, RedisQueue):
         """Remove an exchange as if it had not come, and the session if it has no other."""
         arguments = (commit.exchange.id, commit.system or b"")
         script, keys = self._scripts.take_back, session_keys(key)
-        if await self._scripts.write(script, keys, arguments):
+        try:
+            gone = await self._scripts.write(script, keys, arguments)
+        finally:
+            self._logs.forget()
+        if gone:
             await self._unlist(key, owner)
 
 

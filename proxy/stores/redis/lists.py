@@ -87,7 +87,10 @@ class RedisLists(RedisBase):
 
         1: it was removed; 0: it is not as ``stamp`` says; -1: there was none.
         """
-        reply = await self._scripts.write(self._scripts.discard, session_keys(key), (stamp,))
+        try:
+            reply = await self._scripts.write(self._scripts.discard, session_keys(key), (stamp,))
+        finally:
+            self._logs.forget()
         status, owner = int(reply[0]), reply[1].decode()
         if status == 1:
             await self._unlist(key, owner)

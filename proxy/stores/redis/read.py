@@ -8,6 +8,7 @@ changed, all is read again.  What a server has evicted is left out, and counted.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
 from proxy.memory.store import StoreError
 from proxy.stores.common import codec
 from proxy.stores.common.history import locate_all
+from proxy.stores.common.known_logs import KnownLog
 from proxy.stores.redis.base import RedisBase, field_of, session_keys, within
 from proxy.stores.redis.codec import (
     load_arguments,
@@ -40,6 +42,7 @@ class First(msgspec.Struct, frozen=True, gc=False):
 
     ``shown`` and ``size`` count the messages that should be there, in the window and in the log;
     ``end`` is behind the last of them, and ``stamp`` changes with anything but what is appended.
+    The log begins with the turn ``begin``.  ``known``: what was known is not among the entries.
     """
 
     snapshot: Snapshot
@@ -47,7 +50,9 @@ class First(msgspec.Struct, frozen=True, gc=False):
     shown: int
     size: int
     end: int
-    stamp: tuple[bytes | None, ...]
+    stamp: bytes
+    begin: int
+    known: bool
 
 
 class RedisReading(RedisBase):
@@ -55,7 +60,11 @@ class RedisReading(RedisBase):
 
     @within("read")
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
-        return await load(self._scripts, key, ask, self._clock())
+        era, known = self._logs.era, None if ask.whole else self._logs.of(key)
+        snapshot, learned = await load(self._scripts, key, ask, self._clock(), known)
+        if not ask.whole:
+            self._logs.put(key, learned, era)
+        return snapshot
 
     @within("read")
     async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
@@ -88,18 +97,57 @@ class RedisReading(RedisBase):
         return read_passages(list(places), replies)
 
 
-async def load(scripts: Scripts, key: SessionKey, ask: Ask, now: float) -> Snapshot:
-    """One look; a whole log takes a round trip for each ``PIECE``."""
-    keys, arguments = session_keys(key), load_arguments(ask, now)
+async def load(
+    scripts: Scripts, key: SessionKey, ask: Ask, now: float, known: KnownLog | None = None
+) -> tuple[Snapshot, KnownLog | None]:
+    """One look, and the log to be ``known`` at the next; a whole log takes a round trip for each
+    ``PIECE``."""
+    keys = session_keys(key)
     for _ in range(TRIES):
-        reply = await scripts.read(scripts.load, keys, arguments)
+        reply = await scripts.read(scripts.load, keys, load_arguments(ask, now, known))
         if not reply:
-            return Snapshot()
+            return Snapshot(), None
         first = read_first(reply, ask)
+        if known is not None and first.known:
+            if learned := continued(known, first):
+                return replace(first.snapshot, log=learned.log, bodies=learned.bodies), learned
+            known = None  # what came late stands farther up
+            continue
         more = await _more(scripts, keys, first) if ask.whole else ()
         if more is not None:
-            return completed(first, more)
+            return _whole(first, more)
     raise StoreError("a session was changed again and again while it was read")
+
+
+def _whole(first: First, more: Sequence[Entry]) -> tuple[Snapshot, KnownLog | None]:
+    snapshot = completed(first, more)
+    log = snapshot.log
+    if snapshot.lost or snapshot.whole or not log or log[0].position.turn < first.begin:
+        return snapshot, None
+    return snapshot, KnownLog(
+        first.stamp, first.end, snapshot.messages, first.begin, log, snapshot.bodies
+    )
+
+
+def continued(known: KnownLog, first: First) -> KnownLog | None:
+    """What is known together with what was appended; None where that is not all there is."""
+    before, added = known.since(first.begin), first.snapshot.log
+    if len(before.entries) + len(added) != first.shown or len(added) != len(first.texts):
+        return None
+    entries = (*before.entries[-1:], *added)
+    if not all(a.position < b.position for a, b in pairwise(entries)):
+        return None
+    bodies = {card.id: text for (_, seq), card in added if (text := first.texts.get(seq))}
+    if len(bodies) != len(added):
+        return None
+    return KnownLog(
+        stamp=known.stamp,
+        end=first.end,
+        messages=first.snapshot.messages,
+        begin=first.begin,
+        log=before.entries + added,
+        bodies={**before.bodies, **bodies} if bodies else before.bodies,
+    )
 
 
 async def _more(scripts: Scripts, keys: Sequence[bytes], first: First) -> list[Entry] | None:
@@ -108,8 +156,8 @@ async def _more(scripts: Scripts, keys: Sequence[bytes], first: First) -> list[E
     place, size = PIECE, first.size
     while place < size:
         # A late answer joins its turn: what stands behind it is one place farther then.
-        joined, size, *stamp = await scripts.read(scripts.load_more, keys, (place,))
-        if tuple(stamp) != first.stamp:
+        joined, size, stamp = await scripts.read(scripts.load_more, keys, (place,))
+        if stamp != first.stamp:
             return None
         found += codec.decode_log(joined)
         place += PIECE
@@ -119,7 +167,7 @@ async def _more(scripts: Scripts, keys: Sequence[bytes], first: First) -> list[E
 def read_first(reply: Sequence[Any], ask: Ask) -> First:
     owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
     attempt, attempt_usage, joined, shown, seqs, bodies, choices = reply[8:15]
-    summary, changes, stalled, size, created, end = reply[15:]
+    summary, changes, stalled, size, stamp, end, begin, known = reply[15:]
     numbers = [int(number) for number in seqs.split(b",")] if seqs else []
     snapshot = Snapshot(
         exists=True,
@@ -139,7 +187,9 @@ def read_first(reply: Sequence[Any], ask: Ask) -> First:
         stalled=bool(stalled),
     )
     texts = dict(zip(numbers, codec.texts(bodies), strict=True))
-    return First(snapshot, texts, int(shown), int(size), int(end), (created, changes))
+    return First(
+        snapshot, texts, int(shown), int(size), int(end), stamp, int(begin), known=bool(known)
+    )
 
 
 def _unbroken(first: First) -> bool:

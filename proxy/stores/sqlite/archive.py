@@ -36,7 +36,7 @@ from proxy.stores.sqlite import items as sqlite_items
 from proxy.stores.sqlite import marks as sqlite_marks
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
-from proxy.stores.sqlite.read import HAS_MESSAGES, LIVE, SUMMARY, find, look_up
+from proxy.stores.sqlite.read import HAS_MESSAGES, ID, LIVE, SUMMARY, find, look_up
 from proxy.stores.sqlite.rows import (
     STAGED,
     Head,
@@ -57,9 +57,9 @@ LEFT JOIN exchanges x ON x.session = s.id AND x.id = s.last
 WHERE s.tenant = :tenant AND {LIVE}
 """
 
-_MESSAGES = """
+_MESSAGES = f"""
 SELECT seq, entry, active, coalesce(wire, body) FROM messages
-WHERE session = ? AND seq > ? AND active IN (?, ?) ORDER BY seq LIMIT ?
+WHERE session = ({ID}) AND seq > ? AND active IN (?, ?) ORDER BY seq LIMIT ?
 """
 
 _LINES = """
@@ -147,7 +147,7 @@ def messages(
     if not wanted:
         return Page(())
     rows = connection.execute(
-        _MESSAGES, (find(connection, key, now), after, wanted[0], wanted[-1], limit + 1)
+        _MESSAGES, (*key, now, after, wanted[0], wanted[-1], limit + 1)
     ).fetchall()
     cards = [entry.card for entry in codec.decode_entries([row[1] for row in rows])]
     page = tuple(
@@ -362,7 +362,7 @@ tenant = :old AND (expires_at IS NULL OR expires_at > :now)
 
 
 # Each of them is one look at the beginning of an index.
-_WASTE = """
+WASTE = """
 SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?1)
     OR EXISTS (SELECT 1 FROM owners WHERE expires_at <= ?1)
     OR EXISTS (SELECT 1 FROM items WHERE expires_at <= ?1)
@@ -373,7 +373,7 @@ SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?1)
 
 def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONCE) -> None:
     """Remove what has expired, at most ``limit`` of each kind; -1 is all."""
-    if not connection.execute(_WASTE, (now,)).fetchone()[0]:
+    if not connection.execute(WASTE, (now,)).fetchone()[0]:
         return
     expired = connection.execute(
         "SELECT id FROM sessions WHERE expires_at <= ? LIMIT ?", (now, limit)

@@ -21,9 +21,10 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
+from proxy.stores.common.known_logs import KnownLogs
 from proxy.stores.sqlite.index import sweep
 from proxy.stores.sqlite.schema import connect, connect_as_is
-from proxy.stores.sqlite.worker import Opener, Worker, readers
+from proxy.stores.sqlite.worker import Opener, Worker, one_look, readers
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -98,6 +99,7 @@ class SQLiteFile:
         self._clock = clock
         self._opener: Opener = SQLiteOpener(self._path, commit_timeout, as_is=as_is)
         self._beside: SQLiteFile | None = None
+        self._logs = KnownLogs()
         self._writer: Worker | None = None
         self._readers: Sequence[Worker] = ()
         self._lister: Worker | None = None
@@ -169,7 +171,7 @@ class SQLiteFile:
         return self._writing.run(work, self._commit_timeout, truncate=truncate)
 
     def _write_later(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
-        """What gives way to all else that is written."""
+        """What gives way to all else that is written, and can be made anew."""
         return self._writing.run(work, self._commit_timeout, later=True)
 
     @property
@@ -189,29 +191,44 @@ class SQLiteFile:
             pass
         return result
 
+    async def _erase_texts(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """The same for what the process may know besides."""
+        try:
+            return await self._erase(work)
+        finally:
+            self._logs.forget()
+
 
 class Lane:
     """Makes methods of a store from functions of a connection: they run in one of its threads."""
 
     def __init__(
-        self, run: Callable[[SQLiteFile, Callable[[sqlite3.Connection], Any]], Running[Any]]
+        self,
+        run: Callable[[SQLiteFile, Callable[[sqlite3.Connection], Any]], Running[Any]],
+        *,
+        reads: bool = False,
     ) -> None:
-        self._run = run
+        self._run, self._reads = run, reads
 
-    def __call__(self, work: Work[P, T]) -> Callable[Concatenate[SQLiteFile, P], Running[T]]:
-        run = self._run
+    def __call__(
+        self, work: Work[P, T], *, single: bool = False
+    ) -> Callable[Concatenate[SQLiteFile, P], Running[T]]:
+        """``single``: it reads with one statement."""
+        run, several = self._run, self._reads and not single
 
         @wraps(work)
         def method(store: SQLiteFile, /, *args: P.args, **kwargs: P.kwargs) -> Running[T]:
             now = store._clock()
+            if several:
+                return run(store, lambda c: one_look(c, lambda c: work(c, now, *args, **kwargs)))
             return run(store, lambda c: work(c, now, *args, **kwargs))
 
         return method
 
 
-reads, lists = Lane(SQLiteFile._read), Lane(SQLiteFile._list)
+reads, lists = Lane(SQLiteFile._read, reads=True), Lane(SQLiteFile._list, reads=True)
 writes, erases = Lane(SQLiteFile._write), Lane(SQLiteFile._erase)
-writes_later = Lane(SQLiteFile._write_later)
+writes_later, erases_texts = Lane(SQLiteFile._write_later), Lane(SQLiteFile._erase_texts)
 
 
 def timeless(work: Callable[Concatenate[sqlite3.Connection, P], T]) -> Work[P, T]:

@@ -10,13 +10,16 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import itemgetter
+
+import msgspec
 
 from proxy.recall.index import (
     NO_POSTINGS,
     POSTING_SIZE,
     ROW_SIZE,
+    TERM_SIZE,
     IndexBatch,
     IndexMark,
     Look,
@@ -40,23 +43,60 @@ _NEWEST = """
 SELECT block, data FROM postings WHERE owner = ? AND term = ? ORDER BY block DESC LIMIT ?
 """
 
-# Into the newest block, where there is room in it.
-_ADD = f"""
-INSERT INTO postings (owner, term, block, data) VALUES (
-    ?1, ?2, coalesce((SELECT max(block) FROM postings WHERE owner = ?1 AND term = ?2), 0), ?3
-)
-ON CONFLICT (owner, term, block) DO UPDATE SET data = CAST(data || excluded.data AS BLOB)
-    WHERE length(data) + length(excluded.data) <= {BLOCK * POSTING_SIZE}
+# Each statement lets go of the interpreter and waits for it again, behind all that the loop has to
+# do: so the postings of a batch come as two texts, of terms and of postings, and a list of places:
+# by term where its postings begin, times 65536, plus how many bytes they have.
+_TERM = f"substr(:terms, 1 + each.key * {TERM_SIZE}, {TERM_SIZE})"
+
+_LAST = f"SELECT %s FROM postings WHERE owner = :owner AND term = {_TERM}"
+
+# The terms whose newest block has no room for theirs.
+_FULL = f"""
+SELECT json_group_array(each.key) FROM json_each(:places) AS each
+WHERE (each.value & 65535) + coalesce(({_LAST % "length(data)"} ORDER BY block DESC LIMIT 1), 0)
+    > {BLOCK * POSTING_SIZE}
 """
 
-# All blocks of each term that may hold one of its newest postings: of those terms that have any.
-_POSTINGS = """
-WITH asked(place, term) AS (VALUES {})
-SELECT place, p.block, p.data FROM asked
-CROSS JOIN postings p ON p.owner = ? AND p.term = asked.term AND p.block >= (
-    SELECT max(block) FROM postings WHERE owner = ? AND term = asked.term
-) - ?
-ORDER BY place, p.block
+# Into the newest block.  WHERE: else SQLite would take ON for a part of a join.
+_ADD = f"""
+INSERT INTO postings (owner, term, block, data)
+SELECT :owner, {_TERM}, coalesce(({_LAST % "max(block)"}), 0),
+    substr(:data, 1 + (each.value >> 16), each.value & 65535)
+FROM json_each(:places) AS each WHERE each.value
+ON CONFLICT (owner, term, block) DO UPDATE SET data = CAST(data || excluded.data AS BLOB)
+"""
+
+_ADD_ROWS = f"""
+INSERT INTO passages (owner, number, data)
+SELECT ?1, ?2 + key, substr(?3, 1 + key * {ROW_SIZE}, {ROW_SIZE}) FROM json_each(?4)
+"""
+
+# Its number is the one it had, but where somebody has dropped the session meanwhile.
+_MARK = """
+INSERT INTO marks (owner, session, number, seq, digest) VALUES (?1, ?2, ?3, ?4, ?5)
+ON CONFLICT (owner, session) DO UPDATE SET seq = ?4, digest = ?5 WHERE number = ?3
+"""
+
+# With all blocks of each term that may hold one of its newest postings, of those terms that have
+# any: joined, and as JSON the term, the number and the bytes of each.  As one row, see above.
+_LOOK = """
+WITH known AS (
+    SELECT id, revision, state FROM owners WHERE tenant = ? AND user = ? AND session = ?
+        AND (expires_at IS NULL OR expires_at > ?)
+), asked(place, term) AS (VALUES {}),
+found AS (
+    SELECT place, p.block AS block, p.data AS data FROM known CROSS JOIN asked
+    CROSS JOIN postings p ON p.owner = known.id AND p.term = asked.term AND p.block >= (
+        SELECT max(block) FROM postings WHERE owner = known.id AND term = asked.term
+    ) - ?
+    ORDER BY place, p.block
+)
+SELECT revision, state, m.number, m.seq, m.digest, blocks, data FROM known
+LEFT JOIN marks m ON m.owner = known.id AND m.session = ?
+CROSS JOIN (
+    SELECT json_group_array(json_array(place, block, length(data))) AS blocks,
+        CAST(group_concat(data, '') AS BLOB) AS data FROM found
+)
 """
 
 # CROSS JOIN: what is asked for comes first, and each is looked up.
@@ -73,6 +113,11 @@ SELECT CAST(group_concat(data, '') AS BLOB), group_concat(number) FROM ({ROWS})
 _NAMES = """
 SELECT m.number, m.session FROM json_each(?) AS asked
 CROSS JOIN marks m ON m.owner = ? AND m.number = asked.value
+"""
+
+_NEW = """
+INSERT INTO owners (tenant, user, session, revision, state, passages, expires_at)
+VALUES (?, ?, ?, 1, ?, ?, ?)
 """
 
 # An index's life is never shortened (the max with NULL, for ever, is NULL): other sessions of the
@@ -96,6 +141,9 @@ _PUT_VECTORS = """
 INSERT INTO vectors (owner, block, model, size, data) VALUES (?1, ?2, ?3, ?4, ?5)
 ON CONFLICT (owner, block, model, size) DO UPDATE SET data = ?5
 """
+
+
+_blocks = msgspec.json.Decoder(list[tuple[int, int, int]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,38 +172,32 @@ def look(
     newest: int,
     session: str = "",
 ) -> Look:
-    index = find(connection, owner, now)
-    if index is None:
-        return Look(postings=(NO_POSTINGS,) * len(terms))
-    mark = connection.execute(
-        "SELECT number, seq, digest FROM marks WHERE owner = ? AND session = ?", (index.id, session)
+    asked: list[object] = [part for numbered in enumerate(terms) for part in numbered]
+    asked = asked or [None, None]
+    row = connection.execute(
+        _LOOK.format(",".join(["(?,?)"] * (len(asked) // 2))),
+        # The newest block may hold a single posting.
+        (*owner, now, *asked, newest // BLOCK + 1, session),
     ).fetchone()
-    postings = _postings(connection, index.id, terms, newest) if terms else ()
-    return Look(index.revision, index.state, postings, IndexMark(*mark) if mark else None)
+    if row is None:
+        return Look(postings=(NO_POSTINGS,) * len(terms))
+    revision, state, number, seq, digest, blocks, data = row
+    postings = _postings(len(terms), _blocks.decode(blocks), data or b"", newest)
+    mark = None if number is None else IndexMark(number, seq, digest)
+    return Look(revision, state, postings, mark)
 
 
 def _postings(
-    connection: sqlite3.Connection, owner: int, terms: Sequence[bytes], newest: int
+    count: int, blocks: Sequence[tuple[int, int, int]], data: bytes, newest: int
 ) -> tuple[Postings, ...]:
-    """In one look, whatever the number of terms."""
-    asked = [part for numbered in enumerate(terms) for part in numbered]
-    # The newest block may hold a single posting.
-    found = connection.execute(
-        _POSTINGS.format(",".join(["(?,?)"] * len(terms))),
-        (*asked, owner, owner, newest // BLOCK + 1),
-    )
-    postings = [NO_POSTINGS] * len(terms)
-    for place, blocks in groupby(found, itemgetter(0)):
-        postings[place] = _joined(list(blocks), newest)
+    """Of each term, from the number of the term, the number and the bytes of each block."""
+    postings, end = [NO_POSTINGS] * count, 0
+    for place, theirs in groupby(blocks, itemgetter(0)):
+        begin = end
+        for _, block, size in theirs:
+            end, full = end + size, block * BLOCK + size // POSTING_SIZE
+        postings[place] = Postings(full, data[max(begin, end - newest * POSTING_SIZE) : end])
     return tuple(postings)
-
-
-def _joined(blocks: Sequence[tuple[int, int, bytes]], newest: int) -> Postings:
-    """The newest postings in the last blocks of a term."""
-    _, last, end = blocks[-1]
-    data = b"".join([data for _, _, data in blocks]) if len(blocks) > 1 else end
-    count = last * BLOCK + len(end) // POSTING_SIZE
-    return Postings(count, data[max(0, len(data) - newest * POSTING_SIZE) :])
 
 
 def rows(connection: sqlite3.Connection, now: float, owner: Owner, numbers: Sequence[int]) -> Rows:
@@ -213,43 +255,59 @@ def _per_block(size: int) -> int:
 
 
 def write(connection: sqlite3.Connection, now: float, owner: Owner, batch: IndexBatch) -> bool:
-    index = find(connection, owner, now) or IndexRow(0)
+    row = connection.execute(_OWNER, (now, *owner)).fetchone()
+    index = IndexRow(*row[:4]) if row and row[4] else IndexRow(0)
     if (index.revision, index.passages) != (batch.revision, batch.first):
         return False
-    id = index.id or _new(connection, owner)
-    for term, data in batch.postings.items():
-        _append(connection, id, term, data)
-    cut = [batch.rows[at : at + ROW_SIZE] for at in range(0, len(batch.rows), ROW_SIZE)]
-    connection.executemany(
-        "INSERT INTO passages (owner, number, data) VALUES (?, ?, ?)",
-        [(id, number, row) for number, row in enumerate(cut, batch.first)],
-    )
+    if row and not index.id:
+        discard(connection, row[0])  # it has expired
+    count = len(batch.rows) // ROW_SIZE
+    written = (batch.state, count, now + batch.ttl if batch.ttl else None)
+    if index.id:
+        connection.execute(_SAVE, (index.id, *written))
+    id = index.id or connection.execute(_NEW, (*owner, *written)).lastrowid
+    assert id is not None  # always set after an INSERT
+    _append_all(connection, id, batch.postings, new=not index.id)
+    if count:
+        connection.execute(_ADD_ROWS, (id, batch.first, batch.rows, json.dumps([0] * count)))
     if batch.mark is not None:
-        connection.execute(
-            "INSERT OR REPLACE INTO marks (owner, session, number, seq, digest) "
-            "VALUES (?, ?, ?, ?, ?)",
-            (id, batch.session, *batch.mark),
-        )
-    expires_at = now + batch.ttl if batch.ttl else None
-    connection.execute(_SAVE, (id, batch.state, len(cut), expires_at))
+        _mark(connection, (id, batch.session, *batch.mark))
     return True
 
 
-def _new(connection: sqlite3.Connection, owner: Owner) -> int:
-    drop(connection, owner)  # one that has expired
-    cursor = connection.execute(
-        "INSERT INTO owners (tenant, user, session, revision, state, passages) "
-        "VALUES (?, ?, ?, 0, x'', 0)",
-        owner,
-    )
-    assert cursor.lastrowid is not None  # always set after an INSERT
-    return cursor.lastrowid
+def _mark(connection: sqlite3.Connection, mark: tuple[int, str, int, int, int]) -> None:
+    if not connection.execute(_MARK, mark).rowcount:
+        connection.execute("DELETE FROM marks WHERE owner = ? AND session = ?", mark[:2])
+        connection.execute(_MARK, mark)
+
+
+def _append_all(
+    connection: sqlite3.Connection, owner: int, postings: Mapping[bytes, bytes], *, new: bool
+) -> None:
+    if not postings:
+        return
+    terms = sorted(postings)  # neighbours lie on one page
+    sizes = [len(postings[term]) for term in terms]
+    begins = accumulate(sizes, initial=0)
+    # What is larger than 65535 does not fit into a block either.
+    places = [begin << 16 | min(n, 65535) for begin, n in zip(begins, sizes, strict=False)]
+    named = {
+        "owner": owner,
+        "terms": b"".join(terms),
+        "data": b"".join([postings[term] for term in terms]),
+        "places": json.dumps(places),
+    }
+    if not new or max(sizes) > BLOCK * POSTING_SIZE:
+        full = json.loads(connection.execute(_FULL, named).fetchone()[0])
+        for place in full:
+            _append(connection, owner, terms[place], postings[terms[place]])
+            places[place] = 0
+        named["places"] = json.dumps(places)
+    connection.execute(_ADD, named)
 
 
 def _append(connection: sqlite3.Connection, owner: int, term: bytes, data: bytes) -> None:
-    fits = len(data) <= BLOCK * POSTING_SIZE
-    if fits and connection.execute(_ADD, (owner, term, data)).rowcount:
-        return
+    """Fill the newest block, and begin others."""
     block, begun = connection.execute(_NEWEST, (owner, term, 1)).fetchone() or (0, b"")
     data = begun + data
     width = BLOCK * POSTING_SIZE

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from proxy.memory.archive import Message
 from proxy.memory.model import (
@@ -15,13 +16,25 @@ from proxy.memory.model import (
     Position,
     SessionKey,
     Snapshot,
-    Summary,
 )
 from proxy.stores.common import codec
 from proxy.stores.common.history import MessagePlace, SeqSpan, begins_at, fits, locate_all
+from proxy.stores.common.known_logs import KnownLog, LogPart
+from proxy.stores.sqlite.worker import one_look
 
 PIECE = 500
 """Entries that are decoded at once: some milliseconds for which no other thread runs."""
+
+# Each row that is fetched lets go of the interpreter and waits for it again, behind all that the
+# loop has to do: so all of them come as one.
+JOINED = (
+    "total(typeof(entry) <> 'blob' OR typeof(body) <> 'blob')",
+    "CAST(group_concat(entry, ',') AS BLOB)",
+    "CAST(group_concat(body, '') AS BLOB)",
+    "group_concat(length(body))",
+)
+"""Of messages: whether something is there that was never written so, their entries, their bodies
+and how long each is."""
 
 LIVE = "(s.expires_at IS NULL OR s.expires_at > :now)"
 
@@ -35,9 +48,10 @@ EXISTS (SELECT 1 FROM messages WHERE session = x.session
 """Of an exchange x."""
 
 # One statement for all that is not a message; each join finds at most one row.
-_HEAD = f"""
+_LOOKED_AT = f"""
 SELECT s.id, s.owner, s.system, s.system_tokens, s.messages, s.tokens, w.turn, w.seq,
-       x.first, x.size, x.record, x.usage, a.record, a.usage, s.changes, s.stalled, {SUMMARY}
+       x.first, x.size, x.record, x.usage, a.record, a.usage, s.changes, s.stalled, s.created_at,
+       s.next, {SUMMARY}{{}}
 FROM sessions s
 LEFT JOIN windows w ON w.session = s.id AND w.profile = :profile
 LEFT JOIN exchanges x ON x.session = s.id AND x.id = s.last
@@ -45,6 +59,18 @@ LEFT JOIN keys k ON k.session = s.id AND k.key = :key
 LEFT JOIN exchanges a ON a.session = s.id AND a.id = k.exchange AND a.created_at > :oldest
 WHERE s.tenant = :tenant AND s.session = :session AND {LIVE}
 """
+
+_HEAD = _LOOKED_AT.format("")
+
+# Of what was appended to a log that is known, unless it is much.
+_ADDED = f"""
+CASE WHEN s.next - :known <= {PIECE} THEN (SELECT {{}} FROM (
+    SELECT entry, body FROM messages WHERE session = s.id AND seq >= :known AND active = 1
+    ORDER BY seq
+)) END
+"""
+
+_HEAD_SINCE = _LOOKED_AT.format("".join(f", {_ADDED.format(joined)}" for joined in JOINED))
 
 _PLACE = """
 SELECT m.turn, m.seq, m.tokens, m.active FROM exchanges x
@@ -68,7 +94,7 @@ CROSS JOIN json_each(place.value) AS seq
 CROSS JOIN messages m ON m.session = s.id AND m.seq = seq.value AND m.active = 1
 """
 
-_ID = f"SELECT s.id FROM sessions s WHERE s.tenant = ? AND s.session = ? AND {LIVE}".replace(
+ID = f"SELECT s.id FROM sessions s WHERE s.tenant = ? AND s.session = ? AND {LIVE}".replace(
     ":now", "?"
 )
 
@@ -93,14 +119,7 @@ SELECT entry, body FROM messages WHERE session = :session AND active = 1
 ORDER BY turn, seq
 """
 
-# Each row that is fetched lets go of the interpreter and waits for it again, behind all that the
-# loop has to do: so all of them come as one.
-_JOINED = """
-SELECT CAST(group_concat(entry, ',') AS BLOB), CAST(group_concat(body, '') AS BLOB),
-       group_concat(length(body)),
-       total(typeof(entry) <> 'blob' OR typeof(body) <> 'blob'), {}
-FROM ({})
-"""
+_JOINED = f"SELECT {', '.join(JOINED)}, {{}} FROM ({{}})"
 _SESSIONS = "json_group_array(session)"
 
 _CARDS = "SELECT entry FROM messages WHERE session = ? AND active = 1 ORDER BY turn, seq"
@@ -112,42 +131,182 @@ WHERE x.session = ? AND x.choices = 1 AND m.active = 0
 ORDER BY x.first, m.seq
 """
 
+NOTHING = SeqSpan(0, 0)
+
+
+class SessionRow(NamedTuple):
+    """What a load sees of a session in one look; behind ``odd`` what was appended to what is known.
+
+    ``odd`` counts what is not stored as it was ever written.
+    """
+
+    session: int
+    owner: str | None
+    system: bytes | None
+    system_tokens: int
+    messages: int
+    tokens: int
+    turn: int | None
+    seq: int
+    first: int
+    size: int
+    last: bytes | None
+    last_usage: bytes | None
+    attempt: bytes | None
+    attempt_usage: bytes | None
+    changes: int
+    stalled: int
+    created_at: float
+    end: int
+    summary: bytes | None
+    odd: float | None = None
+    added: bytes | None = None
+    texts: bytes | None = None
+    lengths: str | None = None
+
+    @property
+    def start(self) -> Position | None:
+        return None if self.turn is None else Position(self.turn, self.seq)
+
+
+class SoughtLog(NamedTuple):
+    """The log that a load is to find: what its session says of it, and what is asked for.
+
+    ``last`` is where the newest exchange stands.
+    """
+
+    stamp: bytes
+    row: SessionRow
+    last: SeqSpan
+    ask: Ask
+
+    @property
+    def unbounded(self) -> bool:
+        return self.row.start is None and fits(self.row.messages, self.row.tokens, self.ask)
+
+    def known(self, begin: int, log: LogPart) -> KnownLog:
+        return KnownLog(self.stamp, self.row.end, self.row.messages, begin, *log)
+
+    def is_last(self, entry: Entry) -> bool:
+        """Whether it is of the newest exchange."""
+        return self.last.first <= entry.position.seq < self.last.first + self.last.size
+
+    def begin_in(self, log: Sequence[Entry]) -> int:
+        """The turn that it begins with, given the end of the log: lower, where that is too little
+        to tell."""
+        if self.unbounded or not log:
+            return 0
+
+        def backwards() -> Iterable[tuple[int, int]]:
+            return ((entry.position.turn, entry.card.tokens) for entry in reversed(log))
+
+        return self.begins_at(backwards, log[-1].position.turn)
+
+    def begins_at(self, backwards: Callable[[], Iterable[tuple[int, int]]], newest: int) -> int:
+        summary = codec.decode_summary(self.row.summary) if self.row.summary else None
+        return begins_at(backwards, self.row.start, newest, self.ask, summary)
+
+
 PlaceRow = tuple[int, int, int, int]
 """turn, seq, tokens, active"""
 
 
-def load(connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask) -> Snapshot:
-    head = _head(connection, key, ask, now)
-    if head is None:
-        return Snapshot()
-    id, owner, system, system_tokens, messages, tokens, turn, seq = head[:8]
-    first, size, last, last_usage, attempt, attempt_usage, changes, stalled, made = head[8:]
-    summary = codec.decode_summary(made) if made else None
-    start = None if turn is None else Position(turn, seq)
-    unbounded = start is None and fits(messages, tokens, ask)
-    begin = 0 if unbounded else _first_turn(connection, id, start, ask, summary)
-    window, texts = _texts(connection, _LOG_FROM, (id, begin), messages)
+def load(
+    connection: sqlite3.Connection,
+    now: float,
+    key: SessionKey,
+    ask: Ask,
+    known: KnownLog | None = None,
+) -> tuple[Snapshot, KnownLog | None]:
+    """What a session is, and its log to be ``known`` the next time."""
+    row = _head(connection, key, ask, now, known)
+    if row is None:
+        return Snapshot(), None
+    if known is not None and (learned := _caught_up(_sought(row, ask), known, row)):
+        log = LogPart(learned.log, learned.bodies)
+        return _snapshot(connection, row, ask, log), learned
+    return one_look(connection, lambda c: _load(c, now, key, ask))
+
+
+def _load(
+    connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask
+) -> tuple[Snapshot, KnownLog | None]:
+    row = _head(connection, key, ask, now)
+    if row is None:
+        return Snapshot(), None
+    sought = _sought(row, ask)
+    begin = 0 if sought.unbounded else _first_turn(connection, sought)
+    entries, texts = _texts(connection, _LOG_FROM, (row.session, begin), row.messages)
+    older: tuple[Entry, ...] = ()
     if begin:
-        older, their_texts = _before(connection, id, begin, SeqSpan(first, size))
-        window, texts = older + window, their_texts + texts
+        older, their_texts = _before(connection, row.session, begin, sought.last)
+        entries, texts = older + entries, their_texts + texts
+    log = LogPart(entries, _bodies(entries, texts))
+    learned = None if older else sought.known(begin, log)
+    return _snapshot(connection, row, ask, log, whole=bool(begin)), learned
+
+
+def _snapshot(
+    connection: sqlite3.Connection, row: SessionRow, ask: Ask, log: LogPart, *, whole: bool = False
+) -> Snapshot:
+    """``whole``: the log begins before, so that who asks for the whole log does not see it here."""
+    last, attempt = row.last, row.attempt
     return Snapshot(
         exists=True,
-        owner=owner,
-        system=codec.text(system),
-        system_tokens=codec.number(system_tokens),
-        start=start,
-        log=_whole_log(connection, id) if ask.whole and begin else window,
+        owner=row.owner,
+        system=codec.text(row.system),
+        system_tokens=codec.number(row.system_tokens),
+        start=row.start,
+        log=_whole_log(connection, row.session) if ask.whole and whole else log.entries,
         whole=ask.whole,
-        bodies={entry[1].id: body or b"" for entry, body in zip(window, texts, strict=True)},
-        alternates=_alternates(connection, id) if ask.whole else {},
-        last=codec.decode_exchange(last, last_usage) if last else None,
-        attempt=codec.decode_exchange(attempt, attempt_usage) if attempt else None,
-        messages=codec.number(messages),
-        tokens=codec.number(tokens),
-        summary=summary,
-        changes=codec.number(changes),
-        stalled=bool(stalled),
+        bodies=log.bodies,
+        alternates=_alternates(connection, row.session) if ask.whole else {},
+        last=codec.decode_exchange(last, row.last_usage) if last else None,
+        attempt=codec.decode_exchange(attempt, row.attempt_usage) if attempt else None,
+        messages=codec.number(row.messages),
+        tokens=codec.number(row.tokens),
+        summary=codec.decode_summary(row.summary) if row.summary else None,
+        changes=codec.number(row.changes),
+        stalled=bool(row.stalled),
     )
+
+
+def _bodies(entries: Iterable[Entry], texts: Iterable[bytes | None]) -> dict[str, bytes]:
+    return {entry[1].id: body or b"" for entry, body in zip(entries, texts, strict=True)}
+
+
+def _sought(row: SessionRow, ask: Ask) -> SoughtLog:
+    return SoughtLog(
+        stamp=f"{row.session} {row.created_at!r} {row.changes}".encode(),
+        row=row,
+        last=SeqSpan(row.first, row.size) if row.last else NOTHING,
+        ask=ask,
+    )
+
+
+def _caught_up(sought: SoughtLog, known: KnownLog, row: SessionRow) -> KnownLog | None:
+    """What is known together with what was appended since; None where all must be read."""
+    count = row.messages - known.messages
+    if known.stamp != sought.stamp or count < 0 or row.odd:
+        return None
+    log, bodies = known.log, known.bodies
+    if count:
+        added = codec.decode_log(row.added or b"")
+        in_order = all(a.position < b.position for a, b in pairwise((*log[-1:], *added)))
+        if len(added) != count or not in_order:
+            return None  # what came late stands farther up
+        log += added
+        bodies = {**bodies, **_bodies(added, codec.cut(row.texts or b"", row.lengths or ""))}
+    begin = sought.begin_in(log)
+    if begin < known.begin:
+        return None
+    learned = sought.known(known.begin, LogPart(log, bodies))
+    if begin == known.begin:
+        return learned
+    rest = learned.since(begin)
+    if any(map(sought.is_last, log[: len(log) - len(rest.entries)])):
+        return None
+    return sought.known(begin, rest)
 
 
 def bodies(
@@ -196,21 +355,21 @@ def _rows(
 ) -> tuple[tuple[Entry, ...], list[bytes | None], str]:
     """The same, and a JSON list of each row's third column, where ``third`` is what makes it."""
     if most <= PIECE:
-        row = connection.execute(_JOINED.format(third, query), arguments).fetchone()
-        if not row[3]:  # else something is there that was never written so: see below
-            return codec.decode_log(row[0] or b""), codec.cut(row[1] or b"", row[2] or ""), row[4]
+        query_joined = _JOINED.format(third, query)
+        odd, entries, bodies, lengths, more = connection.execute(query_joined, arguments).fetchone()
+        if not odd:
+            return codec.decode_log(entries or b""), codec.cut(bodies or b"", lengths or ""), more
     rows = connection.execute(query, arguments).fetchall()
-    bodies = codec.texts([row[1] for row in rows])
     return (
         codec.decode_pieces(_entries(rows)),
-        bodies,
+        codec.texts([row[1] for row in rows]),
         json.dumps([row[2] for row in rows if row[2:]]),
     )
 
 
 def find(connection: sqlite3.Connection, key: SessionKey, now: float) -> int | None:
     """The row id of a session that has not expired."""
-    row = connection.execute(_ID, (key.tenant, key.session, now)).fetchone()
+    row = connection.execute(ID, (key.tenant, key.session, now)).fetchone()
     return row[0] if row else None
 
 
@@ -225,7 +384,13 @@ def look_up(
     return row
 
 
-def _head(connection: sqlite3.Connection, key: SessionKey, ask: Ask, now: float) -> Any:
+def _head(
+    connection: sqlite3.Connection,
+    key: SessionKey,
+    ask: Ask,
+    now: float,
+    known: KnownLog | None = None,
+) -> SessionRow | None:
     arguments = {
         "tenant": key.tenant,
         "session": key.session,
@@ -233,25 +398,21 @@ def _head(connection: sqlite3.Connection, key: SessionKey, ask: Ask, now: float)
         "key": ask.idempotency_key or None,
         "oldest": now - IDEMPOTENCY_SECONDS,
         "now": now,
+        "known": known.end if known else 0,
     }
-    return connection.execute(_HEAD, arguments).fetchone()
+    row = connection.execute(_HEAD_SINCE if known else _HEAD, arguments).fetchone()
+    return SessionRow(*row) if row else None
 
 
-def _first_turn(
-    connection: sqlite3.Connection,
-    session: int,
-    start: Position | None,
-    ask: Ask,
-    summary: Summary | None,
-) -> int:
-    newest = connection.execute(_NEWEST, (session,)).fetchone()
+def _first_turn(connection: sqlite3.Connection, sought: SoughtLog) -> int:
+    newest = connection.execute(_NEWEST, (sought.row.session,)).fetchone()
     if newest is None:
         return 0
 
     def backwards() -> Iterable[tuple[int, int]]:
-        return connection.execute(_BACKWARDS, (session,))
+        return connection.execute(_BACKWARDS, (sought.row.session,))
 
-    return begins_at(backwards, start, newest[0], ask, summary)
+    return sought.begins_at(backwards, newest[0])
 
 
 def _before(

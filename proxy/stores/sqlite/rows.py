@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from proxy.memory.archive import Details, StoredMessage
 from proxy.memory.model import Exchange, Position, SessionKey
@@ -15,21 +17,26 @@ from proxy.stores.sqlite.read import look_up
 STAGED = "\0brought"
 """No tenant: what is being put back stands under this name until it is complete."""
 
-_HEAD = """
-SELECT id, owner, next, messages, tokens, last, ttl, expires_at, last_active_at, changes
-FROM sessions WHERE tenant = ? AND session = ?
+HEAD = """
+s.id, s.owner, s.next, s.messages, s.tokens, s.last, s.ttl, s.expires_at, s.last_active_at,
+s.changes
 """
+"""Of a session s, what a Head is made of."""
+
+_HEAD = f"SELECT {HEAD} FROM sessions s WHERE tenant = ? AND session = ?"
 
 _NEW_HEAD = """
-INSERT INTO sessions (tenant, session, system_tokens, next, messages, tokens, ttl, created_at,
-                      last_active_at)
-VALUES (?, ?, 0, ?, 0, 0, 0, ?, ?)
+INSERT INTO sessions (id, tenant, session, created_at, owner, next, messages, tokens, last, ttl,
+                      expires_at, last_active_at, changes, system, system_tokens)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 _SAVE_HEAD = """
-UPDATE sessions SET owner = ?, next = ?, messages = ?, tokens = ?, last = ?, ttl = ?,
-                    expires_at = ?, last_active_at = ?, changes = ?
-WHERE id = ?
+UPDATE sessions SET owner = ?2, next = ?3, messages = ?4, tokens = ?5, last = ?6, ttl = ?7,
+                    expires_at = ?8, last_active_at = ?9, changes = ?10,
+                    system = coalesce(?11, system),
+                    system_tokens = CASE WHEN ?11 IS NULL THEN system_tokens ELSE ?12 END
+WHERE id = ?1
 """
 
 _DETAILS = "SELECT title, metadata, ttl, system, system_tokens FROM sessions WHERE id = ?"
@@ -42,9 +49,21 @@ _TABLES = ("messages", "exchanges", "windows", "keys", "summaries")
 """What belongs to a session, besides its own row."""
 
 
+UNBORN = 0
+"""No row has this id."""
+
+APART = 32
+"""Bits by which ids of sessions that are put back lie apart, at most."""
+
+System = tuple[bytes | None, int]
+"""System messages as JSON, and their tokens; None leaves what there is."""
+
+NO_SYSTEM: System = (None, 0)
+
+
 @dataclass(slots=True)
 class Head:
-    """What a commit reads and changes of it."""
+    """What a commit reads and changes of it; ``id`` is UNBORN until it has a row."""
 
     id: int
     owner: str | None
@@ -59,7 +78,11 @@ class Head:
 
 
 def find_head(connection: sqlite3.Connection, key: SessionKey, now: float) -> Head | None:
-    row = connection.execute(_HEAD, key).fetchone()
+    return living(connection, connection.execute(_HEAD, key).fetchone(), now)
+
+
+def living(connection: sqlite3.Connection, row: Sequence[Any] | None, now: float) -> Head | None:
+    """The head of such a row, if there is one; a session that has expired is removed."""
     head = Head(*row) if row else None
     if head is not None and head.expires_at is not None and head.expires_at <= now:
         remove(connection, head.id)
@@ -67,27 +90,53 @@ def find_head(connection: sqlite3.Connection, key: SessionKey, now: float) -> He
     return head
 
 
+def unborn(at: float, ttl: int) -> Head:
+    """The head of a session that is not there yet."""
+    return Head(UNBORN, None, FIRST_SEQ, 0, 0, None, ttl, None, at)
+
+
 def new_head(connection: sqlite3.Connection, key: SessionKey, at: float, ttl: int) -> Head:
-    cursor = connection.execute(_NEW_HEAD, (*key, FIRST_SEQ, at, at))
-    assert cursor.lastrowid is not None  # always set after an INSERT
-    return Head(cursor.lastrowid, None, FIRST_SEQ, 0, 0, None, ttl, None, at)
+    """Of a session that is put back.
+
+    Its id is none that one of this name has had: the same messages may have said something else.
+    """
+    head = unborn(at, ttl)
+    newest = connection.execute("SELECT coalesce(max(id), 0) FROM sessions").fetchone()[0]
+    head.id = newest + 1 + secrets.randbits(APART)
+    insert_head(connection, key, head, at)
+    return head
 
 
-def save_head(connection: sqlite3.Connection, head: Head) -> None:
-    connection.execute(
-        _SAVE_HEAD,
-        (
-            head.owner,
-            head.next,
-            head.messages,
-            head.tokens,
-            head.last,
-            head.ttl,
-            head.expires_at,
-            head.last_active_at,
-            head.changes,
-            head.id,
-        ),
+def insert_head(
+    connection: sqlite3.Connection,
+    key: SessionKey,
+    head: Head,
+    created_at: float,
+    system: System = NO_SYSTEM,
+) -> None:
+    """Begin a session with what its head says; it has its id then."""
+    row = (head.id or None, *key, created_at, *_fields(head)[1:], *system)
+    id = connection.execute(_NEW_HEAD, row).lastrowid
+    assert id is not None  # always set after an INSERT
+    head.id = id
+
+
+def save_head(connection: sqlite3.Connection, head: Head, system: System = NO_SYSTEM) -> None:
+    connection.execute(_SAVE_HEAD, (*_fields(head), *system))
+
+
+def _fields(head: Head) -> tuple[Any, ...]:
+    return (
+        head.id,
+        head.owner,
+        head.next,
+        head.messages,
+        head.tokens,
+        head.last,
+        head.ttl,
+        head.expires_at,
+        head.last_active_at,
+        head.changes,
     )
 
 

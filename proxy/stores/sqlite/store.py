@@ -20,7 +20,7 @@ from sqlite3 import Connection
 
 from proxy.memory.archive import Revision, SessionArchive
 from proxy.memory.items import Change, ItemOwner, Namespace
-from proxy.memory.model import SessionKey
+from proxy.memory.model import Ask, SessionKey, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.common.history import restored
 from proxy.stores.sqlite import archive as sqlite_archive
@@ -36,6 +36,7 @@ from proxy.stores.sqlite.file import (
     Running,
     SQLiteFile,
     erases,
+    erases_texts,
     lists,
     reads,
     timeless,
@@ -54,14 +55,23 @@ class SQLiteStore(SQLiteFile):
 
     ``reads`` is what a chat waits for, ``lists`` what people and the background read; after
     ``erases`` nothing of what was removed is in the files any more; ``writes_later`` gives way to
-    what a chat waits for.
+    what a chat waits for, and is synced with the next of it.
     """
 
     # Memory
 
-    load = reads(sqlite_read.load)
+    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+        now, era, known = self._clock(), self._logs.era, self._logs.of(key)
+        if ask.whole:
+            known = None
+        work = partial(sqlite_read.load, now=now, key=key, ask=ask, known=known)
+        snapshot, learned = await self._read(work)
+        if not ask.whole:
+            self._logs.put(key, learned, era)
+        return snapshot
+
     bodies = reads(sqlite_read.bodies)
-    passages = reads(sqlite_read.passages)
+    passages = reads(sqlite_read.passages, single=True)
     commit = writes(sqlite_write.commit)
     amend = writes(sqlite_write.amend)
 
@@ -89,22 +99,22 @@ class SQLiteStore(SQLiteFile):
 
     # Archive
 
-    session = lists(sqlite_archive.session)
+    session = lists(sqlite_archive.session, single=True)
     tenants = lists(sqlite_archive.tenants)
     sessions = lists(sqlite_archive.sessions)
-    messages = lists(sqlite_archive.messages)
+    messages = lists(sqlite_archive.messages, single=True)
     message = lists(sqlite_archive.message)
     lines = lists(sqlite_archive.lines)
     exchange = lists(sqlite_archive.exchange)
     exchanges = lists(sqlite_archive.exchanges)
-    delete = erases(sqlite_archive.delete)
-    move = erases(sqlite_archive.move)
+    delete = erases_texts(sqlite_archive.delete)
+    move = erases_texts(sqlite_archive.move)
 
     async def revise(self, key: SessionKey, revision: Revision) -> bool:
         now = self._clock()
         # What is edited and what was said of the session is not kept, like what is removed.
         erasing = revision.edited or revision.removed or revision.details
-        run = self._erase if erasing else self._write
+        run = self._erase_texts if erasing else self._write
         return await run(lambda c: sqlite_archive.revise(c, now, key, revision))
 
     async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:
@@ -133,12 +143,12 @@ class SQLiteStore(SQLiteFile):
 
     # Index
 
-    look = reads(sqlite_index.look)
+    look = reads(sqlite_index.look, single=True)
     rows = reads(sqlite_index.rows)
     write = writes_later(sqlite_index.write)
     vectors = reads(sqlite_index.vectors)
     put_vectors = writes_later(sqlite_index.put_vectors)
-    drop_session = writes_later(sqlite_index.drop_session)
+    drop_session = writes(sqlite_index.drop_session)
     drop = erases(timeless(sqlite_index.drop))
 
     # Items

@@ -38,7 +38,9 @@ TRUNCATE_MS = 500
 
 
 class Job(msgspec.Struct, frozen=True):
-    """``later``: it gives way to those that somebody waits for."""
+    """``later``: it gives way to those that somebody waits for, and can be made anew: alone in its
+    transaction it is not synced, so that a power cut may undo it.  What is synced after it never
+    outlasts it, as the log is read up to its first gap."""
 
     work: Callable[[sqlite3.Connection], object]
     loop: asyncio.AbstractEventLoop
@@ -111,6 +113,7 @@ class Worker:
         self._jobs = jobs or Jobs()
         self._connection: sqlite3.Connection | None = None
         self._reading: asyncio.Future[object] | None = None
+        self._synced = True
         self._stopped = False
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -123,7 +126,8 @@ class Worker:
         truncate: bool = False,
         later: bool = False,
     ) -> T:
-        """The result of ``work``, run in a transaction.  Raises StoreError, StoreTimeout.
+        """The result of ``work``; what writes runs in a transaction.  Raises StoreError,
+        StoreTimeout.
 
         With ``truncate`` the write-ahead log is emptied before the answer, unless another process
         reads all the while.  ``later``: see Job.
@@ -163,7 +167,7 @@ class Worker:
 
     def _perform(self, batch: list[Job]) -> list[object]:
         try:
-            with self._transaction() as connection:
+            with self._transaction(synced=not all(job.later for job in batch)) as connection:
                 if len(batch) == 1:
                     results = [self._alone(connection, batch[0])]
                 else:
@@ -184,16 +188,22 @@ class Worker:
         connection.execute(f"PRAGMA busy_timeout = {patience}").fetchone()
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, *, synced: bool) -> Iterator[sqlite3.Connection]:
         self._opener.check()
         if self._connection is None:
-            self._connection = self._opener.connect()
+            self._connection, self._synced = self._opener.connect(), True
             if not self._writes:
                 self._connection.set_progress_handler(self._abandoned, STEPS)
         connection = self._connection
+        if not self._writes:
+            yield connection  # what reads with several statements begins itself: see one_look
+            return
+        if synced != self._synced:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
+            self._synced = synced
         # A deferred BEGIN that reads and then writes fails at once where another process wrote
         # in between; IMMEDIATE waits for its turn.
-        connection.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")
+        connection.execute("BEGIN IMMEDIATE")
         yield connection
         connection.execute("COMMIT")
 
@@ -209,8 +219,9 @@ class Worker:
             return job.work(connection)
         # The thread's boundary: whatever a job raises belongs to its caller, not to the thread.
         except Exception as error:  # noqa: BLE001
-            connection.execute("ROLLBACK")
-            connection.execute("BEGIN")  # there is nothing left to commit
+            if self._writes:
+                connection.execute("ROLLBACK")
+                connection.execute("BEGIN")  # there is nothing left to commit
             return as_store_error(error)
         finally:
             self._reading = None
@@ -231,6 +242,23 @@ class Worker:
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
+
+
+def one_look(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    """The result of ``work``, all of whose statements see the same.
+
+    A single statement needs it not; each lets go of the interpreter and waits for it again.
+    """
+    if connection.in_transaction:
+        return work(connection)
+    connection.execute("BEGIN")
+    try:
+        result = work(connection)
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+    return result
 
 
 def readers(name: str, opener: Opener, count: int) -> list[Worker]:

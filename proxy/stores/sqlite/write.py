@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proxy.memory.archive import StoredMessage
+from proxy.memory.erasure import Subject
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     Amendment,
@@ -26,21 +28,34 @@ from proxy.stores.common.history import (
     locate_all,
     sized,
 )
-from proxy.stores.common.rules import forbids, of_session, of_users
+from proxy.stores.common.rules import UNMARKED, digest_of, forbids, of_session
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
-from proxy.stores.sqlite.archive import purge
+from proxy.stores.sqlite.archive import WASTE, purge
 from proxy.stores.sqlite.marks import mark_of
 from proxy.stores.sqlite.read import look_up
 from proxy.stores.sqlite.rows import (
+    HEAD,
+    NO_SYSTEM,
     Head,
     find_head,
     insert_exchange,
+    insert_head,
     insert_messages,
-    new_head,
+    living,
     save_head,
     switch,
+    unborn,
 )
+
+# All that a commit wants to know first: each statement lets go of the interpreter and waits for it
+# again.
+_FOUND = f"""
+SELECT ({WASTE.replace("?1", ":now")}), (
+    SELECT max(until) FROM erasures WHERE expires_at > :now AND subject IN (:mark, :user_mark)
+), EXISTS (SELECT 1 FROM exchanges WHERE session = s.id AND id = :exchange), {HEAD}
+FROM (SELECT 1) LEFT JOIN sessions s ON s.tenant = :tenant AND s.session = :session
+"""
 
 _ATTEMPT = """
 SELECT x.id, x.started_at, x.size FROM keys k
@@ -65,27 +80,32 @@ class Attempt:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class CommitLook:
+    """The session of a commit, whether its exchange is in there, and the latest mark of it and of
+    the commit's user."""
+
+    head: Head | None
+    known: bool
+    mark: float
+
+
 def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit) -> Outcome:
-    purge(connection, now)
     exchange = sized(commit)
-    head = find_head(connection, key, now)
-    attempt = None
+    found = _find(connection, now, key, commit)
+    head, attempt = found.head, None
     if head is not None:
         attempt = _attempt(connection, head.id, commit.idempotency_key, exchange.created_at)
-        refused = _refusal(connection, head, commit, attempt)
+        refused = _refusal(found, head, commit, attempt)
         if refused:
             return refused
-    whose = of_users(key.tenant, commit.user, head.owner if head else None)
-    if forbids(mark_of(connection, [of_session(key), *whose], now), exchange.started_at):
+    if forbids(_mark(connection, key.tenant, found, commit, now), exchange.started_at):
         return "erased"
-    head = head or new_head(connection, key, exchange.created_at, commit.ttl)
+    new = head is None
+    head = head or unborn(exchange.created_at, commit.ttl)
     _switch(connection, head, commit, attempt)
-    head.owner = head.owner or commit.user or None
-    _append(connection, head, exchange, commit.drafts)
+    _append(connection, now, key, head, exchange, commit, new=new)
     _remember(connection, head, commit)
-    head.expires_at = now + head.ttl if head.ttl else None
-    head.last_active_at = max(head.last_active_at, exchange.created_at)
-    save_head(connection, head)
     for due in commit.due:
         sqlite_work.enqueue(connection, key, due)
     return "recorded"
@@ -115,6 +135,36 @@ def amend(
 # Refusing
 
 
+def _find(
+    connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit
+) -> CommitLook:
+    mark = digest_of(of_session(key))
+    named = {
+        "now": now,
+        "tenant": key.tenant,
+        "session": key.session,
+        "exchange": commit.exchange.id,
+        "mark": mark,
+        "user_mark": digest_of(Subject(key.tenant, commit.user)) if commit.user else mark,
+    }
+    waste, until, known, *row = connection.execute(_FOUND, named).fetchone()
+    if waste:
+        purge(connection, now)
+        _, until, known, *row = connection.execute(_FOUND, named).fetchone()
+    head = living(connection, row if row[0] is not None else None, now)
+    return CommitLook(head, head is not None and bool(known), UNMARKED if until is None else until)
+
+
+def _mark(
+    connection: sqlite3.Connection, tenant: str, found: CommitLook, commit: Commit, now: float
+) -> float:
+    """The latest mark of the session, the commit's user and the session's owner."""
+    owner = found.head.owner if found.head else None
+    if not owner or owner == commit.user:
+        return found.mark
+    return max(found.mark, mark_of(connection, [Subject(tenant, owner)], now))
+
+
 def _attempt(
     connection: sqlite3.Connection, session: int, key: str | None, now: float
 ) -> Attempt | None:
@@ -126,12 +176,9 @@ def _attempt(
 
 
 def _refusal(
-    connection: sqlite3.Connection, head: Head, commit: Commit, attempt: Attempt | None
+    found: CommitLook, head: Head, commit: Commit, attempt: Attempt | None
 ) -> Outcome | None:
-    known = connection.execute(
-        "SELECT 1 FROM exchanges WHERE session = ? AND id = ?", (head.id, commit.exchange.id)
-    ).fetchone()
-    if known:
+    if found.known:
         return "duplicate"
     if commit.user and head.owner and commit.user != head.owner:
         return "foreign"
@@ -152,6 +199,8 @@ def _switch(
     if attempt is not None:
         gone += (MessagePlace(attempt.id, index) for index in range(attempt.size))
     gone += locate_all(commit.superseded)
+    if not (gone or commit.activated):
+        return
     switched = {
         *switch(connection, head, gone, active=False),
         *switch(connection, head, locate_all(commit.activated), active=True),
@@ -163,25 +212,60 @@ def _switch(
 
 
 def _append(
-    connection: sqlite3.Connection, head: Head, exchange: Exchange, drafts: tuple[Draft, ...]
+    connection: sqlite3.Connection,
+    now: float,
+    key: SessionKey,
+    head: Head,
+    exchange: Exchange,
+    commit: Commit,
+    *,
+    new: bool,
 ) -> None:
-    choices = codec.has_choices(draft.card for draft in drafts)
-    insert_exchange(connection, head.id, head.next, exchange, choices=choices)
-    for seq, draft in enumerate(drafts, head.next):
-        _put(connection, head, seq, draft)
+    """Write the head as it is then, with its ``new`` session if need be, and what belongs to it."""
+    lines = _lines(connection, head, commit.drafts)
+    first = head.next
     head.next += exchange.size
     head.last = exchange.id
+    head.owner = head.owner or commit.user or None
+    head.expires_at = now + head.ttl if head.ttl else None
+    head.last_active_at = max(head.last_active_at, exchange.created_at)
+    system = (commit.system, commit.system_tokens) if commit.system else NO_SYSTEM
+    if new:
+        insert_head(connection, key, head, exchange.created_at, system)
+    else:
+        save_head(connection, head, system)
+    choices = codec.has_choices(draft.card for draft in commit.drafts)
+    insert_exchange(connection, head.id, first, exchange, choices=choices)
+    insert_messages(connection, head.id, lines)
 
 
-def _put(connection: sqlite3.Connection, head: Head, seq: int, draft: Draft) -> None:
+def _lines(
+    connection: sqlite3.Connection, head: Head, drafts: Sequence[Draft]
+) -> list[StoredMessage]:
+    """The drafts in their places, neighbours from the next one on; counted in the head."""
+    lines: list[StoredMessage] = []
+    turns: dict[str, int] = {}
+    for seq, draft in enumerate(drafts, head.next):
+        turn = turns.get(draft.turn)
+        line = _line(connection, head, seq, draft, turn)
+        turns[draft.card.id] = line.position.turn
+        lines.append(line)
+    return lines
+
+
+def _line(
+    connection: sqlite3.Connection, head: Head, seq: int, draft: Draft, turn: int | None = None
+) -> StoredMessage:
+    """A draft in its place; ``turn`` where it is known where its turn began."""
     card = draft.card
-    began = None if draft.turn == card.id else look_up(connection, head.id, locate(draft.turn))
-    turn = began[0] if began else seq
-    line = StoredMessage(Position(turn, seq), card, draft.state, draft.body, draft.wire)
-    insert_messages(connection, head.id, [line])
+    if turn is None and draft.turn != card.id:
+        began = look_up(connection, head.id, locate(draft.turn))
+        turn = began[0] if began else None
     if draft.state == "active":
         head.messages += 1
         head.tokens += card.tokens
+    place = Position(seq if turn is None else turn, seq)
+    return StoredMessage(place, card, draft.state, draft.body, draft.wire)
 
 
 def _fill(
@@ -194,7 +278,7 @@ def _fill(
         return
     if look_up(connection, head.id, place) is not None:
         return
-    _put(connection, head, seq, draft)
+    insert_messages(connection, head.id, [_line(connection, head, seq, draft)])
     if is_choice(draft.card):
         connection.execute(
             "UPDATE exchanges SET choices = 1 WHERE session = ? AND id = ?", (head.id, exchange)
@@ -202,11 +286,6 @@ def _fill(
 
 
 def _remember(connection: sqlite3.Connection, head: Head, commit: Commit) -> None:
-    if commit.system:
-        connection.execute(
-            "UPDATE sessions SET system = ?, system_tokens = ? WHERE id = ?",
-            (commit.system, commit.system_tokens, head.id),
-        )
     if commit.window:
         _move_window(connection, head, commit.window)
     if commit.idempotency_key:

@@ -2,11 +2,13 @@
 -- would take three round trips, and commits could come in between.
 --
 -- ARGV: profile, whole (0/1), max_messages, max_tokens ('' for none), idempotency key, the time
--- since when keys count, tokens of what no summary covers ('' where it is not asked for).
+-- since when keys count, tokens of what no summary covers ('' where it is not asked for); then what
+-- is known of the log: its stamp ('' where nothing is), its first turn, the seq that was free then.
 -- Returns {} for an unknown session, else { owner, system, system_tokens, messages, tokens, start,
 -- last, last's usage, attempt, attempt's usage, entries joined by commas, how many are shown, seqs
 -- of those that are there joined by commas, their bodies, inactive choices joined by commas, summary, changes,
--- stalled, size of the log, created, next }.  Of a whole log the entries are the first PIECE: the
+-- stalled, size of the log, stamp, next, the turn it begins with, whether what is known was left out (0/1) }.
+-- Of a whole log the entries are the first PIECE: the
 -- server does nothing else meanwhile; the others are asked for with load_more.lua.
 -- What is gone of a session, because the server evicts keys, say, is left out.
 
@@ -14,7 +16,7 @@ local profile, whole, key, oldest = ARGV[1], ARGV[2] == '1', ARGV[5], tonumber(A
 local max_messages, max_tokens, uncovered = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[7])
 
 local meta = redis.call('HMGET', META, 'next', 'owner', 'system', 'system_tokens', 'messages',
-  'tokens', 'last', 'window:' .. profile, 'summary', 'changes', 'stalled', 'created')
+  'tokens', 'last', 'window:' .. profile, 'summary', 'changes', 'stalled')
 if not meta[1] then return {} end
 local start, last, summary = meta[8], meta[7], meta[9]
 
@@ -97,7 +99,14 @@ local shown = {}
 for _, turn in ipairs(others) do
   for _, seq in ipairs(places(turn, turn)) do shown[#shown + 1] = seq end
 end
-for _, seq in ipairs(places(begin, '+inf')) do shown[#shown + 1] = seq end
+local stamp = log_stamp()
+local known = not whole and stamp == ARGV[8] and #others == 0 and begin >= tonumber(ARGV[9])
+local unknown = known and padded(ARGV[10]) or ''
+local count = #shown
+for _, seq in ipairs(places(begin, '+inf')) do
+  count = count + 1
+  if seq >= unknown then shown[#shown + 1] = seq end
+end
 
 local shown_entries, shown_seqs = entries(shown)
 local newest_record, newest_usage = false, false
@@ -115,7 +124,7 @@ end
 local all = whole and (entries(ranked(0, PIECE))) or shown_entries
 return {
   meta[2], meta[3], meta[4], meta[5], meta[6], start, newest_record, newest_usage, attempt,
-  attempt_usage, all, #shown, table.concat(shown_seqs, ','), fetch(LOG, shown_seqs),
+  attempt_usage, all, count, table.concat(shown_seqs, ','), fetch(LOG, shown_seqs),
   whole and inactive_choices() or '', summary, meta[10], meta[11], redis.call('ZCARD', ACTIVE),
-  meta[12], meta[1],
+  stamp, meta[1], string.format('%d', begin), known and 1 or 0,
 }

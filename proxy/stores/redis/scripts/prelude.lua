@@ -58,6 +58,12 @@ local function stamp_of(meta)
   return table.concat({ meta[1], meta[2], meta[3] or '' }, ' ')
 end
 
+-- What changes with anything of the log but what is appended.
+local function log_stamp()
+  local meta = redis.call('HMGET', META, 'created', 'changes', 'revised')
+  return table.concat({ meta[1] or '', meta[2] or '0', meta[3] or '' }, ' ')
+end
+
 -- Add to the counts of the active log.
 local function count(messages, tokens)
   redis.call('HINCRBY', META, 'messages', messages)

@@ -1,0 +1,94 @@
+"""Logs that a process has read, so that who asks again reads only what has come since.
+
+A store tells whether anything but what was appended has changed (the ``stamp``); what it appends
+has seqs from ``end`` on.  Several processes may write: each look asks the store.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from proxy.memory.model import Entry, SessionKey
+
+MOST_BYTES = 8 * 1024 * 1024
+"""Of all that is kept: bodies, and ENTRY_BYTES for each entry."""
+
+ENTRY_BYTES = 700
+"""What an entry takes in memory besides its body, about."""
+
+
+class KnownLog(msgspec.Struct, frozen=True, gc=False):
+    """The log of a session from the turn ``begin`` to its end, and no turns before it.
+
+    ``stamp`` tells the session, and all that has changed but what was appended.  ``end`` is the
+    first seq that is free, ``messages`` counts the whole active log.
+    """
+
+    stamp: bytes
+    end: int
+    messages: int
+    begin: int
+    log: tuple[Entry, ...]
+    bodies: Mapping[str, bytes]
+
+    def since(self, begin: int) -> LogPart:
+        """What is known from a turn on that is not before ``begin``."""
+        at = bisect_left(self.log, begin, key=lambda entry: entry.position.turn)
+        if not at:
+            return LogPart(self.log, self.bodies)
+        log = self.log[at:]
+        return LogPart(log, {card.id: self.bodies[card.id] for _, card in log})
+
+
+class LogPart(NamedTuple):
+    """Entries in their order, and the bodies of all of them by message id."""
+
+    entries: tuple[Entry, ...]
+    bodies: Mapping[str, bytes]
+
+
+class KnownLogs:
+    """Those of the sessions that asked last, within ``most`` bytes."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
+        self._logs: OrderedDict[SessionKey, tuple[KnownLog, int]] = OrderedDict()
+        self._size = 0
+        self.era = 0
+        """Changes when all is forgotten: what was read before must not come back."""
+
+    def __repr__(self) -> str:
+        return f"<KnownLogs [{len(self._logs)}, bytes: {self._size}]>"
+
+    def of(self, key: SessionKey) -> KnownLog | None:
+        known = self._logs.get(key)
+        return known[0] if known else None
+
+    def put(self, key: SessionKey, log: KnownLog | None, era: int) -> None:
+        """Keep what was read in this era, None: there is nothing to keep."""
+        before = self._logs.get(key)
+        if era != self.era or (before and before[0] is log):
+            return
+        if log is None or not log.log:
+            return self._drop(key)
+        if before and before[0].stamp == log.stamp and before[0].end > log.end:
+            return  # another look was faster
+        self._drop(key)
+        size = sum(map(len, log.bodies.values())) + ENTRY_BYTES * len(log.log)
+        self._logs[key], self._size = (log, size), self._size + size
+        while self._size > self._most:
+            self._drop(next(iter(self._logs)))
+
+    def forget(self) -> None:
+        """Something was erased."""
+        self._logs.clear()
+        self._size, self.era = 0, self.era + 1
+
+    def _drop(self, key: SessionKey) -> None:
+        _, size = self._logs.pop(key, (None, 0))
+        self._size -= size

@@ -55,6 +55,25 @@ async def sessions_of(
             return
 
 
+class Searched(PassageHistory, Protocol):
+    """A store, as far as ``behind`` needs it."""
+
+    async def look(
+        self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
+    ) -> Look: ...
+
+
+async def behind_in(
+    store: Searched, key: SessionKey, states: Collection[State], limit: int
+) -> Behind | None:
+    """The same where each part is a question of its own.  Raises StoreError."""
+    session = await store.session(key)
+    if session is None:
+        return None
+    look = await store.look(owner_of(key, session.user), (), 0, session=key.session)
+    return Behind(session, look, await store.messages(key, states, after_mark(look.mark), limit))
+
+
 def owner_of(key: SessionKey, user: str | None) -> Owner:
     """Whose passages a session's messages are: its owner's, else its own."""
     return Owner(key.tenant, user=user) if user else Owner(key.tenant, session=key.session)
@@ -149,8 +168,29 @@ class IndexBatch:
     ttl: int = 0
 
 
+class Behind(NamedTuple):
+    """What an index may lack of a session: the session, a look at its owner's index without terms,
+    and its messages from the one on that the mark names, that one included."""
+
+    session: Session
+    look: Look
+    page: Page[Message]
+
+
+def after_mark(mark: IndexMark | None) -> int:
+    """The seq behind which the messages of a ``Behind`` begin."""
+    return mark.seq - 1 if mark else 0
+
+
 class Index(Protocol):
     """Implemented by every store.  All methods raise StoreError."""
+
+    async def behind(self, key: SessionKey, states: Collection[State], limit: int) -> Behind | None:
+        """At most ``limit`` messages of these states; None if there is no such session.
+
+        As few round trips as the store can do it in.
+        """
+        ...
 
     async def look(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""

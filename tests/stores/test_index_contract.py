@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from proxy.memory.archive import Message
-from proxy.memory.model import SessionKey
+from proxy.memory.model import SessionKey, State
 from proxy.recall.index import NO_POSTINGS, ROW_SIZE, IndexMark, Look, Owner, Postings, Rows
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
@@ -405,3 +405,27 @@ async def _something(
     written = await oracle.write(owner, added)
     assert await store.write(owner, added) == written
     return count + len(passages) if written else count
+
+
+# What an index lacks
+
+STATES: tuple[State, ...] = ("active", "superseded")
+
+
+async def test_what_an_index_lacks_of_a_session_is_asked_at_once(
+    store: Backend, tenant: str
+) -> None:
+    key = SessionKey(tenant, "talk")
+    assert await store.behind(key, STATES, 10) is None
+    for number in range(3):
+        await store.commit(key, chat(f"x{number}", user="kai"))
+    seen = await store.behind(key, STATES, 10)
+    assert seen is not None
+    owner = Owner(tenant, user="kai")
+    assert (seen.session.user, seen.look) == ("kai", await store.look(owner, [], 0, "talk"))
+    assert seen.page == await store.messages(key, STATES, 0, 10)
+    assert await store.write(owner, batch(0, [["tea"], ["tea"], ["tea"]], session="talk"))
+    seen = await store.behind(key, STATES, 2)
+    assert seen is not None and seen.look.mark is not None
+    marked = seen.look.mark.seq
+    assert [message.seq for message in seen.page.items] == [marked, marked + 1]

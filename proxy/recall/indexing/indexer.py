@@ -20,16 +20,19 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from proxy.memory.archive import Message, Session
+from proxy.memory.archive import Message, Page, Session
 from proxy.memory.model import SessionKey
+from proxy.memory.model import State as MessageState
 from proxy.memory.store import StoreError
 from proxy.recall.index import (
+    Behind,
     Index,
     IndexBatch,
     IndexMark,
     Look,
     Owner,
     PassageHistory,
+    after_mark,
     owner_of,
     sessions_of,
 )
@@ -38,6 +41,9 @@ from proxy.recall.ranking.packing import Array, check_of, read_rows
 
 AT_ONCE = 100
 """Messages that are read and written in one go."""
+
+STATES: tuple[MessageState, ...] = ("active", "superseded")
+"""Of what is indexed, whatever it is: that is asked when it is recalled."""
 
 IN_THE_LOOP = 16_000
 """Bytes of messages up to which a thread would cost more than it saves."""
@@ -99,8 +105,8 @@ class Indexer:
 
         Raises StoreError.
         """
-        session = await self._history.session(key)
-        return await self._level(key, session) if session else 0
+        seen = await self._index.behind(key, STATES, AT_ONCE)
+        return await self._level(key, seen.session, seen) if seen else 0
 
     async def again(self, key: SessionKey, seq: int) -> int:
         """Index a message that says something else now; the number of messages.
@@ -117,7 +123,7 @@ class Indexer:
             state = read_state(look.state, self._clock())
             if state is None or look.mark is None or look.mark.seq < seq:
                 return await self._level(key, session)
-            page = await self._history.messages(key, ("active", "superseded"), seq - 1, 1)
+            page = await self._history.messages(key, STATES, seq - 1, 1)
             found = [message for message in page.items if message.seq == seq]
             addition = Addition(look, state, session, found, self._text_of, again=True)
             if not found or await self._write(owner, addition):
@@ -173,10 +179,11 @@ class Indexer:
         """Standing instructions that are not to be pinned, the newest last.  Raises StoreError."""
         return (await self._state(owner)).dismissed
 
-    async def _level(self, key: SessionKey, session: Session) -> int:
+    async def _level(self, key: SessionKey, session: Session, seen: Behind | None = None) -> int:
+        """``seen`` is what has just been looked at."""
         owner, count = owner_of(key, session.user), 0
         for _ in range(TRIES):
-            step = await self._step(owner, key, session)
+            step, seen = await self._step(owner, key, session, seen), None
             while step.written and not step.level:
                 count += step.written
                 step = await self._step(owner, key, session)
@@ -185,14 +192,20 @@ class Indexer:
                 return count + step.written
         raise StoreError("too many write to an index at once")
 
-    async def _step(self, owner: Owner, key: SessionKey, session: Session) -> Step:
+    async def _step(
+        self, owner: Owner, key: SessionKey, session: Session, seen: Behind | None = None
+    ) -> Step:
         """Index the next messages."""
-        look = await self._index.look(owner, (), 0, session=key.session)
+        if seen is not None:
+            look, page = seen.look, seen.page
+        else:
+            look = await self._index.look(owner, (), 0, session=key.session)
+            page = await self._history.messages(key, STATES, after_mark(look.mark), AT_ONCE)
         state = read_state(look.state, self._clock())
         if state is None:
             await self._renew(owner, look.state)
             return ONCE_MORE
-        found = await self._behind(key, look.mark)
+        found = _new(page, look.mark)
         if found is None:
             # Before: by their old number nobody finds them any more.
             passages = await passages_of(self._index, owner, key.session)
@@ -235,20 +248,6 @@ class Indexer:
         else:
             await self._index.drop(owner)
 
-    async def _behind(self, key: SessionKey, mark: IndexMark | None) -> Sequence[Message] | None:
-        """The next messages behind a mark, of any state: that is asked when they are recalled.
-
-        None if history does not bear the mark out: it is of an earlier session of this name.
-        """
-        after = mark.seq - 1 if mark else 0
-        page = await self._history.messages(key, ("active", "superseded"), after, AT_ONCE)
-        if mark is None:
-            return page.items
-        marked = page.items[0] if page.items else None
-        if marked is None or (marked.seq, check_of(marked.card.id)) != (mark.seq, mark.check):
-            return None
-        return page.items[1:]
-
     async def _state(self, owner: Owner) -> State:
         data = (await self._index.look(owner, (), 0)).state
         return read_state(data) or State(dismissed=dismissed_in(data))
@@ -274,6 +273,19 @@ class Indexer:
             if changed is state or await self._put(owner, _marked(look, changed)):
                 return
         raise StoreError("too many write to an index at once")
+
+
+def _new(page: Page[Message], mark: IndexMark | None) -> Sequence[Message] | None:
+    """The next messages behind a mark, of those that begin with the one that it names.
+
+    None if history does not bear the mark out: it is of an earlier session of this name.
+    """
+    if mark is None:
+        return page.items
+    marked = page.items[0] if page.items else None
+    if marked is None or (marked.seq, check_of(marked.card.id)) != (mark.seq, mark.check):
+        return None
+    return page.items[1:]
 
 
 def _marked(look: Look, state: State) -> IndexBatch:

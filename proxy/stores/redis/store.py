@@ -6,12 +6,12 @@ Loads and commits are one script each; what Redis calls its errors never leaves 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from typing import Self
 
-from proxy.memory.model import SessionKey
-from proxy.recall.index import Owner
+from proxy.memory.model import SessionKey, State
+from proxy.recall.index import Behind, Owner, behind_in
 from proxy.stores.redis.archive import RedisArchive, RedisSummaries
 from proxy.stores.redis.base import list_keys, session_keys, within
 from proxy.stores.redis.commit import RedisCommits, RedisErasures
@@ -60,6 +60,9 @@ class RedisStore(
 
     def __repr__(self) -> str:
         return f"<RedisStore [{self.name}]>"
+
+    async def behind(self, key: SessionKey, states: Collection[State], limit: int) -> Behind | None:
+        return await behind_in(self, key, states, limit)
 
     async def open(self) -> None:
         """Nothing to get ready: connections are made when they are needed."""

@@ -22,7 +22,7 @@ from proxy.memory.archive import (
     StoredMessage,
 )
 from proxy.memory.model import BEGINNING, Exchange, Position, SessionKey, State, message_id
-from proxy.recall.index import Owner
+from proxy.recall.index import Behind, Owner, after_mark, owner_of
 from proxy.stores.common import codec
 from proxy.stores.common.history import (
     MessagePlace,
@@ -155,6 +155,22 @@ def messages(
         for card, (seq, _, active, wire) in zip(cards, rows, strict=True)
     )[:limit]
     return Page(page, str(page[-1].seq) if len(rows) > limit else None)
+
+
+def behind(
+    connection: sqlite3.Connection,
+    now: float,
+    key: SessionKey,
+    states: Collection[State],
+    limit: int,
+) -> Behind | None:
+    """One job: each has to find its way to a thread and back."""
+    found = session(connection, now, key)
+    if found is None:
+        return None
+    seen = sqlite_index.look(connection, now, owner_of(key, found.user), (), 0, session=key.session)
+    after = after_mark(seen.mark)
+    return Behind(found, seen, messages(connection, now, key, states, after, limit))
 
 
 def message(

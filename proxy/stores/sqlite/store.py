@@ -143,6 +143,7 @@ class SQLiteStore(SQLiteFile):
 
     # Index
 
+    behind = lists(sqlite_archive.behind)
     look = reads(sqlite_index.look, single=True)
     rows = reads(sqlite_index.rows)
     write = writes_later(sqlite_index.write)

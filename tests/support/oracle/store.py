@@ -27,7 +27,7 @@ from proxy.memory.model import (
     State,
     Summary,
 )
-from proxy.recall.index import Owner
+from proxy.recall.index import Behind, Owner, behind_in
 from proxy.stores.common.history import read_cursor, rehomed, sessions_cursor
 from proxy.stores.common.rules import forbids, of_session, of_users
 from tests.support.oracle import archive as oracle_archive
@@ -62,6 +62,9 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
 
     async def ping(self) -> None:
         """Memory is always there."""
+
+    async def behind(self, key: SessionKey, states: Collection[State], limit: int) -> Behind | None:
+        return await behind_in(self, key, states, limit)
 
     async def peek(self, key: SessionKey) -> None:
         """Memory is always there."""

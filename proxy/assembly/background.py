@@ -14,7 +14,7 @@ from proxy.background.credentials import Credentials
 from proxy.background.further import Further
 from proxy.background.runner import Backoff, Runner
 from proxy.chat import jsontext
-from proxy.chat.message import words_of
+from proxy.chat.message import text_of
 from proxy.errors import RawHeaders
 from proxy.gateway.context import window_of
 from proxy.learning.batch import Reader
@@ -67,7 +67,7 @@ def learning_of(resources: Resources, kinds: Sequence[Kind] = KINDS) -> Learned:
     Raises ValueError for a schema that is none.
     """
     settings, store, count = resources.settings, resources.store, resources.count_text
-    return Learned.under(settings, store, words_of, count, time.time, kinds)
+    return Learned.under(settings, store, text_of, count, time.time, kinds)
 
 
 async def writing_of(
@@ -141,7 +141,7 @@ def _learning(resources: Resources, learned: Learned, completer: Completer) -> L
     store, telemetry = resources.store, resources.telemetry
     watch = Watch(telemetry.skipped, telemetry.learned_nothing)
     return LearningJob(
-        Reader(store, words_of, resources.count_text),
+        Reader(store, text_of, resources.count_text),
         store,
         _profiles(resources.settings),
         time.time,

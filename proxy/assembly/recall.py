@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from proxy.assembly.resources import Resources, upstream_of
-from proxy.chat.message import words_of
+from proxy.chat.message import text_of
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.index_updater import DELAY, IndexUpdater
 from proxy.recall.indexing.indexer import Indexer, nobody
@@ -39,13 +39,13 @@ async def recalling_of(resources: Resources, delay: float | None = None) -> Reca
     backfill = _backfill(store, embedder, opened, rows)
     on_level = backfill.wanted if backfill else nobody
     patient = resources.patient
-    indexer = Indexer(patient, patient, words_of, time.time, on_level, rows.written)
+    indexer = Indexer(patient, patient, text_of, time.time, on_level, rows.written)
     delay = DELAY if delay is None else delay
     index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.indexed, delay)
     index_updater.open()
     opened.push_async_callback(index_updater.close, INDEXING)
     nearness = _nearness(resources.settings, store, embedder, opened)
-    recaller = Recaller(store, store, index_updater, words_of, time.time, nearness, rows)
+    recaller = Recaller(store, store, index_updater, text_of, time.time, nearness, rows)
     return Recalling(indexer, index_updater, recaller)
 
 
@@ -76,7 +76,7 @@ def _backfill(
 ) -> EmbeddingBackfill | None:
     if embedder is None:
         return None
-    backfill = EmbeddingBackfill(store, store, embedder, words_of, time.time, on_write=rows.written)
+    backfill = EmbeddingBackfill(store, store, embedder, text_of, time.time, on_write=rows.written)
     backfill.open()
     opened.push_async_callback(backfill.close)
     return backfill

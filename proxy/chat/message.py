@@ -126,11 +126,6 @@ def text_of(raw: bytes) -> str:
         return read_stored(raw).text
 
 
-def words_of(raw: bytes) -> str:
-    """The text of a message, without reminders."""
-    return without_reminders(text_of(raw))
-
-
 _REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
 
 
@@ -218,5 +213,4 @@ __all__ = [
     "similar",
     "text_of",
     "without_reminders",
-    "words_of",
 ]

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.support.processes.agents import AGENTS, Agent, ClaudeCode, Home, Terminal
+from tests.support.processes.agents import AGENTS, Agent, Home, Terminal
 from tests.support.processes.relay import Relay
 from tests.support.processes.running import Running
 from tests.support.store.history import TOKEN
@@ -115,7 +115,7 @@ async def test_what_it_asks_beside_the_conversation_is_no_turn(
 ) -> None:
     person = terminal()
     session = (await person.ask(KAI)).session
-    if isinstance(agent, ClaudeCode):
+    if agent.helps:
         await person.ask(HELP, goes_on=True)
         assert relay.heard.count(SIDE) == 1
     before = relay.heard.count(SIDE)
@@ -126,6 +126,15 @@ async def test_what_it_asks_beside_the_conversation_is_no_turn(
     assert "user" not in with_text(everything, HELPER)
     assert "assistant" not in with_text(everything, SUMMARY)
     assert with_text(everything, WHO) == ["user"]
+
+
+async def test_what_is_told_whole_stays_as_short_as_its_summary(
+    terminal: Terminals, up: ScriptedUpstream, relay: Relay
+) -> None:
+    person = terminal(X_Memory_History="full")
+    await person.ask(KAI)
+    assert (await person.ask_compacted(WHO)).text == KNOWN
+    assert up.requests[-1].body in relay.said
 
 
 async def test_another_session_of_the_same_person_knows_what_was_said(

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.blocks import block, escaped
-from proxy.chat.message import ChatMessage, Piece, last_user, without_reminders, words_of
+from proxy.chat.message import ChatMessage, Piece, last_user, text_of, without_reminders
 from proxy.gateway.context import RequestContext
 from proxy.gateway.report import Reason
 from proxy.memory.model import Recalled, Snapshot
@@ -117,7 +117,7 @@ def text_at(pieces: Sequence[Piece], at: int, question: ChatMessage | None) -> s
     if isinstance(piece, ChatMessage):
         readable = piece is question or len(piece.raw) <= READABLE
         return without_reminders(piece.text) if readable else ""
-    return words_of(piece) if len(piece) <= READABLE else ""
+    return without_reminders(text_of(piece)) if len(piece) <= READABLE else ""
 
 
 def _blocks(found: Recollection, session: str) -> Iterator[str]:

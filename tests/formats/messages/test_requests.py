@@ -335,7 +335,7 @@ ENDED = f"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n- Do NOT â
         (request([user([tool_result("t", "x"), text("[SUGGESTION MODE: What next?]")])]), [], True),
         (request([user(COMPACTION)]), [], True),
         (request([user([text("And now?\n"), text(ENDED)])]), [], True),
-        (request([user("What is 'CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.'?")]), [], False),
+        (request([user(f"What is '{ENDED[:55]}'?")]), [], False),
         (request([user("Hi")]), [(b"x-claude-code-agent-id", b"a1")], True),
         (request([user("Hi")]), [(b"x-claude-code-agent-id", b" ")], False),
         (request([user("Hi")]), [(b"x-claude-code-request-class", b"auxiliary")], True),

@@ -53,14 +53,17 @@ class Home:
 class Agent(Protocol):
     """How one is run.
 
-    ``name`` is its package's, ``program`` a path in PACKAGES; ``session`` is the header that it
-    sends by itself.  ``settle`` writes what it reads and returns its environment; ``command`` is
-    what follows the program, ``compacts`` with its conversation summarised before the answer.
+    ``name`` is its package's, ``program`` a path in PACKAGES; ``api`` is what it asks, ``session``
+    the header that it sends by itself; ``helps``: it begins other agents.  ``settle`` writes what
+    it reads and returns its environment; ``command`` is what follows the program, ``compacts`` the
+    same with the conversation summarised before; ``told`` reads what it writes.
     """
 
     name: str
     program: str
+    api: str
     session: str
+    helps: bool
 
     def settle(self, home: Home) -> dict[str, str]: ...
     def command(self, text: str, *, goes_on: bool) -> list[str]: ...
@@ -71,7 +74,9 @@ class Agent(Protocol):
 class ClaudeCode:
     name = "@anthropic-ai/claude-code"
     program = "@anthropic-ai/claude-code/cli-wrapper.cjs"
+    api = "Messages"
     session = "X-Claude-Code-Session-Id"
+    helps = True
 
     def settle(self, home: Home) -> dict[str, str]:
         return {
@@ -97,7 +102,9 @@ class ClaudeCode:
 class Codex:
     name = "@openai/codex"
     program = "@openai/codex/bin/codex.js"
+    api = "Responses"
     session = "Thread-Id"
+    helps = False
 
     def settle(self, home: Home) -> dict[str, str]:
         settings = home.folder / "codex"
@@ -110,7 +117,8 @@ class Codex:
             "[features]\nplugins = false\nremote_plugin = false\napps = false\n"
             '[model_providers.memory]\nname = "memory"\nwire_api = "responses"\n'
             f'base_url = "{home.origin}/v1"\nenv_key = "OPENAI_API_KEY"\n'
-            f"supports_websockets = false\nrequest_max_retries = 2\nhttp_headers = {{ {headers} }}\n"
+            "supports_websockets = false\nrequest_max_retries = 2\n"
+            f"http_headers = {{ {headers} }}\n"
         )
         return {"CODEX_HOME": str(settings), "OPENAI_API_KEY": "sk-test"}
 
@@ -165,7 +173,7 @@ class Terminal:
 
     async def _run(self, arguments: list[str]) -> Told:
         process = await asyncio.create_subprocess_exec(
-            *program_of(self._agent),
+            *program_of(self._agent.name, self._agent.program),
             *arguments,
             cwd=self._home.work,
             env=self._environ,
@@ -186,12 +194,12 @@ class Terminal:
 
 
 @cache
-def program_of(agent: Agent) -> tuple[str, str]:
+def program_of(package: str, path: str) -> tuple[str, str]:
     """What begins a command.  Skips where npm has no program for this machine; fails in CI."""
-    program = (node_with_packages(CLIENTS), str(PACKAGES / agent.program))
+    program = (node_with_packages(CLIENTS), str(PACKAGES / path))
     tried = subprocess.run(
         [*program, "--version"], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS
     )
     if tried.returncode:
-        missing(f"{agent.name} does not run here: {tried.stderr[-300:]}")
+        missing(f"{package} does not run here: {tried.stderr[-300:]}")
     return program

@@ -29,7 +29,7 @@ def _tools(client: Client) -> str:
         return "loops, told as text"
     if "tools" in client.does:
         return "loops"
-    return "a forced call" if "extract" in client.does else "none"
+    return "a forced call" if "extract" in client.does else "not tried"
 
 
 def _errors(client: Client) -> str:
@@ -48,10 +48,6 @@ def manners() -> list[list[str]]:
 
 
 def _manner_of_agent(agent: Agent) -> Manner:
-    tools = "loops, helpers" if agent.helps else "loops"
-    return (
-        agent.api,
-        tools,
-        "all that was said, or a summary of it",
-        "as they are; retries by itself",
-    )
+    tools = "loops, sub-agents" if agent.helps else "loops"
+    sends = "all that was said, or a summary"
+    return agent.api, tools, sends, "as they are; retries by itself"

@@ -49,7 +49,7 @@ test: lint
 test-all: test
 	@$(PYTEST) $(LONG_WORKERS) -m slow
 
-# Other people's client libraries, in environments of 2 GB; part of `make test-all` where CI is set.
+# Other people's client libraries, in environments of 3 GB; part of `make test-all` where CI is set.
 clients: $(DEV)
 	@$(PYTEST) tests/clients -m clients $(WORKERS)
 

@@ -126,6 +126,18 @@ def text_of(raw: bytes) -> str:
         return read_stored(raw).text
 
 
+_REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
+
+
+def without_reminders(text: str) -> str:
+    """What was said, without what Claude Code puts beside it for the model.  In linear time."""
+    kept, at = [], 0
+    while (start := text.find(_REMINDER, at)) >= 0 and (end := text.find(_REMINDED, start)) >= 0:
+        kept.append(text[at:start])
+        at = end + len(_REMINDED)
+    return "".join([*kept, text[at:]]) if kept else text
+
+
 def _read_any(raw: bytes, limit: int) -> ChatMessage | None:
     try:
         value = jsontext.value(raw)
@@ -200,4 +212,5 @@ __all__ = [
     "read_stored",
     "similar",
     "text_of",
+    "without_reminders",
 ]

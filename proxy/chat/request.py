@@ -15,7 +15,7 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.extent import MAX_CHOICES, MAX_MESSAGES, MAX_VALUES, has_more_text, has_over
-from proxy.chat.message import ChatMessage, read_message
+from proxy.chat.message import ChatMessage, read_message, without_reminders
 from proxy.chat.tools.calltext import forces_calls
 
 SYSTEM_ROLES = ("system", "developer")
@@ -117,9 +117,9 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last_user_text(self) -> str:
-        """The text of the last user message, "" without one."""
+        """The text of the last user message, without reminders; "" without one."""
         said = self.last_user
-        return said.text if said else ""
+        return without_reminders(said.text) if said else ""
 
     def with_messages(self, parts: Iterable[bytes]) -> bytes:
         """The request with these messages instead (their JSON, the leading ones included).

@@ -11,7 +11,6 @@ import asyncio
 import json
 from collections.abc import Iterable
 from itertools import product
-from typing import Any
 
 import pytest
 
@@ -28,11 +27,11 @@ from tests.support.processes.catalogue import (
     of,
 )
 from tests.support.processes.running import Running
-from tests.support.store.history import ALL, history
+from tests.support.talk.compared import Said, Talk, letters, spoken
 from tests.support.upstream import anthropic
 from tests.support.upstream.answers import Script, chat_stream, error_answer, sse
 from tests.support.upstream.scripted import ScriptedUpstream
-from tests.support.upstream.weatherman import SNOW, Ids, Weatherman, text_of
+from tests.support.upstream.weatherman import SNOW, Ids, Weatherman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.clients, pytest.mark.timeout(600)]
 
@@ -77,28 +76,7 @@ def application(client: Client, applications: Applications) -> Application:
 # What is compared
 
 
-def said(message: dict[str, Any]) -> tuple[Any, ...]:
-    """What a message says, whatever fields a client leaves out."""
-    calls = [
-        (call["id"], call["function"]["name"], json.loads(call["function"]["arguments"]))
-        for call in message.get("tool_calls") or ()
-    ]
-    return message["role"], text_of(message), calls, message.get("tool_call_id")
-
-
-def spoken(messages: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """The conversation, without what the system says."""
-    return [said(each) for each in messages if each["role"] not in ("system", "developer")]
-
-
-def letters(messages: list[tuple[Any, ...]]) -> str:
-    return " ".join(
-        f"c{len(calls)}" if calls else {"user": "u", "assistant": "a", "tool": "t"}[role]
-        for role, _, calls, _ in messages
-    )
-
-
-def in_words(message: tuple[Any, ...], log: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+def in_words(message: Said, log: list[Said]) -> Said:
     """A call that the request forced and nobody answers is sent as the text that it is."""
     role, _, calls, _ = message
     if not calls or {id for id, *_ in calls} <= {answered for *_, answered in log}:
@@ -106,30 +84,9 @@ def in_words(message: tuple[Any, ...], log: list[tuple[Any, ...]]) -> tuple[Any,
     return role, "\n".join(json.dumps(arguments) for *_, arguments in calls), [], None
 
 
-class Talk:
-    """One session, as the upstream saw it last and as it is stored."""
-
-    def __init__(self, up: ScriptedUpstream, proxy: Running) -> None:
-        self._up, self._url = up, proxy.settings.store.url
-
-    @property
-    def sent(self) -> list[tuple[Any, ...]]:
-        asked = self._up.requests[-1]
-        if asked.path.endswith("/messages"):
-            return spoken(anthropic.as_chat(asked.json)["messages"])
-        return spoken(asked.messages)
-
-    async def log(self) -> list[tuple[Any, ...]]:
-        return spoken(await history(self._url, SESSION))
-
-    async def everything(self) -> list[tuple[Any, ...]]:
-        """With what was superseded."""
-        return spoken(await history(self._url, SESSION, ALL))
-
-
 @pytest.fixture
 def talk(up: ScriptedUpstream, proxy: Running) -> Talk:
-    return Talk(up, proxy)
+    return Talk(up, proxy, SESSION)
 
 
 # Memory

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.support.pages import code, tables
+from tests.support.processes import agents
 from tests.support.processes.applications import PROGRAMS
 from tests.support.processes.catalogue import CLIENTS
 from tests.support.processes.environments import NAMES, REQUIREMENTS
+from tests.support.processes.manners import manners
 from tests.support.processes.node import CLIENTS as NODE
 
 ROWS = [row for head, *rows in tables("clients.md") if head[-1] == "tested" for row in rows]
 SOURCES = {
-    path.name: path.read_text("utf-8") for path in (*PROGRAMS.glob("*.py"), *NODE.glob("*.mjs"))
+    path.name: path.read_text("utf-8")
+    for path in (*PROGRAMS.glob("*.py"), *NODE.glob("*.mjs"), Path(agents.__file__))
 }
 
 
@@ -46,6 +50,16 @@ def test_the_words_are_those_of_a_program_that_is_run(row: list[str]) -> None:
     told = set(re.findall(r"[\w.]+(?=\()|\w+(?==)|\w+(?=:\s)", named)) - {"headers"}
     assert told
     assert any(all(word in source for word in told) for source in SOURCES.values()), told
+
+
+def test_what_each_does_is_what_the_catalogue_says() -> None:
+    assert all("say" in client.does for client in CLIENTS)
+    (rows,) = [rows for head, *rows in tables("clients.md") if head[-1] == "errors"]
+    assert rows == manners()
+
+
+def test_every_agent_has_its_row() -> None:
+    assert {agent.name for agent in agents.AGENTS} <= {code(row[0])[0] for row in ROWS}
 
 
 def test_every_client_of_the_catalogue_has_its_program() -> None:

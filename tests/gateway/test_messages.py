@@ -313,6 +313,19 @@ async def test_what_is_recalled_stands_before_the_question(tmp_path: Path) -> No
         assert one.up.requests[-1].json["system"] == "S"
 
 
+async def test_reminders_of_an_agent_are_no_part_of_the_question(tmp_path: Path) -> None:
+    reminder = text(
+        f"<system-reminder>\n{'Sign what you commit, always. ' * 40}\n</system-reminder>\n"
+    )
+    async with rig(tmp_path, memory__window="none", memory__recall__timeout=5) as one:
+        talk = MessagesTalk.on(one)
+        told = text("My bicycle is painted vermilion.")
+        await talk.ask([user([reminder, told])], answered(text("I see.")))
+        await talk.ask([user([reminder, text("What colour is my bicycle painted?")])])
+        (said,) = one.up.requests[-1].messages
+        assert "vermilion" in said["content"][0]["text"]
+
+
 async def test_other_words_take_the_place_of_those_that_this_api_alone_had(one: Rig) -> None:
     talk = MessagesTalk.on(one)
     cited = {**text("The code is 1234."), "citations": []}

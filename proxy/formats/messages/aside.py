@@ -27,10 +27,16 @@ _SYSTEM = re.compile(
 )
 """Titles, topics, summaries of a line, checks of commands, searches."""
 
-_ASKED = re.compile(
-    r"\s*(\[SUGGESTION MODE:|Your task is to create a detailed summary of the conversation so far)"
-)
+_SUMMARY = "Your task is to create a detailed summary of the conversation so far"
+
+_ASKED = re.compile(rf"\s*(\[SUGGESTION MODE:|{_SUMMARY})")
 """What the person might say next; what a conversation that has grown too long is to begin with."""
+
+_ENDED = re.compile(
+    rf"^CRITICAL: Respond with TEXT ONLY\. Do NOT call any tools\.$[\s\S]{{,2000}}?^{_SUMMARY}",
+    re.MULTILINE,
+)
+"""The latter as newer ones ask it: behind what was said last, in the same message."""
 
 TOLD_BY = 16_384
 """Characters that tell."""
@@ -42,5 +48,6 @@ def is_aside(request: ChatRequest, headers: RawHeaders) -> bool:
         return said[_CLASS] != b"main"
     if said.get(_AGENT) or request.max_output == 1:  # a probe: an answer of one token is none
         return True
-    asked = _ASKED.match(request.last_user_text[:TOLD_BY])
+    text = request.last_user_text
+    asked = _ASKED.match(text[:TOLD_BY]) or _ENDED.search(text[-TOLD_BY:])
     return bool(asked or _SYSTEM.search(request.system_text[:TOLD_BY]))

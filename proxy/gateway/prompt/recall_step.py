@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.blocks import block, escaped
-from proxy.chat.message import ChatMessage, Piece, last_user, read_stored
+from proxy.chat.message import ChatMessage, Piece, last_user, text_of, without_reminders
 from proxy.gateway.context import RequestContext
 from proxy.gateway.report import Reason
 from proxy.memory.model import Recalled, Snapshot
@@ -112,11 +112,12 @@ def _frame(count: CountText) -> int:
 
 
 def text_at(pieces: Sequence[Piece], at: int, question: ChatMessage | None) -> str:
-    """The text of a message; of a large one nothing, unless it is the ``question``."""
+    """The words of a message; of a large one nothing, unless it is the ``question``."""
     piece = pieces[at]
     if isinstance(piece, ChatMessage):
-        return piece.text if piece is question or len(piece.raw) <= READABLE else ""
-    return read_stored(piece).text if len(piece) <= READABLE else ""
+        readable = piece is question or len(piece.raw) <= READABLE
+        return without_reminders(piece.text) if readable else ""
+    return without_reminders(text_of(piece)) if len(piece) <= READABLE else ""
 
 
 def _blocks(found: Recollection, session: str) -> Iterator[str]:

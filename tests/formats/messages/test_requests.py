@@ -322,6 +322,7 @@ def test_legacy_functions_are_calls() -> None:
 
 TITLE = text("Generate a concise, sentence-case title (3-7 words) that …")
 COMPACTION = "Your task is to create a detailed summary of the conversation so far, …"
+ENDED = f"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n- Do NOT …\n\n{COMPACTION}"
 
 
 @pytest.mark.parametrize(
@@ -333,6 +334,8 @@ COMPACTION = "Your task is to create a detailed summary of the conversation so f
         (request([user("Please generate a concise, sentence-case title")]), [], False),
         (request([user([tool_result("t", "x"), text("[SUGGESTION MODE: What next?]")])]), [], True),
         (request([user(COMPACTION)]), [], True),
+        (request([user([text("And now?\n"), text(ENDED)])]), [], True),
+        (request([user(f"What is '{ENDED[:55]}'?")]), [], False),
         (request([user("Hi")]), [(b"x-claude-code-agent-id", b"a1")], True),
         (request([user("Hi")]), [(b"x-claude-code-agent-id", b" ")], False),
         (request([user("Hi")]), [(b"x-claude-code-request-class", b"auxiliary")], True),

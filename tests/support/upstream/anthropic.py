@@ -211,6 +211,12 @@ MOST_MARKS = 4
 ROLES = ("user", "assistant", "system")
 """A system message in mid-conversation stands behind one of the user."""
 
+PER_TURN = ("per-turn-control-", "mid-conversation-output-config-")
+"""Betas with which a system message says how much to think from then on.
+
+https://platform.claude.com/docs/build-with-claude/effort-per-message
+"""
+
 FIELDS: dict[str, set[str]] = {
     "text": {"text", "citations", "cache_control"},
     "image": {"source", "cache_control"},
@@ -250,8 +256,9 @@ def validate(
             f"A maximum of 4 blocks with cache_control may be provided. Found {found}.", "messages"
         )
     _system(body.get("system"))
+    per_turn = any(beta in headers.get("anthropic-beta", "") for beta in PER_TURN)
     for at, said in enumerate(messages):
-        _message(said, f"messages.{at}")
+        _message(said, f"messages.{at}", per_turn)
     if (body.get("thread") or {}).get("type") == "continue":
         return  # of a conversation that is kept these are the end alone
     _order(messages, alternating)
@@ -283,15 +290,16 @@ def _system(system: Any) -> None:
         _block(block, "system", f"system.{at}")
 
 
-def _message(said: Any, place: str) -> None:
+def _message(said: Any, place: str, per_turn: bool) -> None:
     if not isinstance(said, dict) or said.get("role") not in ROLES:
         raise Refused("Unexpected role", place)
-    if said.keys() - {"role", "content"}:
+    steers = per_turn and said["role"] == "system" and "output_config" in said
+    if said.keys() - {"role", "content"} - ({"output_config"} if steers else set()):
         raise Refused("Extra inputs are not permitted", place)
     content = said.get("content")
     if isinstance(content, str):
         content = [text(content)]
-    if not isinstance(content, list) or not content:
+    if not isinstance(content, list) or not (content or steers):
         raise Refused("content: must be non-empty", place)
     for at, block in enumerate(content):
         _block(block, said["role"], f"{place}.content.{at}")

@@ -1,10 +1,10 @@
-"""A thousand callers with colliding names: nobody is ever shown what is somebody else's."""
+"""A thousand callers with colliding names, in three APIs: nobody is shown what is another's."""
 
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,15 @@ from tests.support.processes.running import running, settings_for
 from tests.support.store.commits import chat
 from tests.support.store.inside import store_at
 from tests.support.store.places import Places
-from tests.support.talk.chatting import asked, seen_by
-from tests.support.upstream.scripted import ScriptedUpstream
+from tests.support.talk.chatting import asked
+from tests.support.upstream import anthropic, items
+from tests.support.upstream.scripted import (
+    Request,
+    Script,
+    ScriptedUpstream,
+    chat_completion,
+    json_answer,
+)
 from tests.support.waiting import PATIENCE
 
 REQUESTS = 1000
@@ -50,6 +57,30 @@ class Truth:
 Sessions = dict[tuple[str | None, str], Truth]
 
 
+DOORS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "/v1/chat/completions": asked,
+    "/v1/messages": lambda text: {**asked(text), "max_tokens": 100},
+    "/v1/responses": lambda text: {"model": "scripted-1", "input": text},
+}
+"""What is asked in each API."""
+
+
+def answered(request: Request) -> Script:
+    """The same answer in each of them."""
+    if request.path.endswith("/messages"):
+        return anthropic.answered(anthropic.text("I see."))
+    if request.path.endswith("/responses"):
+        return json_answer(items.response([items.said("I see.")]))
+    return json_answer(chat_completion("I see."))
+
+
+def said_in(request: Request) -> list[str]:
+    """The user messages that an upstream is shown, oldest first."""
+    messages = request.path.endswith("/messages")
+    shown = anthropic.as_chat(request.json)["messages"] if messages else request.messages
+    return [each["content"] for each in shown if each["role"] == "user"]
+
+
 def credential(rng: random.Random, token: str | None) -> dict[str, str]:
     if token is None:
         return {}
@@ -67,6 +98,7 @@ class Crowd:
     sessions: Sessions = field(default_factory=lambda: defaultdict(Truth))
     refused: int = 0
     recalled: int = 0
+    doors: Counter[str] = field(default_factory=Counter)
 
     async def one(self, number: int) -> None:
         """Somebody says something unique; the upstream is shown that conversation alone."""
@@ -75,17 +107,19 @@ class Crowd:
         text = f"{number} of {token} in {session}"
         headers = {"x-session-id": session, **credential(self.rng, token)}
         headers |= {"x-user-id": user} if user else {}
+        headers |= {"anthropic-version": "2023-06-01"}
         calls = len(self.up.requests)
-        path = "/v1/chat/completions"
-        answer = await self.client.post(path, json=asked(text), headers=headers)
+        path = self.rng.choice(list(DOORS))
+        answer = await self.client.post(path, json=DOORS[path](text), headers=headers)
+        self.doors[path] += 1
         if user and truth.owner and user != truth.owner:
-            assert answer.json()["error"]["code"] == "session_owner_mismatch"
+            assert "belongs to another user" in answer.json()["error"]["message"]
             assert (answer.status_code, len(self.up.requests)) == (403, calls)
             self.refused += 1
             return
-        assert answer.status_code == 200
+        assert answer.status_code == 200, answer.text
         truth.owner = truth.owner or user
-        *before, asked_last = seen_by(self.up)
+        *before, asked_last = said_in(self.up.requests[-1])
         recalled, _, said = asked_last.rpartition("</memory>\n\n")
         assert [*before, said] == [*truth.said, text]
         lines = [line for line in recalled.splitlines() if line.startswith("user: ")]
@@ -134,6 +168,7 @@ async def crowd(url: str, up: ScriptedUpstream, tmp_path: Path) -> AsyncIterator
         running(settings) as proxy,
         client_of(proxy.url) as client,
     ):
+        up.always(answered)
         yield Crowd(client, up, random.Random(7))
 
 
@@ -144,6 +179,7 @@ async def test_nobody_is_shown_what_is_somebody_else_s(
     for number in range(REQUESTS):
         await crowd.one(number)
     talked = {key: truth for key, truth in crowd.sessions.items() if truth.said}
+    assert min(crowd.doors[path] for path in DOORS) > REQUESTS / 5
     assert crowd.refused > REQUESTS / 20 and len(talked) > 200 and crowd.recalled > 20
     for token in [*TOKENS, None]:
         mine = {session: truth for (who, session), truth in talked.items() if who == token}

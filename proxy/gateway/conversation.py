@@ -282,14 +282,10 @@ class Conversations:
         length = content_length(reply.headers)
         if recorder is not None and call.report and (length or 0) > MAX_PLAIN:
             call.report = replace(call.report, reason=TOO_LARGE)
-        headers = answer_headers(reply, call.report)
+        await call.delivery.start(reply.status, answer_headers(reply, call.report))
         if recorder is None:
-            await call.delivery.start(reply.status, headers)
             return await relay(reply, call.delivery, length)
         tap = _tap(_format_of(call), reply, recorder)
-        call.delivery.announce(reply.status, headers)
-        if isinstance(tap, StreamTap):
-            await call.delivery.begin()
         try:
             await tap.relay(reply, call.delivery)
         except asyncio.CancelledError:  # the client has left, or the proxy is going down

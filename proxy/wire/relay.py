@@ -73,7 +73,6 @@ class Delivery:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._head: Message | None = None
         self.presence: Presence | None = None
         self.status = 0
         self.bytes = 0
@@ -81,34 +80,21 @@ class Delivery:
 
     async def start(self, status: int, headers: RawHeaders) -> None:
         """Send status and headers, before the first piece is there."""
-        self.announce(status, headers)
-        await self.begin()
-
-    def announce(self, status: int, headers: RawHeaders) -> None:
-        """Status and headers that go with the first piece: both are written as one."""
-        self._head = {"type": "http.response.start", "status": status, "headers": headers}
+        self.status = status
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def piece(self, data: bytes) -> None:
         if data:
-            await self.begin()
             self.bytes += len(data)
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:
         """Send the last piece.  An answer that never gets here is cut, and seen to be cut."""
-        await self.begin()
         if self.presence is not None:
             self.presence.over = True
         self.bytes += len(data)
         self.complete = True
         await self._send({"type": "http.response.body", "body": data})
-
-    async def begin(self) -> None:
-        """Send what has been announced, if that has not been done."""
-        head, self._head = self._head, None
-        if head is not None:
-            self.status = head["status"]
-            await self._send(head)
 
 
 async def relay(reply: Reply, delivery: Delivery, length: int | None) -> None:

@@ -10,7 +10,16 @@ import pytest
 from proxy.background.runner import Runner
 from tests.support.rig import Rig, rig
 from tests.support.store.places import STORES, Places
-from tests.support.talk.living import SETTINGS, exported, imported, live, told, wipe, without_time
+from tests.support.talk.living import (
+    SETTINGS,
+    exported,
+    imported,
+    live,
+    told,
+    told_at_rest,
+    wipe,
+    without_time,
+)
 from tests.support.waiting import eventually
 
 
@@ -41,7 +50,7 @@ async def says_again(here: Rig, before: dict[str, Any]) -> None:
 async def test_an_export_brings_back_all_that_was_wiped(url: str, tmp_path: Path) -> None:
     async with rig(tmp_path, store__url=url, **SETTINGS) as here:
         await live(here)
-        before, export = await told(here.client), await exported(here.client)
+        before, export = await told_at_rest(here.client), await exported(here.client)
         await wipe(here)
         assert (await exported(here.client)).count(b"\n") == 2
 
@@ -62,7 +71,7 @@ async def test_memory_moves_from_store_to_store_and_back_without_a_difference(
         folder.mkdir()
     async with rig(first, store__url=f"sqlite:///{first}/memory.db", **SETTINGS) as here:
         await live(here)
-        before, export = await told(here.client), await exported(here.client)
+        before, export = await told_at_rest(here.client), await exported(here.client)
     async with rig(second, store__url=places.of("redis", tmp_path).url, **SETTINGS) as there:
         await imported(there.client, export)
         again = await exported(there.client)
@@ -92,7 +101,7 @@ async def test_a_persons_export_has_what_is_theirs_and_nothing_else(
 ) -> None:
     async with rig(tmp_path, store__url=url, **SETTINGS) as here:
         await live(here)
-        before = await told(here.client)
+        before = await told_at_rest(here.client)
         export = await exported(here.client, "/users/alice/export")
         assert (
             export.splitlines()[1:]

@@ -175,6 +175,7 @@ class Spool:
                 if connection is not None:
                     connection.close()
             self._db = self._look = None
+            self._stamp = None  # closed with its last reader: the loop may be at it
 
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -128,6 +129,15 @@ async def _dismiss_a_wish(client: httpx.AsyncClient) -> None:
     await eventually(there)
     gone = f"{API}/users/alice/memories/{quote(found[0], safe='')}"
     assert (await client.delete(gone, headers=HEADERS)).status_code == 200
+
+
+async def told_at_rest(client: httpx.AsyncClient) -> dict[str, Any]:
+    """The same once recall's index has come to rest: it follows up to a second and a half later."""
+    before: dict[str, Any] = {}
+    while (now := await told(client)) != before:
+        before = now
+        await asyncio.sleep(1.5)
+    return now
 
 
 async def told(client: httpx.AsyncClient) -> dict[str, Any]:

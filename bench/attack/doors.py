@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 from bench.attack.kinds import MEGABYTE, Attack, Run
 from bench.attack.sending import Attacker, Json, assistant, messages_body, user
 
 MESSAGES, RESPONSES = "/v1/messages", "/v1/responses"
+_LISTED = {MESSAGES: "messages", RESPONSES: "input"}
 
 _SESSION = {"x-session-id": "attack"}
 
@@ -30,36 +32,45 @@ def _body(field: str, items: bytes) -> bytes:
     return b'{"model":"mock","max_tokens":9,"%b":%b}' % (field.encode(), items)
 
 
-def _of(field: str, items: Iterable[Json]) -> bytes:
-    return _body(field, json.dumps(list(items)).encode())
+def _of(path: str, items: Iterable[Json]) -> bytes:
+    return _body(_LISTED[path], json.dumps(list(items)).encode())
 
 
 def _repeated(item: bytes, times: int) -> bytes:
     return b"[" + b",".join([item] * times) + b"]"
 
 
+def _resent(path: str, log: list[Json]) -> Run:
+    """A client that sends all again, with a new question, twice."""
+    twice = [[*log, user("and now?")], [*log, user("and now?"), assistant("so"), user("so?")]]
+    return _posts(path, *(_of(path, each) for each in twice))
+
+
+def _turns(path: str, turns: int) -> Callable[[], Run]:
+    def build() -> Run:
+        spoken = ([user(f"question {n}"), assistant(f"answer {n}")] for n in range(turns))
+        return _resent(path, list(chain.from_iterable(spoken)))
+
+    return build
+
+
+def _loop(path: str, calls: int, step: Callable[[int], list[Json]]) -> Callable[[], Run]:
+    """One turn of so many calls."""
+
+    def build() -> Run:
+        steps = chain.from_iterable(map(step, range(calls)))
+        return _resent(path, [user("do it"), *steps, assistant("done")])
+
+    return build
+
+
 # Messages
 
 
-def _blocks_resent(turns: int) -> Run:
-    """A conversation in blocks, resent with a turn more each time."""
-    log: list[Json] = []
-    for n in range(turns):
-        log += [user(f"question {n}"), assistant(f"answer {n}")]
-    more = [log + [user("and now?")], [*log, user("and"), assistant("so"), user("now?")]]
-    return _posts(MESSAGES, *(_of("messages", each) for each in more))
-
-
-def _uses_resent(uses: int) -> Run:
-    """One turn of so many uses of a tool, then a new question resending all."""
-    log = [user("do it")]
-    for n in range(uses):
-        use = {"type": "tool_use", "id": f"toolu_{n}", "name": "look", "input": {"n": n}}
-        seen = {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": str(n)}
-        log += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [seen]}]
-    ends = [assistant("done"), user("and now?")]
-    twice = [[*log, *ends], [*log, *ends, assistant("so"), user("so?")]]
-    return _posts(MESSAGES, *(_of("messages", each) for each in twice))
+def _use(n: int) -> list[Json]:
+    use = {"type": "tool_use", "id": f"toolu_{n}", "name": "look", "input": {"n": n}}
+    seen = {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": str(n)}
+    return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [seen]}]
 
 
 def _content(content: bytes) -> Run:
@@ -90,28 +101,15 @@ def _many_systems() -> Run:
 
 
 def _evil_events(path: str, kind: str) -> Callable[[], Run]:
-    field = "messages" if path == MESSAGES else "input"
-    return lambda: _posts(path, _of(field, [user("hello")]), x_bench_answer=kind)
+    return lambda: _posts(path, _of(path, [user("hello")]), x_bench_answer=kind)
 
 
 # Responses
 
 
-def _items_resent(turns: int) -> Run:
-    items: list[Json] = []
-    for n in range(turns):
-        items += [user(f"question {n}"), assistant(f"answer {n}")]
-    more = [items + [user("and now?")], [*items, user("and"), assistant("so"), user("now?")]]
-    return _posts(RESPONSES, *(_of("input", each) for each in more))
-
-
-def _calls_resent(calls: int) -> Run:
-    items: list[Json] = [user("do it")]
-    for n in range(calls):
-        call = {"type": "function_call", "call_id": f"c{n}", "name": "look", "arguments": "{}"}
-        items += [call, {"type": "function_call_output", "call_id": f"c{n}", "output": str(n)}]
-    twice = [[*items, user("and now?")], [*items, user("and now?"), assistant("so"), user("so?")]]
-    return _posts(RESPONSES, *(_of("input", each) for each in twice))
+def _function_call(n: int) -> list[Json]:
+    call = {"type": "function_call", "call_id": f"c{n}", "name": "look", "arguments": "{}"}
+    return [call, {"type": "function_call_output", "call_id": f"c{n}", "output": str(n)}]
 
 
 def _many_items() -> Run:
@@ -127,7 +125,7 @@ def _unknown_items() -> Run:
 def _references() -> Run:
     """Names of items that are nowhere."""
     items = [{"type": "item_reference", "id": f"msg_{n}"} for n in range(200_000)]
-    return _posts(RESPONSES, _of("input", [*items, user("hello")]))
+    return _posts(RESPONSES, _of(RESPONSES, [*items, user("hello")]))
 
 
 def _goes_on() -> Run:
@@ -209,16 +207,16 @@ def _upstream_names() -> Run:
 
 
 DOORS = (
-    Attack("Messages: 10,000 resent", lambda: _blocks_resent(5_000)),
-    Attack("Messages: 2,500 uses resent", lambda: _uses_resent(2_500)),
+    Attack("Messages: 10,000 resent", _turns(MESSAGES, 5_000)),
+    Attack("Messages: 2,500 uses resent", _loop(MESSAGES, 2_500, _use)),
     Attack("Messages: 1 M blocks", _many_blocks),
     Attack("Messages: 100,000 blocks nested", _nested_blocks),
     Attack("Messages: 200,000 thoughts", _thoughts),
     Attack("Messages: 500,000 system blocks", _many_systems),
     Attack("Messages: event of 13.5 MB", _evil_events(MESSAGES, "message-event")),
     Attack("Messages: 100,000 open blocks", _evil_events(MESSAGES, "message-blocks")),
-    Attack("Responses: 10,000 resent", lambda: _items_resent(5_000)),
-    Attack("Responses: 2,500 calls resent", lambda: _calls_resent(2_500)),
+    Attack("Responses: 10,000 resent", _turns(RESPONSES, 5_000)),
+    Attack("Responses: 2,500 calls resent", _loop(RESPONSES, 2_500, _function_call)),
     Attack("Responses: 1 M items", _many_items),
     Attack("Responses: 300 items nobody knows", _unknown_items),
     Attack("Responses: 200,000 references", _references),

@@ -14,10 +14,9 @@ from aiohttp import web
 
 from bench.cache.prompt import Count, Json, prompt_of
 from bench.cache.rules import Cache, Refused, Used
+from bench.serving import posts
 
 ROW, TURN = "X-Bench-Row", "X-Bench-Turn"
-LARGEST = 64 << 20
-"""Bytes of a request."""
 
 
 class Simulated:
@@ -31,19 +30,9 @@ class Simulated:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Simulated]:
-        app = web.Application(client_max_size=LARGEST)
-        app.router.add_post("/v1/chat/completions", self._chat)
-        app.router.add_post("/v1/messages", self._messages)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, "127.0.0.1", 0)
-            await site.start()
-            host, port = runner.addresses[0][:2]
-            self.url = f"http://{host}:{port}"
+        handlers = {"/v1/chat/completions": self._chat, "/v1/messages": self._messages}
+        async with posts(handlers) as self.url:
             yield self
-        finally:
-            await runner.cleanup()
 
     async def _chat(self, request: web.Request) -> web.Response:
         used, text = await self._asked(request)

@@ -13,9 +13,9 @@ from typing import Any
 
 from aiohttp import web
 
+from bench.serving import posts
+
 ANSWER, QUESTION = "X-Bench-Answer", "X-Bench-Question"
-LARGEST = 64 << 20
-"""Bytes of a request."""
 
 
 class Scripted:
@@ -28,18 +28,8 @@ class Scripted:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Scripted]:
-        app = web.Application(client_max_size=LARGEST)
-        app.router.add_post("/v1/chat/completions", self._answer)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, "127.0.0.1", 0)
-            await site.start()
-            host, port = runner.addresses[0][:2]
-            self.url = f"http://{host}:{port}"
+        async with posts({"/v1/chat/completions": self._answer}) as self.url:
             yield self
-        finally:
-            await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.Response:
         body = json.loads(await request.read())

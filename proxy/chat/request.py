@@ -145,9 +145,8 @@ def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
         if message is None:
             return "invalid_body"
         messages.append(message)
-    if (
-        len(body) > MAX_TEXT and sum(len(message.text) for message in messages) > MAX_TEXT
-    ):  # a word can look like media
+    # A word can look like media, so what is left of them is counted once more.
+    if len(body) > MAX_TEXT and sum(len(message.text) for message in messages) > MAX_TEXT:
         return "too_much_text"
     return _request(fields, messages)
 

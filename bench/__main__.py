@@ -16,7 +16,7 @@ import uvloop
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import capacity
+from bench import capacity, processes
 from bench.attack import soak
 from bench.attack import suite as attack
 from bench.attack.attacks import attacks
@@ -46,6 +46,8 @@ RESULTS = {
     "soak": Path(__file__).with_name("RESULTS-soak.md"),
 }
 OPEN_FILES = 8192
+LOGGED = 20
+"""Lines of a log that are shown."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -164,9 +166,14 @@ def run_cache(plan: cache.Plan) -> list[cache.Result]:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
+    """A temporary folder.  Where something fails in it, what the processes logged last is shown."""
     folder = Path(tempfile.mkdtemp(prefix="memory-proxy-bench-"))
     try:
         yield folder
+    except Exception as error:
+        for line in processes.logged(folder)[-LOGGED:]:
+            error.add_note(line)
+        raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

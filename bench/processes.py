@@ -21,6 +21,7 @@ import psutil
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 20.0
 STOP_SECONDS = 10.0
+LOG = "errors.log"
 LINUX = platform.system() == "Linux"
 
 
@@ -127,7 +128,7 @@ def _redis_server() -> str:
 def _python(arguments: Sequence[str], folder: Path, **environ: str) -> Iterator[Process]:
     """``python -m`` these; what listens says where in its first lines."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("MEMORY_PROXY_")}
-    with (folder / "errors.log").open("ab") as errors:
+    with (folder / LOG).open("ab") as errors:
         started = subprocess.Popen(
             [sys.executable, "-m", *arguments],
             cwd=folder,
@@ -137,18 +138,24 @@ def _python(arguments: Sequence[str], folder: Path, **environ: str) -> Iterator[
             text=True,
         )
     with _ended(started):
-        port = _announced(started, folder / "errors.log")
+        port = _announced(started, folder)
         _wait_for(port)
         yield Process(started.pid, port)
 
 
-def _announced(process: subprocess.Popen[str], errors: Path) -> int:
+def logged(folder: Path) -> list[str]:
+    """The lines that processes of this folder have logged."""
+    errors = folder / LOG
+    return errors.read_text(encoding="utf-8").splitlines() if errors.exists() else []
+
+
+def _announced(process: subprocess.Popen[str], folder: Path) -> int:
     assert process.stdout is not None
     for line in process.stdout:
         found = re.fullmatch(r"(?:\s*listening on\s+)?http://127\.0\.0\.1:(\d+)", line.rstrip())
         if found:
             return int(found[1])
-    why = "".join(errors.read_text(encoding="utf-8").splitlines()[-1:])
+    why = "".join(logged(folder)[-1:])
     raise RuntimeError(f"{process.args!r} ended without saying where it listens: {why}")
 
 

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from bench.indexed import indexed
 from bench.plan import Plan, sessions
 from bench.processes import Process
 from bench.requests import APIS, Api, turn_in
@@ -40,6 +41,7 @@ async def measure_apis(
 ) -> list[ApiCost]:
     """In rounds over all of them, so that a bad minute falls on all.  Raises RuntimeError."""
     found = costs(plan)
+    await indexed(target, (name for name, _ in seeds(plan)))
     turns = [map(_turn_of(cost), itertools.cycle(names(plan, cost))) for cost in found]
     for _ in range(plan.rounds):
         for cost, requests in zip(found, turns, strict=True):

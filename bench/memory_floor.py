@@ -34,7 +34,7 @@ class MemoryFloor(Forwarding):
 
     def __init__(self, upstream: str, store: str) -> None:
         super().__init__(upstream)
-        self._redis = redis.from_url(store, max_connections=256)
+        self._redis = redis.from_url(store, max_connections=1_024)
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:

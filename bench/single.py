@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,6 +10,9 @@ from statistics import median, quantiles
 
 from bench.processes import Process
 from bench.wire import Answer, connect
+
+AFTERWARDS_SECONDS = 0.8
+"""What was recorded is indexed by then: its CPU time belongs to the requests."""
 
 
 @dataclass(slots=True)
@@ -56,6 +60,7 @@ async def measure_pairs(
             answer = await through.ask(payload)
             _account(into, answer)
             into.through.append(answer.total)
+        await asyncio.sleep(AFTERWARDS_SECONDS)
         into.cpu += target.cpu() - cpu
     finally:
         direct.close()

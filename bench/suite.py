@@ -10,6 +10,7 @@ from pathlib import Path
 from bench import processes
 from bench.apis import ApiCost, costs, measure_apis, seeds
 from bench.at_once import AtOnce, crowded, measure_at_once
+from bench.indexed import indexed
 from bench.plan import BackEnd, Level, Plan, Row, Target, rows
 from bench.processes import Process
 from bench.requests import Requests, session_names
@@ -62,7 +63,8 @@ class Measured:
 def steps(plan: Plan) -> int:
     everything, at_once = len(list(rows(plan))), len(list(crowded(plan)))
     apis = plan.rounds * len(costs(plan))
-    return at_once + plan.rounds * everything + everything + apis + at_once
+    index = len(plan.back_ends)
+    return at_once + index + plan.rounds * everything + everything + apis + at_once
 
 
 async def measure(plan: Plan, folder: Path, step: Step) -> Measured:
@@ -113,6 +115,10 @@ class _Bench:
         """Rounds over all rows, so that a bad minute falls on all of them."""
         with ExitStack() as running:
             targets = self._shared(running)
+            for kind in self._plan.back_ends:
+                names = (name for name, _ in _seeds(self._plan, "proxy", kind))
+                await indexed(targets["proxy", kind], names)
+                step(f"indexed {kind}")
             for turn in range(self._plan.rounds):
                 at = turn % len(results)
                 for result in (*results[at:], *results[:at]):

@@ -27,6 +27,9 @@ export XDG_CACHE_HOME := $(CURDIR)/$(VENV)/cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
+# The tests start hundreds of programs: what these import is compiled once, and kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help run test test-all clients lint format bench recall demo docs picture vendor clean
 
 help:

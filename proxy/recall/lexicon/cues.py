@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 from proxy.recall.lexicon.folding import INDIAN, RUN, is_plain, letters
@@ -37,14 +37,21 @@ _POINTED = re.compile("[\u0130\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u067
 
 class Cue:
     """A pattern, and pieces of words one of which is in every text that it is found in; none where
-    that cannot be told."""
+    that cannot be told.
+
+    It is compiled when it is first looked for: most are of languages that nobody here speaks.
+    """
 
     def __init__(self, pattern: str, flags: int = 0) -> None:
-        self.pattern = compiled(pattern, flags)
+        self._pattern, self._flags = pattern, flags
         self.pieces = pieces(pattern)
 
     def __repr__(self) -> str:
-        return f"<Cue [{self.pattern.pattern[:40]!r}]>"
+        return f"<Cue [{self._pattern[:40]!r}]>"
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return compiled(self._pattern, self._flags)
 
     def search(self, text: str, seen: Seen) -> re.Match[str] | None:
         """Where it is found in a text of which so much was ``seen``."""

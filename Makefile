@@ -49,8 +49,8 @@ test: lint
 	@$(PYTEST) $(PYTEST_ARGS)
 
 # The long programmes too: browser, kill loops, real models, made-up requests, benchmarks.
-test-all: test
-	@$(PYTEST) $(LONG_WORKERS) -m slow
+test-all: lint
+	@$(PYTEST) $(LONG_WORKERS)
 
 # Other people's client libraries, in environments of 3 GB; part of `make test-all` where CI is set.
 clients: $(DEV)

@@ -45,8 +45,7 @@ async def measure_apis(
     turns = [map(_turn_of(cost), itertools.cycle(names(plan, cost))) for cost in found]
     for _ in range(plan.rounds):
         for cost, requests in zip(found, turns, strict=True):
-            pairs = plan.pairs
-            await measure_pairs(cost.single, upstream, target, pairs, requests.__next__)
+            await measure_pairs(cost.single, upstream, target, plan, requests.__next__)
             step(f"{cost.api}, session of {cost.size:,}")
     return found
 

@@ -11,7 +11,7 @@ from bench.requests import turn
 from bench.wire import connect
 
 LOOK_SECONDS = 1.0
-AT_REST = 0.02
+AT_REST = 0.05
 """Of a core."""
 
 PATIENCE_SECONDS = 300.0

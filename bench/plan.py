@@ -27,9 +27,10 @@ class Level:
 class Plan:
     """The full measurement by default.
 
-    ``pairs`` requests a row and round, each beside a direct one; ``sizes`` are the stored messages
-    of the sessions, ``api_sizes`` those that are asked in each API, ``floor_sizes`` those of the
-    memory floor, which sends all that it has;
+    ``pairs`` requests a row and round, each beside a direct one, and ``afterwards`` seconds in
+    which what was recorded is indexed, whose CPU time belongs to the requests; ``sizes`` are the
+    stored messages of the sessions, ``api_sizes`` those that are asked in each API, ``floor_sizes``
+    those of the memory floor, which sends all that it has;
     ``hot_turns`` turns in one session and ``new_sessions`` of one turn each, ``AT_ONCE`` at once.
     """
 
@@ -40,6 +41,7 @@ class Plan:
     new_sessions: int = 5_000
     rounds: int = 12
     pairs: int = 20
+    afterwards: float = 0.8
     levels: tuple[Level, ...] = (
         Level(1, runs=8, chunks=60, interval=0.002),
         Level(64, runs=1, chunks=50, interval=0.02),

@@ -8,11 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 
+from bench.plan import Plan
 from bench.processes import Process
 from bench.wire import Answer, connect
-
-AFTERWARDS_SECONDS = 0.8
-"""What was recorded is indexed by then: its CPU time belongs to the requests."""
 
 
 @dataclass(slots=True)
@@ -45,22 +43,22 @@ def p99(values: list[float]) -> float:
 
 
 async def measure_pairs(
-    into: Single, upstream: Process, target: Process, count: int, request: Callable[[], bytes]
+    into: Single, upstream: Process, target: Process, plan: Plan, request: Callable[[], bytes]
 ) -> None:
-    """Ask ``count`` times, direct and through the target, over kept-alive connections."""
+    """Ask as often as planned, direct and through the target, over kept-alive connections."""
     direct, through = await connect(upstream.port), await connect(target.port)
     try:
         for _ in range(2):  # connections and pools, made before anything is measured
             await direct.ask(request())
             _account(into, await through.ask(request()))
         cpu = target.cpu()
-        for _ in range(count):
+        for _ in range(plan.pairs):
             payload = request()
             into.direct.append((await direct.ask(payload)).total)
             answer = await through.ask(payload)
             _account(into, answer)
             into.through.append(answer.total)
-        await asyncio.sleep(AFTERWARDS_SECONDS)
+        await asyncio.sleep(plan.afterwards)
         into.cpu += target.cpu() - cpu
     finally:
         direct.close()

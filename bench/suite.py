@@ -124,8 +124,7 @@ class _Bench:
                 for result in (*results[at:], *results[:at]):
                     row, request = result.row, self._requests[result.row].plain
                     target = targets[(row.target, row.store)]
-                    pairs = self._plan.pairs
-                    await measure_pairs(result.single, self._upstream, target, pairs, request)
+                    await measure_pairs(result.single, self._upstream, target, self._plan, request)
                     step(result.row.name)
 
     def _shared(self, running: ExitStack) -> dict[tuple[str, str | None], Process]:

@@ -25,6 +25,7 @@ TINY = Plan(
     new_sessions=16,
     rounds=1,
     pairs=3,
+    afterwards=0.0,
     levels=(
         Level(1, runs=1, chunks=5, interval=0.001),
         Level(4, runs=1, chunks=8, interval=0.005),
@@ -60,7 +61,7 @@ def test_a_tiny_run_fills_the_whole_table(capfd: pytest.CaptureFixture[str]) -> 
 
 
 def test_every_step_is_announced_for_the_progress_bar() -> None:
-    assert steps(TINY) == 1 + 4 + 4 + 1
+    assert steps(TINY) == 1 + 1 + 4 + 4 + 1
     assert steps(QUICK) > steps(TINY)
 
 

@@ -20,6 +20,7 @@ TINY = Plan(
     floor_sizes=(0, 20),
     rounds=1,
     pairs=2,
+    afterwards=0.0,
     levels=(Level(1, runs=1, chunks=4, interval=0.002),),
     hot_turns=20,
     new_sessions=20,

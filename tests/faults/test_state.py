@@ -45,8 +45,9 @@ def sent(up: ScriptedUpstream) -> str:
     return names(as_messages(said))
 
 
-@pytest.mark.parametrize("store", ["sqlite", "redis"])
-@pytest.mark.parametrize("session", [None, "a-session-of-the-clients"], ids=["none", "named"])
+@pytest.mark.parametrize(
+    ("store", "session"), [("sqlite", "a-session-of-the-clients"), ("redis", None)]
+)
 async def test_a_kill_between_turns_is_not_noticed(
     up: ScriptedUpstream, server: Server, tmp_path: Path, store: str, session: str | None
 ) -> None:

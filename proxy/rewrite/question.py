@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
+from proxy.recall.query.counting import counted
 from proxy.recall.query.question import FEW_WORDS, READ, asks, points_back, read
 from proxy.recall.query.words import (
     ENGLISH,
@@ -54,7 +55,7 @@ def is_followup(text: str) -> bool:
     A message of no words at all must ask for something.
     """
     message = reading(text[:READ])
-    own = sum(bool(word.text) for word in read(text, (), 0.0).words)
+    own = counted(word.text for word in read(text, (), 0.0).words)
     return own <= FEW_WORDS and points_back(message) and bool(own or asks(message.folded))
 
 

@@ -56,6 +56,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "memory",
             "recall",
             "learning",
+            "rewrite",
             "errors",
             "telemetry",
             "logs",
@@ -116,6 +117,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "summary": frozenset(
         {"background.completion", "background.runner", "memory", "recall.lexicon", "settings"}
     ),
+    "rewrite": frozenset({"background.completion", "memory.store", "recall.query", "settings"}),
     "learning": frozenset(
         {
             "background.completion",

@@ -27,7 +27,7 @@ from bench.cache.talk import PATHS, Api, Client, Words, words_of
 from bench.cache.upstream import ROW, TURN, Simulated
 from bench.processes import Process
 from bench.recall.counting import counter
-from bench.recall.people import load
+from bench.recall.datasets.table import load
 
 PAUSE = 0.1
 """Seconds after each turn with memory, in which what was said is indexed."""

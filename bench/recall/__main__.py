@@ -1,4 +1,4 @@
-"""``python -m bench.recall [FILE]``: is what a question needs in the prompt?"""
+"""``python -m bench.recall [DATA]``: is what a question needs in the prompt?"""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bench import processes
 from bench.recall.counting import counter
+from bench.recall.datasets.table import load
 from bench.recall.drive import Asked, Options, run
-from bench.recall.people import Collection, load
+from bench.recall.people import Collection
 from bench.recall.report import details, notes, summary, table
+from bench.recall.results import Made, page, place
 
 OWN = Path(__file__).parents[1] / "data" / "conversations.jsonl"
 BUDGETS = (500, 1000, 2000)
@@ -40,12 +42,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     figures = summary(collection, _kind(options.store), asked)
     if options.details:
         options.details.write_text("".join(f"{line}\n" for line in details(asked)), "utf-8")
+    told = table(asked), [*notes(figures)]
     if not options.json:
-        console = Console()
-        console.print(table(figures, asked))
-        for note in notes(figures):
-            console.print(note)
+        print("\n\n".join([told[0], *told[1]]))
+    if options.write:
+        _keep(collection, *told, Made.now(_told(options)))
     print(json.dumps(figures, ensure_ascii=False))
+
+
+def _keep(collection: Collection, table: str, notes: Sequence[str], made: Made) -> None:
+    kept = place(collection.dataset, collection.name)
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text(page(collection.dataset, collection.name, table, notes, made), "utf-8")
+
+
+def _told(options: argparse.Namespace) -> str:
+    """What was chosen, as arguments; no place on this machine is in it."""
+    budgets = ",".join(map(str, options.budget))
+    told = f"--budget {budgets} --store {_kind(options.store)} --client {options.client}"
+    chosen = ((name, getattr(options, name)) for name in ("model", "settle", "people", "questions"))
+    return " ".join([told, *(f"--{name} {value}" for name, value in chosen if value)])
 
 
 def measure(collection: Collection, given: argparse.Namespace) -> list[Asked]:
@@ -90,7 +106,13 @@ def _kind(store: str) -> str:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__)
     add = parser.add_argument
-    add("data", type=Path, nargs="?", default=OWN, help="LoCoMo's JSON, or our JSONL")
+    add(
+        "data",
+        type=Path,
+        nargs="?",
+        default=OWN,
+        help="a file or folder of a set: see README.md",
+    )
     add("--budget", type=_budgets, default=BUDGETS, help="tokens, as in 500,1000,2000")
     add("--store", default="sqlite", help="sqlite, redis (both made for this run), or a store URL")
     add("--client", choices=("last", "full"), default="last", help="sends its last message, or all")
@@ -100,6 +122,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--questions", type=int, default=0, help="so many questions of each, evenly spread")
     add("--details", type=Path, help="a file for one line of JSON a question and budget")
     add("--json", action="store_true", help="the line of JSON alone, without the table")
+    add("--write", action="store_true", help="keeps the table in bench/results")
     return parser.parse_args(arguments)
 
 

@@ -1,16 +1,15 @@
-"""Recorded conversations and questions about them, and how they are read from a file."""
+"""Recorded conversations and questions about them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
-
-from bench.recall import locomo
+from typing import Literal, NamedTuple, TypeVar
 
 T = TypeVar("T")
+
+By = Literal["u", "a"]
+"""The user, or the assistant."""
 
 OPENING, CLOSING = "Hello.", "OK."
 """What stands in where a session begins with the assistant, or ends with the user."""
@@ -18,7 +17,7 @@ OPENING, CLOSING = "Hello.", "OK."
 
 class Turn(NamedTuple):
     id: str
-    by: Literal["u", "a"]
+    by: By
     text: str
 
 
@@ -27,6 +26,26 @@ class Pair(NamedTuple):
 
     question: str
     answer: str
+
+
+class Repairs(NamedTuple):
+    """What was done to the labels of a set.
+
+    ``repaired`` labels were read another way, ``dropped`` ones lead nowhere, ``questions`` had no
+    evidence left and are not asked.  ``left_out`` are questions that the protocol does not ask.
+    """
+
+    repaired: int = 0
+    dropped: int = 0
+    questions: int = 0
+    left_out: int = 0
+
+    def plus(self, other: Repairs) -> Repairs:
+        return Repairs(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+NO_REPAIRS = Repairs()
+LEFT_OUT = Repairs(left_out=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +97,12 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """People, and what had to be done to their labels (see :mod:`bench.recall.locomo`)."""
+    """People of a set of conversations; ``name`` is that of the file or folder."""
 
     name: str
     people: tuple[Person, ...]
-    repairs: locomo.Repairs = locomo.NO_REPAIRS
+    repairs: Repairs = NO_REPAIRS
+    dataset: str = "own form"
 
     def part(self, people: int, questions: int) -> Collection:
         """So many people, and so many questions of each, evenly spread; 0 for all."""
@@ -107,45 +127,3 @@ def spread(items: Sequence[T], count: int) -> tuple[T, ...]:
     if not count or count >= len(items):
         return tuple(items)
     return tuple(items[place * len(items) // count] for place in range(count))
-
-
-def load(path: Path) -> Collection:
-    """LoCoMo's own JSON, or our JSONL form.
-
-    Raises ValueError where it is neither, or a question's evidence is no turn of its person.
-    """
-    text, repairs = path.read_text(encoding="utf-8"), locomo.NO_REPAIRS
-    try:
-        if text.lstrip().startswith("["):
-            samples, repairs = locomo.convert(json.loads(text))
-        else:
-            samples = [json.loads(line) for line in text.splitlines() if line.strip()]
-        people = tuple(map(_person, samples))
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path}: not a file of conversations: {error!r}") from error
-    return Collection(path.stem, people, repairs)
-
-
-def _person(record: Mapping[str, Any]) -> Person:
-    sessions = tuple(
-        Session(one["sid"], one.get("date") or "", tuple(Turn(*turn) for turn in one["turns"]))
-        for one in record["sessions"]
-    )
-    person = Person(record["id"], sessions, tuple(map(_question, record["questions"])))
-    known = person.texts()
-    for question in person.questions:
-        for alternatives in question.evidence:
-            if missing := set(alternatives.split("|")) - known.keys():
-                raise ValueError(f"{person.id}: question {question.id}: no turn {min(missing)}")
-    return person
-
-
-def _question(record: Mapping[str, Any]) -> Question:
-    return Question(
-        id=record["id"],
-        kind=record["type"],
-        text=record["q"],
-        evidence=tuple(record["ev"]),
-        spans=record.get("span") or {},
-        before=tuple(record.get("before") or ()),
-    )

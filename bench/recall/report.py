@@ -1,4 +1,4 @@
-"""The result: a table for people, and one line of JSON for programs.  Pure."""
+"""The result: a Markdown table for people, and one line of JSON for programs.  Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterator, Sequence
 from statistics import fmean, median, quantiles
 from typing import Any
-
-from rich.table import Table
 
 from bench.recall.drive import Asked
 from bench.recall.people import Collection
@@ -24,6 +22,7 @@ def summary(collection: Collection, store: str, asked: Sequence[Asked]) -> dict[
     budgets = sorted({one.budget for one in asked})
     pointed = [one for one in asked if _points(one)]
     return {
+        "dataset": collection.dataset,
         "data": collection.name,
         "store": store,
         "people": len(collection.people),
@@ -44,26 +43,23 @@ def summary(collection: Collection, store: str, asked: Sequence[Asked]) -> dict[
     }
 
 
-def table(figures: dict[str, Any], asked: Sequence[Asked]) -> Table:
-    """A row a kind of question, a column a budget."""
+def table(asked: Sequence[Asked]) -> str:
+    """Markdown: a row a kind of question; the share, tokens and milliseconds at each budget."""
     budgets = sorted({one.budget for one in asked})
-    title = f"{figures['data']}, {figures['store']}: share of the evidence in the prompt"
-    made = Table(title=title, title_justify="left")
-    made.add_column("questions")
-    for column in ("", *(f"@{budget:,}" for budget in budgets)):
-        made.add_column(column, justify="right")
     kinds = _kinds(asked)
-    for kind in (kind for kind in kinds if _counts(asked, kind)):
-        made.add_row(*_row(figures, asked, kind, budgets))
-    made.add_section()
-    pointed = {(one.person, one.question.id) for one in asked if _points(one)}
-    made.add_row("all of these", f"{len(pointed)}", *_cells(figures, "recall", budgets))
-    medians = (f"{figures[f'tokens_p50@{budget}']:,.0f}" for budget in budgets)
-    made.add_row("tokens injected, median", "", *medians)
-    made.add_section()
-    for kind in (kind for kind in kinds if not _counts(asked, kind)):
-        made.add_row(*_row(figures, asked, kind, budgets))
-    return made
+    pointed = [one for one in asked if _points(one)]
+    rows = [
+        _line("", "questions", *(name for budget in budgets for name in _head(budget))),
+        "|---|" + "--:|" * (1 + 3 * len(budgets)),
+        *(_row(kind, _of_kind(asked, kind), budgets) for kind in kinds if _counts(asked, kind)),
+        _row("**all of these**", pointed, budgets),
+        *(
+            _row(f"{_label(kind)} (apart)", _of_kind(asked, kind), budgets)
+            for kind in kinds
+            if not _counts(asked, kind)
+        ),
+    ]
+    return "\n".join(rows)
 
 
 def notes(figures: dict[str, Any]) -> Iterator[str]:
@@ -77,11 +73,13 @@ def notes(figures: dict[str, Any]) -> Iterator[str]:
     if figures["without_recall"]:
         yield f"{figures['without_recall']} questions went without recall: it failed or was late."
     labels = figures["labels"]
-    if any(labels.values()):
+    if any(labels[name] for name in ("repaired", "dropped", "questions")):
         yield (
             f"Labels of evidence: {labels['repaired']} repaired, {labels['dropped']} dropped; "
             f"{labels['questions']} questions without any left are not asked."
         )
+    if labels["left_out"]:
+        yield f"{labels['left_out']} questions are left out, as bench/README.md says."
 
 
 def details(asked: Sequence[Asked]) -> Iterator[str]:
@@ -101,19 +99,28 @@ def details(asked: Sequence[Asked]) -> Iterator[str]:
         yield json.dumps(record, ensure_ascii=False)
 
 
-def _row(
-    figures: dict[str, Any], asked: Sequence[Asked], kind: str, budgets: Sequence[int]
-) -> Iterator[str]:
-    label = f"{kind}: nothing recalled" if kind == QUIET else kind
-    yield f"{label} (apart)" if kind in APART else label
-    yield f"{len(_of_kind(asked, kind)) // len(budgets)}"
-    yield from _cells(figures, kind, budgets)
+def _head(budget: int) -> tuple[str, str, str]:
+    return f"@{budget:,}", "tokens", "ms"
 
 
-def _cells(figures: dict[str, Any], name: str, budgets: Sequence[int]) -> Iterator[str]:
+def _row(label: str, asked: Sequence[Asked], budgets: Sequence[int]) -> str:
+    """Tokens and milliseconds are medians."""
+    cells: list[str] = []
     for budget in budgets:
-        value = figures[f"{name}@{budget}"]
-        yield "-" if value is None else f"{value:.3f}"
+        here = [one for one in asked if one.budget == budget]
+        share = _mean(here, budget)
+        cells.append("-" if share is None else f"{share:.3f}")
+        cells.append(f"{_tokens(here, budget):,.0f}")
+        cells.append(f"{1e3 * median(one.seconds for one in here):.1f}" if here else "-")
+    return _line(label, f"{len(asked) // len(budgets)}", *cells)
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _label(kind: str) -> str:
+    return f"{kind}: nothing recalled" if kind == QUIET else kind
 
 
 def _points(one: Asked) -> bool:

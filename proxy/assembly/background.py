@@ -41,6 +41,7 @@ class Writing:
 
     credentials: Mapping[str, Credentials]
     runner: Runner
+    completer: Completer
 
     def heard(self, tenant: str, headers: RawHeaders, upstream: str) -> None:
         """An upstream ("" for [upstream]) has answered a request that a tenant made with these
@@ -56,9 +57,9 @@ class Writing:
 
 
 def writers(settings: Settings) -> Iterator[WriterSettings]:
-    """All parts that are switched on, of all profiles."""
+    """All parts that ask a model and are switched on, of all profiles."""
     for profile in (settings.memory, *settings.profiles.values()):
-        yield from (part for part in profile.writers.values() if part.enabled)
+        yield from (part for part in profile.asking.values() if part.enabled)
 
 
 def learning_of(resources: Resources, kinds: Sequence[Kind] = KINDS) -> Learned:
@@ -73,7 +74,7 @@ def learning_of(resources: Resources, kinds: Sequence[Kind] = KINDS) -> Learned:
 async def writing_of(
     resources: Resources, learned: Learned, several: Upstreams | None = None
 ) -> Writing | None:
-    """None where no profile has anything written; its runner has still to be opened."""
+    """None where no profile asks a model for anything; its runner has still to be opened."""
     settings = resources.settings
     if not any(writers(settings)):
         return None
@@ -102,7 +103,8 @@ async def writing_of(
         time.time,
         resources.telemetry.worked,
     )
-    return Writing({"": credentials, **(further.credentials if further else {})}, runner)
+    known = {"": credentials, **(further.credentials if further else {})}
+    return Writing(known, runner, completer)
 
 
 async def _upstreams(resources: Resources) -> Mapping[str, Upstream]:

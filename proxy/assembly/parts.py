@@ -30,6 +30,7 @@ from proxy.gateway.passthrough import Passthrough
 from proxy.gateway.preview import Preview
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep
 from proxy.gateway.prompt.recall_step import RecallStep
+from proxy.gateway.prompt.rewrite_step import RewriteStep
 from proxy.gateway.recording.exchange_recorder import due_after_import
 from proxy.gateway.state.conversations import Removals
 from proxy.gateway.state.doors import StateDoors
@@ -45,6 +46,7 @@ from proxy.memory_api.api import Api
 from proxy.memory_api.conversations.message_edit import remove
 from proxy.memory_api.routes import admin_routes
 from proxy.recall.recaller import RecallAdmin
+from proxy.rewrite.rewriter import Rewriter
 from proxy.settings import ClientSettings, Settings
 from proxy.tenancy import Client, Tenancy
 from proxy.upstreams.choice import Upstreams
@@ -174,6 +176,7 @@ async def parts_of(
         counter=resources.tokenizers.counter_for,
         telemetry=resources.telemetry,
         state=StateLog(resources.store, timeout),
+        rewrite=_rewrite(resources, writing),
         window=windows or of_model,
     )
     return Parts(
@@ -188,6 +191,15 @@ async def parts_of(
         upstreams,
         windows,
     )
+
+
+def _rewrite(resources: Resources, writing: Writing | None) -> RewriteStep:
+    """What writes questions out, where a model is asked for anything."""
+    if writing is None:
+        return RewriteStep()
+    rewriter = Rewriter(writing.completer, resources.count_text)
+    resources.opened.push_async_callback(rewriter.close)
+    return RewriteStep(rewriter)
 
 
 def _spool(resources: Resources) -> Spool:

@@ -24,6 +24,7 @@ from proxy.gateway.aside import Aside
 from proxy.gateway.context import RequestContext, ask_of, intent_of, rules_of
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep, LoadedKnowledge
 from proxy.gateway.prompt.recall_step import RecallStep
+from proxy.gateway.prompt.rewrite_step import RewriteStep
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.state.log import StateLog
 from proxy.memory.erasure import steady
@@ -31,6 +32,7 @@ from proxy.memory.model import Snapshot
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.recorder import Prepared, Recorder
+from proxy.rewrite.rewriter import Rewriting
 from proxy.telemetry import Telemetry
 
 
@@ -73,6 +75,7 @@ class Services:
     counter: Callable[[str | None], TokenCounter]
     telemetry: Telemetry
     state: StateLog
+    rewrite: RewriteStep = field(default_factory=RewriteStep)
     aside: Aside = field(default_factory=Aside)
     window: Callable[[str, str | None], int | None] = of_model
     new_id: Callable[[], str] = field(default_factory=ExchangeIds)
@@ -163,7 +166,8 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
 
 
 class Loaded(msgspec.Struct, frozen=True, gc=False):
-    """The session and the plan over it; ``knowledge`` is None where there is none to choose from.
+    """The session and the plan over it; ``knowledge`` is None where there is none to choose from,
+    ``rewriting`` where no question has begun to be rewritten.
 
     ``stale``: it is a retry of an exchange that others have followed, so it is not recorded.
     """
@@ -172,6 +176,7 @@ class Loaded(msgspec.Struct, frozen=True, gc=False):
     prepared: Prepared
     knowledge: LoadedKnowledge | None
     stale: bool
+    rewriting: Rewriting | None = None
 
     @property
     def bodies(self) -> Mapping[str, bytes]:
@@ -190,20 +195,22 @@ class Loaded(msgspec.Struct, frozen=True, gc=False):
 
 
 async def load(exchange: ChatExchange, services: Services) -> Loaded:
-    """Look at the session, and at what is known of its person meanwhile.
+    """Look at the session; at what is known of its person, and at what is asked, meanwhile.
 
     Raises ProxyError 403 for another user's session, StoreError.
     """
     request, context = exchange.request, exchange.context
     asked, count = request.last_user_text, exchange.counter.count_text
     looking = services.knowledge.begin(context, asked, count, wanted=exchange.enriched)
+    rewriting = services.rewrite.begin(context, request) if exchange.enriched else None
     try:
         ask = ask_of(context, exchange.rules)
         prepared = await services.recorder.prepare(
             context.key, ask, request.messages, exchange.intent, exchange.rules
         )
         _check_owner(prepared.snapshot, context.identity.user)
-        return Loaded(exchange, prepared, await looking, _is_stale(prepared.snapshot))
+        stale = _is_stale(prepared.snapshot)
+        return Loaded(exchange, prepared, await looking, stale, rewriting)
     finally:
         looking.cancel()
 

@@ -35,7 +35,7 @@ class Previewed:
     ``did`` is what the exchange's record would say, but for the time it took.  ``count`` is how
     many passages, standing instructions, facts and examples there are.  ``recalled``: what recall
     found, standing instructions first.  ``known`` is what is known of the person and of how to
-    answer.
+    answer.  ``rewritten`` are the words that recall looked for beside the question's.
     """
 
     messages: tuple[bytes, ...]
@@ -45,6 +45,7 @@ class Previewed:
     recalled: tuple[Found, ...]
     known: tuple[Block, ...]
     summary: str | None
+    rewritten: str | None = None
 
 
 class Preview:
@@ -81,6 +82,7 @@ class Preview:
             recalled=prompt.recall.recollection.all,
             known=prompt.known.blocks,
             summary=prompt.prompt.summary.text if prompt.prompt.summary else None,
+            rewritten=(prompt.rewritten.added or None) if prompt.rewritten else None,
         )
 
     def _context(self, key: SessionKey, profile: str, user: str | None) -> RequestContext:

@@ -160,6 +160,7 @@ def shown_objects(session: str, did: Injection) -> dict[str, Any]:
         "shown": [piece_object(session, piece) for piece in pieces],
         "shown_cut": shown.cut if shown else 0,
         "resent": [messages.Stretch(*stretch) for stretch in shown.resent] if shown else [],
+        "rewriting": (shown.rewriting or UNSET) if shown else UNSET,
     }
 
 
@@ -201,6 +202,7 @@ def context_object(session: str, preview: Preview) -> messages.Context:
         recalled=[found_object(found) for found in preview.recalled],
         known=[known_object(block) for block in preview.known],
         summary=preview.summary,
+        rewritten=preview.rewritten or UNSET,
         **shown_objects(session, did),
     )
 

@@ -28,13 +28,14 @@ from proxy.settings.sections import (
     UpstreamSettings,
 )
 from proxy.settings.upstreams import ListedUpstream
-from proxy.settings.written import SummarySettings, WriterSettings
+from proxy.settings.written import RewriteSettings, SummarySettings, WriterSettings
 
 __all__ = [
     "ClientSettings",
     "ListedUpstream",
     "ProfileSettings",
     "RecallSettings",
+    "RewriteSettings",
     "ServerSettings",
     "Settings",
     "SettingsError",

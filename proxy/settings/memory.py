@@ -19,6 +19,7 @@ from proxy.settings.written import (
     LearnedSettings,
     LearnerSettings,
     ProfileMemorySettings,
+    RewriteSettings,
     SummarySettings,
     ToolsSettings,
     UrlOrNothing,
@@ -96,6 +97,7 @@ class RecallSettings(Section):
     half_life_days: float = Field(default=0, ge=0)
     timeout: float = Field(default=0.15, gt=0)
     standing: Standing = Standing()
+    rewrite: RewriteSettings = RewriteSettings()
     embeddings: EmbeddingsSettings = EmbeddingsSettings()
 
 
@@ -130,6 +132,11 @@ class ProfileSettings(Section):
     def writers(self) -> Mapping[str, WriterSettings]:
         """The parts that a model writes, by name."""
         return {name: getattr(self, name) for name in _sections(type(self), WriterSettings)}
+
+    @property
+    def asking(self) -> Mapping[str, WriterSettings]:
+        """All parts that ask a model, by their names within the profile."""
+        return {**self.writers, "recall.rewrite": self.recall.rewrite}
 
     @property
     def learned(self) -> Mapping[str, LearnedSettings]:

@@ -164,15 +164,13 @@ def _writing_at(names: Set[str], above: Mapping[str, Any]) -> Iterator[Problem]:
     if "memory" in above:
         profiles["memory",] = above["memory"]
     for place, profile in profiles.items():
-        for part, chosen in profile.writers.items():
+        for name, chosen in profile.asking.items():
+            part = (*place, *name.split("."))
             if chosen.upstream and chosen.upstream not in names:
-                yield (
-                    (*place, part, "upstream"),
-                    f'no [[upstreams]] has the name "{chosen.upstream}"',
-                )
+                yield (*part, "upstream"), f'no [[upstreams]] has the name "{chosen.upstream}"'
             for other in ("url", "api_key") if chosen.upstream else ():
                 if getattr(chosen, other):
-                    yield (*place, part, other), "is set beside upstream: keep one of them"
+                    yield (*part, other), "is set beside upstream: keep one of them"
 
 
 def _is_ours(url: str, server: ServerSettings) -> bool:

@@ -82,6 +82,16 @@ class SummarySettings(WriterSettings):
         return prompt
 
 
+class RewriteSettings(WriterSettings):
+    """[memory.recall.rewrite]: a short message that points back is written out for recall.
+
+    Chats wait for it, ``timeout`` seconds at most.
+    """
+
+    timeout: Seconds = 0.8
+    max_input_tokens: int = Field(default=1000, ge=200)
+
+
 class LearnedSettings(WriterSettings):
     """What all kinds of learned memory have in common.
 

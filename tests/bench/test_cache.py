@@ -30,7 +30,7 @@ from bench.cache.rules import (
 from bench.cache.suite import CLAUDE, DATA, NEWER, ON, ROWS, WITH_MARKS, Plan
 from bench.cache.table import report
 from bench.cache.talk import ASKS, Client, words_of
-from bench.recall.people import load
+from bench.recall.datasets.table import load
 from proxy.formats.chat_completions import ChatCompletions
 from proxy.formats.format import Format
 from proxy.formats.messages.messages import Messages

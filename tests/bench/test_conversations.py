@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from bench.recall.__main__ import OWN
-from bench.recall.people import Collection, load
+from bench.recall.datasets.table import load
+from bench.recall.people import Collection
 
 KINDS = {
     "single fact",

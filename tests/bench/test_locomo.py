@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from bench.recall.locomo import Repairs, read_labels
-from bench.recall.people import load
+from bench.recall.datasets.dialogue import read_labels
+from bench.recall.datasets.table import load
+from bench.recall.people import Repairs
 
 KNOWN = {"D1:1", "D1:2", "D8:6", "D9:17", "D11:26", "D30:5"}
 
@@ -25,6 +26,8 @@ KNOWN = {"D1:1", "D1:2", "D8:6", "D9:17", "D11:26", "D30:5"}
         pytest.param(["D"], [], Repairs(dropped=1), id="nothing-to-read"),
         pytest.param(["D1:1", "D4:99"], ["D1:1"], Repairs(dropped=1), id="no-such-turn"),
         pytest.param(["D1:1", "D1:1"], ["D1:1"], Repairs(), id="twice"),
+        pytest.param(["D1:1-D1:9"], ["D1:1", "D1:2"], Repairs(repaired=1), id="a-span"),
+        pytest.param(["D1:2-D8:6"], ["D1:2", "D8:6"], Repairs(repaired=1), id="two-with-a-dash"),
         pytest.param(["D8:6; D4:99"], ["D8:6"], Repairs(1, 1), id="half-of-one"),
     ],
 )
@@ -68,4 +71,4 @@ def test_a_sample_is_a_person(tmp_path: Path) -> None:
     assert person.sessions[0].turns[0] == ("D1:1", "u", "Ada: Look! [photo: a photo of a hat]")
     assert [turn.by for session in person.sessions for turn in session.turns] == ["u", "a", "a"]
     assert [(q.text, q.kind) for q in person.questions] == [("What?", "single fact")]
-    assert found.repairs == Repairs(dropped=1, questions=1)
+    assert found.repairs == Repairs(dropped=1, questions=1, left_out=1)

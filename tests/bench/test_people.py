@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.recall.people import CLOSING, OPENING, Pair, Session, Turn, load, spread
+from bench.recall.datasets.table import load
+from bench.recall.people import CLOSING, OPENING, Pair, Session, Turn, spread
 
 PERSON = {
     "id": "p",

@@ -28,7 +28,12 @@ EFFECTIVE = dict(effective(Settings()))
 PAGE_OF_A_SECTION = {"summaries.md": "memory.summary.", "recall.md": "memory.recall."}
 """Pages with a table of all settings of a section, named without it."""
 
-LONG = {"memory.summary.prompt", "memory.summary.parameters", "memory.side_requests"}
+LONG = {
+    "memory.summary.prompt",
+    "memory.summary.parameters",
+    "memory.recall.rewrite.parameters",
+    "memory.side_requests",
+}
 """Too long for a table, or a table themselves."""
 
 

@@ -14,7 +14,7 @@ from proxy.gateway.aside import Aside
 from proxy.gateway.exchange import Loaded, Services
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep
 from proxy.gateway.prompt.prompt import AssembledPrompt, rendered
-from proxy.gateway.prompt.recall_step import NOTHING, RecallBlock, query_for, text_at
+from proxy.gateway.prompt.recall_step import query_for, text_at
 from proxy.learning.prompt_cards import Known
 from proxy.memory.prompt.compose import compose
 
@@ -69,7 +69,7 @@ async def enrich(loaded: Loaded, services: Services) -> AssembledPrompt:
     if not loaded.exchange.enriched:
         return prompt
     prompt = replace(prompt, known=await _known(prompt, budget, services))
-    return replace(prompt, recall=await _recalled(prompt, budget, services))
+    return await _recalled(prompt, budget, services)
 
 
 def narrowed(
@@ -133,12 +133,12 @@ def _chosen(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> Known:
 
 async def _recalled(
     prompt: AssembledPrompt, budget: TokenBudget, services: Services
-) -> RecallBlock:
-    """What recall finds that the window does not show."""
+) -> AssembledPrompt:
+    """With what recall finds that the window does not show."""
     loaded, exchange = prompt.loaded, prompt.loaded.exchange
     profile = exchange.context.profile
     if not profile.recall.enabled:
-        return NOTHING
+        return prompt
     query = query_for(
         exchange.context,
         loaded.prepared,
@@ -151,5 +151,9 @@ async def _recalled(
         elsewhere=exchange.request.state.elsewhere,
     )
     if query is None:
-        return NOTHING
-    return await services.recall.remind(query, profile.recall.timeout)
+        return prompt
+    query, rewritten = await services.rewrite.finish(
+        loaded.rewriting, exchange.context, exchange.request, prompt.messages, query
+    )
+    recall = await services.recall.remind(query, profile.recall.timeout)
+    return replace(prompt, recall=recall, rewritten=rewritten)

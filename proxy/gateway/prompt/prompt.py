@@ -23,13 +23,15 @@ from proxy.learning.prompt_cards import Block, Known
 from proxy.memory.model import NOTHING_RECALLED, Entry, Recalled
 from proxy.memory.prompt.compose import Prompt, render
 from proxy.memory.prompt.trace import PromptTrace, stretches_of
+from proxy.rewrite.rewriter import Rewritten
 
 
 class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
     """The prompt with the stored messages, what is known, and what is recalled.
 
     ``messages`` are what stands behind the system messages, without blocks; ``trimmed``: the
-    model's context left no room for all of it.
+    model's context left no room for all of it; ``rewritten``: what recall was asked, where that was
+    to be more than the question.
     """
 
     loaded: Loaded
@@ -38,6 +40,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
     known: Known = Known()
     recall: RecallBlock = NOTHING
     trimmed: bool = False
+    rewritten: Rewritten | None = None
 
     @classmethod
     def of(cls, loaded: Loaded, prompt: Prompt) -> AssembledPrompt:
@@ -113,6 +116,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
             order=(*range(learned), *(learned + n for n in self.recall.order())),
             ahead=sum(len(part.sources) for part in known.head),
             resent=stretches_of(entry.position.seq for entry in resent),
+            rewriting=self.rewritten.outcome if self.rewritten else "",
         )
 
     def _behind_question(self) -> int:

@@ -44,6 +44,7 @@ class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     and recalled, as it stands in the prompt: ``ahead`` of it before the summary, the rest behind
     ``before`` stored messages.  Of all that, the first ``kept`` pieces are listed, ``cut`` are not.
     ``resent`` is where the stored messages stand that the client itself sent once more.
+    ``rewriting`` is what came of writing the question out for recall, "" where that was not tried.
     """
 
     system: int = 0
@@ -58,6 +59,7 @@ class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     kept: int = 0
     cut: int = 0
     resent: tuple[Stretch, ...] = ()
+    rewriting: str = ""
 
     def limited(self, cards: Sequence[Card], most: int) -> PromptTrace:
         """With these stored messages, and no more than ``most`` pieces listed, nor stretches."""

@@ -184,6 +184,12 @@ Resent = Annotated[
 ]
 
 
+Rewriting = Annotated[
+    Literal["rewritten", "same", "late", "failed", "busy"],
+    Meta(description="What came of writing out a question that points back."),
+]
+
+
 class Did(Struct, kw_only=True):
     """What memory did for an exchange; `shown` is in the order of the prompt."""
 
@@ -199,6 +205,7 @@ class Did(Struct, kw_only=True):
     shown: list[Shown]
     shown_cut: Annotated[int, Meta(ge=0, description="How many more there are than are listed.")]
     resent: Resent
+    rewriting: Rewriting | UnsetType = UNSET
 
 
 class Exchange(Struct, kw_only=True, tag_field="object", tag="session.exchange"):
@@ -284,6 +291,10 @@ class Context(Struct, kw_only=True, tag_field="object", tag="context"):
     shown: list[Shown]
     shown_cut: Count
     resent: Resent
+    rewriting: Rewriting | UnsetType = UNSET
+    rewritten: Annotated[
+        str | UnsetType, Meta(description="Words that recall looked for beside the question's.")
+    ] = UNSET
 
 
 class NewFeedback(Struct, kw_only=True):

@@ -22,6 +22,7 @@ from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.language import Language
 from proxy.recall.lexicon.loader import COMMON, any_of, compiled, either, patterns, told, vocabulary
 from proxy.recall.query import wording
+from proxy.recall.query.counting import counted
 from proxy.recall.query.dates import spans, terms_of_spans
 from proxy.recall.query.words import (
     ENGLISH,
@@ -231,7 +232,7 @@ def read(text: str, before: Sequence[str], now: float) -> Question:
     own = _asked(text)
     if not own and closes(message):
         return NOTHING
-    sought = [*own, *_context(message, sum(bool(word.text) for word in own), before)]
+    sought = [*own, *_context(message, counted(word.text for word in own), before)]
     days = terms_of_spans(spans(folded, now, seen))
     if not sought and not days:
         return NOTHING

@@ -269,6 +269,74 @@ async def test_who_asks_has_their_other_sessions_indexed_first(bench: Bench) -> 
     assert bench.indexer.done == [("level", OTHER), ("level", KEY)]
 
 
+async def test_of_those_who_ask_together_one_has_it_indexed_and_the_others_wait(
+    bench: Bench,
+) -> None:
+    index_updater = bench.index_updater
+    bench.indexer.gate = asyncio.Event()
+    index_updater.asked(KEY, KAI)
+    index_updater.recorded(KEY)
+    asking = [asyncio.create_task(index_updater.settled(KAI)) for _ in range(16)]
+    async with asyncio.timeout(PATIENCE):
+        while not bench.indexer.busy:
+            await asyncio.sleep(0)
+    assert not any(task.done() for task in asking)
+    bench.indexer.gate.set()
+    await asyncio.gather(*asking)
+    assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
+
+
+async def test_who_asks_once_more_was_recorded_has_that_indexed_too(bench: Bench) -> None:
+    index_updater = bench.index_updater
+    bench.indexer.gate = asyncio.Event()
+    index_updater.asked(KEY, KAI)
+    index_updater.recorded(KEY)
+    first = asyncio.create_task(index_updater.settled(KAI))
+    async with asyncio.timeout(PATIENCE):
+        while not bench.indexer.busy:
+            await asyncio.sleep(0)
+    index_updater.recorded(KEY)
+    second = asyncio.create_task(index_updater.settled(KAI))
+    bench.indexer.gate.set()
+    await asyncio.gather(first, second)
+    assert bench.indexer.done == [("level", KEY)] * 2 and not index_updater.late(KEY)
+
+
+async def test_what_is_indexed_for_who_asks_goes_on_where_they_wait_no_longer(bench: Bench) -> None:
+    bench.indexer.gate, index_updater = asyncio.Event(), bench.index_updater
+    index_updater.asked(KEY, KAI)
+    index_updater.recorded(KEY)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await index_updater.settled(KAI)
+    bench.indexer.gate.set()
+    assert await bench.indexer.until(1) == [("level", KEY)]
+    await index_updater.settled(KAI)
+    assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
+
+
+async def test_at_the_end_what_is_indexed_for_who_asks_is_begun_anew_and_done(
+    bench: Bench,
+) -> None:
+    async with bench.open() as index_updater:
+        index_updater.asked(KEY, KAI)
+        await bench.indexer.until(1)
+        bench.indexer.gate = asyncio.Event()
+        index_updater.recorded(KEY)
+        asking = asyncio.create_task(index_updater.settled(KAI))
+        async with asyncio.timeout(PATIENCE):
+            while not bench.indexer.busy:
+                await asyncio.sleep(0)
+        asking.cancel()
+        closing = asyncio.create_task(index_updater.close(PATIENCE))
+        async with asyncio.timeout(PATIENCE):
+            while bench.indexer.busy:
+                await asyncio.sleep(0)
+        bench.indexer.gate.set()
+        await closing
+    assert bench.indexer.done == [("catch up", KAI), ("level", KEY)]
+
+
 async def test_what_could_not_be_indexed_for_who_asks_waits_on(bench: Bench) -> None:
     index_updater = bench.index_updater
     index_updater.asked(KEY, KAI)

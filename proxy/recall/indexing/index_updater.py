@@ -12,6 +12,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
@@ -130,6 +131,10 @@ class IndexUpdater:
         self._round = 0
         self._known: OrderedDict[Owner, float] = OrderedDict()
         self._stale: set[Owner] = set()
+        self._turns: WeakValueDictionary[Work, asyncio.Lock] = WeakValueDictionary()
+        self._next: dict[SessionKey, asyncio.Task[None]] = {}
+        """Work at once that has not begun yet."""
+        self._settling: set[asyncio.Task[None]] = set()
         self._awake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -143,8 +148,11 @@ class IndexUpdater:
         """Finish what waits, within ``timeout`` seconds."""
         if self._task is None:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        under_way = (self._task, *self._settling)
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        self._next.clear()
         with suppress(TimeoutError, StoreError):
             async with asyncio.timeout(timeout):
                 await self._drain()
@@ -181,13 +189,30 @@ class IndexUpdater:
     async def settled(self, owner: Owner, but: SessionKey | None = None) -> None:
         """Index at once what waits of an owner's sessions, ``but`` of the one that sees all it has.
 
-        Raises StoreError.
+        It is done once for all who ask together, and goes on where they have no time left.  Raises
+        StoreError.
         """
         for key in self._late.of(owner):
             if key != but:
-                # Who has begun with it already may be in the middle of it.
+                await asyncio.shield(self._next.get(key) or self._begin(key))
+
+    def _begin(self, key: SessionKey) -> asyncio.Task[None]:
+        task = self._next[key] = asyncio.create_task(self._settle(key), name="indexing at once")
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+        return task
+
+    async def _settle(self, key: SessionKey) -> None:
+        async with self._turn(key):
+            del self._next[key]
+            # Who had begun with it may have been in the middle of it.
+            if self._late.has(key):
                 self._waiting.pop(key, None)
                 await self._index(key)
+
+    def _turn(self, work: Work) -> asyncio.Lock:
+        """Of two who do the same at once only one could write it: the other does it again."""
+        return self._turns.setdefault(work, asyncio.Lock())
 
     def missing(self, owner: Owner) -> None:
         """There is no index at all, whatever was known: somebody has dropped it, or never made."""
@@ -240,8 +265,9 @@ class IndexUpdater:
         """Do what is due.  Raises StoreError, with nothing forgotten."""
         while self._due:
             work = self._due.popleft()
-            if self._waiting.pop(work, None) is not None and not self._comes_yet(work):
-                await self._index(work)
+            async with self._turn(work):
+                if self._waiting.pop(work, None) is not None and not self._comes_yet(work):
+                    await self._index(work)
 
     def _comes_yet(self, work: Work) -> bool:
         """Does other work that waits do the same?  A session that is nobody's is all there is of

@@ -128,6 +128,8 @@ class IndexUpdater:
         self._waiting: OrderedDict[Work, Since] = OrderedDict()
         self._due: deque[Work] = deque()
         self._late = LateSessions()
+        self._resting: OrderedDict[SessionKey, bool] = OrderedDict()
+        """Sessions that rest, and whether something of them is not indexed."""
         self._round = 0
         self._known: OrderedDict[Owner, float] = OrderedDict()
         self._stale: set[Owner] = set()
@@ -159,7 +161,12 @@ class IndexUpdater:
 
     def recorded(self, key: SessionKey) -> None:
         """An exchange of this session is in history."""
-        self._add(key)
+        late = self._resting.get(key)
+        if late is None:
+            self._add(key)
+        elif not late:
+            self._resting[key] = True
+            self._late.add(key)
 
     def edited(self, key: SessionKey, seqs: Sequence[int]) -> None:
         """Messages of this session say something else now."""
@@ -181,6 +188,21 @@ class IndexUpdater:
         """Somebody asks in this session, which is this owner's."""
         self.heard_of(owner)
         self._late.belongs(key, owner)
+        if self._resting.pop(key, False):
+            self._late.done(key)
+            self._add(key)
+
+    def rests(self, key: SessionKey, owner: Owner) -> None:
+        """There is nothing to be found in this session, which is its only owner: what is recorded
+        of it is indexed when somebody asks.  Most sessions of nobody end before that.
+        """
+        self._late.belongs(key, owner)
+        self._resting.setdefault(key, False)
+        self._resting.move_to_end(key)
+        if len(self._resting) > KNOWN:
+            forgotten, late = self._resting.popitem(last=False)
+            if late:
+                self._late.done(forgotten)
 
     def late(self, key: SessionKey) -> bool:
         """Whether a session has messages that are not indexed yet."""

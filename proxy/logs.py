@@ -13,8 +13,9 @@ import json
 import logging
 import time
 import traceback
+from contextlib import nullcontext, suppress
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import msgspec
 
@@ -85,6 +86,52 @@ class Unsurprising(logging.Filter):
         return not (cut or isinstance(error, asyncio.CancelledError))
 
 
+GATHERED_SECONDS = 0.05
+GATHERED_BYTES = 4000
+"""For how long lines of requests gather, and how much at most: a pipe takes so much as a whole, so
+that the lines of several processes do not mix."""
+
+
+class Gathering(logging.StreamHandler[TextIO]):
+    """Writes the lines of requests several at once: each write lets go of the interpreter, and
+    waits for it behind all threads that compute.  What else is said is written at once, behind
+    them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._lines: list[str] = []
+        self._size = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        loop = _running_loop() if record.name == ACCESS.name else None
+        if loop is None:
+            self.flush()
+            return super().emit(record)
+        line = self.format(record) + self.terminator
+        if self._size + len(line) > GATHERED_BYTES:
+            self.flush()
+        if not self._lines:
+            loop.call_later(GATHERED_SECONDS, self.flush)
+        self._lines.append(line)
+        self._size += len(line)
+
+    def flush(self) -> None:
+        """Write what has gathered; asked for at the end of the process too."""
+        # Where nobody reads them any more there is nobody to tell.
+        with self.lock or nullcontext(), suppress(OSError, ValueError):
+            lines, self._lines, self._size = self._lines, [], 0
+            if lines:
+                self.stream.write("".join(lines))
+            super().flush()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def configuration(level: str, style: Format) -> dict[str, Any]:
     """For ``logging.config.dictConfig``: plain values that worker processes can be given."""
     chosen = level.upper()
@@ -95,7 +142,7 @@ def configuration(level: str, style: Format) -> dict[str, Any]:
         "filters": {"unsurprising": {"()": f"{__name__}.Unsurprising"}},
         "handlers": {
             "stderr": {
-                "class": "logging.StreamHandler",
+                "()": f"{__name__}.Gathering",
                 "formatter": "ours",
                 "stream": "ext://sys.stderr",
             }

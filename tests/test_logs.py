@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import logging
 import re
@@ -10,8 +11,10 @@ import sys
 
 import pytest
 
+from proxy import logs
 from proxy.logs import Access, Format, HumanFormatter, JsonFormatter, Unsurprising, hashed
 from tests.support.processes.program import ran
+from tests.support.waiting import PATIENCE
 
 LINE = Access(
     request="r1",
@@ -69,6 +72,56 @@ def test_a_request_is_one_json_line() -> None:
         "memory": "applied",
         "bytes": 99,
     }
+
+
+class Writes(io.StringIO):
+    """Notes what is written at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.all.append(text)
+        return len(text)
+
+
+def record_of(logger: str, text: str) -> logging.LogRecord:
+    return logging.LogRecord(logger, logging.INFO, "", 0, text, None, None)
+
+
+async def test_lines_of_requests_are_written_together_and_before_what_comes_later() -> None:
+    stream = Writes()
+    handler = logs.Gathering(stream)
+    for text in ("one", "two"):
+        handler.handle(record_of("proxy.access", text))
+    assert stream.all == []
+    async with asyncio.timeout(PATIENCE):
+        while not stream.all:
+            await asyncio.sleep(logs.GATHERED_SECONDS / 5)
+    assert stream.all == ["one\ntwo\n"]
+    handler.handle(record_of("proxy.access", "three"))
+    handler.handle(record_of("proxy.memory", "four"))
+    assert stream.all[1:] == ["three\n", "four\n"]
+    handler.handle(record_of("proxy.access", "five"))
+    handler.flush()
+    assert stream.all[3:] == ["five\n"]
+
+
+async def test_no_more_lines_gather_than_a_pipe_takes_at_once() -> None:
+    stream = Writes()
+    handler = logs.Gathering(stream)
+    for _ in range(9):
+        handler.handle(record_of("proxy.access", "x" * 999))
+    assert stream.all == [("x" * 999 + "\n") * 4] * 2
+
+
+async def test_a_stream_that_nobody_reads_any_more_stops_nobody() -> None:
+    stream = io.StringIO()
+    handler = logs.Gathering(stream)
+    handler.handle(record_of("proxy.access", "one"))
+    stream.close()
+    handler.flush()
 
 
 def test_a_request_is_one_line_for_people() -> None:

@@ -156,6 +156,8 @@ class IndexBatch:
     ``rows`` are appended; the first of them gets the number ``first``, which is how many rows there
     are.  ``postings`` are appended to those of each term.  ``mark`` replaces the session's mark
     (None leaves it).  ``ttl`` in seconds: the index lives at least so long from now on, 0 for ever.
+    ``began`` is when the session did, in Unix seconds: it may have been erased since it was read.
+    None: the batch is of no session.
     """
 
     revision: int
@@ -166,6 +168,7 @@ class IndexBatch:
     rows: bytes = b""
     postings: Mapping[bytes, bytes] = field(default_factory=dict)
     ttl: int = 0
+    began: float | None = None
 
 
 class Behind(NamedTuple):
@@ -206,7 +209,9 @@ class Index(Protocol):
         ...
 
     async def write(self, owner: Owner, batch: IndexBatch) -> bool:
-        """Add a batch; False, and nothing done, if the index has another revision."""
+        """Add a batch; False, and nothing left of it, if the index has another revision, or the
+        session is gone or another that began later.
+        """
         ...
 
     async def drop_session(self, owner: Owner, session: str) -> None:

@@ -34,6 +34,17 @@ REMEMBERED = 10_000
 """People that a process remembers to have several sessions."""
 
 
+SHORT = 32
+"""Messages that a session of nobody shows when it is indexed though nothing of it is hidden: these
+are soon read when something is."""
+
+
+def _rests(query: RecallQuery) -> bool:
+    """Whether nothing can be found for this question, nor for the next ones."""
+    alone = bool(query.owner.session) and len(query.shown) < SHORT
+    return alone and query.hidden == 0 and not query.again
+
+
 class Recaller:
     """Finds; ``text_of`` gives the text of a message's JSON.
 
@@ -72,6 +83,9 @@ class Recaller:
 
     async def _shortlist(self, query: RecallQuery) -> Shortlist | None:
         """What is worth looking up in history; None where there is nothing."""
+        if _rests(query):
+            self._index_updater.rests(query.key, query.owner)
+            return None
         self._index_updater.asked(query.key, query.owner)
         if query.again == () or (query.nothing_hidden and query.own_session_only):
             return None
@@ -114,11 +128,14 @@ class Recaller:
         return seen
 
     async def _look(self, query: RecallQuery, question: Question) -> Looked:
-        """Level with what of this session is recorded, but not shown."""
+        """Level with what of this session is recorded, but not shown; of a session that is nobody's
+        the index is made where there is none."""
         key, owner, terms = query.key, query.owner, question.terms
         seen = await self._index.look(owner, terms, key.session)
         indexed = seen.look.mark.seq if seen.look.mark else 0
-        if not query.hidden or query.hidden <= indexed or not self._index_updater.late(key):
+        if owner.session and not seen.look.revision:
+            self._index_updater.recorded(key)
+        elif not query.hidden or query.hidden <= indexed or not self._index_updater.late(key):
             return seen
         await self._index_updater.settled(owner)
         return await self._index.look(owner, terms, key.session)

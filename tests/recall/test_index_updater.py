@@ -63,6 +63,11 @@ class Indexer:
                 self.changed.notify_all()
         return 2
 
+    async def begun(self) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not self.busy:
+                await asyncio.sleep(0)
+
     async def until(self, count: int) -> list[tuple[str, object]]:
         async with asyncio.timeout(PATIENCE), self.changed:
             await self.changed.wait_for(lambda: len(self.done) >= count)
@@ -133,9 +138,7 @@ async def test_what_is_recorded_while_its_session_is_indexed_is_indexed_after(
     bench.indexer.gate = asyncio.Event()
     async with bench.open() as index_updater:
         index_updater.recorded(KEY)
-        async with asyncio.timeout(PATIENCE):
-            while not bench.indexer.busy:
-                await asyncio.sleep(0)
+        await bench.indexer.begun()
         index_updater.recorded(KEY)
         bench.indexer.gate.set()
         assert await bench.indexer.until(2) == [("level", KEY)] * 2
@@ -269,6 +272,68 @@ async def test_who_asks_has_their_other_sessions_indexed_first(bench: Bench) -> 
     assert bench.indexer.done == [("level", OTHER), ("level", KEY)]
 
 
+async def test_of_those_who_ask_together_one_has_it_indexed_and_the_others_wait(
+    bench: Bench,
+) -> None:
+    index_updater = bench.index_updater
+    bench.indexer.gate = asyncio.Event()
+    index_updater.asked(KEY, KAI)
+    index_updater.recorded(KEY)
+    asking = [asyncio.create_task(index_updater.settled(KAI)) for _ in range(16)]
+    await bench.indexer.begun()
+    assert not any(task.done() for task in asking)
+    bench.indexer.gate.set()
+    await asyncio.gather(*asking)
+    assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
+
+
+async def test_who_asks_once_more_was_recorded_has_that_indexed_too(bench: Bench) -> None:
+    index_updater = bench.index_updater
+    bench.indexer.gate = asyncio.Event()
+    index_updater.asked(KEY, KAI)
+    index_updater.recorded(KEY)
+    first = asyncio.create_task(index_updater.settled(KAI))
+    await bench.indexer.begun()
+    index_updater.recorded(KEY)
+    second = asyncio.create_task(index_updater.settled(KAI))
+    bench.indexer.gate.set()
+    await asyncio.gather(first, second)
+    assert bench.indexer.done == [("level", KEY)] * 2 and not index_updater.late(KEY)
+
+
+async def test_what_is_indexed_for_who_asks_goes_on_where_they_wait_no_longer(bench: Bench) -> None:
+    bench.indexer.gate, index_updater = asyncio.Event(), bench.index_updater
+    index_updater.asked(KEY, KAI)
+    index_updater.recorded(KEY)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await index_updater.settled(KAI)
+    bench.indexer.gate.set()
+    assert await bench.indexer.until(1) == [("level", KEY)]
+    await index_updater.settled(KAI)
+    assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
+
+
+async def test_at_the_end_what_is_indexed_for_who_asks_is_begun_anew_and_done(
+    bench: Bench,
+) -> None:
+    async with bench.open() as index_updater:
+        index_updater.asked(KEY, KAI)
+        await bench.indexer.until(1)
+        bench.indexer.gate = asyncio.Event()
+        index_updater.recorded(KEY)
+        asking = asyncio.create_task(index_updater.settled(KAI))
+        await bench.indexer.begun()
+        asking.cancel()
+        closing = asyncio.create_task(index_updater.close(PATIENCE))
+        async with asyncio.timeout(PATIENCE):
+            while bench.indexer.busy:
+                await asyncio.sleep(0)
+        bench.indexer.gate.set()
+        await closing
+    assert bench.indexer.done == [("catch up", KAI), ("level", KEY)]
+
+
 async def test_what_could_not_be_indexed_for_who_asks_waits_on(bench: Bench) -> None:
     index_updater = bench.index_updater
     index_updater.asked(KEY, KAI)
@@ -286,9 +351,7 @@ async def test_a_session_is_late_until_the_last_of_it_is_indexed(bench: Bench) -
     async with bench.open() as index_updater:
         index_updater.asked(KEY, KAI)
         index_updater.recorded(KEY)
-        async with asyncio.timeout(PATIENCE):
-            while not bench.indexer.busy:
-                await asyncio.sleep(0)
+        await bench.indexer.begun()
         assert index_updater.late(KEY)
         index_updater.recorded(KEY)
         bench.indexer.gate.set()
@@ -306,6 +369,36 @@ async def test_of_sessions_that_are_kept_in_mind_no_more_are_late(
     bench.index_updater.recorded(KEY)
     bench.index_updater.asked(OTHER, KAI)
     assert not bench.index_updater.late(KEY)
+
+
+async def test_what_rests_is_not_indexed_until_somebody_asks(bench: Bench) -> None:
+    index_updater, owner = bench.index_updater, Owner("tenant", session="session")
+    index_updater.rests(KEY, owner)
+    for _ in range(3):
+        index_updater.recorded(KEY)
+    await index_updater._drain()
+    assert bench.indexer.done == [] and index_updater.late(KEY)
+    await index_updater.settled(owner, but=KEY)
+    assert bench.indexer.done == []
+    index_updater.asked(KEY, owner)
+    await index_updater.settled(owner)
+    assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
+    index_updater.recorded(KEY)
+    assert index_updater.late(KEY)
+
+
+async def test_of_what_rests_only_so_many_are_kept_in_mind(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "KNOWN", 1)
+    index_updater = bench.index_updater
+    for key in (KEY, OTHER):
+        index_updater.rests(key, Owner("tenant", session=key.session))
+        index_updater.recorded(key)
+    assert index_updater.late(OTHER) and not index_updater.late(KEY)
+    index_updater.recorded(KEY)
+    await index_updater._drain()
+    assert bench.indexer.done == [("level", KEY)]
 
 
 # The end

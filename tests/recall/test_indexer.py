@@ -164,13 +164,13 @@ async def test_catching_up_again_looks_only_at_what_has_moved_since(
     await remembering.indexer.catch_up(KAI)
     await remembering.commit("new", said("x2", BOAT, user="kai", at=7900), indexed=False)
     seen: list[str] = []
-    real = remembering.store.messages
+    real = remembering.store.behind
 
-    async def messages(key: SessionKey, *rest: object) -> object:
+    async def behind(key: SessionKey, *rest: object) -> object:
         seen.append(key.session)
         return await real(key, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(remembering.store, "messages", messages)
+    monkeypatch.setattr(remembering.store, "behind", behind)
     assert await remembering.indexer.catch_up(KAI) == 1
     assert set(seen) == {"new"}
 

@@ -11,7 +11,7 @@ from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, Look, Owner
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.query.query import RecallOptions
-from proxy.recall.recaller import Recaller
+from proxy.recall.recaller import SHORT, Recaller
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 
 BOAT = "My boat is red."
@@ -258,6 +258,45 @@ async def test_a_session_of_nobody_that_is_shown_as_a_whole_is_not_searched(
     assert not await remembering.recall(ASKED, key=key, user=None, hidden=0)
     assert looks.terms == []
     assert await remembering.recall(ASKED, key=key, user=None, hidden=1)
+
+
+async def test_a_short_session_of_nobody_is_indexed_when_something_of_it_is_to_be_found(
+    remembering: Memory,
+) -> None:
+    key, owner = SessionKey(TENANT, "a"), Owner(TENANT, session="a")
+    for number, text in enumerate((BOAT, "I had soup.", "It rains.")):
+        shown = frozenset(range(1, number + 1))
+        assert not await remembering.recall(ASKED, key=key, user=None, hidden=0, shown=shown)
+        await remembering.commit("a", said(f"x{number}", text), indexed=False)
+        remembering.index_updater.recorded(key)
+    await remembering.index_updater._drain()
+    assert (await remembering.store.look(owner, (), 0)).revision == 0
+    last = frozenset([3])
+    found = await remembering.recall(ASKED, key=key, user=None, hidden=2, shown=last)
+    assert ids(found)[0] == "x0.0"
+    await remembering.commit("a", said("x3", BOAT), indexed=False)
+    remembering.index_updater.recorded(key)
+    await remembering.index_updater._drain()
+    assert await remembering.indexed(owner) == [("a", seq) for seq in range(1, 5)]
+
+
+async def test_a_longer_session_of_nobody_is_indexed_before_anything_is_hidden(
+    remembering: Memory,
+) -> None:
+    key, shown = SessionKey(TENANT, "a"), frozenset(range(SHORT))
+    assert not await remembering.recall(ASKED, key=key, user=None, hidden=0, shown=shown)
+    await remembering.commit("a", said("x1", BOAT), indexed=False)
+    remembering.index_updater.recorded(key)
+    await remembering.index_updater._drain()
+    assert await remembering.indexed(Owner(TENANT, session="a")) == [("a", 1)]
+
+
+async def test_who_searches_a_session_of_nobody_has_its_index_made(remembering: Memory) -> None:
+    """Another process has recorded it, and did not index it."""
+    await remembering.commit("a", said("x1", BOAT), indexed=False)
+    key = SessionKey(TENANT, "a")
+    assert ids(await remembering.recall(ASKED, key=key, user=None)) == ["x1.0"]
+    assert not await remembering.recall(ASKED, key=SessionKey(TENANT, "none"), user=None)
 
 
 async def test_the_only_session_of_a_person_shown_as_a_whole_is_not_searched(

@@ -149,6 +149,26 @@ async def test_a_batch_made_before_a_session_was_dropped_is_refused(
     assert await store.write(owner, late) is False
 
 
+@pytest.mark.parametrize("mine", [True, False])
+async def test_a_batch_of_a_session_that_was_erased_meanwhile_leaves_nothing(
+    store: Backend, tenant: str, clock: Clock, mine: bool
+) -> None:
+    key, owner = SessionKey(tenant, "talk"), Owner(tenant, user="kai")
+    if mine:
+        owner = Owner(tenant, session="talk")
+    await store.commit(key, chat("x1", user=None if mine else "kai", at=clock.now))
+    seen = await store.session(key)
+    assert seen is not None
+    began = seen.created_at
+    assert not await store.write(owner, batch(0, [["a"]], session="talk", began=began - 1))
+    assert await store.write(owner, batch(0, [["a"]], session="talk", began=began))
+    await store.delete(key)
+    look = await store.look(owner, [term("a")], 1, "talk")
+    more = batch(look.revision, [["a"]], first=int(not mine), session="talk", began=began)
+    assert not await store.write(owner, more)
+    assert (await store.look(owner, [], 0, "talk")).mark is None
+
+
 async def test_a_session_that_gets_another_number_has_no_other(
     store: Backend, owner: Owner
 ) -> None:

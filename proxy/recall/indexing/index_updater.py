@@ -12,6 +12,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
@@ -127,9 +128,15 @@ class IndexUpdater:
         self._waiting: OrderedDict[Work, Since] = OrderedDict()
         self._due: deque[Work] = deque()
         self._late = LateSessions()
+        self._resting: OrderedDict[SessionKey, bool] = OrderedDict()
+        """Sessions that rest, and whether something of them is not indexed."""
         self._round = 0
         self._known: OrderedDict[Owner, float] = OrderedDict()
         self._stale: set[Owner] = set()
+        self._turns: WeakValueDictionary[Work, asyncio.Lock] = WeakValueDictionary()
+        self._next: dict[SessionKey, asyncio.Task[None]] = {}
+        """Work at once that has not begun yet."""
+        self._settling: set[asyncio.Task[None]] = set()
         self._awake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -143,15 +150,23 @@ class IndexUpdater:
         """Finish what waits, within ``timeout`` seconds."""
         if self._task is None:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        under_way = (self._task, *self._settling)
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        self._next.clear()
         with suppress(TimeoutError, StoreError):
             async with asyncio.timeout(timeout):
                 await self._drain()
 
     def recorded(self, key: SessionKey) -> None:
         """An exchange of this session is in history."""
-        self._add(key)
+        late = self._resting.get(key)
+        if late is None:
+            self._add(key)
+        elif not late:
+            self._resting[key] = True
+            self._late.add(key)
 
     def edited(self, key: SessionKey, seqs: Sequence[int]) -> None:
         """Messages of this session say something else now."""
@@ -173,6 +188,21 @@ class IndexUpdater:
         """Somebody asks in this session, which is this owner's."""
         self.heard_of(owner)
         self._late.belongs(key, owner)
+        if self._resting.pop(key, False):
+            self._late.done(key)
+            self._add(key)
+
+    def rests(self, key: SessionKey, owner: Owner) -> None:
+        """There is nothing to be found in this session, which is its only owner: what is recorded
+        of it is indexed when somebody asks.  Most sessions of nobody end before that.
+        """
+        self._late.belongs(key, owner)
+        self._resting.setdefault(key, False)
+        self._resting.move_to_end(key)
+        if len(self._resting) > KNOWN:
+            forgotten, late = self._resting.popitem(last=False)
+            if late:
+                self._late.done(forgotten)
 
     def late(self, key: SessionKey) -> bool:
         """Whether a session has messages that are not indexed yet."""
@@ -181,13 +211,30 @@ class IndexUpdater:
     async def settled(self, owner: Owner, but: SessionKey | None = None) -> None:
         """Index at once what waits of an owner's sessions, ``but`` of the one that sees all it has.
 
-        Raises StoreError.
+        It is done once for all who ask together, and goes on where they have no time left.  Raises
+        StoreError.
         """
         for key in self._late.of(owner):
             if key != but:
-                # Who has begun with it already may be in the middle of it.
+                await asyncio.shield(self._next.get(key) or self._begin(key))
+
+    def _begin(self, key: SessionKey) -> asyncio.Task[None]:
+        task = self._next[key] = asyncio.create_task(self._settle(key), name="indexing at once")
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+        return task
+
+    async def _settle(self, key: SessionKey) -> None:
+        async with self._turn(key):
+            del self._next[key]
+            # Who had begun with it may have been in the middle of it.
+            if self._late.has(key):
                 self._waiting.pop(key, None)
                 await self._index(key)
+
+    def _turn(self, work: Work) -> asyncio.Lock:
+        """Of two who do the same at once only one could write it: the other does it again."""
+        return self._turns.setdefault(work, asyncio.Lock())
 
     def missing(self, owner: Owner) -> None:
         """There is no index at all, whatever was known: somebody has dropped it, or never made."""
@@ -240,8 +287,9 @@ class IndexUpdater:
         """Do what is due.  Raises StoreError, with nothing forgotten."""
         while self._due:
             work = self._due.popleft()
-            if self._waiting.pop(work, None) is not None and not self._comes_yet(work):
-                await self._index(work)
+            async with self._turn(work):
+                if self._waiting.pop(work, None) is not None and not self._comes_yet(work):
+                    await self._index(work)
 
     def _comes_yet(self, work: Work) -> bool:
         """Does other work that waits do the same?  A session that is nobody's is all there is of

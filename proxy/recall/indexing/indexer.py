@@ -20,19 +20,17 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from proxy.memory.archive import Message, Page, Session
+from proxy.memory.archive import Message, Page
 from proxy.memory.model import SessionKey
 from proxy.memory.model import State as MessageState
 from proxy.memory.store import StoreError
 from proxy.recall.index import (
-    Behind,
     Index,
     IndexBatch,
     IndexMark,
     Look,
     Owner,
     PassageHistory,
-    after_mark,
     owner_of,
     sessions_of,
 )
@@ -105,8 +103,15 @@ class Indexer:
 
         Raises StoreError.
         """
-        seen = await self._index.behind(key, STATES, AT_ONCE)
-        return await self._level(key, seen.session, seen) if seen else 0
+        count = 0
+        for _ in range(TRIES):
+            step = await self._step(key)
+            while step.written and not step.level:
+                count += step.written
+                step = await self._step(key)
+            if step.level:
+                return count + step.written
+        raise StoreError("too many write to an index at once")
 
     async def again(self, key: SessionKey, seq: int) -> int:
         """Index a message that says something else now; the number of messages.
@@ -122,7 +127,7 @@ class Indexer:
             look = await self._index.look(owner, (), 0, session=key.session)
             state = read_state(look.state, self._clock())
             if state is None or look.mark is None or look.mark.seq < seq:
-                return await self._level(key, session)
+                return await self.level(key)
             page = await self._history.messages(key, STATES, seq - 1, 1)
             found = [message for message in page.items if message.seq == seq]
             addition = Addition(look, state, session, found, self._text_of, again=True)
@@ -141,7 +146,7 @@ class Indexer:
         async for session in sessions_of(self._history, owner.tenant, owner.user):
             if session.last_active_at < since:
                 break
-            count += await self._level(SessionKey(owner.tenant, session.id), session)
+            count += await self.level(SessionKey(owner.tenant, session.id))
 
         def level(found: State) -> State:
             """Not an index that took this one's place meanwhile, nor one that was doubted."""
@@ -179,28 +184,13 @@ class Indexer:
         """Standing instructions that are not to be pinned, the newest last.  Raises StoreError."""
         return (await self._state(owner)).dismissed
 
-    async def _level(self, key: SessionKey, session: Session, seen: Behind | None = None) -> int:
-        """``seen`` is what has just been looked at."""
-        owner, count = owner_of(key, session.user), 0
-        for _ in range(TRIES):
-            step, seen = await self._step(owner, key, session, seen), None
-            while step.written and not step.level:
-                count += step.written
-                step = await self._step(owner, key, session)
-            if step.level:
-                self._on_level(owner)
-                return count + step.written
-        raise StoreError("too many write to an index at once")
-
-    async def _step(
-        self, owner: Owner, key: SessionKey, session: Session, seen: Behind | None = None
-    ) -> Step:
+    async def _step(self, key: SessionKey) -> Step:
         """Index the next messages."""
-        if seen is not None:
-            look, page = seen.look, seen.page
-        else:
-            look = await self._index.look(owner, (), 0, session=key.session)
-            page = await self._history.messages(key, STATES, after_mark(look.mark), AT_ONCE)
+        seen = await self._index.behind(key, STATES, AT_ONCE)
+        if seen is None:
+            return LEVEL
+        session, look, page = seen
+        owner = owner_of(key, session.user)
         state = read_state(look.state, self._clock())
         if state is None:
             await self._renew(owner, look.state)
@@ -212,41 +202,24 @@ class Indexer:
             await blank(self._index, owner, passages)
             await self._index.drop_session(owner, key.session)
             return ONCE_MORE
-        if not found:
-            return LEVEL
         addition = Addition(look, state, session, found, self._text_of)
-        if not await self._write(owner, addition):
+        if found and not await self._write(owner, addition):
             return ONCE_MORE
-        return Step(len(found), level=len(found) < AT_ONCE - 1)
+        level = len(found) < AT_ONCE - 1
+        if level:
+            self._on_level(owner)
+        return Step(len(found), level=level)
 
     async def _write(self, owner: Owner, addition: Addition) -> bool:
         large = sum(len(message.wire) for message in addition.found) > IN_THE_LOOP
         batch = await asyncio.to_thread(addition.batch) if large else addition.batch()
-        if not await self._put(owner, batch):
-            return False
-        await self._take_back(owner, addition)
-        return True
+        return await self._put(owner, batch)
 
     async def _put(self, owner: Owner, batch: IndexBatch) -> bool:
         done = await self._index.write(owner, batch)
         if done:
             self._on_write(owner, batch)
         return done
-
-    async def _take_back(self, owner: Owner, addition: Addition) -> None:
-        """A session that was erased while it was indexed leaves nothing.
-
-        Behind the writing: who erases meanwhile either finds it in the index, or it is found here.
-        An index that was there is only added to as it was, so an erased person's was made anew.
-        """
-        session = addition.session
-        there = await self._history.session(SessionKey(owner.tenant, session.id))
-        if there is not None and there.created_at == session.created_at:
-            return
-        if addition.look.revision:
-            await self._index.drop_session(owner, session.id)
-        else:
-            await self._index.drop(owner)
 
     async def _state(self, owner: Owner) -> State:
         data = (await self._index.look(owner, (), 0)).state

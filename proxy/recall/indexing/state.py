@@ -143,6 +143,7 @@ class Addition:
             rows=gap * NO_ROW + packed.rows + gap * NO_ROW,
             postings=packed.postings,
             ttl=self.session.details.ttl,
+            began=self.session.created_at,
         )
 
     @property

@@ -85,6 +85,12 @@ BROUGHT_SECONDS = 60
 """How long what is brought of a session lives at most from one part to the next."""
 
 
+def page_of(rows: Sequence[Message], limit: int) -> Page[Message]:
+    """The first ``limit`` of messages, of which one more was asked for."""
+    page = tuple(rows[:limit])
+    return Page(page, str(page[-1].seq) if len(rows) > limit else None)
+
+
 class RedisArchive(RedisLists):
     """See :class:`proxy.memory.archive.Archive`; a page takes as many steps as it needs."""
 
@@ -104,8 +110,7 @@ class RedisArchive(RedisLists):
             arguments = (at, limit + 1 - len(rows), *wanted, SCANNED_AT_ONCE, 0)
             at, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
             rows += read_messages(*found)
-        page = tuple(rows[:limit])
-        return Page(page, str(page[-1].seq) if len(rows) > limit else None)
+        return page_of(rows, limit)
 
     async def lines(self, key: SessionKey, after: int, limit: int) -> Page[StoredMessage]:
         rows: list[StoredMessage] = []

@@ -7,11 +7,13 @@ is lost is made anew.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from struct import pack
 from typing import Any
 from urllib.parse import quote
 
+from proxy.memory.model import SessionKey
 from proxy.recall.index import (
     NO_POSTINGS,
     POSTING_SIZE,
@@ -23,7 +25,7 @@ from proxy.recall.index import (
     Postings,
     Rows,
 )
-from proxy.stores.redis.base import RedisBase, within
+from proxy.stores.redis.base import RedisBase, session_keys, within
 
 AT_ONCE = 1000
 """Keys that one script renews or removes, so that it never blocks the server for long."""
@@ -45,7 +47,31 @@ class RedisIndex(RedisBase):
         return read_rows(reply)
 
     async def write(self, owner: Owner, batch: IndexBatch) -> bool:
+        if batch.began is None or self._one_slot or owner.session:
+            return await self._add_batch(owner, batch)
+        done = await self._add_batch(owner, replace(batch, began=None))
+        return done and await self._kept(owner, batch)
+
+    async def _kept(self, owner: Owner, batch: IndexBatch) -> bool:
+        """A session that lies on another server, and was erased meanwhile, leaves nothing.
+
+        Behind the writing: who erases either finds it in the index, or it is found here.  An index
+        that was there is only added to as it was, so an erased person's was made anew.
+        """
+        meta = session_keys(SessionKey(owner.tenant, batch.session))[0]
+        began = await self._ask(meta, "HGET", meta, "created")
+        if began is not None and float(began) == batch.began:
+            return True
+        if batch.revision:
+            await self.drop_session(owner, batch.session)
+        else:
+            await self.drop(owner)
+        return False
+
+    async def _add_batch(self, owner: Owner, batch: IndexBatch) -> bool:
         keys = index_keys(owner) + term_keys(owner, list(batch.postings))
+        if batch.began is not None:
+            keys.append(session_keys(SessionKey(owner.tenant, batch.session))[0])
         arguments = write_arguments(batch)
         done = await self._step(self._scripts.index_write, keys, arguments)
         if done < 0:
@@ -147,8 +173,9 @@ def vectors_key(owner: Owner, model: str, size: int) -> bytes:
 
 def write_arguments(batch: IndexBatch) -> list[Any]:
     mark = "" if batch.mark is None else " ".join(map(str, batch.mark))
-    head = [batch.revision, batch.state, batch.first, batch.rows, batch.ttl, batch.session, mark]
-    return [*head, *batch.postings.values()]
+    began = "" if batch.began is None else repr(batch.began)
+    head = [batch.revision, batch.state, batch.first, batch.rows, batch.ttl, batch.session]
+    return [*head, mark, began, *batch.postings.values()]
 
 
 def read_look(reply: Sequence[Any], terms: int) -> Look:

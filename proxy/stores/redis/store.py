@@ -12,12 +12,13 @@ from typing import Self
 
 from proxy.memory.model import SessionKey, State
 from proxy.recall.index import Behind, Owner, behind_in
-from proxy.stores.redis.archive import RedisArchive, RedisSummaries
+from proxy.stores.redis.archive import SCANNED_AT_ONCE, RedisArchive, RedisSummaries, page_of
 from proxy.stores.redis.base import list_keys, session_keys, within
+from proxy.stores.redis.codec import read_messages, read_session
 from proxy.stores.redis.commit import RedisCommits, RedisErasures
 from proxy.stores.redis.concerns import QUESTIONS, concerns_of
 from proxy.stores.redis.connection import Link
-from proxy.stores.redis.index import RedisIndex
+from proxy.stores.redis.index import RedisIndex, index_keys, read_look
 from proxy.stores.redis.items import RedisItems
 from proxy.stores.redis.lists import MOVE_SECONDS
 from proxy.stores.redis.read import RedisReading
@@ -62,6 +63,22 @@ class RedisStore(
         return f"<RedisStore [{self.name}]>"
 
     async def behind(self, key: SessionKey, states: Collection[State], limit: int) -> Behind | None:
+        """In one round trip where the session is nobody's: then its index lies beside it."""
+        keys = index_keys(Owner(key.tenant, session=key.session))
+        wanted = (int("active" in states), int("superseded" in states))
+        reply = await self._look(
+            self._scripts.behind,
+            [*session_keys(key), keys[0], keys[2]],
+            (key.session, limit + 1, *wanted, SCANNED_AT_ONCE),
+        )
+        session = read_session(key.session, reply[0])
+        if session is None:
+            return None
+        if reply[1:]:
+            _, look, (more, *found) = reply
+            rows = read_messages(*found)
+            if not more or len(rows) > limit:
+                return Behind(session, read_look(look, 0), page_of(rows, limit))
         return await behind_in(self, key, states, limit)
 
     async def open(self) -> None:

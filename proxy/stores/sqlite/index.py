@@ -39,6 +39,16 @@ SELECT id, revision, state, passages, expires_at IS NULL OR expires_at > ? FROM 
 WHERE tenant = ? AND user = ? AND session = ?
 """
 
+# Whether the session of a batch is there, as far as it is of one, and the index.
+_BEFORE = """
+SELECT :began IS NULL OR EXISTS (
+    SELECT 1 FROM sessions WHERE tenant = :tenant AND session = :talk AND created_at = :began
+        AND (expires_at IS NULL OR expires_at > :now)
+), o.id, o.revision, o.state, o.passages, o.expires_at IS NULL OR o.expires_at > :now
+FROM (SELECT 1) LEFT JOIN owners o
+    ON o.tenant = :tenant AND o.user = :user AND o.session = :session
+"""
+
 _NEWEST = """
 SELECT block, data FROM postings WHERE owner = ? AND term = ? ORDER BY block DESC LIMIT ?
 """
@@ -255,11 +265,12 @@ def _per_block(size: int) -> int:
 
 
 def write(connection: sqlite3.Connection, now: float, owner: Owner, batch: IndexBatch) -> bool:
-    row = connection.execute(_OWNER, (now, *owner)).fetchone()
-    index = IndexRow(*row[:4]) if row and row[4] else IndexRow(0)
-    if (index.revision, index.passages) != (batch.revision, batch.first):
+    named = {**owner._asdict(), "now": now, "talk": batch.session, "began": batch.began}
+    there, *row, lives = connection.execute(_BEFORE, named).fetchone()
+    index = IndexRow(*row) if row[0] and lives else IndexRow(0)
+    if not there or (index.revision, index.passages) != (batch.revision, batch.first):
         return False
-    if row and not index.id:
+    if row[0] and not index.id:
         discard(connection, row[0])  # it has expired
     count = len(batch.rows) // ROW_SIZE
     written = (batch.state, count, now + batch.ttl if batch.ttl else None)

@@ -81,6 +81,8 @@ class InMemoryIndex:
         shelf = self._shelf(owner)
         if (shelf.revision, len(shelf.rows)) != (batch.revision, batch.first * ROW_SIZE):
             return False
+        if batch.began is not None and self._began(owner, batch.session) != batch.began:
+            return False
         shelf.add(batch, self._now())
         self._shelves[owner] = shelf
         return True
@@ -103,6 +105,10 @@ class InMemoryIndex:
     async def vectors(self, owner: Owner, model: str, size: int, first: int, last: int) -> bytes:
         known = self._shelf(owner).vectors
         return b"".join(known.get((model, size, n), bytes(size)) for n in range(first, last))
+
+    def _began(self, owner: Owner, session: str) -> float | None:
+        """When a session did that is there; an index alone knows of none."""
+        return None
 
     def _shelf(self, owner: Owner) -> Shelf:
         """The owner's shelf; a new one that is not kept where there is none."""

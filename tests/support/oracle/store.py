@@ -63,6 +63,10 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     async def ping(self) -> None:
         """Memory is always there."""
 
+    def _began(self, owner: Owner, session: str) -> float | None:
+        state = self._find(SessionKey(owner.tenant, session))
+        return state.created_at if state else None
+
     async def behind(self, key: SessionKey, states: Collection[State], limit: int) -> Behind | None:
         return await behind_in(self, key, states, limit)
 

@@ -30,8 +30,9 @@ def batch(
     number: int = 7,
     marked: bool = True,
     ttl: int = 0,
+    began: float | None = None,
 ) -> IndexBatch:
-    """Passages of a session, seqs as their numbers; ``number`` is the session's."""
+    """Passages of a session, seqs as their numbers; ``number`` and ``began`` are the session's."""
     postings: dict[bytes, bytes] = {}
     for at, words in enumerate(passages, first):
         for word in words:
@@ -46,4 +47,5 @@ def batch(
         rows=b"".join(row(number, seq) for seq in range(first, end)),
         postings=postings,
         ttl=ttl,
+        began=began,
     )

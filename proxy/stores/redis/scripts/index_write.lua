@@ -1,12 +1,19 @@
 -- Add a batch.  Lua, because all of it must be added, and only to the index it was made for.
 --
--- KEYS: the index's, then those of the terms.  ARGV: revision, state, number of the first row, rows,
--- time to live (s, 0 for ever), session, mark ("number seq digest", '' for none), then the postings
--- of each term.
--- Returns 1, 2 where it was added and the index's time to live is to be renewed, 0 where the index is
--- another, -1 where there is none but something left of an earlier one.
+-- KEYS: the index's, those of the terms, and the meta of the session where that is to be there.
+-- ARGV: revision, state, number of the first row, rows, time to live (s, 0 for ever), session, mark
+-- ("number seq digest", '' for none), when the session began ('' where it need not be there), then the
+-- postings of each term.
+-- Returns 1, 2 where it was added and the index's time to live is to be renewed, 0 where the index or
+-- the session is another, -1 where there is no index but something left of an earlier one.
 
-local HEAD = 7
+local HEAD = 8
+local last = #KEYS
+if ARGV[8] ~= '' then
+  local began = redis.call('HGET', KEYS[last], 'created')
+  if not began or tonumber(began) ~= tonumber(ARGV[8]) then return 0 end
+  last = last - 1
+end
 local meta = redis.call('HGET', META, 'revision')
 if (meta or '0') ~= ARGV[1] then return 0 end
 if not meta then
@@ -31,7 +38,7 @@ local function expire(key, span)
 end
 
 local terms = {}
-for i = PARTS + 1, #KEYS do
+for i = PARTS + 1, last do
   local data = ARGV[HEAD + i - PARTS]
   if redis.call('APPEND', KEYS[i], data) == #data then
     terms[#terms + 1] = string.sub(KEYS[i], -TERM_SIZE)

@@ -7,34 +7,5 @@
 -- a string of 1 (active) and 0; their wires, or, with all that is kept, body and wire (nil where it is
 -- the body) in turns }.
 
-local at, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
 local wanted = { ['1'] = ARGV[3] == '1', ['0'] = ARGV[4] == '1' }
-local whole = ARGV[6] == '1'
-local next = tonumber(redis.call('HGET', META, 'next') or 0)
-local last = math.min(at + tonumber(ARGV[5]), next - 1)
-local entries, states, texts = {}, {}, {}
-local MOST_BYTES = 1000000 -- of texts at once, so that the server is never busy for long
-local size = 0
-
-while at < last and #entries < limit and size < MOST_BYTES do
-  at = at + 1
-  local seq = padded(at)
-  local card = redis.call('HGET', CARDS, seq)
-  if card then
-    local tokens, entry = string.match(card, '^(%d+) (.*)$')
-    local state = redis.call('ZSCORE', ACTIVE, seq .. ' ' .. tokens) and '1' or '0'
-    if wanted[state] then
-      entries[#entries + 1] = entry
-      states[#states + 1] = state
-      local body, wire = unpack(redis.call('HMGET', LOG, seq, 'w' .. seq))
-      if whole then
-        texts[#texts + 1], texts[#texts + 2] = body, wire
-      else
-        texts[#texts + 1] = wire or body
-      end
-      size = size + #body + (wire and #wire or 0)
-    end
-  end
-end
-local rest = at < next - 1 and string.format('%d', at) or ''
-return { rest, table.concat(entries, ','), table.concat(states), texts }
+return page(tonumber(ARGV[1]), tonumber(ARGV[2]), wanted, tonumber(ARGV[5]), ARGV[6] == '1')

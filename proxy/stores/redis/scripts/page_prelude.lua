@@ -1,0 +1,35 @@
+-- A page of history by seq.  Put in front of the scripts that read one.
+
+-- From behind the seq `at` on at most `limit` messages, of those states that are `wanted` (by '1', active,
+-- and '0'), `most` places being looked at; `whole`: with all that is kept of each.
+-- Returns what messages.lua does.
+local function page(at, limit, wanted, most, whole)
+  local next = tonumber(redis.call('HGET', META, 'next') or 0)
+  local last = math.min(at + most, next - 1)
+  local entries, states, texts = {}, {}, {}
+  local MOST_BYTES = 1000000 -- of texts at once, so that the server is never busy for long
+  local size = 0
+
+  while at < last and #entries < limit and size < MOST_BYTES do
+    at = at + 1
+    local seq = padded(at)
+    local card = redis.call('HGET', CARDS, seq)
+    if card then
+      local tokens, entry = string.match(card, '^(%d+) (.*)$')
+      local state = redis.call('ZSCORE', ACTIVE, seq .. ' ' .. tokens) and '1' or '0'
+      if wanted[state] then
+        entries[#entries + 1] = entry
+        states[#states + 1] = state
+        local body, wire = unpack(redis.call('HMGET', LOG, seq, 'w' .. seq))
+        if whole then
+          texts[#texts + 1], texts[#texts + 2] = body, wire
+        else
+          texts[#texts + 1] = wire or body
+        end
+        size = size + #body + (wire and #wire or 0)
+      end
+    end
+  end
+  local rest = at < next - 1 and string.format('%d', at) or ''
+  return { rest, table.concat(entries, ','), table.concat(states), texts }
+end

@@ -63,13 +63,18 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, found: Recollection, session: str, count: CountText, budget: int) -> RecallBlock:
-        """As much of what was found as fits."""
-        frame = _frame(count) if found else 0
-        estimated = cls._written(found.fitted(session, Cost(frame), budget - FRAME), session, count)
-        if estimated.tokens <= budget:
-            return estimated
+        """As much of what was found as fits: by estimates, which one count of the whole corrects."""
+        frame, room = _frame(count) if found else 0, budget - FRAME
+        most = cls._written(found.fitted(session, Cost(frame), room), session, count)
+        if most.tokens <= budget and most.recalled == len(found.all):
+            return most
+        share = frame + (room - frame) * room / max(1, most.tokens)
+        again = cls._written(found.fitted(session, Cost(frame), int(share)), session, count)
+        fitting = [each for each in (most, again) if each.tokens <= budget]
+        if fitting:
+            return max(fitting, key=lambda each: each.tokens)
         exact = Cost(frame, lambda text: count(escaped(text)))
-        return cls._written(found.fitted(session, exact, budget - FRAME), session, count)
+        return cls._written(found.fitted(session, exact, room), session, count)
 
     @classmethod
     def _written(cls, found: Recollection, session: str, count: CountText) -> RecallBlock:

@@ -13,6 +13,7 @@ import msgspec
 
 from proxy.memory.archive import Message
 from proxy.memory.model import Card
+from proxy.recall.lexicon.loader import vocabulary
 from proxy.recall.query.query import CountText
 from proxy.recall.query.words import speaker
 from proxy.recall.ranking.packing import check_of
@@ -118,15 +119,13 @@ def _passages_within(found: Sequence[Found], own: str, cost: Cost, left: int) ->
     kept: list[Found] = []
     there: set[tuple[str, str]] = set()
     for one in found:
-        heading = _heading(one, own)
+        before = (one.session, _heading(one, own))
         tokens = cost.line(one, _line) + (0 if kept else cost.frame)
-        if (one.session, heading) not in there:
-            known = any(heading == day for _, day in there)
-            tokens += cost.heading(SAME_DAY if known else heading)
+        tokens += cost.heading(GAP if before in there else before[1])
         if tokens <= left:
             left -= tokens
             kept.append(one)
-            there.add((one.session, heading))
+            there.add(before)
     return tuple(kept)
 
 
@@ -165,6 +164,12 @@ def _between(before: Found | None, one: Found, own: str) -> list[str]:
     return [GAP] if one.seq - before.seq > 1 else []
 
 
+# Nobody's name: what begins with one could pass for a message of the other role.
+_ROLES = {
+    speaker(f"{name.capitalize()}: ") for name in vocabulary(lambda each: each.own_words.roles)
+}
+
+
 class Speakers:
     """How passages are written: with their role, but where a text begins with the name of somebody
     whose role is written before."""
@@ -172,7 +177,7 @@ class Speakers:
     def __init__(self, found: Iterable[Found]) -> None:
         named = {(each.role, name) for each in found if (name := speaker(each.text))}
         roles = Counter(name for _, name in named)
-        self._clear = {name for name, count in roles.items() if count == 1}
+        self._clear = {name for name, count in roles.items() if count == 1} - _ROLES
         self._known: set[bytes] = set()
 
     def line(self, one: Found) -> str:

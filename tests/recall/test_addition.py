@@ -84,7 +84,7 @@ def test_what_is_nobodys_memory_is_passed_over_and_marked_as_seen() -> None:
 
 def test_wishes_are_the_users_own() -> None:
     wish = "Always answer in French."
-    made = batch(message(1, "assistant", wish), message(2, "user", wish), message(3, "user", "ok"))
+    made = batch(message(1, "assistant", wish), message(2, "user", wish), message(3, "user", "red"))
     state = read_state(made.state)
     assert state is not None and state.standing == (1,)
     assert read_rows(made.rows)["flags"].tolist() == [0, SAID_BY_USER | STANDING, SAID_BY_USER]

@@ -7,10 +7,11 @@ finds, only with less finesse.  Cues are looked for in folded text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeAlias
 
 from proxy.recall.lexicon.cues import EVERYTHING, Seen
@@ -36,7 +37,6 @@ from proxy.recall.query.words import (
     unlabelled,
 )
 from proxy.recall.ranking.packing import term_of
-
 
 READ = 2048
 """Characters of a message that are read as a question; what follows is material."""
@@ -94,6 +94,7 @@ SAYS_MUCH = 4
 TIME_WEIGHT = 1.0
 """What telling a time counts as an answer to "when", in words."""
 
+_CAPITAL = re.compile(r"[^\W\d_][^\W\d_A-Z]")
 _MESSAGES_BEFORE = 4
 _CONTEXT_WORDS = 8
 _STUMP = 4
@@ -114,7 +115,8 @@ class Sought(NamedTuple):
 class Question:
     """What to look for.  ``terms`` is what to ask an index for, in this order.
 
-    ``words`` are those of the message and of what it goes on about.  ``days`` are terms of the days
+    ``words`` are those of the message and of what it goes on about, ``context`` the first terms of
+    the latter.  ``days`` are terms of the days
     that its wording points at, ``names`` those of the speakers it may name.  ``user``,
     ``assistant``: it asks for what this one said.  ``ordered``: it
     asks in which order things were.
@@ -122,6 +124,7 @@ class Question:
 
     text: str = ""
     words: tuple[Sought, ...] = ()
+    context: frozenset[bytes] = frozenset()
     days: tuple[bytes, ...] = ()
     names: tuple[bytes, ...] = ()
     user: bool = False
@@ -152,7 +155,8 @@ def read(text: str, before: Sequence[str], now: float) -> Question:
     own = _asked(text)
     if not own and closes(message):
         return NOTHING
-    sought = [*own, *_context(message, sum(bool(word.text) for word in own), before)]
+    context = _context(message, sum(bool(word.text) for word in own), before)
+    sought = [*own, *context]
     days = terms_of_spans(spans(folded, now, seen))
     if not sought and not days:
         return NOTHING
@@ -163,6 +167,7 @@ def read(text: str, before: Sequence[str], now: float) -> Question:
     return Question(
         text=text,
         words=tuple(_distinct(sought)),
+        context=frozenset() if _names_one(text) else frozenset(w.terms[0] for w in context),
         days=days,
         names=asked_about(text),
         user=user,
@@ -210,6 +215,13 @@ def _context(message: Reading, own: int, before: Sequence[str]) -> list[Sought]:
     ]
     scale = CONTEXT_SHARE * max(1, own) / max(1.0, sum(word.weight for word in found))
     return [word._replace(weight=scale * word.weight) for word in found]
+
+
+def _names_one(text: str) -> bool:
+    """Whether a message has a name behind its first word: then it is about that."""
+    pairs = pairwise(text.split()[:MOST_WORDS])
+    inner = (word for before, word in pairs if before[-1].isalpha())
+    return any(word[0].isupper() and _CAPITAL.match(word) for word in inner)
 
 
 def _is_small_talk(said: Reading) -> bool:

@@ -7,16 +7,25 @@ A message that has words beside those of small talk and function words asks for 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 
 from proxy.recall.lexicon.cues import EVERYTHING
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.language import Language
-from proxy.recall.lexicon.loader import COMMON, any_of, compiled, either, patterns, vocabulary
+from proxy.recall.lexicon.loader import (
+    COMMON,
+    any_of,
+    compiled,
+    either,
+    longest_first,
+    patterns,
+    vocabulary,
+)
 from proxy.recall.query import wording
 from proxy.recall.query.words import ENGLISH, Reading, Word, is_stop_word, unlabelled
+
 
 def _folded(of: Callable[[Language], str]) -> frozenset[str]:
     return frozenset(map(fold, vocabulary(of)))
@@ -103,15 +112,13 @@ def _names(text: str, found: Sequence[Word], place: int) -> bool:
 
 _FILLER = SMALL_TALK | _folded(lambda each: each.small_talk.filler)
 _FILLER_UNSPACED = compiled(
-    either(
-        (
-            *patterns(lambda each: each.small_talk.unspaced),
-            *patterns(lambda each: each.small_talk.filler_unspaced),
-        )
+    longest_first(
+        patterns(lambda each: (*each.small_talk.unspaced, *each.small_talk.filler_unspaced))
     )
 )
-_SENTENCE = re.compile(r"[^.!?…。！？؟]*[.!?…。！？؟]+[\s\"”’»)]*")
+_SENTENCE = re.compile(r"[^.!?…。！？؟]+[.!?…。！？؟\s\"”’»)]*|[.!?…。！？؟\s\"”’»)]+")
 _ASKING = re.compile("[?？؟]")
+
 
 def forget() -> None:
     """All words that are kept in mind."""
@@ -129,30 +136,29 @@ MOST_TRIMMED = 0.1
 def is_filler(text: str) -> bool:
     """Whether a message tells nothing that could be worth knowing later."""
     text = unlabelled(text)
-    return len(text) <= MOST_FILLER and all(map(_tells_nothing, _sentences(text)))
+    return len(text) <= MOST_FILLER and all(map(_tells_nothing, _SENTENCE.findall(text)))
 
 
 def without_filler(text: str) -> str:
     """A message without the politeness that it begins and ends with, as far as that is not more
     than ``MOST_TRIMMED`` of it; the speaker's name stays."""
     said = unlabelled(text)
-    sentences, room = _sentences(said), MOST_TRIMMED * len(said)
-    first, last = 0, len(sentences)
-    while first < last - 1 and len(sentences[first]) <= room and _tells_nothing(sentences[first]):
-        room -= len(sentences[first])
-        first += 1
-    while last > first + 1 and len(sentences[last - 1]) <= room and _tells_nothing(sentences[last - 1]):
-        room -= len(sentences[last - 1])
-        last -= 1
+    sentences, room = _SENTENCE.findall(said), MOST_TRIMMED * len(said)
+    first = _polite(sentences[:-1], room)
+    room -= sum(map(len, sentences[:first]))
+    last = len(sentences) - _polite(sentences[:first:-1], room)
     if (first, last) == (0, len(sentences)):
         return text
     return text[: len(text) - len(said)] + "".join(sentences[first:last]).strip()
 
 
-def _sentences(text: str) -> list[str]:
-    found = _SENTENCE.findall(text)
-    rest = text[sum(map(len, found)) :]
-    return [*found, rest] if rest.strip() else found
+def _polite(sentences: Sequence[str], room: float) -> int:
+    """How many of the first sentences tell nothing, within so many characters."""
+    for place, sentence in enumerate(sentences):
+        room -= len(sentence)
+        if room < 0 or not _tells_nothing(sentence):
+            return place
+    return len(sentences)
 
 
 def _tells_nothing(sentence: str) -> bool:
@@ -162,9 +168,7 @@ def _tells_nothing(sentence: str) -> bool:
     message = Reading(sentence)
     likely = message.likely[0] if message.likely else ENGLISH
     others = [
-        place
-        for place, word in enumerate(message.words)
-        if not _is_filler_word(word, likely)
+        place for place, word in enumerate(message.words) if not _is_filler_word(word, likely)
     ]
     if not others:
         return True

@@ -27,6 +27,10 @@ than what a message costs beside its text."""
 MIN_SCORE = 0.15
 """The least share of what the question's words are worth that the best passage must hold."""
 
+GOES_ON = 0.25
+"""The least share of what the messages before said that one passage must hold, where a message goes
+on about them: else it goes on about what is in sight, and nothing older was meant."""
+
 ALIKE = 0.8
 """Share of words in common that makes two passages one."""
 
@@ -65,6 +69,8 @@ def relevant(matches: Matches, min_score: float = MIN_SCORE) -> bool:
     """
     if matches.dated.size:
         return True
+    if matches.goes_on < GOES_ON:
+        return False
     return bool(matches.cover.size) and float(matches.cover.max()) >= min_score
 
 

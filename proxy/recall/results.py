@@ -26,7 +26,7 @@ LABEL = -1
 DAY = 86_400
 """Seconds."""
 
-HEADING = 1.4
+HEADING = 1.7
 """Characters to a token of the line with a day."""
 
 GAP = "…"

@@ -88,7 +88,7 @@ BEGINNING_WEIGHT = 0.25
 RELATED_WEIGHT = 0.4
 """What a word near in meaning counts beside the word."""
 
-SAYS_MUCH = 4
+SAYS_MUCH = 3.5
 """Words of a message from which on words near them in meaning count less."""
 
 TIME_WEIGHT = 1.0

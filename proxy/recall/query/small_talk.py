@@ -121,8 +121,8 @@ _ASKING = re.compile("[?？؟]")
 
 
 def forget() -> None:
-    """All words that are kept in mind."""
-    for kept in (_is_said, _is_filler_word):
+    """All words and sentences that are kept in mind."""
+    for kept in (_is_said, _is_filler_word, _tells_nothing):
         kept.cache_clear()
 
 
@@ -161,6 +161,7 @@ def _polite(sentences: Sequence[str], room: float) -> int:
     return len(sentences)
 
 
+@lru_cache(maxsize=2048)
 def _tells_nothing(sentence: str) -> bool:
     """Whether a sentence has only words of small talk and praise, function words, and a name."""
     if _ASKING.search(sentence):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
 from typing import Literal
 
 import msgspec
 
 from proxy.memory.archive import Message
 from proxy.memory.model import Card
+from proxy.recall.lexicon.loader import vocabulary
 from proxy.recall.query.query import CountText
+from proxy.recall.query.words import speaker
 from proxy.recall.ranking.packing import check_of
 from proxy.recall.ranking.score import Ranked
 from proxy.recall.ranking.select import Passage
@@ -24,8 +26,14 @@ LABEL = -1
 DAY = 86_400
 """Seconds."""
 
-HEADING = 1.4
+HEADING = 1.7
 """Characters to a token of the line with a day."""
+
+GAP = "…"
+"""Stands for turns between two passages of a session."""
+
+SAME_DAY = "[same day]"
+"""Stands before another session of the day."""
 
 Kind = Literal["passage", "instruction", "preference"]
 
@@ -109,15 +117,15 @@ def _standing_within(
 
 def _passages_within(found: Sequence[Found], own: str, cost: Cost, left: int) -> tuple[Found, ...]:
     kept: list[Found] = []
-    sessions: set[str] = set()
+    there: set[tuple[str, str]] = set()
     for one in found:
+        before = (one.session, _heading(one, own))
         tokens = cost.line(one, _line) + (0 if kept else cost.frame)
-        if one.session not in sessions:
-            tokens += cost.heading(_heading(one.created_at, own=one.session == own))
+        tokens += cost.heading(GAP if before in there else before[1])
         if tokens <= left:
             left -= tokens
             kept.append(one)
-            sessions.add(one.session)
+            there.add(before)
     return tuple(kept)
 
 
@@ -133,16 +141,53 @@ def order_of(found: Sequence[Found]) -> list[int]:
 def passage_lines(found: Sequence[Found], own: str) -> str:
     """Passages as they were said: by session and in time, under a line with the day.
 
-    ``own`` is the session that is asked in.  Lines of a message but its first are indented, so that
-    none can pass for another message.
+    ``own`` is the session that is asked in.  Where turns between two of a session are missing there
+    is a mark.  Lines of a message but its first are indented, so that none can pass for another
+    message.
     """
-    ordered = [found[n] for n in order_of(found)]
     lines: list[str] = []
-    for session, group in groupby(ordered, key=lambda f: f.session):
-        said = list(group)
-        lines.append(_heading(min(one.created_at for one in said), own=session == own))
-        lines += map(_line, said)
+    before: Found | None = None
+    speakers = Speakers(found)
+    for one in (found[n] for n in order_of(found)):
+        lines += _between(before, one, own)
+        lines.append(speakers.line(one))
+        before = one
     return "\n".join(lines)
+
+
+def _between(before: Found | None, one: Found, own: str) -> list[str]:
+    """What stands between two passages: nothing where the second follows the first."""
+    if before is None or _heading(before, own) != _heading(one, own):
+        return [_heading(one, own)]
+    if before.session != one.session:
+        return [SAME_DAY]
+    return [GAP] if one.seq - before.seq > 1 else []
+
+
+# Nobody's name: what begins with one could pass for a message of the other role.
+_ROLES = {
+    speaker(f"{name.capitalize()}: ") for name in vocabulary(lambda each: each.own_words.roles)
+}
+
+
+class Speakers:
+    """How passages are written: with their role, but where a text begins with the name of somebody
+    whose role is written before."""
+
+    def __init__(self, found: Iterable[Found]) -> None:
+        named = {(each.role, name) for each in found if (name := speaker(each.text))}
+        roles = Counter(name for _, name in named)
+        self._clear = {name for name, count in roles.items() if count == 1} - _ROLES
+        self._known: set[bytes] = set()
+
+    def line(self, one: Found) -> str:
+        name = speaker(one.text)
+        if name is None or name not in self._clear:
+            return _line(one)
+        if name in self._known:
+            return _indented(one.text)
+        self._known.add(name)
+        return _line(one)
 
 
 def standing_lines(found: Sequence[Found]) -> str:
@@ -152,12 +197,12 @@ def standing_lines(found: Sequence[Found]) -> str:
 
 @lru_cache(maxsize=1024)
 def _day(number: int) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(number * DAY))
+    return time.strftime("%Y-%m-%d %a", time.gmtime(number * DAY))
 
 
-def _heading(at: float, *, own: bool) -> str:
-    day = _day(int(at // DAY))
-    return f"[{day}, this conversation]" if own else f"[{day}]"
+def _heading(one: Found, own: str) -> str:
+    day = _day(int(one.created_at // DAY))
+    return f"[{day}, this conversation]" if one.session == own else f"[{day}]"
 
 
 def _line(one: Found) -> str:

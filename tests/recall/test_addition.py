@@ -8,7 +8,14 @@ from proxy.chat.message import text_of
 from proxy.memory.archive import Details, Message, Session
 from proxy.recall.index import IndexBatch, IndexMark, Look
 from proxy.recall.indexing.state import Addition, State, read_state
-from proxy.recall.ranking.packing import SAID_BY_USER, STANDING, check_of, read_postings, read_rows
+from proxy.recall.ranking.packing import (
+    FILLER,
+    SAID_BY_USER,
+    STANDING,
+    check_of,
+    read_postings,
+    read_rows,
+)
 from tests.support.store.commits import card
 
 SESSION = Session("s", "kai", 0, 0, 0, 0.0, 0.0, Details(ttl=60))
@@ -84,7 +91,7 @@ def test_what_is_nobodys_memory_is_passed_over_and_marked_as_seen() -> None:
 
 def test_wishes_are_the_users_own() -> None:
     wish = "Always answer in French."
-    made = batch(message(1, "assistant", wish), message(2, "user", wish), message(3, "user", "ok"))
+    made = batch(message(1, "assistant", wish), message(2, "user", wish), message(3, "user", "red"))
     state = read_state(made.state)
     assert state is not None and state.standing == (1,)
     assert read_rows(made.rows)["flags"].tolist() == [0, SAID_BY_USER | STANDING, SAID_BY_USER]
@@ -110,3 +117,10 @@ def test_what_a_message_is_found_by_does_not_depend_on_what_is_indexed_with_it()
     said = (message(1, "user", "Das ist nicht so gut."), message(2, "user", "Wanderungen"))
     terms = [{*made.postings} for made in map(batch, said)]
     assert {*batch(*said).postings} == set.union(*terms)
+
+
+def test_politeness_is_flagged() -> None:
+    made = batch(
+        message(1, "user", "We sail on Friday."), message(2, "assistant", "Great, thanks!")
+    )
+    assert read_rows(made.rows)["flags"].tolist() == [SAID_BY_USER, FILLER]

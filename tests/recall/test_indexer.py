@@ -63,7 +63,7 @@ async def test_a_session_begun_anew_under_its_old_name_is_indexed_anew(
     key = await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"))
     await remembering.commit("b", said("x2", "I had soup.", user="kai"))
     assert await remembering.store.delete(key)
-    await remembering.commit("a", said("x3", "My cat is black.", user="kai"))
+    await remembering.commit("a", said("x3", "My cat is asleep.", user="kai"))
     assert (await remembering.indexed(KAI))[2:] == [("b", 1), ("a", 1)]
     assert ids(await remembering.recall("What colour has my boat?")) == []
     assert ids(await remembering.recall("What colour has my cat?")) == ["x3.0"]

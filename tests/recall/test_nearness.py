@@ -50,7 +50,7 @@ class Sense:
 async def sense(remembering: Memory) -> AsyncIterator[Sense]:
     """Someone with a scarlet ship, and soup; all of it has vectors."""
     sense = Sense(remembering, Meanings())
-    await remembering.commit("a", said("x1", VESSEL, "Aha.", "I had soup.", user="kai"))
+    await remembering.commit("a", said("x1", VESSEL, "Is it?", "I had soup.", user="kai"))
     await sense.fill()
     yield sense
     await sense.near.close()

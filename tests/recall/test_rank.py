@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from proxy.recall.query.question import read
 from proxy.recall.ranking.match import MOST_CANDIDATES, REACH, candidates
+from proxy.recall.ranking.packing import FILLER as POLITE
 from proxy.recall.ranking.packing import ROW
 from proxy.recall.ranking.score import (
     LEAST,
@@ -180,6 +181,29 @@ def test_dense_scores_of_other_passages_change_nothing() -> None:
     assert who.ranked("lighthouse", (), Options(dense={999: 1.0})) == who.ranked(
         "lighthouse", (), Options()
     )
+
+
+def test_politeness_is_ranked_only_as_an_answer() -> None:
+    said = (
+        Said("Is the lighthouse open?", "assistant"),
+        Said("Yes, thanks!"),
+        Said("The lighthouse is tall.", "assistant"),
+        Said("Wow, thanks!"),
+    )
+    who = person(*said)
+    who.rows = who.rows.copy()
+    who.rows["flags"][[1, 3]] |= POLITE
+    assert {each.number for each in who.ranked("lighthouse")} & {1, 3} == {1}
+
+
+def test_in_which_order_something_was_brought_up_is_asked_of_the_user() -> None:
+    who = person(
+        Said("I would like to see the lighthouse, and how it is painted every spring."),
+        Said("The lighthouse was painted white in spring.", "assistant", session=2),
+    )
+    order = "In which order did I tell you of the lighthouse, that you walked me through?"
+    assert who.said[who.ranked(order)[0].number].role == "user"
+    assert who.said[who.ranked("lighthouse, painted in spring")[0].number].role == "assistant"
 
 
 def test_what_has_nothing_to_do_with_the_question_is_not_ranked() -> None:

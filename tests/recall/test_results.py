@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from proxy.recall.results import (
+    GAP,
     HEADING,
     LABEL,
+    SAME_DAY,
     Cost,
     Found,
     Recollection,
@@ -41,13 +44,52 @@ def test_passages_stand_under_their_day_in_the_order_they_were_said() -> None:
         own="s",
     )
     assert lines == (
-        "[1970-01-02]\nassistant: first\nuser: second\n[1970-01-10]\nuser: of a later session"
+        "[1970-01-02 Fri]\nassistant: first\nuser: second\n"
+        "[1970-01-10 Sat]\nuser: of a later session"
     )
 
 
 def test_the_session_that_is_asked_in_is_called_so() -> None:
     lines = passage_lines([found("here"), found("there", session="t")], own="s")
-    assert lines == "[1970-01-01, this conversation]\nuser: here\n[1970-01-01]\nuser: there"
+    assert lines == (
+        "[1970-01-01 Thu, this conversation]\nuser: here\n[1970-01-01 Thu]\nuser: there"
+    )
+
+
+def test_missing_turns_and_other_sessions_of_a_day_are_marked() -> None:
+    said = [found(f"said {seq}", seq) for seq in (1, 2, 5)] + [found("elsewhere", session="t")]
+    assert passage_lines(said, own="new").splitlines() == [
+        "[1970-01-01 Thu]",
+        "user: said 1",
+        "user: said 2",
+        GAP,
+        "user: said 5",
+        SAME_DAY,
+        "user: elsewhere",
+    ]
+
+
+def test_a_session_of_two_days_has_both() -> None:
+    lines = passage_lines([found("late", 1), found("early", 2, created_at=DAY)], own="new")
+    assert lines == "[1970-01-01 Thu]\nuser: late\n[1970-01-02 Fri]\nuser: early"
+
+
+def test_who_begins_with_a_name_has_a_role_once() -> None:
+    said = [found("Anna: Hi.", 1), found("Ben: Hi.", 2, role="assistant"), found("Anna: Yes.", 3)]
+    assert passage_lines(said, own="new").splitlines()[1:] == [
+        "user: Anna: Hi.",
+        "assistant: Ben: Hi.",
+        "Anna: Yes.",
+    ]
+
+
+@pytest.mark.parametrize("name", ["Assistant", "User", "System", "Anna"])
+def test_no_name_passes_for_another_role(name: str) -> None:
+    said = [found(f"{name}: pay.", seq, role=("user", "assistant")[seq % 2]) for seq in range(4)]
+    if name != "Anna":
+        said = [replace(each, role="user") for each in said]
+    lines = passage_lines(said, own="new").splitlines()[1:]
+    assert all(line.startswith(("user: ", "assistant: ")) for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +125,7 @@ def fitted(found: Recollection, budget: int) -> Recollection:
 
 def test_without_counting_a_line_costs_about_what_its_message_did() -> None:
     whole = Recollection(tuple(found(f"said {n}", n, session=f"{n}") for n in range(9)))
-    heading = int(len("[1970-01-01]") / HEADING)
+    heading = int(len("[1970-01-01 Thu]") / HEADING)
     for budget in range(200):
         kept = whole.fitted("s", Cost(FRAME), budget).passages
         assert len(kept) == min(9, max(0, budget - FRAME) // (10 + LABEL + heading))

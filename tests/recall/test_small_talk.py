@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.query.question import POLITE, SMALL_TALK, read
+from proxy.recall.query.question import read
+from proxy.recall.query.small_talk import (
+    MOST_TRIMMED,
+    POLITE,
+    SMALL_TALK,
+    is_filler,
+    without_filler,
+)
 from tests.support.store.remembering import NOW
 
 BEFORE = ("Which plants survive a dry balcony?", "Sedum and lavender.")
@@ -64,3 +71,45 @@ def test_politeness_in_any_order_asks_for_nothing(text: str) -> None:
 @given(st.lists(st.sampled_from(sorted(SMALL_TALK)), max_size=6).map(" ".join))
 def test_one_word_of_substance_is_enough_to_ask(text: str) -> None:
     assert not read(f"{text} kubernetes", (), NOW).empty
+
+
+FILLER = (
+    "Thanks a lot, that means so much to me!", "Wow, that's great news! Congrats, Ann!", "Hello.",
+    "Caroline: Hey Mel, great to see you!", "Das freut mich sehr, Anna!", "Herzlichen Glückwunsch!",
+    "¡Enhorabuena! Me alegro mucho.", "Félicitations, bravo !", "Complimenti, bravissimo!",
+    "Parabéns, que incrível!", "Поздравляю, молодец!", "恭喜你！加油！", "おめでとう！すごい！",
+    "축하해요!",
+)  # fmt: skip
+
+TELLING = (
+    "Yes, in Paris.", "I love Berlin.", "Congrats on the new job!", "How are you?", "Thirty-four.",
+    "Danke, wir nehmen den Zug.", "太好了，我们去了北京。", "おめでとう！京都で会いましょう。",
+    "Wow, I adopted a dog!", "¡Enhorabuena por la casa!",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FILLER)
+def test_politeness_is_nothing_to_recall(text: str) -> None:
+    assert is_filler(text)
+
+
+@pytest.mark.parametrize("text", TELLING)
+def test_what_tells_something_is(text: str) -> None:
+    assert not is_filler(text)
+
+
+def test_politeness_around_what_is_told_is_left_out() -> None:
+    told = "I adopted a dog from the shelter behind the station, and she sleeps all day long."
+    assert without_filler(f"Anna: Hey Mel! {told}") == f"Anna: {told}"
+    assert without_filler(f"{told} Thanks!") == told
+
+
+@given(st.text(alphabet="Ab!?. ,", max_size=80))
+def test_little_is_left_out(text: str) -> None:
+    kept = without_filler(text)
+    assert kept == text or len(kept.strip()) >= len(text.strip()) * (1 - MOST_TRIMMED) - 4
+
+
+def test_time_grows_with_length_alone() -> None:
+    assert not is_filler("Wow! " * 100_000)
+    assert without_filler("a" * 500_000) == "a" * 500_000

@@ -35,6 +35,9 @@ READABLE = 1_000_000
 FRAME = 4
 """Tokens around the blocks: of a message of their own, or of the empty line behind them."""
 
+ENOUGH = 0.95
+"""Share of the budget that estimates fill well enough."""
+
 NOTES = {
     "wishes": (
         "How the user asked to be answered or what they prefer, in their own words, newest first."
@@ -63,13 +66,19 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, found: Recollection, session: str, count: CountText, budget: int) -> RecallBlock:
-        """As much of what was found as fits."""
-        frame = _frame(count) if found else 0
-        estimated = cls._written(found.fitted(session, Cost(frame), budget - FRAME), session, count)
-        if estimated.tokens <= budget:
-            return estimated
+        """As much of what was found as fits: by estimates, which a count of the whole corrects."""
+        frame, room = _frame(count) if found else 0, budget - FRAME
+        most = cls._written(found.fitted(session, Cost(frame), room), session, count)
+        all_of_it = most.recalled == len(found.all)
+        if most.tokens <= budget and (all_of_it or most.tokens >= ENOUGH * budget):
+            return most
+        share = frame + (room - frame) * room / max(1, most.tokens)
+        again = cls._written(found.fitted(session, Cost(frame), int(share)), session, count)
+        fitting = [each for each in (most, again) if each.tokens <= budget]
+        if fitting:
+            return max(fitting, key=lambda each: each.tokens)
         exact = Cost(frame, lambda text: count(escaped(text)))
-        return cls._written(found.fitted(session, exact, budget - FRAME), session, count)
+        return cls._written(found.fitted(session, exact, room), session, count)
 
     @classmethod
     def _written(cls, found: Recollection, session: str, count: CountText) -> RecallBlock:

@@ -9,12 +9,13 @@ import msgspec
 
 from proxy.memory.archive import Message, Session
 from proxy.recall.index import ROW_SIZE, IndexBatch, IndexMark, Look
+from proxy.recall.query.small_talk import is_filler
 from proxy.recall.query.words import TermEntry, analyse, pack
 from proxy.recall.ranking.match import REACH
-from proxy.recall.ranking.packing import SAID_BY_USER, STANDING, check_of
+from proxy.recall.ranking.packing import FILLER, SAID_BY_USER, STANDING, check_of
 from proxy.recall.standing.standing import is_standing
 
-FORMAT = 2
+FORMAT = 3
 """Changes with every change of how texts become terms, and of what rows hold: an index of another
 format is made anew."""
 
@@ -171,6 +172,8 @@ class Addition:
         flags = SAID_BY_USER if card.role == "user" else 0
         if flags and is_standing(text):
             flags |= STANDING
+        if is_filler(text):
+            flags |= FILLER
         return TermEntry(
             session=self._number,
             seq=message.seq,

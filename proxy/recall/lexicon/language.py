@@ -47,10 +47,23 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """It asks for what the assistant said ("what did you recommend")."""
     when: Told = Told()
     """It asks for a time."""
+    orders: Told = Told()
+    """It asks in which order things were."""
     goes_on: Told = Told()
     """What a message begins with that goes on about what was said ("and ...")."""
     points_back: Told = Told()
     """Words that stand for something said before ("it", "the other")."""
+
+
+class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What words have in common that their endings do not tell."""
+
+    forms: tuple[str, ...] = ()
+    """Forms of one word ("go went gone")."""
+    alike: tuple[str, ...] = ()
+    """Words that say nearly the same: each finds the others, for less."""
+    kinds: tuple[str, ...] = ()
+    """Words for a kind of thing, a colon, and what is of it: those find these, for less."""
 
 
 class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -103,6 +116,9 @@ class SmallTalk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unspaced: tuple[str, ...] = ()
     """The same in scripts without spaces: what remains without these asks for something."""
     polite_unspaced: tuple[str, ...] = ()
+    filler: str = ""
+    """Further words that sentences of thanks, praise and comfort are made of."""
+    filler_unspaced: tuple[str, ...] = ()
     titles: str = ""
     """Words that follow a name without a space."""
     vocative: str = ""
@@ -251,6 +267,7 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     language: About
     question: Question = Question()
+    words: Words = Words()
     dates: Dates = Dates()
     small_talk: SmallTalk = SmallTalk()
     standing: Standing = Standing()

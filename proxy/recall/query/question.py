@@ -3,27 +3,24 @@ nothing.  Pure.
 
 The wording tells whom it is about, and "when"; in a language without cues for that recall still
 finds, only with less finesse.  Cues are looked for in folded text.
-
-A message that has words beside those of small talk and function words asks for something; one name
-("Thanks, Anna!") is no other.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, islice
-from typing import NamedTuple
+from itertools import chain, islice, pairwise
+from typing import NamedTuple, TypeAlias
 
 from proxy.recall.lexicon.cues import EVERYTHING, Seen
-from proxy.recall.lexicon.folding import fold
-from proxy.recall.lexicon.language import Language
-from proxy.recall.lexicon.loader import COMMON, any_of, compiled, either, patterns, told, vocabulary
-from proxy.recall.query import wording
+from proxy.recall.lexicon.loader import compiled, told
+from proxy.recall.query import small_talk, wording
 from proxy.recall.query.counting import counted
 from proxy.recall.query.dates import spans, terms_of_spans
+from proxy.recall.query.related import forms, related
+from proxy.recall.query.small_talk import closes, is_small_talk
 from proxy.recall.query.words import (
     ENGLISH,
     TELLS_TIME,
@@ -41,90 +38,6 @@ from proxy.recall.query.words import (
     unlabelled,
 )
 from proxy.recall.ranking.packing import term_of
-
-
-def _folded(of: Callable[[Language], str]) -> frozenset[str]:
-    return frozenset(map(fold, vocabulary(of)))
-
-
-POLITE = _folded(lambda each: each.small_talk.polite)
-"""Words that are said to somebody, whose name may follow."""
-SMALL_TALK = POLITE | _folded(lambda each: each.small_talk.others)
-"""Words that alone, with each other or with function words ask for nothing, unless in a question:
-"thanks for the work today" does not, "When do I start work?" does."""
-_IN_QUESTIONS = _folded(lambda each: each.small_talk.in_questions)
-_VOCATIVES = _folded(lambda each: each.small_talk.vocative)
-
-_SOUND = compiled(either((*COMMON.sounds, *patterns(lambda each: each.small_talk.sounds))))
-_UNSPACED = compiled(any_of(lambda each: each.small_talk.unspaced))
-_POLITE_UNSPACED = compiled(any_of(lambda each: each.small_talk.polite_unspaced))
-_CALLED = compiled(f"{either(vocabulary(lambda each: each.small_talk.titles))}$")
-_NEAR = 2
-_MOST_NAMED = 3
-"""Characters of a name without a title, in scripts without spaces."""
-
-_MARKS = "".join(vocabulary(lambda each: each.small_talk.question_marks))
-_MARK = re.compile(f"[?？؟¿{_MARKS}]")
-_REPEATED = re.compile(r"(.)\1{2,}")
-_NAME = re.compile(r"[^\W\d_][^\W\d_'’-]*")
-
-
-def is_small_talk(message: Reading, says_nothing: Callable[[str], bool]) -> bool:
-    """Whether a message has nothing that could be looked for.
-
-    ``says_nothing`` tells function words of its language.
-    """
-    asking, found = _asks(message), message.words
-    others = (
-        place
-        for place, word in enumerate(found)
-        if not _is_said(word, asking) and (word.unspaced or not says_nothing(word.text))
-    )
-    left = list(islice(others, 2))
-    return not left or (len(left) == 1 and not asking and _names(message.text, found, left[0]))
-
-
-def closes(message: Reading) -> bool:
-    """Whether small talk asks for nothing of a day that it names ("That's all for today!")."""
-    return not _asks(message) and any(map(_is_said, message.words))
-
-
-def _asks(message: Reading) -> bool:
-    """Whether a message asks; "how nice!" does not, nor does "how are you?"."""
-    text, seen = message.text.lower(), message.seen
-    if wording.HOW_ARE_YOU in seen:
-        # What stood around it stands together now.
-        text, seen = wording.HOW_ARE_YOU.pattern.sub("", text), EVERYTHING
-    exclaims = text.rstrip().endswith(("!", "！"))
-    return bool(_MARK.search(text)) or (not exclaims and bool(wording.ASKING.search(text, seen)))
-
-
-@lru_cache(maxsize=4096)
-def _is_said(word: Word, asking: bool = False) -> bool:
-    """Whether a word is one of small talk."""
-    if word.unspaced:
-        return not _UNSPACED.sub("", word.text)
-    if asking:
-        return word.text in _IN_QUESTIONS
-    shorter = (_REPEATED.sub(r"\1", word.text), _REPEATED.sub(r"\1\1", word.text))
-    return not SMALL_TALK.isdisjoint((word.text, *shorter)) or bool(_SOUND.fullmatch(word.text))
-
-
-def _names(text: str, found: Sequence[Word], place: int) -> bool:
-    """Whether the one word that is left is the name of who is thanked or greeted."""
-    word = found[place]
-    if word.unspaced:
-        polite = any(_POLITE_UNSPACED.search(each.text) for each in found)
-        name = _CALLED.sub("", _POLITE_UNSPACED.split(_UNSPACED.sub("", word.text))[0])
-        return polite and len(name) <= _MOST_NAMED
-    if not any(each.text in POLITE or _POLITE_UNSPACED.search(each.text) for each in found):
-        return False
-    beside = [*found[max(0, place - _NEAR) : place], *found[place + 1 : place + 2]]
-    if found[place - 1].text in _VOCATIVES:
-        return True
-    capital = (name for name in _NAME.findall(text) if name[0].isupper() and name[1:].islower())
-    return any(map(_is_said, beside)) and word.text in map(fold, capital)
-
 
 READ = 2048
 """Characters of a message that are read as a question; what follows is material."""
@@ -173,9 +86,16 @@ CONTEXT_SHARE = 0.6
 BEGINNING_WEIGHT = 0.25
 """What the beginning of a word counts beside the word."""
 
+RELATED_WEIGHT = 0.4
+"""What a word near in meaning counts beside the word."""
+
+SAYS_MUCH = 3.5
+"""Words of a message from which on words near them in meaning count less."""
+
 TIME_WEIGHT = 1.0
 """What telling a time counts as an answer to "when", in words."""
 
+_CAPITAL = re.compile(r"[^\W\d_][^\W\d_A-Z]")
 _MESSAGES_BEFORE = 4
 _CONTEXT_WORDS = 8
 _STUMP = 4
@@ -196,17 +116,21 @@ class Sought(NamedTuple):
 class Question:
     """What to look for.  ``terms`` is what to ask an index for, in this order.
 
-    ``words`` are those of the message and of what it goes on about.  ``days`` are terms of the days
+    ``words`` are those of the message and of what it goes on about, ``context`` the first terms of
+    the latter.  ``days`` are terms of the days
     that its wording points at, ``names`` those of the speakers it may name.  ``user``,
-    ``assistant``: it asks for what this one said.
+    ``assistant``: it asks for what this one said.  ``ordered``: it
+    asks in which order things were.
     """
 
     text: str = ""
     words: tuple[Sought, ...] = ()
+    context: frozenset[bytes] = frozenset()
     days: tuple[bytes, ...] = ()
     names: tuple[bytes, ...] = ()
     user: bool = False
     assistant: bool = False
+    ordered: bool = False
 
     @property
     def empty(self) -> bool:
@@ -232,19 +156,24 @@ def read(text: str, before: Sequence[str], now: float) -> Question:
     own = _asked(text)
     if not own and closes(message):
         return NOTHING
-    sought = [*own, *_context(message, counted(word.text for word in own), before)]
+    context = _context(message, counted(word.text for word in own), before)
+    sought = [*own, *context]
     days = terms_of_spans(spans(folded, now, seen))
     if not sought and not days:
         return NOTHING
     if asks_when(folded, seen):
         sought.append(Sought((TELLS_TIME,), TIME_WEIGHT))
+    user = about_user(folded, seen)
+    ordered = wording.ORDERS.search(folded, seen) is not None
     return Question(
         text=text,
         words=tuple(_distinct(sought)),
+        context=frozenset() if _names_one(text) else frozenset(w.terms[0] for w in context),
         days=days,
         names=asked_about(text),
-        user=about_user(folded, seen),
-        assistant=about_assistant(folded, seen),
+        user=user,
+        assistant=about_assistant(folded, seen) and not (ordered and user),
+        ordered=ordered,
     )
 
 
@@ -256,7 +185,8 @@ def _asked(text: str) -> tuple[Sought, ...]:
 
 def forget() -> None:
     """All texts and words that are kept in mind."""
-    for kept in (_asked, _of_word, _is_said):
+    small_talk.forget()
+    for kept in (_asked, _of_word):
         kept.cache_clear()
 
 
@@ -288,6 +218,13 @@ def _context(message: Reading, own: int, before: Sequence[str]) -> list[Sought]:
     return [word._replace(weight=scale * word.weight) for word in found]
 
 
+def _names_one(text: str) -> bool:
+    """Whether a message has a name behind its first word: then it is about that."""
+    pairs = pairwise(text.split()[:MOST_WORDS])
+    inner = (word for before, word in pairs if before[-1].isalpha())
+    return any(word[0].isupper() and _CAPITAL.match(word) for word in inner)
+
+
 def _is_small_talk(said: Reading) -> bool:
     text = unlabelled(said.text)
     message = said if text == said.text else reading(text)
@@ -302,28 +239,43 @@ def _sought(text: str) -> Iterator[Sought]:
     known = [
         _grams(word) if word.unspaced else _of_word(word.text, said.likely) for word in said.words
     ]
-    yield from chain.from_iterable(words for words, _ in known)
-    yield from chain.from_iterable(beginnings for _, beginnings in known)
+    own, beginnings, near = (list(chain.from_iterable(part)) for part in zip(*known, strict=True))
+    yield from own
+    yield from beginnings
+    # What says much itself does not need them as much.
+    share = RELATED_WEIGHT * min(1.0, SAYS_MUCH / max(1, len(own))) ** 2
+    yield from (word._replace(weight=share) for word in near)
 
 
-def _grams(word: Word) -> tuple[Iterator[Sought], tuple[()]]:
+Parts: TypeAlias = "tuple[Iterable[Sought], tuple[Sought, ...], tuple[Sought, ...]]"
+"""What is looked for because of a word: itself, how it begins, what is near it in meaning."""
+
+
+def _grams(word: Word) -> Parts:
     known = ((gram_term(gram), gram) for gram in grams(word.text))
-    return (Sought((term,), 1.0, gram) for term, gram in known if term is not None), ()
+    return (Sought((term,), 1.0, gram) for term, gram in known if term is not None), (), ()
 
 
 @lru_cache(maxsize=4096)
-def _of_word(word: str, likely: tuple[str, ...]) -> tuple[tuple[Sought, ...], tuple[Sought, ...]]:
-    """A word, with its stems in every language that it may be in, and how a long one begins.
+def _of_word(word: str, likely: tuple[str, ...]) -> Parts:
+    """A word, with its stems and forms in every language that it may be in.
 
     Its text is how the word begins whatever its ending.
     """
     if _says_nothing(word, likely):
-        return (), ()
+        return (), (), ()
     languages = [*(likely or of_script(word)), ENGLISH, UNKNOWN]
+    spoken = likely or (ENGLISH,)
     stems = [stem(word, language) for language in languages]
+    stems += [stem(form, language) for language in spoken for form in forms(word, language)]
     said = Sought(tuple(dict.fromkeys(map(term_of, stems))), 1.0, _stump(stems[0]))
     begins = beginning(word)
-    return (said,), () if begins is None else (Sought((begins,), BEGINNING_WEIGHT),)
+    near = (stem(each, language) for language in spoken for each in related(word, language))
+    return (
+        (said,),
+        () if begins is None else (Sought((begins,), BEGINNING_WEIGHT),),
+        tuple(Sought((term_of(each),), 1.0) for each in near),
+    )
 
 
 def _stump(stem: str) -> str:

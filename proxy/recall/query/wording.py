@@ -10,6 +10,7 @@ ASKING = Cue(told(lambda each: each.small_talk.asking))
 USER = Cue(told(lambda each: each.question.about_user))
 ASSISTANT = Cue(told(lambda each: each.question.about_assistant))
 WHEN = Cue(told(lambda each: each.question.when))
+ORDERS = Cue(told(lambda each: each.question.orders))
 POINTS_BACK = Cue(told(lambda each: each.question.points_back))
 
-CUES = (HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, POINTS_BACK)
+CUES = (HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, POINTS_BACK)

@@ -50,14 +50,17 @@ class Matches(NamedTuple):
     """Passages that hold terms of ``question``, by number, ascending.
 
     ``scores`` are BM25; ``cover`` is the share of what the question's words are worth that is in a
-    passage.  ``dated`` are the numbers of passages of the days that the question points at,
-    ``spoken`` of those said by whom it names.  ``worth`` is what each term counts.
+    passage, ``goes_on`` the most that one holds of what the messages before said, 1 where the
+    question does not go on about them.  ``dated`` are the numbers of passages of the days that the
+    question points at, ``spoken`` of those said by whom it names.  ``worth`` is what each term
+    counts.
     """
 
     question: Question
     numbers: Numbers
     scores: Floats
     cover: Floats
+    goes_on: float
     dated: Numbers
     spoken: Numbers
     worth: Mapping[bytes, float]
@@ -82,6 +85,7 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
         numbers.astype(np.uint32),
         scores[numbers].astype(np.float32),
         np.minimum(cover[numbers] / max(_whole(question, telling), 1e-9), 1.0).astype(np.float32),
+        _goes_on(question, postings, telling),
         _passages(look.postings[words:days]),
         _passages(look.postings[days:]),
         dict(zip(question.terms, worth.tolist(), strict=False)),
@@ -96,6 +100,16 @@ def _cover(postings: Sequence[Postings], worth: Array, size: int) -> Array:
     found = read_postings(b"".join(data))["passage"]
     each = worth[some].repeat([len(part) // POSTING_SIZE for part in data])
     return _sums(found.astype(np.int64), each, size)
+
+
+def _goes_on(question: Question, postings: Sequence[Postings], worth: Array) -> float:
+    """See ``Matches``."""
+    if not question.context:
+        return 1.0
+    there = [word.terms[0] in question.context for word in question.words for _ in word.terms]
+    worth = np.where(np.array(there, np.bool_), worth, np.float32(0))
+    held = _cover(postings, worth, 0)
+    return float(held.max(initial=0.0)) / max(_whole(question, worth), 1e-9)
 
 
 def _sums(passages: Array, parts: Array, size: int = 0) -> Array:

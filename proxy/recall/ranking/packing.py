@@ -39,6 +39,8 @@ STANDING = 2
 """Flag of a row: it holds a standing instruction or a preference."""
 ASKS = 4
 """Flag of a row: it ends with a question, so what follows is an answer."""
+FILLER = 8
+"""Flag of a row: thanks, praise and the like; it says something only as an answer."""
 
 STEPS = 16
 """Coded lengths to a doubling of the length."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proxy.recall.ranking.match import REACH, Matches, Numbers, members
-from proxy.recall.ranking.packing import ASKS, SAID_BY_USER, Array
+from proxy.recall.ranking.packing import ASKS, FILLER, SAID_BY_USER, Array
 
 MOST_RANKED = 200
 """Passages in a ranking; no budget holds more."""
@@ -55,6 +55,8 @@ class Weights:
     """That its session has a passage of the days that the question points at."""
     said: float = 0.5
     """That it was said by the one whom the question asks about."""
+    told: float = 1.0
+    """The same where it asks for the order in which somebody told things."""
     dense: float = 0.3
     """Of its dense score: what is near in meaning is often beside the point."""
     price: float = 0.4
@@ -206,12 +208,20 @@ def _ranked(
 
 
 def _wanted(line: Line, options: Options) -> NDArray[np.bool_]:
-    wanted: NDArray[np.bool_] = line.sessions > 0
+    wanted: NDArray[np.bool_] = (line.sessions > 0) & ~_says_nothing(line)
     if options.session is not None:
         wanted &= line.sessions == options.session
     if options.roles < ROLES:
         wanted &= ((line.flags & SAID_BY_USER) > 0) == ("user" in options.roles)
     return wanted
+
+
+def _says_nothing(line: Line) -> NDArray[np.bool_]:
+    """Thanks, praise and the like, unless it is what somebody asked for."""
+    nothing: NDArray[np.bool_] = (line.flags & FILLER) > 0
+    asked = (line.flags[:-1] & ASKS) > 0
+    nothing[1:] &= ~(asked & line.same[0])
+    return nothing
 
 
 def _near(line: Line, numbers: Numbers, dated: Array | None, options: Options) -> NDArray[np.bool_]:
@@ -303,7 +313,9 @@ def _said(matches: Matches, numbers: Numbers, line: Line, weights: Weights) -> A
     if question.assistant or question.user:
         theirs = ((line.flags & SAID_BY_USER) > 0) != question.assistant
         said = theirs if said is None else said | theirs
-    return None if said is None else weights.said * said
+    if said is None:
+        return None
+    return (weights.told if question.ordered else weights.said) * said
 
 
 def _priced(whole: Array, time: Array, tokens: Array, options: Options) -> Array:

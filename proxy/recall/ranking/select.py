@@ -13,6 +13,7 @@ import msgspec
 
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.query.question import Question
+from proxy.recall.query.small_talk import without_filler
 from proxy.recall.query.words import is_unspaced
 from proxy.recall.ranking.match import Matches
 from proxy.recall.ranking.score import LONG, Ranked
@@ -26,11 +27,18 @@ than what a message costs beside its text."""
 MIN_SCORE = 0.15
 """The least share of what the question's words are worth that the best passage must hold."""
 
+GOES_ON = 0.25
+"""The least share of what the messages before said that one passage must hold, where a message goes
+on about them: else it goes on about what is in sight, and nothing older was meant."""
+
 ALIKE = 0.8
 """Share of words in common that makes two passages one."""
 
 CUT = 250
 """Tokens, about, of the excerpt of a long passage."""
+
+FRAME = 4
+"""Tokens of a message beside its text."""
 
 DENSER = 1.1
 """What an excerpt may have in tokens by character, against the whole: it has more names and code.
@@ -61,6 +69,8 @@ def relevant(matches: Matches, min_score: float = MIN_SCORE) -> bool:
     """
     if matches.dated.size:
         return True
+    if matches.goes_on < GOES_ON:
+        return False
     return bool(matches.cover.size) and float(matches.cover.max()) >= min_score
 
 
@@ -102,11 +112,19 @@ def choose(
 
 
 def _fitted(passage: Passage, cutter: Cutter) -> Passage:
-    """A passage, or the parts of it that matter if it is long."""
+    """A passage without politeness around it, or the parts of it that matter if it is long."""
     if passage.tokens <= LONG:
-        return passage
+        return _shorter(passage, without_filler(passage.text))
     text = cutter.excerpt(passage.text, passage.tokens, CUT)
     tokens = 1 + int(DENSER * passage.tokens * len(text) / max(1, len(passage.text)))
+    return msgspec.structs.replace(passage, text=text, tokens=tokens, cut=True)
+
+
+def _shorter(passage: Passage, text: str) -> Passage:
+    """With as much of its text."""
+    if len(text) == len(passage.text):
+        return passage
+    tokens = FRAME + int((passage.tokens - FRAME) * len(text) / len(passage.text))
     return msgspec.structs.replace(passage, text=text, tokens=tokens, cut=True)
 
 

@@ -1,0 +1,194 @@
+"""Messages, and sentences of messages, that ask and tell nothing: thanks, greetings, praise.  Pure.
+
+A message that has words beside those of small talk and function words asks for something; one name
+("Thanks, Anna!") is no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import chain, islice
+
+from proxy.recall.lexicon.cues import EVERYTHING
+from proxy.recall.lexicon.folding import fold
+from proxy.recall.lexicon.language import Language
+from proxy.recall.lexicon.loader import (
+    COMMON,
+    any_of,
+    compiled,
+    either,
+    longest_first,
+    patterns,
+    vocabulary,
+)
+from proxy.recall.query import wording
+from proxy.recall.query.words import ENGLISH, Reading, Word, is_stop_word, unlabelled
+
+
+def _folded(of: Callable[[Language], str]) -> frozenset[str]:
+    return frozenset(map(fold, vocabulary(of)))
+
+
+POLITE = _folded(lambda each: each.small_talk.polite)
+"""Words that are said to somebody, whose name may follow."""
+SMALL_TALK = POLITE | _folded(lambda each: each.small_talk.others)
+"""Words that alone, with each other or with function words ask for nothing, unless in a question:
+"thanks for the work today" does not, "When do I start work?" does."""
+_IN_QUESTIONS = _folded(lambda each: each.small_talk.in_questions)
+_VOCATIVES = _folded(lambda each: each.small_talk.vocative)
+
+_SOUND = compiled(either((*COMMON.sounds, *patterns(lambda each: each.small_talk.sounds))))
+_UNSPACED = compiled(any_of(lambda each: each.small_talk.unspaced))
+_POLITE_UNSPACED = compiled(any_of(lambda each: each.small_talk.polite_unspaced))
+_CALLED = compiled(f"{either(vocabulary(lambda each: each.small_talk.titles))}$")
+_NEAR = 2
+_MOST_NAMED = 3
+"""Characters of a name without a title, in scripts without spaces."""
+
+_MARKS = "".join(vocabulary(lambda each: each.small_talk.question_marks))
+_MARK = re.compile(f"[?？؟¿{_MARKS}]")
+_REPEATED = re.compile(r"(.)\1{2,}")
+_NAME = re.compile(r"[^\W\d_][^\W\d_'’-]*")
+
+
+def is_small_talk(message: Reading, says_nothing: Callable[[str], bool]) -> bool:
+    """Whether a message has nothing that could be looked for.
+
+    ``says_nothing`` tells function words of its language.
+    """
+    asking, found = _asks(message), message.words
+    others = (
+        place
+        for place, word in enumerate(found)
+        if not _is_said(word, asking) and (word.unspaced or not says_nothing(word.text))
+    )
+    left = list(islice(others, 2))
+    return not left or (len(left) == 1 and not asking and _names(message.text, found, left[0]))
+
+
+def closes(message: Reading) -> bool:
+    """Whether small talk asks for nothing of a day that it names ("That's all for today!")."""
+    return not _asks(message) and any(map(_is_said, message.words))
+
+
+def _asks(message: Reading) -> bool:
+    """Whether a message asks; "how nice!" does not, nor does "how are you?"."""
+    text, seen = message.text.lower(), message.seen
+    if wording.HOW_ARE_YOU in seen:
+        # What stood around it stands together now.
+        text, seen = wording.HOW_ARE_YOU.pattern.sub("", text), EVERYTHING
+    exclaims = text.rstrip().endswith(("!", "！"))
+    return bool(_MARK.search(text)) or (not exclaims and bool(wording.ASKING.search(text, seen)))
+
+
+@lru_cache(maxsize=4096)
+def _is_said(word: Word, asking: bool = False) -> bool:
+    """Whether a word is one of small talk."""
+    if word.unspaced:
+        return not _UNSPACED.sub("", word.text)
+    if asking:
+        return word.text in _IN_QUESTIONS
+    shorter = (_REPEATED.sub(r"\1", word.text), _REPEATED.sub(r"\1\1", word.text))
+    return not SMALL_TALK.isdisjoint((word.text, *shorter)) or bool(_SOUND.fullmatch(word.text))
+
+
+def _names(text: str, found: Sequence[Word], place: int) -> bool:
+    """Whether the one word that is left is the name of who is thanked or greeted."""
+    word = found[place]
+    if word.unspaced:
+        polite = any(_POLITE_UNSPACED.search(each.text) for each in found)
+        name = _CALLED.sub("", _POLITE_UNSPACED.split(_UNSPACED.sub("", word.text))[0])
+        return polite and len(name) <= _MOST_NAMED
+    if not any(each.text in POLITE or _POLITE_UNSPACED.search(each.text) for each in found):
+        return False
+    beside = [*found[max(0, place - _NEAR) : place], *found[place + 1 : place + 2]]
+    if found[place - 1].text in _VOCATIVES:
+        return True
+    capital = (name for name in _NAME.findall(text) if name[0].isupper() and name[1:].islower())
+    return any(map(_is_said, beside)) and word.text in map(fold, capital)
+
+
+_FILLER = SMALL_TALK | _folded(lambda each: each.small_talk.filler)
+_FILLER_UNSPACED = compiled(
+    longest_first(
+        patterns(lambda each: (*each.small_talk.unspaced, *each.small_talk.filler_unspaced))
+    )
+)
+_SENTENCE = re.compile(r"[^.!?…。！？؟]+[.!?…。！？؟\s\"”’»)]*|[.!?…。！？؟\s\"”’»)]+")
+_ASKING = re.compile("[?？؟]")
+
+
+def forget() -> None:
+    """All words and sentences that are kept in mind."""
+    for kept in (_is_said, _is_filler_word, _tells_nothing):
+        kept.cache_clear()
+
+
+MOST_FILLER = 240
+"""Characters; a longer message says something."""
+
+MOST_TRIMMED = 0.1
+"""Share of a message that may be left out as politeness: the rest must still be what was said."""
+
+
+def is_filler(text: str) -> bool:
+    """Whether a message tells nothing that could be worth knowing later."""
+    text = unlabelled(text)
+    return len(text) <= MOST_FILLER and all(map(_tells_nothing, _SENTENCE.findall(text)))
+
+
+def without_filler(text: str) -> str:
+    """A message without the politeness that it begins and ends with, as far as that is not more
+    than ``MOST_TRIMMED`` of it; the speaker's name stays."""
+    said = unlabelled(text)
+    sentences, room = _SENTENCE.findall(said), MOST_TRIMMED * len(said)
+    first = _polite(sentences[:-1], room)
+    room -= sum(map(len, sentences[:first]))
+    last = len(sentences) - _polite(sentences[:first:-1], room)
+    if (first, last) == (0, len(sentences)):
+        return text
+    return text[: len(text) - len(said)] + "".join(sentences[first:last]).strip()
+
+
+def _polite(sentences: Sequence[str], room: float) -> int:
+    """How many of the first sentences tell nothing, within so many characters."""
+    for place, sentence in enumerate(sentences):
+        room -= len(sentence)
+        if room < 0 or not _tells_nothing(sentence):
+            return place
+    return len(sentences)
+
+
+@lru_cache(maxsize=2048)
+def _tells_nothing(sentence: str) -> bool:
+    """Whether a sentence has only words of small talk and praise, function words, and a name."""
+    if _ASKING.search(sentence):
+        return False
+    message = Reading(sentence)
+    likely = message.likely[0] if message.likely else ENGLISH
+    others = [
+        place for place, word in enumerate(message.words) if not _is_filler_word(word, likely)
+    ]
+    if not others:
+        return True
+    return len(others) == 1 and _is_called(sentence, message.words[others[0]])
+
+
+@lru_cache(maxsize=4096)
+def _is_filler_word(word: Word, language: str) -> bool:
+    if word.unspaced:
+        return not _FILLER_UNSPACED.sub("", word.text)
+    return word.text in _FILLER or is_stop_word(word.text, language) or _is_said(word)
+
+
+def _is_called(sentence: str, word: Word) -> bool:
+    """Whether a word is a name that is called: set off by a comma, or behind a greeting."""
+    found = chain.from_iterable(each.groups() for each in _CALLED_NAME.finditer(sentence))
+    return word.text in map(fold, filter(None, found))
+
+
+_CALLED_NAME = re.compile(
+    rf"^\s*([^\W\d_]+)(?=,)|,\s*([^\W\d_]+)\s*[,.!…。！]|\b(?i:{'|'.join(sorted(POLITE))})\s+([^\W\d_]+)"
+)

@@ -1,0 +1,82 @@
+"""A message that goes on about what is in sight needs nothing older.
+
+``bench/data/follow_ups.jsonl``: a hundred, in five languages, behind what their people said before.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from proxy.memory.model import SessionKey
+from proxy.recall.query.query import RecallOptions, RecallQuery
+from proxy.recall.recaller import Recaller
+from proxy.recall.results import Recollection
+from tests.support.store.passages import TENANT, Memory, said
+
+DATA = Path(__file__).parents[2] / "bench" / "data" / "follow_ups.jsonl"
+PEOPLE: list[dict[str, Any]] = list(map(json.loads, DATA.read_text("utf-8").splitlines()))
+MOST_ANSWERED, MOST_TOKENS = 10, 40
+
+
+async def told(remembering: Memory, person: dict[str, Any]) -> None:
+    for number, texts in enumerate(person["old"]):
+        commit = said(f"{person['lang']}{number}", *texts, user=person["lang"])
+        await remembering.commit(f"{person['lang']}-{number}", commit)
+
+
+def tokens(text: str) -> int:
+    return len(text) // 3 if text.isascii() else len(text)
+
+
+async def asked(recaller: Recaller, user: str, text: str, *before: str) -> Recollection:
+    return await recaller.recall(
+        RecallQuery(
+            key=SessionKey(TENANT, "now"),
+            user=user,
+            session_owner=None,
+            text=text,
+            before=before,
+            budget=1500,
+            count=tokens,
+            options=RecallOptions(),
+        )
+    )
+
+
+async def test_what_is_answered_in_the_window_recalls_next_to_nothing(remembering: Memory) -> None:
+    found: list[Recollection] = []
+    for person in PEOPLE:
+        await told(remembering, person)
+        found += [
+            await asked(remembering.recaller, person["lang"], text, *topic["before"])
+            for topic in person["topics"]
+            for text in topic["asks"]
+        ]
+    assert len(found) == 100
+    assert sum(bool(each.passages) for each in found) <= MOST_ANSWERED
+    assert fmean(sum(one.tokens for one in each.passages) for each in found) <= MOST_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "there"),
+    [
+        (
+            "And how long did it take?",
+            ("Was my train late?", "Yes, on the way to the coast."),
+            "five",
+        ),
+        ("What about her, is Biscuit well?", ("Where is Oslo?", "In Norway."), "Biscuit"),
+    ],
+    ids=["goes-on-about-the-past", "names-somebody"],
+)
+async def test_what_goes_on_about_the_past_is_found(
+    remembering: Memory, text: str, before: tuple[str, ...], there: str
+) -> None:
+    await told(remembering, PEOPLE[0])
+    found = await asked(remembering.recaller, "en", text, *before)
+    assert any(there in each.text for each in found.passages)

@@ -1,0 +1,50 @@
+"""Words that endings do not bring together: forms of one word, and what is near it in meaning."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.recall.query.question import RELATED_WEIGHT, Sought, read
+from proxy.recall.query.related import MOST, forms, related
+from proxy.recall.query.words import stem
+from proxy.recall.ranking.packing import term_of
+from tests.support.store.remembering import NOW, Said, person
+
+
+def sought(text: str, word: str) -> list[Sought]:
+    term = term_of(stem(word, "english"))
+    return [each for each in read(text, (), NOW).words if term in each.terms]
+
+
+@pytest.mark.parametrize(("asked", "said"), [("buy", "bought"), ("gone", "went"), ("ate", "eat")])
+def test_forms_of_a_word_count_as_the_word(asked: str, said: str) -> None:
+    (word,) = sought(f"Which lamp {asked} Otto?", said)
+    assert word.weight == 1.0
+    assert said in forms(asked, "english")
+
+
+def test_a_kind_of_thing_finds_what_is_of_it_for_less() -> None:
+    (word,) = sought("Which instruments does Otto own?", "violin")
+    assert word.weight == RELATED_WEIGHT
+    assert not sought("Does Otto own a violin?", "guitar")
+
+
+def test_a_question_that_says_much_needs_them_less() -> None:
+    much = "Which instruments did Otto lend the village orchestra before its concert in Lisbon?"
+    (word,) = sought(much, "violin")
+    assert word.weight < RELATED_WEIGHT / 2
+
+
+def test_the_word_itself_is_better_than_one_near_it() -> None:
+    who = person(
+        Said("The guitar is in the cellar."),
+        Said("It rained.", session=2),
+        Said("My instruments are in the attic.", session=3),
+    )
+    best = who.ranked("Where are my instruments?", ())[0]
+    assert who.said[best.number].session == 3
+
+
+def test_so_many_are_looked_for_at_most() -> None:
+    assert 0 < len(related("place", "english")) <= MOST
+    assert related("xyzzy", "english") == ()

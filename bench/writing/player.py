@@ -22,7 +22,7 @@ OPENING = "So far: "
 """Random words may begin as chat does, which is no summary."""
 
 _MESSAGE = re.compile(r"^Message (\d+), [^\n]*:\n", re.MULTILINE)
-_NOTE = re.compile(r"^(\d+)\. (.*?)(?: \[about [^\n]*)?(?: \(since [^\n]*)$", re.MULTILINE)
+_NOTE = re.compile(r"^(\d+)\. (.*?)(?: \[about [^\n]*)?(?: \(noted [^\n]*)$", re.MULTILINE)
 _SUMMARISED = re.compile(
     r"Summary so far:\n(.*?)\n\nNew lines of the conversation, oldest first:\n(.*?)\n\n"
     r"Write the new summary:.*? at most (\d+) tokens",

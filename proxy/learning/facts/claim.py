@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from proxy.chat.jsontext import well_formed
@@ -35,7 +35,7 @@ from proxy.learning.facts.statements import (
     others,
     speaks_of,
 )
-from proxy.recall.own_words import BLANK
+from proxy.recall.own_words import BLANK, speaker_of
 
 PASTED, ENDS = "[pasted]", "[/pasted]"
 
@@ -241,16 +241,23 @@ def claims(
     operations: Sequence[Operation], batch: Batch, shown: Sequence[str]
 ) -> tuple[Claim, ...]:
     """Those of the operations that hold; ``shown`` are the ids of the facts by their number."""
-    found = (_claim(operation, batch, shown) for operation in operations)
+    own = {name.lower() for each in batch.said if (name := speaker_of(each.own))}
+    found = (_claim(operation, batch, shown, own) for operation in operations)
     return tuple(claim for claim in found if claim is not None)
 
 
-def _claim(operation: Operation, batch: Batch, shown: Sequence[str]) -> Claim | None:
+def _claim(
+    operation: Operation, batch: Batch, shown: Sequence[str], own: Collection[str]
+) -> Claim | None:
+    """``own`` are the names, in small letters, that the user goes by."""
     found = evidence(operation.quote, batch.said, operation.message - 1)
     text = one_line(operation.text)
     if found is None or len(text) > MOST_CHARACTERS or not (text or operation.op == "none"):
         return None
+    if is_instruction(text) and not is_instruction(operation.quote):
+        return None  # nobody but the model has said it
     whom = about(operation.about)
+    whom = USER if whom.lower() in own else whom
     if whom != USER and (found.voice == "pasted" or is_addressed(operation.quote)):
         return None
     text, whom = _in_their_words(text, whom, one_line(operation.quote), found)

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from proxy.learning.collection import LearnedMemory, Stored, stored
 from proxy.learning.evidence import Source, source_fields
 from proxy.memory.items import PEOPLE, Item, Place
+from proxy.recall.query.dates import MONTHS
 from proxy.settings.written import FactsSettings
 
 State = Literal["current", "superseded", "quarantined"]
@@ -140,6 +141,7 @@ LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 _DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?![\d/])")
 _NUMBER = re.compile(r"\d+")
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 def day(text: str) -> float | None:
@@ -209,10 +211,11 @@ def dates_of(fact: Fact) -> str:
 
 
 def _names(texts: str, time: float) -> bool:
-    """Do they name the year, or the day of the month?"""
+    """Do they name the year, the month, or the day of the month?"""
     named = set(map(int, (number[:4] for number in _NUMBER.findall(texts))))
+    months = {MONTHS.get(word) for word in _WORD.findall(texts.lower())}
     date = datetime.fromtimestamp(time, UTC)
-    return date.year in named or date.day in named
+    return date.year in named or date.day in named or date.month in months
 
 
 def state_of(fact: Fact, now: float) -> str:

@@ -123,6 +123,7 @@ def test_what_is_no_date_is_none(text: str) -> None:
         ("2024-01-01", "The user moves to Rome in 2024.", day("2024-01-01")),
         ("2023-08-05", "moves to Rome on 5 August", day("2023-08-05")),
         ("2023-08-05", "moves to Rome on 6 August", None),
+        ("2023-08", "moves to Rome in August", day("2023-08-01")),
     ],
 )
 def test_a_time_to_come_is_believed_only_if_it_was_named(

@@ -211,11 +211,12 @@ def dates_of(fact: Fact) -> str:
 
 
 def _names(texts: str, time: float) -> bool:
-    """Do they name the year, the month, or the day of the month?"""
+    """Do they name the year, the day of the month, or, of its first day, the month?"""
     named = set(map(int, (number[:4] for number in _NUMBER.findall(texts))))
     months = {MONTHS.get(word) for word in _WORD.findall(texts.lower())}
     date = datetime.fromtimestamp(time, UTC)
-    return date.year in named or date.day in named or date.month in months
+    by_month = date.day == 1 and date.month in months
+    return date.year in named or date.day in named or by_month
 
 
 def state_of(fact: Fact, now: float) -> str:

@@ -20,7 +20,7 @@ from proxy.learning.facts.fact import Fact, date_text
 from proxy.learning.profile.proposal import KEYS, MOST_KEYS
 from tests.support.learning import environment
 from tests.support.learning.environment import Env
-from tests.support.learning.harness import DAY, Harness, learning, notes_in
+from tests.support.learning.harness import DAY, MAY, Harness, learning, notes_in, states
 
 GOLDEN = Path(__file__).parent / "golden"
 TALKS = json.loads((GOLDEN / "talks.json").read_text())
@@ -102,6 +102,23 @@ async def test_the_second_request_shows_the_notes_of_the_first_with_what_is_know
     assert "Mill Road. (noted 2024-03-12; holds from 2024-03-04)" in text
     assert "her friend Amir. (noted 2024-03-12)" in text
     assert "trophy" not in harness.model.asked[0].text and "[photo]" in text
+
+
+async def test_name_and_family_are_shown_whatever_the_messages_are_about(harness: Harness) -> None:
+    named = "The user is called Nora."
+    harness.model.rules = [
+        states(r"I own (\w+ \w+)", "The user owns {}."),
+        states(r"call me (\w+)", "The user is called {}."),
+    ]
+    await harness.say("Please call me Nora.", at=MAY - DAY)
+    for n in range(40):
+        await harness.say(f"I own boat{n} sail{n}.")
+    await harness.learn()
+    await harness.say("I own boat7 sail7, is that good?")
+    await harness.learn()
+    last = harness.model.asked[-1].text
+    assert "Notes so far that may be related (30 of 41; always name and family):\n" in last
+    assert named in last and "Notes so far:\n" not in last
 
 
 @pytest.mark.parametrize("kind", PROFILES)

@@ -31,6 +31,7 @@ from tests.support.learning.harness import (
     answer,
     learning,
     messages_in,
+    operation,
 )
 from tests.support.waiting import PATIENCE
 
@@ -200,6 +201,18 @@ async def test_what_was_taken_back_later_does_not_come_back(harness: Harness) ->
     env.answers(saying("append", "golf", "I play golf each day"))
     await harness.learn("b")
     assert await env.document() == {"hobbies": ["chess"]}
+
+
+async def test_older_news_do_not_make_a_later_note_more_precise(harness: Harness) -> None:
+    await harness.say("I live in Paris.")
+    await harness.learn()
+    await harness.say("I live in Berlin, in Kreuzberg.", session="old", at=MAY - 60 * DAY)
+    update = operation(
+        "update", fact=1, text="Lives in Kreuzberg, Berlin.", quote="I live in Berlin, in Kreuzberg"
+    )
+    harness.model.answers = [answer(update)]
+    await harness.learn("old")
+    assert await harness.current() == ["The user lives in Paris."]
 
 
 # The day of a text

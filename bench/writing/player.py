@@ -12,23 +12,22 @@ from collections.abc import Callable, Iterator
 from zlib import crc32
 
 from bench.writing.words import THANKS, Telling, tellings_in
+from proxy.summary.lines import NO_SUMMARY
 
 KEPT = 0.25
 """Of the words that are summarised."""
-WORDS_PER_TOKEN = 0.6
-"""Fewer than a token has: no summary gets too long."""
 
 OPENING = "So far: "
 """Random words may begin as chat does, which is no summary."""
 
 _MESSAGE = re.compile(r"^Message (\d+), [^\n]*:\n", re.MULTILINE)
-_NOTE = re.compile(r"^(\d+)\. (.*?)(?: \[about [^\n]*)?(?: \(since [^\n]*)$", re.MULTILINE)
+_NOTE = re.compile(r"^(\d+)\. (.*?)(?: \[about [^\n]*)?(?: \(noted [^\n]*)$", re.MULTILINE)
 _SUMMARISED = re.compile(
     r"Summary so far:\n(.*?)\n\nNew lines of the conversation, oldest first:\n(.*?)\n\n"
-    r"Write the new summary:.*? at most (\d+) tokens",
+    r"Write the new summary:.*? at most\s(\d+) words",
     re.DOTALL,
 )
-_SPEAKER = re.compile(r"^(?:Human|AI): ", re.MULTILINE)
+_SPEAKER = re.compile(r"^(?:(?:Human|AI): |\[.*\]$)", re.MULTILINE)
 _DOCUMENT = re.compile(r"^The document now:\n(.*)$", re.MULTILINE)
 _PAIR = re.compile(r"^\[(\d+)\] Request: .*\nAfterwards: (.*)$", re.MULTILINE)
 _MOST_WORDS = re.compile(r"At most (\d+) words")
@@ -58,8 +57,9 @@ def _summary(prompt: str) -> str:
     before, lines, most = found.groups()
     sentences = re.split(r"(?<=[.?]) ", _SPEAKER.sub("", lines).replace("\n", " "))
     taken = [each for each in sentences[:: round(1 / KEPT)] if not each.endswith("?")]
-    said = " ".join([before.removeprefix(OPENING), *taken]).split()
-    return OPENING + " ".join(said[-int(WORDS_PER_TOKEN * int(most)) :])
+    so_far = before.removeprefix(NO_SUMMARY).removeprefix(OPENING)
+    said = " ".join([so_far, *taken]).split()
+    return OPENING + " ".join(said[-int(most) :])
 
 
 def _facts(prompt: str) -> str:
@@ -88,15 +88,13 @@ def _profile(prompt: str) -> str:
     """A member for each relation, with what is done with them."""
     document = _DOCUMENT.search(prompt)
     known = json.loads(document[1]) if document else {}
-    patch, quotes = [], []
+    changes = []
     for _, telling in _tellings(prompt):
         value = f"{telling.name}, {telling.verb} {telling.thing}"
         if known.get(telling.relation) != value:
-            op = "replace" if telling.relation in known else "add"
-            patch.append({"op": op, "path": f"/{telling.relation}", "value": value})
-            quotes.append(telling.said)
+            changes.append({"key": telling.relation, "value": value, "quote": telling.said})
             known[telling.relation] = value
-    return json.dumps({"patch": patch, "quotes": quotes})
+    return json.dumps({"set": changes, "append": [], "remove": []})
 
 
 def _episodes(prompt: str) -> str:

@@ -17,10 +17,10 @@ from proxy.chat import jsontext
 from proxy.chat.message import text_of
 from proxy.errors import RawHeaders
 from proxy.gateway.context import window_of
-from proxy.learning.batch import Reader
 from proxy.learning.job import LearningJob
 from proxy.learning.kinds import KINDS, Kind, Watch
 from proxy.learning.learned import Learned
+from proxy.learning.reading import Reader
 from proxy.memory.model import Due
 from proxy.settings import ProfileSettings, Settings, WriterSettings
 from proxy.summary.summarizer import Summarizer
@@ -144,6 +144,7 @@ def _learning(resources: Resources, learned: Learned, completer: Completer) -> L
     watch = Watch(telemetry.skipped, telemetry.learned_nothing)
     return LearningJob(
         Reader(store, text_of, resources.count_text),
+        store,
         store,
         _profiles(resources.settings),
         time.time,

@@ -1,5 +1,4 @@
-"""What is learned from: what a person has said in a session beyond what was read before, in
-batches.
+"""What is learned from: what a person has said beyond what was read before, in batches.
 
 Only the user's own messages are ever in a batch: no answers, no tools' results, no system
 messages, no injected memory.  What a message quotes or has pasted into it is marked as such.
@@ -7,8 +6,7 @@ messages, no injected memory.  What a message quotes or has pasted into it is ma
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -16,11 +14,10 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.learning.evidence import Said
-from proxy.memory.archive import Message, Page, Session
+from proxy.memory.archive import Session
 from proxy.memory.history.reading import WHOLE_LOG
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
-from proxy.memory.model import Ask, Entry, Exchange, SessionKey, Snapshot, State
-from proxy.recall.own_words import Span, pasted
+from proxy.memory.model import Ask, Entry, Exchange, SessionKey, Snapshot
 from proxy.settings import ProfileSettings
 
 
@@ -91,31 +88,20 @@ def question_of(log: Sequence[Entry], answer: Entry) -> Entry | None:
 READ = "learned"
 """Namespace of the marks that say how far a feature has read a session."""
 
-CHARACTERS = 4
-"""Characters of a token, at most, in nearly all texts."""
-
-LONGEST = 60_000
-"""Characters of a piece, at most, however few tokens they are."""
-
-_ENDS = ("\n\n", "\n", "。", ". ", "! ", "? ", " ")
-"""Where a text is cut, best first: after a paragraph, a line, a sentence, a word."""
-
-PAGE = 20
-"""Messages that are read at once."""
-
-SAID: tuple[State, ...] = ("active",)
-
 
 class ReadMark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far a session was read: up to ``seq``, and ``offset`` characters of the next message.
 
-    ``message`` is that one's id.  ``began`` is when the session did: one that is deleted and begun
-    anew has not been read.  ``without`` are exchanges that nothing is learned from any more.
+    ``message`` is that one's id.  ``dated`` is the day that the text so far has named last, above
+    other text (YYYY-MM-DD), which holds until it names another; "" where it has named none.
+    ``began`` is when the session did: one that is deleted and begun anew has not been read.
+    ``without`` are exchanges that nothing is learned from any more.
     """
 
     seq: int = 0
     message: str = ""
     offset: int = 0
+    dated: str = ""
     began: float = 0.0
     without: tuple[str, ...] = ()
 
@@ -131,29 +117,51 @@ def mark_of(item: Item | None, began: float) -> ReadMark:
     return mark if mark.began == began else ReadMark(began=began)
 
 
+class Stretch(NamedTuple):
+    """How far a batch reads in one session: ``then`` is the mark once that has been read, ``read``
+    the version of the mark before it."""
+
+    key: SessionKey
+    then: ReadMark
+    read: int
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one feature has not read yet, oldest first, not more than fits into one request.
+    """What one feature has not read yet of a person, oldest first, whatever session it was said in,
+    and not more than fits into one request.
 
-    ``model`` is the one that the session uses.  ``then`` is the mark when this has been read,
-    ``read`` the version of the mark before it.  It was read after ``since`` (Unix seconds): what is
-    learned from it is not kept if the person was erased then or later.
+    ``model`` is the one that the sessions use; ``stretches`` has each of them once.  It was read
+    after ``since`` (Unix seconds): what is learned from it is not kept if the person was erased
+    then or later.
     """
 
     shelf: ItemOwner
-    key: SessionKey
     settings: ProfileSettings
     said: tuple[Said, ...]
     model: str | None
-    then: ReadMark
-    read: int = 0
+    stretches: tuple[Stretch, ...]
     since: float | None = None
 
-    def mark(self, feature: str) -> Change:
+    @property
+    def tenant(self) -> str:
+        return self.shelf.tenant
+
+    def marks(self, feature: str) -> list[Change]:
         """To be made together with what was learned: read once, whatever happens."""
-        namespace, key = mark_place(self.shelf.user, feature, self.key.session)
-        value = msgspec.json.encode(self.then)
-        return Change(namespace=namespace, key=key, value=value, after=self.read)
+        return [self._mark(feature, stretch) for stretch in self.stretches]
+
+    def _mark(self, feature: str, stretch: Stretch) -> Change:
+        namespace, key = mark_place(self.shelf.user, feature, stretch.key.session)
+        value = msgspec.json.encode(stretch.then)
+        return Change(namespace=namespace, key=key, value=value, after=stretch.read)
+
+    async def is_unread(self, items: Items, feature: str) -> bool:
+        """Is it still one that nobody has learned, or taken back?  Raises StoreError."""
+        places = {mark_place(self.shelf.user, feature, x.key.session): x for x in self.stretches}
+        found = await items.items_at(self.shelf, list(places))
+        versions = {place: item.version for place, item in found.items()}
+        return all(versions.get(place, 0) == each.read for place, each in places.items())
 
 
 class Model(Protocol):
@@ -197,6 +205,15 @@ class LearningContext:
     model: str | None
     since: float | None = None
 
+    @property
+    def tenant(self) -> str:
+        return self.key.tenant
+
+    @property
+    def shelf(self) -> ItemOwner:
+        """The person's, whose session it is."""
+        return ItemOwner(self.key.tenant, self.session.user or "")
+
 
 class Improver(Protocol):
     """Makes something of what is kept already, when a session asks for learning.
@@ -210,159 +227,6 @@ class Improver(Protocol):
     async def improve(self, context: LearningContext) -> bool:
         """False: to be tried again.  Raises CompletionError and StoreError."""
         ...
-
-
-def cut(said: Said, room: int, count: Callable[[str], int]) -> Iterator[tuple[Said, int, int]]:
-    """The pieces of a message: each with its tokens, and where in the message it ends.
-
-    A piece has at most ``room`` tokens, and ends with a paragraph where it can; none is lost.
-    """
-    start = 0
-    while start < len(said.text):
-        end, tokens = _end(said.text, start, room, count)
-        yield piece(said, start, end), tokens, end
-        start = end
-
-
-def piece(said: Said, start: int, end: int) -> Said:
-    """A part of a message, in which what is pasted stays so."""
-    pasted = (
-        Span(max(span.start, start) - start, min(span.end, end) - start)
-        for span in said.pasted
-        if span.start < end and span.end > start
-    )
-    return Said(
-        message=said.message,
-        exchange=said.exchange,
-        seq=said.seq,
-        text=said.text[start:end],
-        at=said.at,
-        pasted=tuple(pasted),
-    )
-
-
-def _end(text: str, start: int, room: int, count: Callable[[str], int]) -> tuple[int, int]:
-    end = min(len(text), start + min(LONGEST, CHARACTERS * room))
-    tokens = count(text[start:end])
-    while tokens > room and end - start > 1:
-        end = start + max(1, int((end - start) * 0.95 * room / tokens))
-        tokens = count(text[start:end])
-    return (_break(text, start, end), tokens) if end < len(text) else (end, tokens)
-
-
-def _break(text: str, start: int, end: int) -> int:
-    """A good place to cut in the second half of a piece, else its end."""
-    half = (start + end) // 2
-    for mark in _ENDS:
-        at = text.rfind(mark, half, end)
-        if at > 0:
-            return at + len(mark)
-    return end
-
-
-class Piece(NamedTuple):
-    """A message or a part of it, its tokens, and the mark once it has been read."""
-
-    said: Said
-    tokens: int
-    then: ReadMark
-
-
-class BatchHistory(Protocol):
-    """What is read.  Implemented by every store; all methods raise StoreError."""
-
-    async def session(self, key: SessionKey) -> Session | None: ...
-
-    async def load(self, key: SessionKey, ask: Ask) -> Snapshot: ...
-
-    async def messages(
-        self, key: SessionKey, states: Collection[State], after: int, limit: int
-    ) -> Page[Message]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """How messages are read.
-
-    ``text_of`` gives the text of a message's JSON, without media; ``count`` the tokens of a text.
-    """
-
-    history: BatchHistory
-    text_of: Callable[[bytes], str]
-    count: Callable[[str], int]
-
-    async def batches(
-        self, context: LearningContext, mark: ReadMark, version: int, room: int
-    ) -> AsyncGenerator[Batch, None]:
-        """What the user said behind a mark, which has this version, oldest first.
-
-        Each batch takes for granted that the one before has been learned.
-        """
-        taken: list[Piece] = []
-        async for part in self._behind(context.key, mark, room):
-            if taken and sum(each.tokens for each in taken) + part.tokens > room:
-                yield _batch(context, taken, version)
-                taken, version = [], version + 1
-            taken.append(part)
-        if taken:
-            yield _batch(context, taken, version)
-
-    async def _behind(
-        self, key: SessionKey, mark: ReadMark, room: int
-    ) -> AsyncGenerator[Piece, None]:
-        after: int | None = mark.seq
-        while after is not None:
-            page = await self.history.messages(key, SAID, after, PAGE)
-            for message in page.items:
-                if _is_said(message, mark):
-                    for part in await asyncio.to_thread(self._pieces, message, mark, room):
-                        yield part
-            after = int(page.after) if page.after is not None else None
-
-    def _pieces(self, message: Message, mark: ReadMark, room: int) -> list[Piece]:
-        card, text = message.card, self.text_of(message.wire)
-        if not text.strip():
-            return []
-        said = Said(card.id, card.exchange, message.seq, text, card.created_at, pasted(text))
-        read = mark.offset if mark.message == card.id else 0
-        rest = piece(said, read, len(text)) if read else said
-        if card.tokens <= room and len(rest.text) <= LONGEST:
-            return [Piece(rest, card.tokens, _after(message, mark, len(text), len(text)))]
-        return [
-            Piece(part, tokens, _after(message, mark, read + end, len(text)))
-            for part, tokens, end in cut(rest, room, self.count)
-        ]
-
-
-def _batch(context: LearningContext, taken: list[Piece], version: int) -> Batch:
-    return Batch(
-        shelf=ItemOwner(context.key.tenant, context.session.user or ""),
-        key=context.key,
-        settings=context.settings,
-        said=tuple(part.said for part in taken),
-        model=context.model,
-        then=taken[-1].then,
-        read=version,
-        since=context.since,
-    )
-
-
-def _is_said(message: Message, mark: ReadMark) -> bool:
-    card = message.card
-    theirs = card.role == "user" and card.origin in ("request", "import")
-    return theirs and not card.blank and card.exchange not in mark.without
-
-
-def _after(message: Message, mark: ReadMark, end: int, length: int) -> ReadMark:
-    if end >= length:
-        return ReadMark(seq=message.seq, began=mark.began, without=mark.without)
-    return ReadMark(
-        seq=message.seq - 1,
-        message=message.card.id,
-        offset=end,
-        began=mark.began,
-        without=mark.without,
-    )
 
 
 async def read_on(

@@ -35,7 +35,8 @@ _LEFT_OUT = re.compile(r"\.\.\.|…|\[\.*\]")
 class Said:
     """A message of the user's, or a piece of a long one, ``at`` (Unix seconds).
 
-    ``text`` is what they wrote; ``pasted`` is what of it they quote or have pasted.
+    ``text`` is what they wrote; ``pasted`` is what of it they quote or have pasted.  ``dated`` is
+    the day (YYYY-MM-DD) that the session's text before it has named last, "" if it has named none.
     """
 
     message: str
@@ -44,6 +45,8 @@ class Said:
     text: str
     at: float
     pasted: tuple[Span, ...] = ()
+    session: str = ""
+    dated: str = ""
 
     @property
     def own(self) -> str:
@@ -52,13 +55,15 @@ class Said:
 
 
 def headed(number: int, said: Said, text: str) -> str:
-    """A message as a model is shown it: a heading with its time (UTC), then this text of it.
+    """A message as a model is shown it: a heading with its time (UTC) and the day that its text
+    goes on from, then this text of it.
 
     Indented, so that no line of it can pass for a heading.
     """
     when = datetime.fromtimestamp(said.at, UTC)
+    dated = f", text of {said.dated}" if said.dated else ""
     indented = text.replace("\n", "\n  ")
-    return f"Message {number}, {when:%A} {when:%Y-%m-%d %H:%M}:\n  {indented}"
+    return f"Message {number}, {when:%A} {when:%Y-%m-%d %H:%M}{dated}:\n  {indented}"
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +77,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     def within(self, session: str, exchange: str | None) -> bool:
         """Is it of this session, and with ``exchange`` of this one of its exchanges?"""
         return self.session == session and exchange in (None, self.exchange)
+
+
+def source_of(said: Said) -> Source:
+    """The message, as what was learned from it names it."""
+    return Source(session=said.session, message=said.message, exchange=said.exchange, at=said.at)
 
 
 def source_fields(source: Source) -> dict[str, object]:

@@ -10,7 +10,6 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from proxy.background.completion import Assignment, Completer, Failed
-from proxy.memory.model import SessionKey
 from proxy.settings import ProfileSettings
 from proxy.settings.written import WriterSettings
 
@@ -40,10 +39,10 @@ class Unusable(ValueError):
 
 
 class About(Protocol):
-    """Whose session it is asked about; ``model`` is the one that the session uses."""
+    """What it is asked about; ``model`` is the one that the session uses."""
 
     @property
-    def key(self) -> SessionKey: ...
+    def tenant(self) -> str: ...
     @property
     def settings(self) -> ProfileSettings: ...
     @property
@@ -112,7 +111,7 @@ class KindModel:
 
     async def _ask(self, about: About, text: str, schema: Mapping[str, object] | None) -> str:
         writer = self.settings(about.settings)
-        asked = assignment(about.key.tenant, self.feature, writer, text, about.model, schema)
+        asked = assignment(about.tenant, self.feature, writer, text, about.model, schema)
         return (await self.completer.complete(asked)).text
 
 

@@ -1,33 +1,31 @@
-"""The job of learning from a session: each extractor reads on from where it has read to.
+"""The job of learning from people: what a person has said is read once, and oldest first, whatever
+session it was said in.
 
-A batch is what fits into one request, oldest first.  What an extractor has learned and how far it
-has read are stored in one step, so that nothing is learned twice or half, whenever the process
-ends.
+A session asks for it; then all sessions of its person that ask are read together, by one reader at
+a time.  A batch is what fits into one request.  What an extractor has learned and how far it has
+read are stored in one step, so that nothing is learned twice or half, whenever the process ends.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 from proxy.background.completion import CompletionError, Denied, Refused
-from proxy.learning.batch import (
-    Batch,
-    Extractor,
-    Improver,
-    LearningContext,
-    Reader,
-    mark_of,
-    mark_place,
-)
+from proxy.background.runner import LEASE, LeaseLost, held
+from proxy.learning.batch import Batch, Extractor, Improver, LearningContext
 from proxy.learning.extract import Unreadable
+from proxy.learning.reading import Reader
+from proxy.memory.archive import Session
 from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.items import ItemOwner, Items
-from proxy.memory.model import SessionKey, Work
-from proxy.memory.store import StoreError
+from proxy.memory.model import Due, SessionKey, Work
+from proxy.memory.store import Queue, StoreError
 from proxy.settings import ProfileSettings
 
 logger = logging.getLogger(__name__)
@@ -38,11 +36,69 @@ ATTEMPTS = 10
 SOON = 5.0
 """Seconds after which a session is looked at again that others were too busy with."""
 
+BUSY = 15.0
+"""Seconds after which one is looked at again whose person is being read: it is read then, too."""
+
 UNREADABLE_ATTEMPTS = 3
-"""How often a piece of work is put off for answers that nobody can read; then they are skipped."""
+"""How often a batch is put off for answers that nobody can read; then it is skipped."""
 
 REFUSED = 3
 """Batches refused one after the other, after which the others are left for another time."""
+
+LISTED = 500
+MOST_SESSIONS = 10_000
+"""Sessions of a person that are looked at for what they ask, the latest first: at once, and in all.
+The others are read when they come due themselves."""
+
+REMEMBERED = 1000
+"""Batches with unreadable answers that a process counts."""
+
+
+def person_key(shelf: ItemOwner) -> SessionKey:
+    """Under which the queue keeps who reads a person: no session can be called so."""
+    digest = hashlib.sha256(shelf.user.encode()).hexdigest()
+    return SessionKey(shelf.tenant, f" {digest}")
+
+
+@asynccontextmanager
+async def alone(queue: Queue, shelf: ItemOwner, clock: Callable[[], float]) -> AsyncIterator[bool]:
+    """Whether we are the only reader of this person, in all processes, for as long as this lasts.
+
+    A piece of work stands for the reader, so that a killed one's place is free when its lease runs
+    out.  Raises LeaseLost, and StoreError.
+    """
+    key, now = person_key(shelf), clock()
+    due = Due(kind="learning", profile="", at=now)
+    await queue.enqueue(key, due)
+    work = Work(tenant=key.tenant, session=key.session, kind="learning", profile="", due=now)
+    claimed = await queue.claim(work, now, now + LEASE)
+    if claimed is None:
+        yield False
+        return
+    try:
+        async with held(queue, claimed, clock):
+            yield True
+    finally:
+        await queue.finish(claimed, clock())
+
+
+@dataclass(slots=True)
+class Tried:
+    """What came of the steps of a job: all are tried, then what went wrong is raised."""
+
+    failures: list[CompletionError | StoreError] = field(default_factory=list)
+    again: bool = False
+
+    async def step(self, step: Callable[[], Awaitable[bool]]) -> None:
+        try:
+            self.again |= not await step()
+        except (CompletionError, StoreError) as failure:
+            self.failures.append(failure)
+
+    def end(self) -> None:
+        """A refusal alone is the end of it; everything else is tried again."""
+        if self.failures:
+            raise min(self.failures, key=lambda failure: isinstance(failure, Refused))
 
 
 @dataclass(slots=True)
@@ -55,11 +111,13 @@ class LearningJob:
 
     reader: Reader
     items: Items
+    queue: Queue
     profile_of: Callable[[str], ProfileSettings | None]
     clock: Callable[[], float]
     extractors: Sequence[Extractor] = ()
     improvers: Sequence[Improver] = ()
     skipped: Callable[[str], None] = field(default=lambda feature: None)
+    _unreadable: OrderedDict[object, int] = field(default_factory=OrderedDict)
 
     def ready(self, work: Work) -> bool:
         settings = self.profile_of(work.profile)
@@ -70,62 +128,103 @@ class LearningJob:
 
     async def run(self, work: Work) -> float | None:
         """All extractors learn, whatever comes of the others; then what went wrong is raised."""
-        since = self.clock()
-        settings, key = self.profile_of(work.profile), SessionKey(work.tenant, work.session)
-        session = await self.reader.history.session(key) if settings else None
-        if settings is None or session is None:
+        since, key = self.clock(), SessionKey(work.tenant, work.session)
+        session = await self.reader.history.session(key)
+        context = await self._context(session, work.tenant, work.profile, since)
+        if context is None:
             return None
+        tried, busy = Tried(), False
+        if await self._waits(context):
+            try:
+                async with alone(self.queue, context.shelf, self.clock) as may:
+                    busy = not may
+                    if may:
+                        await self._read(context, work.attempts, tried)
+            except LeaseLost:
+                tried.again = True
+        for improver in self.improvers:
+            if improver.model.wants(context.settings):
+                await tried.step(partial(improver.improve, context))
+        tried.end()
+        wait = SOON if tried.again else BUSY
+        return self.clock() + wait if tried.again or busy else None
+
+    async def _context(
+        self, session: Session | None, tenant: str, profile: str, since: float
+    ) -> LearningContext | None:
+        """None where there is nothing to read any more, or nobody wants it."""
+        settings = self.profile_of(profile)
+        if session is None or settings is None:
+            return None
+        key = SessionKey(tenant, session.id)
         last = (await self.reader.history.load(key, NEWEST_TURN)).last
         model = (last.asked or last.model) if last else None
-        context = LearningContext(session, key, work.profile, settings, model, since)
-        failures: list[CompletionError | StoreError] = []
-        again = False
-        for step in self._steps(context, work.attempts):
-            try:
-                again |= not await step()
-            except (CompletionError, StoreError) as failure:
-                failures.append(failure)
-        if failures:  # a refusal alone is the end of it; everything else is tried again
-            raise min(failures, key=lambda failure: isinstance(failure, Refused))
-        return self.clock() + SOON if again else None
+        return LearningContext(session, key, profile, settings, model, since)
 
-    def _steps(
-        self, context: LearningContext, attempts: int
-    ) -> list[Callable[[], Awaitable[bool]]]:
-        settings = context.settings
-        extractors = [
-            s for s in self.extractors if context.session.user and s.model.wants(settings)
-        ]
-        improvers = [r for r in self.improvers if r.model.wants(settings)]
-        return [
-            *(partial(self._read_all, extractor, context, attempts) for extractor in extractors),
-            *(partial(improver.improve, context) for improver in improvers),
-        ]
+    async def _waits(self, context: LearningContext) -> bool:
+        """Has this session something that has not been read?"""
+        if not context.session.user:
+            return False
+        wanting = [s.model.feature for s in self.extractors if s.model.wants(context.settings)]
+        for feature in wanting:
+            if await self.reader.unread(self.items, feature, [context]):
+                return True
+        return False
+
+    async def _read(self, context: LearningContext, attempts: int, tried: Tried) -> None:
+        """Read all that waits of the person, with all extractors."""
+        others = [each async for each in self._others(context)]
+        for extractor in self.extractors:
+            if extractor.model.wants(context.settings):
+                reading = [context, *(x for x in others if _can(extractor, x))]
+                await tried.step(partial(self._read_all, extractor, reading, attempts))
+
+    async def _others(self, context: LearningContext) -> AsyncIterator[LearningContext]:
+        """The other sessions of the person that ask for learning."""
+        shelf, after, seen = context.shelf, None, 0
+        while seen < MOST_SESSIONS:
+            listed = self.reader.history.sessions
+            page = await listed(shelf.tenant, shelf.user, after, LISTED)
+            ids = [session.id for session in page.items if session.id != context.session.id]
+            asked = await self.queue.asked_for(shelf.tenant, ids, "learning")
+            for session in page.items:
+                if session.id in asked:
+                    profile, since = asked[session.id], context.since or 0.0
+                    other = await self._context(session, shelf.tenant, profile, since)
+                    if other is not None:
+                        yield other
+            seen, after = seen + len(page.items), page.after
+            if after is None:
+                return
 
     async def _read_all(
-        self, extractor: Extractor, context: LearningContext, attempts: int
+        self, extractor: Extractor, contexts: Sequence[LearningContext], attempts: int
     ) -> bool:
         """Let an extractor read on; False if others were in its way again and again.
 
-        If the session was erased meanwhile, nothing of this context is stored any more.
+        Of a session that was erased meanwhile, nothing is stored any more.
         """
+        own = contexts[0]
         for _ in range(ATTEMPTS):
-            if await self._read_on(extractor, context, attempts):
+            if await self._read_on(extractor, contexts, attempts):
                 return True
-            session = await self.reader.history.session(context.key)
-            if session is None or session.created_at != context.session.created_at:
+            contexts = [each for each in contexts if await self._is_there(each)]
+            if own not in contexts:
                 return False
         return False
 
-    async def _read_on(self, extractor: Extractor, context: LearningContext, attempts: int) -> bool:
+    async def _is_there(self, context: LearningContext) -> bool:
+        session = await self.reader.history.session(context.key)
+        return session is not None and session.created_at == context.session.created_at
+
+    async def _read_on(
+        self, extractor: Extractor, contexts: Sequence[LearningContext], attempts: int
+    ) -> bool:
         """Batch by batch; False as soon as others have changed what it builds on."""
-        shelf = ItemOwner(context.key.tenant, context.session.user or "")
-        place = mark_place(shelf.user, extractor.model.feature, context.key.session)
-        item = (await self.items.items_at(shelf, [place])).get(place)
-        mark, version = mark_of(item, context.session.created_at), item.version if item else 0
-        room = extractor.model.room(context.settings)
+        unread = await self.reader.unread(self.items, extractor.model.feature, contexts)
+        room = partial(_room, extractor)
         refused = 0
-        async with aclosing(self.reader.batches(context, mark, version, room)) as batches:
+        async with aclosing(self.reader.batches(unread, room)) as batches:
             async for batch in batches:
                 learned, refusal = await self._learn(extractor, batch, attempts)
                 refused = refused + 1 if refusal else 0
@@ -146,13 +245,39 @@ class LearningJob:
         except Refused as refusal:
             return await self._skip(extractor, batch, refusal), refusal
         except Unreadable as failure:
-            if attempts < UNREADABLE_ATTEMPTS:
+            if max(attempts, self._counted(extractor, batch)) < UNREADABLE_ATTEMPTS:
                 raise
             return await self._skip(extractor, batch, failure), None
+
+    def _counted(self, extractor: Extractor, batch: Batch) -> int:
+        """How often this batch was unreadable before, for whichever session it was asked."""
+        first = batch.said[0]
+        which = (
+            batch.shelf,
+            extractor.model.feature,
+            first.session,
+            first.message,
+            len(first.text),
+        )
+        before = self._unreadable.pop(which, 0)
+        self._unreadable[which] = before + 1
+        if len(self._unreadable) > REMEMBERED:
+            self._unreadable.popitem(last=False)
+        return before
 
     async def _skip(self, extractor: Extractor, batch: Batch, failure: CompletionError) -> bool:
         """One batch that cannot be learned must not be in the way of all that follow."""
         logger.warning("a batch of %s is skipped: %s", extractor.model.feature, failure)
         self.skipped(extractor.model.feature)
-        read = [batch.mark(extractor.model.feature)]
+        read = batch.marks(extractor.model.feature)
         return await self.items.change_items(batch.shelf, read, batch.since)
+
+
+def _can(extractor: Extractor, context: LearningContext) -> bool:
+    """Is there a credential to read this session with, and a wish to?"""
+    model, settings = extractor.model, context.settings
+    return model.wants(settings) and model.ready(context.tenant, settings)
+
+
+def _room(extractor: Extractor, context: LearningContext) -> int:
+    return extractor.model.room(context.settings)

@@ -17,6 +17,7 @@ from proxy.memory.model import (
     Ask,
     Commit,
     Due,
+    Kind,
     Outcome,
     SessionKey,
     Snapshot,
@@ -125,6 +126,13 @@ class Queue(Protocol):
 
     async def waiting(self, now: float, limit: int) -> Sequence[Work]:
         """What is due and not held, the longest overdue first."""
+        ...
+
+    async def asked_for(
+        self, tenant: str, sessions: Sequence[str], kind: Kind
+    ) -> Mapping[str, str]:
+        """Those of the sessions that work of this kind waits for, due or not, or is held on, each
+        with the profile that says how to do it."""
         ...
 
     async def claim(self, work: Work, now: float, until: float) -> Work | None:

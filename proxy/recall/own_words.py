@@ -233,6 +233,12 @@ def _speaker(line: str) -> re.Match[str] | None:
     return match if match and _NAME.fullmatch(match["name"]) else None
 
 
+def speaker_of(text: str) -> str:
+    """The name of who speaks, as a text begins with it ("Anna: hello"), "" if there is none."""
+    match = _speaker(text)
+    return match["name"] if match and not _foreign(text) else ""
+
+
 def _without_labelled(words: str) -> str:
     """Lines with a label before them that is nobody who speaks here ("Rule:", "老师说：")."""
     lines = words.split("\n")

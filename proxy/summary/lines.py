@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from proxy.memory.model import Card
@@ -58,6 +59,20 @@ class TalkLine(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.speaker}{self.link}{self.text}"
+
+
+def day_line(at: float) -> TalkLine:
+    """What stands above what was said on a day (UTC): ``[Monday 2023-05-08]``."""
+    return TalkLine("", "", f"[{datetime.fromtimestamp(at, UTC):%A %Y-%m-%d}]")
+
+
+def under_days(turns: Iterable[tuple[float, list[TalkLine]]]) -> Iterator[list[TalkLine]]:
+    """Turns, each with its time (Unix seconds), with its day above each that begins another."""
+    before: TalkLine | None = None
+    for at, lines in turns:
+        day = day_line(at)
+        yield lines if day == before or not lines else [day, *lines]
+        before = day if lines else before
 
 
 def lines_of(card: Card, body: bytes, decode: Decode) -> list[TalkLine]:
@@ -192,7 +207,12 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-VARIABLE = re.compile(r"\{(summary|new_lines|focus|max_tokens)\}")
+VARIABLE = re.compile(r"\{(summary|new_lines|focus|max_tokens|max_words)\}")
+
+WORDS_PER_TOKEN = 0.6
+"""Models count words rather than tokens; most languages need no more tokens for one than this."""
+
+NO_SUMMARY = "(none)"
 
 
 def fill(settings: SummarySettings, summary: str, new_lines: str) -> str:
@@ -202,10 +222,11 @@ def fill(settings: SummarySettings, summary: str, new_lines: str) -> str:
     template has no place for comes first, for templates often end where the model is to go on.
     """
     values: Mapping[str, str] = {
-        "summary": summary,
+        "summary": summary or NO_SUMMARY,
         "new_lines": new_lines,
         "focus": settings.focus,
         "max_tokens": str(settings.max_tokens),
+        "max_words": str(max(1, int(settings.max_tokens * WORDS_PER_TOKEN))),
     }
     text = VARIABLE.sub(lambda variable: values[variable[1]], settings.prompt)
     if settings.focus and "{focus}" not in settings.prompt:

@@ -20,7 +20,7 @@ from proxy.memory.prompt.window import Window
 from proxy.memory.store import Memory, Summaries
 from proxy.settings import ProfileSettings
 from proxy.settings.written import SummarySettings
-from proxy.summary.lines import Count, Decode, TalkLine, lines_of
+from proxy.summary.lines import Count, Decode, TalkLine, lines_of, under_days
 from proxy.summary.waiting import (
     SummaryBatch,
     Turn,
@@ -173,8 +173,8 @@ class Summarizer:
         bodies = await self._store.bodies(key, ids)
 
         def read() -> SummaryBatch:
-            lines = [self._lines(turn, bodies) for turn in turns]
-            return first_batch(lines, max_tokens, self._count)
+            said = ((turn.began, self._lines(turn, bodies)) for turn in turns)
+            return first_batch(list(under_days(said)), max_tokens, self._count)
 
         return await asyncio.to_thread(read)
 

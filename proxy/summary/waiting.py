@@ -34,6 +34,11 @@ class Turn:
         return self.entries[0].position.turn
 
     @property
+    def began(self) -> float:
+        """Unix seconds."""
+        return self.entries[0].card.created_at
+
+    @property
     def tokens(self) -> int:
         return sum(entry.card.tokens for entry in self.entries)
 
@@ -170,9 +175,27 @@ def first_batch(turns: Sequence[Sequence[TalkLine]], max_tokens: int, count: Cou
         tokens += room
     taken = len(texts)
     if tokens > max_tokens:
-        lines = chain.from_iterable(turns[:taken])
-        return SummaryBatch(taken, tuple(_parts(lines, max_tokens, count)))
-    return SummaryBatch(taken, ("\n".join(filter(None, texts)),) if tokens else ())
+        lines = list(chain.from_iterable(turns[:taken]))
+        return SummaryBatch(taken, tuple(map(_opened, _dated_parts(lines, max_tokens, count))))
+    return SummaryBatch(taken, (_opened("\n".join(filter(None, texts))),) if tokens else ())
+
+
+OPEN = "[not answered yet]"
+"""Marks a question that the lines end with: its answer is in those to come."""
+
+_QUESTIONS = ("?", "？", "؟")
+
+
+def _opened(text: str) -> str:
+    return f"{text}\n{OPEN}" if text.rstrip().endswith(_QUESTIONS) else text
+
+
+def _dated_parts(lines: Sequence[TalkLine], max_tokens: int, count: Count) -> Iterator[str]:
+    """The parts, each with the day above it that the lines begin with."""
+    day = "" if lines[0].speaker else f"{lines[0]}\n"
+    room = max(2, max_tokens - count(day)) if day else max_tokens
+    for part in _parts(lines[1:] if day else lines, room, count):
+        yield f"{day}{part}"
 
 
 def _parts(lines: Iterable[TalkLine], max_tokens: int, count: Count) -> Iterator[str]:

@@ -25,9 +25,10 @@ from proxy.learning.facts.claim import prompt as fact_prompt
 from proxy.learning.instructions.document import doubts
 from proxy.learning.instructions.improve import improved_in
 from proxy.learning.instructions.improve import prompt as instructions_prompt
-from proxy.learning.profile.document import Schema, applied
+from proxy.learning.profile.document import Schema
 from proxy.learning.profile.extract import prompt as profile_prompt
-from proxy.learning.profile.extract import proposal_in
+from proxy.learning.profile.proposal import Grounds, agreed, proposal_in
+from proxy.memory.model import SessionKey
 from proxy.recall.own_words import pasted
 from proxy.settings import ProfileSettings
 from proxy.settings.written import SummarySettings
@@ -117,7 +118,7 @@ def test_a_summary_of_a_summary_is_one_too_and_not_too_long() -> None:
 
 def test_facts_are_what_was_told_with_quotes_that_are_there() -> None:
     said = _said(_turns(5, 10))
-    found = operations_in(written("facts", fact_prompt(said, [], "")))
+    found = operations_in(written("facts", fact_prompt(said, [], 0, "")))
     assert found is not None
     assert [(each.op, each.message) for each in found] == [("add", 2), ("add", 5), ("add", 8)]
     for each in found:
@@ -130,14 +131,16 @@ def test_a_profile_gets_a_member_for_what_was_told() -> None:
     said = _said(["I rent clocks with my aunt Rita. It is late.", "I sell maps with my aunt Eda."])
     found = proposal_in(written("profile", profile_prompt({}, Schema(), said, "")))
     assert found is not None
-    assert applied({}, found.patch) == {"aunt": "Eda, sell maps"}
-    assert all(evidence(quote, said) for quote in found.quotes)
+    made = agreed(found, {}, Grounds(said, Schema(), {}))
+    assert made.document == {"aunt": "Eda, sell maps"}
+    assert len(made.patch) == 2
 
 
 def test_an_answer_is_good_that_somebody_gave_thanks_for() -> None:
     thanks, other = _said([f"{THANKS} And now?", "Something else."])
     assert seems_pleased(thanks)
-    pairs = [Pair("How?", "ex.0", other), Pair("Why?", "ex.1", thanks)]
+    key = SessionKey("t", "s")
+    pairs = [Pair(key, "How?", "ex.0", other), Pair(key, "Why?", "ex.1", thanks)]
     assert good_in(written("episodes", episode_prompt(pairs)), pairs) == pairs[1:]
 
 

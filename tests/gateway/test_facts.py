@@ -201,7 +201,7 @@ async def test_an_imported_conversation_of_2023_is_learned_from_as_of_2023(schoo
     dates = [heard.date for r in school.asked for heard in messages_in(r.messages[0]["content"])]
     assert "2023-05-08" in dates
     await school.hears(kai, "Where?")
-    assert school.prompt()["facts"].endswith("(2023-05-08)")
+    assert school.prompt()["facts"].endswith("(noted 2023-05-08)")
 
 
 async def test_forgotten_is_forgotten_at_once_and_not_learned_again(school: Class) -> None:

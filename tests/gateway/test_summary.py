@@ -224,7 +224,7 @@ async def test_the_request_is_minimal_and_carries_the_clients_key_and_no_session
     request = scribe.asked[0]
     assert request.json == {"model": SCRIBE, "messages": request.messages}
     assert [message["role"] for message in request.messages] == ["user"]
-    assert request.messages[0]["content"].startswith("SO FAR: \nNEW:\n")
+    assert request.messages[0]["content"].startswith("SO FAR: (none)\nNEW:\n[")
     assert request.header("authorization") == "Bearer sk-test"
     names = {name.decode().lower() for name, _ in request.headers}
     assert not {name for name in names if name.startswith(("x-memory", "x-session", "x-user"))}

@@ -14,10 +14,10 @@ import pytest
 from proxy.chat.message import text_of
 from proxy.gateway.context import known_tokens
 from proxy.gateway.recording.exchange_recorder import due_after_import
-from proxy.learning.batch import Reader
 from proxy.learning.job import LearningJob
 from proxy.learning.kinds import KINDS, Watch
 from proxy.learning.learned import Learned
+from proxy.learning.reading import Reader
 from proxy.memory.model import Work
 from proxy.settings import Settings
 from proxy.stores.open import Backend
@@ -61,6 +61,7 @@ async def told(client: httpx.AsyncClient, settings: Settings, store: Backend) ->
     model = ScriptedModel(answers=[json.dumps(["sailing"])])
     job = LearningJob(
         Reader(store, text_of, count),
+        store,
         store,
         lambda name: settings.profile(name or None),
         time.time,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.learning.batch import LONGEST, cut, piece
 from proxy.learning.evidence import Said
+from proxy.learning.reading import LONGEST, cut, piece
 from proxy.recall.own_words import BLANK, Span
 from tests.support.learning.harness import count
 

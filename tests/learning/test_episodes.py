@@ -327,7 +327,12 @@ def test_few_messages_may_be_of_somebody_pleased(text: str, expected: bool) -> N
 
 
 def test_pasted_words_are_no_praise() -> None:
-    pair = Pair("?", "m", _said("He wrote:\n```\nthat worked fine\n```\nWhat now? Thanks."))
+    pair = Pair(
+        SessionKey("t", "s"),
+        "?",
+        "m",
+        _said("He wrote:\n```\nthat worked fine\n```\nWhat now? Thanks."),
+    )
     assert good_in(found_good((1, "that worked fine")), [pair]) == []
 
 

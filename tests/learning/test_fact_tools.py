@@ -25,7 +25,7 @@ async def test_what_is_saved_is_a_fact_and_is_found(harness: Harness, tools: Fac
     assert await harness.facts() == [saved]
     (found,) = await tools.find(KAI, "What is my boat called?", 10)
     assert found.id == saved.id and 0 < found.score <= 1
-    assert found.text == "The user has a boat called Marlin. (2023-05-08)"
+    assert found.text == "The user has a boat called Marlin. (noted 2023-05-08)"
 
 
 async def test_the_best_are_found_first_and_at_most_so_many(tools: FactTools) -> None:

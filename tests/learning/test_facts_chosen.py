@@ -57,7 +57,7 @@ def test_facts_are_written_in_the_order_since_when_they_hold() -> None:
     found = chosen([fact(2, "The user has a dog."), fact(1, "The user lives in Berlin.")])
     assert found is not None
     assert found.lines == (
-        "- The user lives in Berlin. (2023-05-09)\n- The user has a dog. (2023-05-10)"
+        "- The user lives in Berlin. (noted 2023-05-09)\n- The user has a dog. (noted 2023-05-10)"
     )
     assert (found.kind, found.note) == ("facts", NOTE)
     assert found.tokens == count(block("facts", NOTE, found.lines) + "\n\n")
@@ -98,10 +98,10 @@ def test_facts_about_others_go_in_only_if_they_are_asked_about() -> None:
 
 def test_a_line_says_whom_it_is_about_where_the_text_does_not() -> None:
     assert line_of(fact(0, "Dislikes football.", about="Jack, a friend")) == (
-        "- Jack, a friend: Dislikes football. (2023-05-08)"
+        "- Jack, a friend: Dislikes football. (noted 2023-05-08)"
     )
     assert line_of(fact(0, "Jack dislikes football.", about="Jack, a friend")) == (
-        "- Jack dislikes football. (2023-05-08)"
+        "- Jack dislikes football. (noted 2023-05-08)"
     )
 
 
@@ -242,6 +242,6 @@ async def test_what_was_learned_is_found_on_the_card(harness: Harness) -> None:
     cards = await file.look("t", "kai", harness.settings)
     assert len(read_card(cards.found["facts"]).lines) == 1
     known = file.choose(cards, "Where do I live?", 1000, count)
-    assert [part.lines for part in known.tail] == ["- The user lives in Berlin. (2023-05-08)"]
+    assert [part.lines for part in known.tail] == ["- The user lives in Berlin. (noted 2023-05-08)"]
     for tenant, user in (("t", "eve"), ("other", "kai")):
         assert not (await file.look(tenant, user, harness.settings)).found

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from proxy.learning.evidence import Said
 from proxy.learning.facts.claim import MOST, OPS, SCHEMA, operations_in
-from proxy.learning.facts.fact import USER, date_text, day, holds_from, holds_until
+from proxy.learning.facts.fact import USER, Fact, date_text, dates_of, day, holds_from, holds_until
 from proxy.learning.facts.statements import (
     about,
     alike,
@@ -112,20 +113,21 @@ def test_what_is_no_date_is_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("claimed", "texts", "time"),
     [
-        ("", "", MAY),
-        ("nonsense", "", MAY),
-        ("2023-05-08", "", MAY),
+        ("", "", None),
+        ("nonsense", "", None),
+        ("2023-05-08", "", None),
         ("2023-05-07", "", MIDNIGHT - DAY),
         ("2010", "", day("2010")),
         ("2023-05-09", "", MIDNIGHT + DAY),
-        ("2024-01-01", "", MAY),
+        ("2024-01-01", "", None),
         ("2024-01-01", "The user moves to Rome in 2024.", day("2024-01-01")),
         ("2023-08-05", "moves to Rome on 5 August", day("2023-08-05")),
-        ("2023-08-05", "moves to Rome on 6 August", MAY),
+        ("2023-08-05", "moves to Rome on 6 August", None),
+        ("2023-08", "moves to Rome in August", day("2023-08-01")),
     ],
 )
 def test_a_time_to_come_is_believed_only_if_it_was_named(
-    claimed: str, texts: str, time: float
+    claimed: str, texts: str, time: float | None
 ) -> None:
     assert holds_from(claimed, MAY, texts) == time
 
@@ -137,10 +139,35 @@ def test_a_time_to_come_is_believed_only_if_it_was_named(
         ("2023-05-12", MIDNIGHT + 5 * DAY),
         ("2023-05-08", MIDNIGHT + DAY),
         ("2023-05-01", None),
+        ("2023-05", day("2023-06")),
+        ("2023-12", day("2024-01")),
+        ("2023", day("2024")),
+        ("2022", None),
     ],
 )
 def test_an_end_is_the_end_of_its_day(claimed: str, time: float | None) -> None:
     assert holds_until(claimed, MAY, MAY) == time
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({}, "noted 2023-05-08"),
+        ({"valid_from": MAY - 900 * DAY}, "noted 2023-05-08"),
+        (
+            {"valid_from": MIDNIGHT - DAY, "known_since": True},
+            "noted 2023-05-08; holds from 2023-05-07",
+        ),
+        ({"until": MIDNIGHT + 5 * DAY}, "noted 2023-05-08; holds to 2023-05-12"),
+        (
+            {"valid_from": MIDNIGHT, "known_since": True, "until": MIDNIGHT + 5 * DAY},
+            "noted 2023-05-08; holds 2023-05-08 to 2023-05-12",
+        ),
+    ],
+)
+def test_what_is_not_known_of_a_time_is_not_shown(fields: dict[str, Any], shown: str) -> None:
+    fact = Fact(id="f", text="x", **{"valid_from": MAY, "last_confirmed": MAY, **fields})
+    assert dates_of(fact) == shown
 
 
 # Likeness

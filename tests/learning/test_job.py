@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from proxy.background.completion import Assignment, Completed, Denied, Failed, Refused
+from proxy.background.runner import LEASE
 from proxy.learning.batch import Batch, Model, ReadMark, mark_place
-from proxy.learning.job import SOON
-from proxy.memory.model import SessionKey
+from proxy.learning.job import BUSY, SOON, person_key
+from proxy.memory.model import Due, SessionKey
 from proxy.memory.store import StoreError
 from proxy.settings import ProfileSettings
 from tests.support.learning.harness import (
@@ -58,7 +59,7 @@ class ScriptedExtractor:
         if self.busy:
             self.busy -= 1
             return False
-        learned = await self._harness.store.change_items(batch.shelf, [batch.mark(self.feature)])
+        learned = await self._harness.store.change_items(batch.shelf, batch.marks(self.feature))
         if learned:
             self.batches.append(batch)
         return learned
@@ -305,18 +306,6 @@ async def test_what_is_switched_off_needs_no_credential(harness: Harness) -> Non
 # At the same time
 
 
-class Together(ScriptedModel):
-    """Answers once two have asked."""
-
-    def __init__(self, model: ScriptedModel) -> None:
-        super().__init__(model.rules)
-        self._both = asyncio.Barrier(2)
-
-    async def complete(self, assignment: Assignment) -> Completed:
-        await self._both.wait()
-        return await super().complete(assignment)
-
-
 class Slow(ScriptedModel):
     """Answers when it is let go."""
 
@@ -331,25 +320,46 @@ class Slow(ScriptedModel):
 
 
 async def test_two_learners_of_one_session_learn_it_once(harness: Harness) -> None:
-    harness.model = Together(harness.model)
     await harness.say("I live in Berlin.", "I have read it.")
     await asyncio.gather(harness.learn(), harness.learn())
     (fact,) = await harness.facts()
     assert len(fact.sources) == 1
     await harness.learn()
-    assert len(harness.model.asked) == 2
+    assert len(harness.model.asked) == 1
 
 
-async def test_jobs_of_two_sessions_do_not_lose_each_others_facts(harness: Harness) -> None:
-    harness.model = Together(harness.model)
+async def test_one_person_is_read_by_one_reader_at_a_time(harness: Harness) -> None:
+    harness.model = slow = Slow(harness.model)
     await harness.say("I live in Berlin.")
-    await harness.say("I live in Paris.", session="z")
-    await asyncio.gather(harness.learn("s"), harness.learn("z"))
-    assert sorted(await harness.current()) == [
-        "The user lives in Berlin.",
-        "The user lives in Paris.",
-    ]
-    assert len(harness.model.asked) == 2  # what others have changed is no reason to ask again
+    await harness.say("I moved to Paris.", session="z")
+    first = asyncio.create_task(harness.learn("s"))
+    await slow.asked_for.wait()
+    assert await harness.learn("z") == harness.clock() + BUSY
+    assert len(slow.asked) == 0, "one request is under way, and no other was made"
+    slow.go.set()
+    assert await first is None
+    assert await harness.learn("z") is None
+    assert await harness.current() == ["The user lives in Paris."]
+    assert len(slow.asked) == 2
+
+
+async def test_a_reader_that_was_killed_is_in_the_way_until_its_lease_has_run_out(
+    harness: Harness,
+) -> None:
+    await harness.say("I live in Berlin.")
+    key, now = person_key(KAI), harness.clock()
+    await harness.store.enqueue(key, Due(kind="learning", profile="", at=now))
+    (work,) = await harness.store.waiting(now, 10)
+    assert await harness.store.claim(work, now, now + LEASE) is not None
+    assert await harness.learn() == now + BUSY
+    harness.clock.now += LEASE
+    assert await harness.learn() is None
+    assert await harness.current() == ["The user lives in Berlin."]
+
+
+async def test_who_reads_a_person_is_no_work_of_its_own(harness: Harness) -> None:
+    """What a killed reader leaves is taken up by whoever looks, and is nothing."""
+    assert await harness.job.run(work(person_key(KAI).session)) is None
 
 
 async def test_a_process_that_ends_between_request_and_write_leaves_nothing_half(

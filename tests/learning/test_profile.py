@@ -197,7 +197,7 @@ async def test_what_a_person_edits_while_the_model_thinks_is_not_overwritten(
     await harness.say(I_AM_KAI)
     await harness.learn()
     assert await env.document() == {"age": 34, "name": "Kai"}
-    assert '{"age":34}' in env.asked[1], "it was asked again, about what there is now"
+    assert len(env.asked) == 1, "what others change is no reason to ask again"
 
 
 async def test_what_is_forgotten_while_the_model_thinks_is_not_learned(harness: Harness) -> None:

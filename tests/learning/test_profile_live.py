@@ -27,7 +27,7 @@ def plays(request: Request) -> Script:
     if request.json["model"] != WRITER:
         return json_answer(chat_completion("Aye."))
     text = request.messages[0]["content"]
-    if "JSON Patch" in text:
+    if "the profile of a person" in text:
         told = adding("/name", "Kai", "I am Kai") if "I am Kai" in text else '{"patch": []}'
         return json_answer(chat_completion(told))
     improved = {"instructions": "Speak like a sailor.", "why": "People like it."}

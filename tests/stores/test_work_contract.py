@@ -278,6 +278,23 @@ async def test_the_work_on_a_session_goes_with_it(store: Store, key: SessionKey)
     assert len(await waiting(store, key.tenant, 1e6)) == 3
 
 
+async def test_which_sessions_ask_for_work_is_told_whether_it_is_due_or_held(
+    store: Store, tenant: str
+) -> None:
+    names = ["held", "due", "later", "other", "none"]
+    await store.enqueue(SessionKey(tenant, "held"), due(50.0, kind="learning", profile="p"))
+    (work,) = await waiting(store, tenant, 100.0)
+    assert await store.claim(work, 100.0, 160.0) is not None
+    await store.enqueue(SessionKey(tenant, "due"), due(kind="learning", profile=""))
+    await store.enqueue(SessionKey(tenant, "later"), due(1e6, kind="learning", profile="a b"))
+    await store.enqueue(SessionKey(tenant, "other"), due(kind="summary"))
+    asked = await store.asked_for(tenant, names, "learning")
+    assert asked == {"held": "p", "due": "", "later": "a b"}
+    assert await store.asked_for(tenant, ["none"], "learning") == {}
+    assert await store.asked_for(tenant, [], "learning") == {}
+    assert await store.asked_for(f"{tenant}x", names, "learning") == {}
+
+
 async def test_work_does_not_stay_with_a_tenant_whose_sessions_move(
     store: Store, key: SessionKey
 ) -> None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.chat.models.tokens import Tokenizers
-from proxy.summary.lines import TalkLine
-from proxy.summary.waiting import SummaryBatch, first_batch
+from proxy.summary.lines import TalkLine, under_days
+from proxy.summary.waiting import OPEN, SummaryBatch, first_batch
 from tests.support.talk.summarising import words
 
 COUNT = Tokenizers().counter_for(None).count_text
@@ -49,6 +49,36 @@ def test_a_turn_that_is_too_large_is_a_batch_of_parts() -> None:
 def test_a_message_that_is_too_large_is_split_and_the_next_follows_in_place() -> None:
     batch = first_batch([turn("a b c d e f g h i", "j")], 9, words)
     assert batch.parts == ("Human: a b c d e f ", "Human (continued): g h i\nAI: j")
+
+
+MAY = 1_683_554_160.0
+"""Monday, 2023-05-08 13:56 UTC"""
+
+
+def test_the_day_stands_above_the_turns_of_each_day() -> None:
+    turns = [(MAY, SHORT), (MAY + 60, SHORT), (MAY + 86_400, []), (MAY + 86_400, SHORT)]
+    (text,) = first_batch(list(under_days(turns)), 100, words).parts
+    assert text.splitlines() == [
+        "[Monday 2023-05-08]",
+        "Human: one",
+        "Human: one",
+        "[Tuesday 2023-05-09]",
+        "Human: one",
+    ]
+
+
+def test_the_day_is_repeated_at_each_cut_of_a_turn() -> None:
+    turns = list(under_days([(MAY, turn("a b c d", "e f g h", "i"))]))
+    batch = first_batch(turns, 9, words)
+    assert len(batch.parts) > 1
+    assert all(part.startswith("[Monday 2023-05-08]\nHuman: ") for part in batch.parts[:1])
+    assert all(part.startswith("[Monday 2023-05-08]\n") for part in batch.parts)
+
+
+@pytest.mark.parametrize("end", ["And you?", "你呢？", "وأنت؟"])
+def test_a_question_without_its_answer_is_marked_as_open(end: str) -> None:
+    assert first_batch([turn("Hi", end)], 100, words).parts[0].endswith(f"{end}\n{OPEN}")
+    assert OPEN not in first_batch([turn(end, "Fine.")], 100, words).parts[0]
 
 
 TURNS = st.lists(

@@ -19,6 +19,7 @@ def filled(prompt: str, **more: object) -> str:
         ("{summary}|{new_lines}", "OLD|NEW"),
         ("{new_lines}{summary}{new_lines}", "NEWOLDNEW"),
         ("{summary}{new_lines} in {max_tokens} tokens", "OLDNEW in 500 tokens"),
+        ("{summary}{new_lines} in {max_words} words", "OLDNEW in 300 words"),
         ('{"a": {}} {{summary}} {new_lines} {other} {0}', '{"a": {}} {OLD} NEW {other} {0}'),
         ("{summary}{new_lines}{focus}!", "OLDNEW!"),
     ],
@@ -43,9 +44,9 @@ def test_a_focus_without_a_place_has_a_line_of_its_own() -> None:
     assert rest == ["", "OLD", "NEW"]
 
 
-def test_the_first_summary_has_nothing_before_it() -> None:
+def test_the_first_summary_has_none_before_it() -> None:
     settings = SummarySettings(prompt="So far:\n{summary}\nNew:\n{new_lines}")
-    assert fill(settings, "", "Human: hi") == "So far:\n\nNew:\nHuman: hi"
+    assert fill(settings, "", "Human: hi") == "So far:\n(none)\nNew:\nHuman: hi"
 
 
 def test_the_template_that_comes_with_the_proxy_is_filled_completely() -> None:
@@ -53,3 +54,4 @@ def test_the_template_that_comes_with_the_proxy_is_filled_completely() -> None:
     assert "\nOLD\n" in text
     assert "\nNEW\n" in text
     assert "{" not in text
+    assert "at most\n300 words" in text and "tokens" not in text

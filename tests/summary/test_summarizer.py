@@ -61,13 +61,13 @@ async def test_a_summary_says_what_it_is(workshop: Workshop) -> None:
     )
 
 
-async def test_the_first_prompt_has_an_empty_summary_and_the_lines(workshop: Workshop) -> None:
+async def test_the_first_prompt_has_no_summary_and_the_lines(workshop: Workshop) -> None:
     await workshop.talk_behind(1, 1)
 
     await workshop.run()
 
     (assignment,) = workshop.narrator.asked
-    assert assignment.text == "Told: \n=====\nHuman: x1.0\nAI: x1.1"
+    assert assignment.text == ("Told: (none)\n=====\n[Thursday 1970-01-01]\nHuman: x1.0\nAI: x1.1")
 
 
 async def test_the_model_is_asked_as_the_settings_say(workshop: Workshop) -> None:

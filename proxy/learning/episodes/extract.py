@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from proxy.learning.batch import Batch, Exchanges, question_of
@@ -13,8 +13,8 @@ from proxy.learning.evidence import Said, evidence
 from proxy.learning.extract import KindModel, Unusable, json_in, told
 from proxy.learning.feedback import feedback_on
 from proxy.memory.history.reading import WHOLE_LOG
-from proxy.memory.items import Items
-from proxy.memory.model import Entry
+from proxy.memory.items import ItemOwner, Items
+from proxy.memory.model import Entry, SessionKey
 from proxy.recall.lexicon import loader
 
 PROMPT = """\
@@ -55,8 +55,9 @@ _CUE = loader.compiled(loader.told(lambda each: each.person.pleased), re.IGNOREC
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A request, the id of its answer, and what the user wrote next."""
+    """A request of a session, the id of its answer, and what the user wrote next."""
 
+    key: SessionKey
     question: str
     answer: str
     after: Said
@@ -133,8 +134,8 @@ class EpisodeExtractor:
         held = await self.episodes.held(batch.shelf)
         pairs = await self._pairs(batch, held)
         good = await self._good(batch, pairs) if pairs else []
-        new = await self._episodes(batch, good)
-        changes = [batch.mark(FEATURE)]
+        new = await self._episodes(good)
+        changes = batch.marks(FEATURE)
         if new:
             changes += self.episodes.changes(batch.shelf, held, new, ())
         if not await self.items.change_items(batch.shelf, changes, batch.since):
@@ -145,27 +146,33 @@ class EpisodeExtractor:
 
     async def _take_back(self, batch: Batch) -> None:
         """A session that was deleted meanwhile takes its episodes with it."""
-        session = await self.exchanges.history.session(batch.key)
-        if session is None or session.created_at != batch.then.began:
-            await self.episodes.forget(batch.shelf, batch.key.session, None, False)
+        for stretch in batch.stretches:
+            session = await self.exchanges.history.session(stretch.key)
+            if session is None or session.created_at != stretch.then.began:
+                await self.episodes.forget(batch.shelf, stretch.key.session, None, False)
 
     async def _pairs(self, batch: Batch, held: StoredEpisodes) -> list[Pair]:
-        pleased = [said for said in batch.said if seems_pleased(said)]
-        if not pleased:
-            return []
-        log = (await self.exchanges.history.load(batch.key, WHOLE_LOG)).log
-        found = list(answers_before(pleased, log))[-MOST_PAIRS:]
         known = {episode.id for episode in held.episodes}
+        found: list[Pair] = []
+        for stretch in batch.stretches:
+            said = [x for x in batch.said if x.session == stretch.key.session and seems_pleased(x)]
+            found += await self._pairs_in(stretch.key, batch.shelf, said, known) if said else []
+        return sorted(found, key=lambda pair: pair.after.at)[-MOST_PAIRS:]
+
+    async def _pairs_in(
+        self, key: SessionKey, shelf: ItemOwner, pleased: Sequence[Said], known: Collection[str]
+    ) -> list[Pair]:
+        log = (await self.exchanges.history.load(key, WHOLE_LOG)).log
+        found = list(answers_before(pleased, log))[-MOST_PAIRS:]
         answers = [answer for _, _, answer in found]
-        shelf, session = batch.shelf, batch.key.session
-        judged = await feedback_on(self.items, shelf.tenant, shelf.user, session, answers)
-        texts = await self.exchanges.texts(batch.key, [question for _, question, _ in found])
+        judged = await feedback_on(self.items, shelf.tenant, shelf.user, key.session, answers)
+        texts = await self.exchanges.texts(key, [question for _, question, _ in found])
         return [
-            Pair(texts[question], answer, said)
+            Pair(key, texts[question], answer, said)
             for said, question, answer in found
             if texts.get(question)
             and answer not in judged
-            and episode_id(session, answer) not in known
+            and episode_id(key.session, answer) not in known
         ]
 
     async def _good(self, batch: Batch, pairs: list[Pair]) -> list[Pair]:
@@ -178,11 +185,11 @@ class EpisodeExtractor:
         asked = self.model.extract(batch, prompt(pairs), read, told(0), SCHEMA, requests=1)
         return await asked or []
 
-    async def _episodes(self, batch: Batch, good: list[Pair]) -> list[Episode]:
-        session = await self.exchanges.history.session(batch.key) if good else None
+    async def _episodes(self, good: list[Pair]) -> list[Episode]:
         found: list[Episode] = []
         for pair in good:
-            exchange = await self.exchanges.answered(batch.key, pair.answer)
+            session = await self.exchanges.history.session(pair.key)
+            exchange = await self.exchanges.answered(pair.key, pair.answer)
             if exchange is not None and session is not None:
                 now, ttl = self.clock(), session.details.ttl
                 found.append(episode_of(exchange, "learned", self.count, now, ttl))

@@ -11,7 +11,7 @@ from operator import attrgetter
 
 import msgspec
 
-from proxy.learning.facts.fact import FACTS, USER, Fact, date_text
+from proxy.learning.facts.fact import FACTS, USER, Fact, dates_of
 from proxy.learning.prompt_cards import (
     FRAME,
     SIZE,
@@ -101,11 +101,11 @@ def card_of(
 
 
 def line_of(fact: Fact) -> str:
-    """``- text (2023-05-07)``, with whom it is about where the text does not say that."""
+    """``- text (noted 2023-05-07)``, with whom it is about where the text does not say that."""
     whom = _other(fact)
     named = whom.split(",")[0].lower() in fact.text.lower()
     told = fact.text if named else f"{whom}: {fact.text}"
-    return f"- {told} ({date_text(fact.valid_from)})"
+    return f"- {told} ({dates_of(fact)})"
 
 
 def lines_text(lines: Sequence[FactLine]) -> str:

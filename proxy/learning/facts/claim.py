@@ -2,68 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from proxy.chat.jsontext import well_formed
 from proxy.learning.batch import Batch
-from proxy.learning.evidence import Evidence, Said, Source, evidence, headed, is_instruction
+from proxy.learning.evidence import (
+    Evidence,
+    Said,
+    Source,
+    evidence,
+    headed,
+    is_instruction,
+    source_of,
+)
 from proxy.learning.extract import json_in
 from proxy.learning.facts.fact import (
     MOST_CHARACTERS,
     USER,
     Fact,
     State,
-    date_text,
+    dates_of,
     holds_from,
     holds_until,
     one_line,
 )
-from proxy.learning.facts.statements import about, in_other_words, names, others, speaks_of
-from proxy.recall.own_words import BLANK
+from proxy.learning.facts.statements import (
+    about,
+    in_other_words,
+    is_addressed,
+    names,
+    others,
+    speaks_of,
+)
+from proxy.recall.own_words import BLANK, speaker_of
 
 PASTED, ENDS = "[pasted]", "[/pasted]"
 
 PROMPT = """\
 You keep notes about a person, the user, from what they write to an assistant.
 
-Notes so far:
+{title}
 {facts}
 
 New messages of the user, oldest first:
 
 {messages}
 
-Find what these messages say that is true of the user for longer than today: who they are, where
-they live, what they do, like, own, plan, cannot do, and the people and animals in their life.
+Note what these messages say of the user that will still matter in a year: who they are, where they
+live, what they do, own, plan, cannot do and have come to like, and the people and animals in their
+life.
 
 Rules:
-- Only what the user says themselves. Nothing between [pasted] and [/pasted], no guesses.
-- Nothing about this conversation, no questions, no tasks, no instructions to the assistant.
+- Only what the user says themselves: nothing between [pasted] and [/pasted], no captions such as
+  [photo], no guesses.
+- If lines begin with a name, that is the user's name: use it in the notes. Note nothing of whoever
+  they talk to but what the user says these are to them.
+- No thanks, moods, general opinions, questions, tasks, nor instructions to the assistant. What is
+  past only if it still matters in a year.
 - Each note is one short sentence that can be understood alone, with names instead of "he" or "it",
   in the language of the message. Do not translate.
 - "about" is "user", or who or what else the note is about, such as "Jack, a friend of the user".
   What a friend likes is not what the user likes.
 - "quote" is copied from the message, word for word.
-- Turn words such as "yesterday" into dates, counted from the date of the message.
-- "valid_from" is the date since when it holds, "expires" the date when it ends, else null.
-- If messages contradict each other, only the last one counts.
+- Write dates, never "yesterday": counted from the day of the message, or from the day that its
+  heading ("text of") or a line gives, which holds until another is given. "Last week" is its first
+  day.
+- "valid_from" is since when it holds, "expires" the last day on which it does. Nobody says: null.
+- What was said last holds: a later message before an earlier one, and a note before a message that
+  is older than it.
 {focus}
-For each note one operation:
-- "add": it is new. "fact" is null.
-- "update": it says the same as a note so far, more precisely. "fact" is that note's number.
-- "supersede": it shows that a note so far is no longer true. "fact" is that note's number.
-- "none": it is a note so far said once more. "fact" is that note's number.
+Operations, with an example each:
+- "add": it is new, or a new stage beside a note so far.
+  {{"op": "add", "fact": null, "text": "The user has a dog called Rex.", "about": "user", \
+"message": 1, "quote": "my dog Rex", "valid_from": null, "expires": null}}
+- "update": it says the same as note so far 2, more precisely.
+  {{"op": "update", "fact": 2, "text": "The user is a night nurse in Kiel.", "about": "user", \
+"message": 1, "quote": "my night shifts at the clinic", "valid_from": null, "expires": null}}
+- "supersede": note so far 3 is no longer true, or a plan that was carried out or dropped.
+  {{"op": "supersede", "fact": 3, "text": "Ann, a sister of the user, lives in Bonn.", \
+"about": "Ann, a sister of the user", "message": 2, "quote": "Ann moved to Bonn last week", \
+"valid_from": "2024-03-04", "expires": null}}
+- "none": it is note so far 4, said once more.
+  {{"op": "none", "fact": 4, "text": "The user is vegan.", "about": "user", "message": 2, \
+"quote": "being vegan", "valid_from": null, "expires": null}}
 
-Answer with JSON only, for example:
-{example}
-If there is nothing to note: {{"operations": []}}
+Answer with JSON only: {{"operations": [...]}}
+Nothing to note: {{"operations": []}}
 """
 
-EXAMPLE = (
-    '{"operations": [{"op": "add", "fact": null, "text": "The user has a dog called Rex.", '
-    '"about": "user", "message": 1, "quote": "my dog Rex", "valid_from": null, "expires": null}]}'
-)
+NOTES = "Notes so far:"
+
+RELATED = "Notes so far that may be related ({shown} of {held}; always name and family):"
 
 AGAIN = """
 The messages do say something about the user. Read them once more.
@@ -71,21 +101,21 @@ The messages do say something about the user. Read them once more.
 """Added where nothing was found in messages that clearly tell something."""
 
 
-def prompt(said: Sequence[Said], facts: Sequence[Fact], focus: str) -> str:
-    """``facts`` are numbered from 1 in this order, and so are the messages."""
+def prompt(said: Sequence[Said], facts: Sequence[Fact], held: int, focus: str) -> str:
+    """``facts`` of the ``held`` ones are numbered from 1 in this order, and so are the messages."""
     return PROMPT.format(
+        title=NOTES if len(facts) >= held else RELATED.format(shown=len(facts), held=held),
         facts="\n".join(_noted(i, fact) for i, fact in enumerate(facts, 1)) or "(none)",
         messages="\n\n".join(
             headed(i, each, marked(each).strip("\n")) for i, each in enumerate(said, 1)
         ),
         focus=f"- Look above all for: {focus}\n" if focus else "",
-        example=EXAMPLE,
     )
 
 
 def _noted(number: int, fact: Fact) -> str:
     whom = "" if fact.about == USER else f" [about {fact.about}]"
-    return f"{number}. {fact.text}{whom} (since {date_text(fact.valid_from)})"
+    return f"{number}. {fact.text}{whom} ({dates_of(fact)})"
 
 
 def marked(said: Said) -> str:
@@ -193,13 +223,15 @@ def _number(value: object) -> int:
 
 
 class Claim(NamedTuple):
-    """A proposal that stands up to the evidence; see Fact.  ``fact``: the id it goes with."""
+    """A proposal that stands up to the evidence; see Fact.  ``valid_from`` is None where nobody has
+    said that.  ``fact``: the id it goes with.
+    """
 
     op: Op
     text: str
     about: str
     state: State
-    valid_from: float
+    valid_from: float | None
     until: float | None
     source: Source
     fact: str | None
@@ -209,17 +241,24 @@ def claims(
     operations: Sequence[Operation], batch: Batch, shown: Sequence[str]
 ) -> tuple[Claim, ...]:
     """Those of the operations that hold; ``shown`` are the ids of the facts by their number."""
-    found = (_claim(operation, batch, shown) for operation in operations)
+    own = {name.lower() for each in batch.said if (name := speaker_of(each.own))}
+    found = (_claim(operation, batch, shown, own) for operation in operations)
     return tuple(claim for claim in found if claim is not None)
 
 
-def _claim(operation: Operation, batch: Batch, shown: Sequence[str]) -> Claim | None:
+def _claim(
+    operation: Operation, batch: Batch, shown: Sequence[str], own: Collection[str]
+) -> Claim | None:
+    """``own`` are the names, in small letters, that the user goes by."""
     found = evidence(operation.quote, batch.said, operation.message - 1)
     text = one_line(operation.text)
     if found is None or len(text) > MOST_CHARACTERS or not (text or operation.op == "none"):
         return None
+    if is_instruction(text) and not is_instruction(operation.quote):
+        return None  # nobody but the model has said it
     whom = about(operation.about)
-    if found.voice == "pasted" and whom != USER:
+    whom = USER if whom.lower() in own else whom
+    if whom != USER and (found.voice == "pasted" or is_addressed(operation.quote)):
         return None
     text, whom = _in_their_words(text, whom, one_line(operation.quote), found)
     said = found.said
@@ -230,8 +269,8 @@ def _claim(operation: Operation, batch: Batch, shown: Sequence[str]) -> Claim | 
         about=whom,
         state=_state(text, whom, found),
         valid_from=begins,
-        until=holds_until(operation.expires, said.at, begins),
-        source=_source(batch, said),
+        until=holds_until(operation.expires, said.at, said.at if begins is None else begins),
+        source=source_of(said),
         fact=shown[operation.fact - 1] if 0 < operation.fact <= len(shown) else None,
     )
 
@@ -250,9 +289,3 @@ def _in_their_words(text: str, whom: str, quote: str, found: Evidence) -> tuple[
 def _state(text: str, whom: str, found: Evidence) -> State:
     told = found.voice == "pasted" or is_instruction(text) or is_instruction(whom)
     return "quarantined" if told else "current"
-
-
-def _source(batch: Batch, said: Said) -> Source:
-    return Source(
-        session=batch.key.session, message=said.message, exchange=said.exchange, at=said.at
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from proxy.learning.batch import Batch, mark_place
+from proxy.learning.batch import Batch
 from proxy.learning.extract import KindModel, Unusable
 from proxy.learning.facts.claim import (
     AGAIN,
@@ -18,7 +18,7 @@ from proxy.learning.facts.claim import (
 )
 from proxy.learning.facts.fact import FACTS, Fact, new_id
 from proxy.learning.facts.rules import entered
-from proxy.learning.facts.statements import tells_of_user
+from proxy.learning.facts.statements import is_of_kin, tells_of_user
 from proxy.learning.facts.store import FactStore, StoredFacts
 from proxy.memory.items import Items
 from proxy.recall.own_words import BLANK
@@ -28,6 +28,9 @@ NO_JSON = "the answer about facts is not the JSON that was asked for"
 
 SHOWN = 30
 """Facts that the model is shown: all if they are no more, else those most like the messages."""
+
+MOST_KIN = 10
+"""Of these, names and family that are shown whatever the messages are about."""
 
 CUE = 300
 """Characters of each message that say what it is about."""
@@ -51,11 +54,11 @@ class FactExtractor:
 
     async def learn(self, batch: Batch) -> bool:
         if not any(said.own.strip(f"{BLANK} \n\t") for said in batch.said):
-            read = [batch.mark(FACTS)]
+            read = batch.marks(FACTS)
             return await self.items.change_items(batch.shelf, read, batch.since)
         kept = await self.facts.load(batch.shelf)
         shown = _shown(kept, batch, self.facts.clock())
-        operations = await self._operations(batch, shown)
+        operations = await self._operations(batch, shown, len(_held(kept, self.facts.clock())))
         found = claims(operations, batch, [fact.id for fact in shown])
         return await self._enter(batch, kept, found)
 
@@ -63,22 +66,21 @@ class FactExtractor:
         """Store what was learned; others' changes are no reason to ask the model again."""
         for _ in range(ATTEMPTS):
             facts = entered(kept.facts, found, batch.settings.facts, self.ids, self.facts.clock())
-            read = [batch.mark(FACTS)]
+            read = batch.marks(FACTS)
             if await self.facts.save(batch.shelf, kept, facts, read, batch.since):
                 return True
-            if not await self._unread(batch):
+            if not await batch.is_unread(self.items, FACTS):
                 return False
             kept = await self.facts.load(batch.shelf)
         return False
 
-    async def _unread(self, batch: Batch) -> bool:
-        """Is the batch still one that nobody has learned, or taken back?"""
-        place = mark_place(batch.shelf.user, FACTS, batch.key.session)
-        item = (await self.items.items_at(batch.shelf, [place])).get(place)
-        return (item.version if item else 0) == batch.read
+    async def _operations(
+        self, batch: Batch, shown: Sequence[Fact], held: int
+    ) -> tuple[Operation, ...]:
+        """What the model answers, who is shown some of the ``held`` facts.
 
-    async def _operations(self, batch: Batch, shown: Sequence[Fact]) -> tuple[Operation, ...]:
-        """What the model answers; asked once more where that is nothing, or nothing readable."""
+        It is asked once more where that is nothing, or nothing readable.
+        """
         telling = tells_of_user(batch.said)
 
         def read(answer: str) -> tuple[Operation, ...]:
@@ -89,7 +91,7 @@ class FactExtractor:
                 raise Unusable("there is nothing in it")
             return found
 
-        text = prompt(batch.said, shown, batch.settings.facts.focus)
+        text = prompt(batch.said, shown, held, batch.settings.facts.focus)
         found = await self.model.extract(batch, text, read, _again, SCHEMA)
         if found is None:
             self.on_empty()
@@ -100,15 +102,22 @@ def _again(prompt: str, answer: str, wrong: Unusable) -> str:
     return prompt + AGAIN if wrong.readable else prompt
 
 
-def _shown(kept: StoredFacts, batch: Batch, now: float) -> list[Fact]:
-    """The facts that the messages may be about."""
+def _held(kept: StoredFacts, now: float) -> list[Fact]:
+    """What holds, or will."""
     held = [fact for fact in kept.facts.values() if fact.state == "current"]
-    held = [fact for fact in held if fact.until is None or fact.until > now]
-    held.sort(key=lambda fact: (fact.valid_from, fact.id))
-    if len(held) <= SHOWN:
-        return held
-    asked = "\n".join(said.own[:CUE] for said in batch.said)
-    scores = kept.card.value.words.likeness(read(asked, (), now)).tolist()
-    likeness = {line.id: score for line, score in zip(kept.card.value.lines, scores, strict=True)}
-    best = sorted(held, key=lambda fact: (-likeness.get(fact.id, 0.0), -fact.last_confirmed))
-    return sorted(best[:SHOWN], key=lambda fact: (fact.valid_from, fact.id))
+    return [fact for fact in held if fact.until is None or fact.until > now]
+
+
+def _shown(kept: StoredFacts, batch: Batch, now: float) -> list[Fact]:
+    """The facts that the messages may be about: name and family, and those most like them."""
+    held = _held(kept, now)
+    if len(held) > SHOWN:
+        asked = "\n".join(said.own[:CUE] for said in batch.said)
+        scores = kept.card.value.words.likeness(read(asked, (), now)).tolist()
+        lines = zip(kept.card.value.lines, scores, strict=True)
+        likeness = {line.id: score for line, score in lines}
+        latest = sorted(held, key=lambda fact: -fact.last_confirmed)
+        kin = [fact for fact in latest if is_of_kin(fact.text)][:MOST_KIN]
+        latest.sort(key=lambda fact: -likeness.get(fact.id, 0.0))
+        held = list({fact.id: fact for fact in (*kin, *latest)}.values())[:SHOWN]
+    return sorted(held, key=lambda fact: (fact.valid_from, fact.id))

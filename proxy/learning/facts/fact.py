@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Literal
 
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from proxy.learning.collection import LearnedMemory, Stored, stored
 from proxy.learning.evidence import Source, source_fields
 from proxy.memory.items import PEOPLE, Item, Place
+from proxy.recall.query.dates import MONTHS
 from proxy.settings.written import FactsSettings
 
 State = Literal["current", "superseded", "quarantined"]
@@ -42,8 +43,9 @@ _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A statement about the user, or about somebody or something in their life.
 
-    It holds from ``valid_from``, was last said or confirmed ``last_confirmed``, and is of no use
-    after ``expires_at``, of which ``until`` is what was said, or set by a person.
+    It holds from ``valid_from``, which is only when it was said unless ``known_since``.  It was
+    last said or confirmed ``last_confirmed``, and is of no use after ``expires_at``, of which
+    ``until`` is what was said, or set by a person.
     ``superseded_by`` is the fact that took its place, ``superseded_in`` the message that said so.
     ``sources`` have all said it, the first of them first; ``inherited`` said what it makes more
     precise.  ``origin``: learned from messages, saved by the model's tool, or added over the memory
@@ -55,6 +57,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     about: str = USER
     state: State = "current"
     valid_from: float = 0.0
+    known_since: bool = False
     last_confirmed: float = 0.0
     expires_at: float | None = None
     until: float | None = None
@@ -138,41 +141,52 @@ LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 _DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?![\d/])")
 _NUMBER = re.compile(r"\d+")
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 def day(text: str) -> float | None:
     """The beginning of a day (YYYY-MM-DD), month or year, in Unix seconds; None: it is none."""
+    found = _span(text)
+    return found[0].timestamp() if found else None
+
+
+def _span(text: str) -> tuple[datetime, datetime] | None:
+    """The beginning of a day, month or year, and that of the next one."""
     found = _DATE.match(text)
     if found is None or not EARLIEST <= int(found[1]) <= LATEST:
         return None
+    year, month = int(found[1]), int(found[2] or 1)
     try:
-        return datetime(
-            int(found[1]), int(found[2] or 1), int(found[3] or 1), tzinfo=UTC
-        ).timestamp()
+        begins = datetime(year, month, int(found[3] or 1), tzinfo=UTC)
     except ValueError:  # 30 February
         return None
+    if found[3]:
+        return begins, begins + timedelta(days=1)
+    following = (year, month + 1) if found[2] and month < 12 else (year + 1, 1)
+    return begins, datetime(*following, 1, tzinfo=UTC)
 
 
-def holds_from(claimed: str, said_at: float, texts: str) -> float:
-    """Since when something holds that was said then.
+def holds_from(claimed: str, said_at: float, texts: str) -> float | None:
+    """Since when something holds that was said then; None where that is not known.
 
-    That it will hold later is believed only if ``texts`` name that day; the rest is a model's
+    The day of the message itself tells nothing: it is what a model writes that knows none.  That
+    something will hold later is believed only if ``texts`` name that day; the rest is a model's
     arithmetic.
     """
     time = day(claimed)
     if time is None or time <= said_at < time + DAY:
-        return said_at
+        return None
     if time > said_at + DAY and not _names(texts, time):
-        return said_at
+        return None
     return time
 
 
 def holds_until(claimed: str, said_at: float, begins: float) -> float | None:
-    """The end of the last day on which something holds; None: for good, as far as is known."""
-    time = day(claimed)
-    if time is None or time + DAY <= max(begins, said_at - DAY):
-        return None
-    return time + DAY
+    """The end of the last day, month or year in which something holds; None: for good, as far as
+    is known."""
+    found = _span(claimed)
+    end = found[1].timestamp() if found else None
+    return None if end is None or end <= max(begins, said_at - DAY) else end
 
 
 def date_text(time: float) -> str:
@@ -180,11 +194,29 @@ def date_text(time: float) -> str:
     return datetime.fromtimestamp(min(max(FIRST, time), LAST), UTC).date().isoformat()
 
 
+def dates_of(fact: Fact) -> str:
+    """When it was noted last, and when it holds, as far as that was said."""
+    begins = date_text(fact.valid_from) if fact.known_since else None
+    ends = date_text(fact.until - 1) if fact.until is not None else None
+    match begins, ends:
+        case None, None:
+            holds = ""
+        case _, None:
+            holds = f"; holds from {begins}"
+        case None, _:
+            holds = f"; holds to {ends}"
+        case _:
+            holds = f"; holds {begins} to {ends}"
+    return f"noted {date_text(fact.last_confirmed)}{holds}"
+
+
 def _names(texts: str, time: float) -> bool:
-    """Do they name the year, or the day of the month?"""
+    """Do they name the year, the day of the month, or, of its first day, the month?"""
     named = set(map(int, (number[:4] for number in _NUMBER.findall(texts))))
+    months = {MONTHS.get(word) for word in _WORD.findall(texts.lower())}
     date = datetime.fromtimestamp(time, UTC)
-    return date.year in named or date.day in named
+    by_month = date.day == 1 and date.month in months
+    return date.year in named or date.day in named or by_month
 
 
 def state_of(fact: Fact, now: float) -> str:

@@ -29,12 +29,17 @@ class Notes:
     _gists: dict[str, Gist] = field(default_factory=dict)
 
     def enter(self, claim: Claim) -> Fact:
-        """The fact that says it now: a new one, or one that did so before."""
+        """The fact that says it now: a new one, or one that did so before.
+
+        It takes the place of its target only if that was not said later: of news that come late,
+        the later ones win.
+        """
         twin, target = self._twin(claim), self._target(claim)
         if twin and twin.state != claim.state:
             return twin
-        fact = self.confirm(twin, claim.source) if twin else self._add(claim, target)
-        if target and target.id != fact.id and fact.state == "current":
+        late = target is not None and claim.source.at < target.last_confirmed
+        fact = self.confirm(twin, claim.source) if twin else self._add(claim, target, late)
+        if target and not late and target.id != fact.id and fact.state == "current":
             self._put(superseded(target, fact, claim.source))
         return fact
 
@@ -78,26 +83,24 @@ class Notes:
         same_kind = (known.about == USER) == (claim.about == USER)
         return known if known.state == "current" and same_kind else None
 
-    def _add(self, claim: Claim, target: Fact | None) -> Fact:
+    def _add(self, claim: Claim, target: Fact | None, late: bool) -> Fact:
+        known = claim.valid_from is not None
         fact = Fact(
             id=self.new_id(),
             text=claim.text,
             about=claim.about,
             state=claim.state,
-            valid_from=claim.valid_from,
+            valid_from=claim.source.at if claim.valid_from is None else claim.valid_from,
+            known_since=known,
             last_confirmed=claim.source.at,
             until=claim.until,
             sources=(claim.source,),
             origin=self.origin,
         )
-        if target and claim.op == "update":
-            fact = replace(
-                fact,
-                inherited=kept_sources((*target.inherited, *target.sources)),
-                valid_from=min(fact.valid_from, target.valid_from),
-            )
-        elif target and claim.source.at < target.last_confirmed:  # older news than what is known
+        if target and late:
             fact = superseded(fact, target, claim.source)
+        elif target and claim.op == "update":
+            fact = _better(fact, target)
         fact = dated(fact, self.settings)
         self._put(fact)
         return fact
@@ -110,6 +113,18 @@ class Notes:
         if known is None:
             known = self._gists[fact.id] = gist(fact.text)
         return known
+
+
+def _better(fact: Fact, before: Fact) -> Fact:
+    """A fact that says the same as the one before, more precisely: what it leaves open stays."""
+    begins = min(fact.valid_from, before.valid_from)
+    return replace(
+        fact,
+        inherited=kept_sources((*before.inherited, *before.sources)),
+        valid_from=fact.valid_from if fact.known_since else begins,
+        known_since=fact.known_since or (before.known_since and begins == before.valid_from),
+        until=before.until if fact.until is None else fact.until,
+    )
 
 
 def entered(

@@ -137,6 +137,22 @@ def others(quote: str) -> str | None:
     return found["whom"].strip()
 
 
+_ADDRESSED = compiled(told(lambda each: each.facts.addressed), re.IGNORECASE)
+_OWN = compiled(told(lambda each: each.facts.own), re.IGNORECASE)
+_KIN = compiled(told(lambda each: each.facts.kin), re.IGNORECASE)
+
+
+def is_addressed(quote: str) -> bool:
+    """Is it about whom it is said to, and not about whose they are to the user?"""
+    told_of_user = _OWN.search(quote) or _FIRST_PERSON.search(quote)
+    return told_of_user is None and _ADDRESSED.search(quote) is not None
+
+
+def is_of_kin(text: str) -> bool:
+    """Does it say a name, or who belongs to the family?"""
+    return _KIN.search(text) is not None
+
+
 def names(text: str, whom: str) -> bool:
     """Does a text name them, by any word of how they are called?"""
     folded = text.lower()

@@ -63,7 +63,7 @@ class FactTools:
             text=text,
             about=USER,
             state="quarantined" if is_instruction(text) else "current",
-            valid_from=source.at,
+            valid_from=None,
             until=None,
             source=source,
             fact=None,

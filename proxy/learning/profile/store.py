@@ -117,6 +117,14 @@ class ProfileStore(Collection):
         page = await self.page(shelf, where, key, limit, Version)
         return Page(page.items, str(int(page.after)) if page.after is not None else None)
 
+    async def all_versions(self, shelf: ItemOwner) -> list[Version]:
+        """By number; at most ``MOST_VERSIONS``."""
+        return [version_in(item) for item in await self._version_items(shelf)]
+
+    async def _version_items(self, shelf: ItemOwner) -> Sequence[Item]:
+        where = version_place(shelf.user, 0).namespace
+        return (await self._items.items(shelf, where, None, MOST_VERSIONS + 1)).items
+
     async def edit(
         self, shelf: ItemOwner, patching: Patching, schema: Schema, check: Check = anything
     ) -> StoredProfile:
@@ -171,14 +179,13 @@ class ProfileStore(Collection):
             held = await self.current(shelf)
             if not held.value.kept:
                 return [], ()
-            where = version_place(shelf.user, 0).namespace
-            page = await self._items.items(shelf, where, None, MOST_VERSIONS + 1)
-            before = [version_in(item) for item in page.items]
+            items = await self._version_items(shelf)
+            before = [version_in(item) for item in items]
             left = replayed(before, lambda source: source.within(session, exchange))
             told = list(undone(before, left))
             if dry_run or not told:
                 return told, ()
-            return told, [*self._leaving(shelf, held, left), *_rewriting(page.items, left)]
+            return told, [*self._leaving(shelf, held, left), *_rewriting(items, left)]
 
         return await self.update(shelf, step)
 

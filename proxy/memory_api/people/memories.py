@@ -91,6 +91,7 @@ def new_fact(new: NewMemory, when: Lately) -> Fact:
         text=one_line(new.text),
         about=one_line(new.about or "") or USER,
         valid_from=when.now if new.valid_from is None else new.valid_from,
+        known_since=new.valid_from is not None,
         last_confirmed=when.now,
         until=new.expires_at,
         origin="added",

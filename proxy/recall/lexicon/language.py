@@ -211,6 +211,12 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The sentence comes to the user after all."""
     user: Told = Told()
     """The user, where others tell of them ("the user's")."""
+    addressed: Told = Told()
+    """Somebody who is spoken to; no word that may be another's as well."""
+    own: Told = Told()
+    """Somebody is the user's own ("my")."""
+    kin: Told = Told()
+    """A fact tells a name, or of the family."""
     denies: Told = Told()
     """Words that make the opposite of a statement."""
 

@@ -71,6 +71,26 @@ def days(text: str, now: float, seen: Seen = EVERYTHING) -> Iterator[float]:
             yield day
 
 
+_LONGEST_ABOVE = 60
+"""Characters at the beginning of a line in which the day must stand that it is of."""
+
+
+def days_above(text: str) -> Iterator[float]:
+    """The days that lines begin with ("[8 May 2023] Kai: hello", "Date: 2023-05-08"), in their
+    order, in Unix seconds: what follows was said or written then.  Linear.
+
+    Only a label or a day of the week may stand before them, and the year must be there.
+    """
+    for line in text.split("\n"):
+        start = line[:_LONGEST_ABOVE]
+        found = _DATES.pattern.search(start) if any(map(str.isdigit, start)) else None
+        if found is None or "year" not in groups(found):
+            continue
+        day = _day(groups(found), 0.0)
+        if day is not None and _BEFORE_DAY.fullmatch(start, 0, found.start()):
+            yield day
+
+
 def _day(found: dict[str, str], now: float) -> float | None:
     month = MONTHS.get(found["month"].lower()) or int(found["month"])
     today = date_of(now)
@@ -141,6 +161,10 @@ _BEFORE_YEAR = any_of(lambda each: each.dates.before_year)
 def _compiled(*found: str) -> Cue:
     return Cue(numbered(filled(each, _PARTS) for each in found))
 
+
+_BEFORE_DAY = re.compile(
+    rf"\W{{0,5}}(?:[^\W\d_]{{1,20}}\s?[:：]\W{{0,3}})?(?:{_WEEKDAY}\W{{1,3}})?", re.IGNORECASE
+)
 
 _NEAR = _compiled(
     f"(?P<two>{told(lambda each: each.dates.day_before_yesterday)})",

@@ -37,6 +37,18 @@ class RedisQueue(RedisBase):
         rows = zip(names, scores, packed, strict=True)
         return [read_piece(name, score, piece) for name, score, piece in rows if piece]
 
+    @within("read")
+    async def asked_for(
+        self, tenant: str, sessions: Sequence[str], kind: Kind
+    ) -> Mapping[str, str]:
+        if not sessions:
+            return {}
+        names = [piece_name(SessionKey(tenant, session), kind) for session in sessions]
+        pieces = QUEUE_KEYS[1]
+        (packed,) = await self._link.many([(pieces, ("HMGET", pieces, *names))])
+        found = zip(sessions, packed, strict=True)
+        return {session: profile_of(piece) for session, piece in found if piece}
+
     async def claim(self, work: Work, now: float, until: float) -> Work | None:
         lease = secrets.token_hex(8)
         reply = await self._of(work, self._scripts.work_claim, repr(now), repr(until), lease)
@@ -93,6 +105,11 @@ def due_arguments(key: SessionKey, dues: Sequence[Due]) -> list[Any]:
         name = piece_name(key, due.kind)
         arguments += [name, due.profile, repr(due.at), due.after, repr(due.later)]
     return arguments
+
+
+def profile_of(packed: bytes) -> str:
+    """The profile of a piece, from what is kept of it."""
+    return packed.decode().split(" ", 3)[3]
 
 
 def read_piece(name: bytes, score: bytes, packed: bytes) -> Work:

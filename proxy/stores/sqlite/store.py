@@ -86,6 +86,7 @@ class SQLiteStore(SQLiteFile):
 
     enqueue = writes(timeless(sqlite_work.enqueue))
     waiting = lists(timeless(sqlite_work.waiting))
+    asked_for = lists(timeless(sqlite_work.asked_for))
     claim = writes(timeless(sqlite_work.claim))
     extend = writes(timeless(sqlite_work.extend))
     finish = writes(timeless(sqlite_work.finish))

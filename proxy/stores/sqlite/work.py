@@ -26,6 +26,11 @@ _SAVE = f"INSERT OR REPLACE INTO work ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?
 
 _WAITING = f"SELECT {_FIELDS} FROM work WHERE due <= ? ORDER BY due LIMIT ?"
 
+_ASKED_FOR = """
+SELECT session, profile FROM work
+WHERE tenant = ? AND session IN (SELECT value FROM json_each(?)) AND kind = ?
+"""
+
 
 def enqueue(connection: sqlite3.Connection, key: SessionKey, due: Due) -> None:
     _save(connection, pieces.asked_for(_find(connection, key, due.kind), key, due))
@@ -34,6 +39,12 @@ def enqueue(connection: sqlite3.Connection, key: SessionKey, due: Due) -> None:
 def waiting(connection: sqlite3.Connection, now: float, limit: int) -> Sequence[Work]:
     rows = connection.execute(_WAITING, (now, limit))
     return [replace(_piece(row), lease="") for row in rows]
+
+
+def asked_for(
+    connection: sqlite3.Connection, tenant: str, sessions: Sequence[str], kind: Kind
+) -> dict[str, str]:
+    return dict(connection.execute(_ASKED_FOR, (tenant, json.dumps(list(sessions)), kind)))
 
 
 def claim(connection: sqlite3.Connection, work: Work, now: float, until: float) -> Work | None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from proxy.background.completion import Assignment, Completed
 from proxy.chat.message import text_of
-from proxy.learning.batch import Extractor, Reader
+from proxy.learning.batch import Extractor
 from proxy.learning.collection import Stored
 from proxy.learning.facts.extract import FactExtractor
 from proxy.learning.facts.fact import Fact
@@ -19,6 +19,7 @@ from proxy.learning.job import LearningJob
 from proxy.learning.kinds import FACTS, Kind
 from proxy.learning.learned import Forgetting
 from proxy.learning.prompt_cards import Allowance, Asked, Block
+from proxy.learning.reading import Reader
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Draft, SessionKey, Work, message_id
 from proxy.settings import ProfileSettings
@@ -60,8 +61,10 @@ class Heard(NamedTuple):
     text: str
 
 
-_MESSAGE = re.compile(r"^Message (\d+), \w+ (\S+) \S+:\n((?:  .*(?:\n|\Z)|\n)*)", re.MULTILINE)
-_NOTE = re.compile(r"^(\d+)\. (.*) \(since (\S+)\)$", re.MULTILINE)
+_MESSAGE = re.compile(
+    r"^Message (\d+), \w+ (\S+) \S+?(?:, text of \S+)?:\n((?:  .*(?:\n|\Z)|\n)*)", re.MULTILINE
+)
+_NOTE = re.compile(r"^(\d+)\. (.*) \(noted ([^)]+)\)$", re.MULTILINE)
 
 
 def messages_in(text: str) -> list[Heard]:
@@ -167,6 +170,7 @@ class Harness:
         return LearningJob(
             reader=Reader(self.store, text_of, count),
             items=self.store,
+            queue=self.store,
             profile_of=lambda name: self.settings if name == "" else None,
             clock=self.clock,
             extractors=self.extractors or (extractor,),

@@ -17,7 +17,7 @@ from proxy.learning.collection import (
     putting,
     stored,
 )
-from proxy.learning.evidence import Source, source_fields
+from proxy.learning.evidence import Source, source_fields, source_of
 from proxy.learning.extract import KindModel, Unusable, json_in, told
 from proxy.learning.kinds import Kind, persons_card
 from proxy.learning.prompt_cards import Allowance, Asked, Block, card_place, whole_block
@@ -101,11 +101,9 @@ class HobbyExtractor:
         prompt = "\n".join(["Which hobbies are these?", *(said.text for said in batch.said)])
         found = await self.model.extract(batch, prompt, _hobbies_in, told(100))
         said = batch.said[-1]
-        source = Source(
-            session=batch.key.session, message=said.message, exchange=said.exchange, at=said.at
-        )
+        source = source_of(said)
         new = [Hobby(f"hobby_{name}", f"They like {name}.", (source,)) for name in found or ()]
-        changes = [batch.mark(NAME), *await self.hobbies.learned(batch.shelf, new)]
+        changes = [*batch.marks(NAME), *await self.hobbies.learned(batch.shelf, new)]
         return await self.items.change_items(batch.shelf, changes, batch.since)
 
 

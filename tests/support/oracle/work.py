@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from proxy.memory.model import Due, SessionKey, Work
+from proxy.memory.model import Due, Kind, SessionKey, Work
 from proxy.stores.common import rules as pieces
 
 Piece = tuple[str, str, str]
@@ -31,6 +31,16 @@ class InMemoryQueue:
         due = [piece for piece in self._pieces.values() if piece.due <= now]
         due.sort(key=lambda piece: piece.due)
         return [replace(piece, lease="") for piece in due[:limit]]
+
+    async def asked_for(
+        self, tenant: str, sessions: Sequence[str], kind: Kind
+    ) -> Mapping[str, str]:
+        places = {session: (tenant, session, kind) for session in sessions}
+        return {
+            session: self._pieces[place].profile
+            for session, place in places.items()
+            if place in self._pieces
+        }
 
     async def claim(self, work: Work, now: float, until: float) -> Work | None:
         place = _place(work)

@@ -1,0 +1,266 @@
+"""What was said earlier is read earlier, and what was said later holds: whatever session it is
+from, and in whatever order it arrives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.background.completion import Assignment
+from proxy.learning.evidence import Said
+from proxy.learning.reading import OPEN, day_behind, uncaptioned
+from proxy.memory.model import Due, SessionKey
+from proxy.settings import ProfileSettings
+from proxy.stores.open import open_store
+from tests.support.clock import Clock
+from tests.support.learning import environment
+from tests.support.learning.environment import Env
+from tests.support.learning.harness import (
+    DAY,
+    LIVES,
+    MAY,
+    Harness,
+    ScriptedModel,
+    answer,
+    learning,
+    messages_in,
+    operation,
+)
+from tests.support.waiting import PATIENCE
+
+
+async def ask(harness: Harness, *sessions: str, profile: str = "") -> None:
+    """The sessions ask for learning, as their exchanges do."""
+    for session in sessions:
+        due = Due(kind="learning", profile=profile, at=harness.clock())
+        await harness.store.enqueue(SessionKey("t", session), due)
+
+
+def heard(harness: Harness) -> list[list[str]]:
+    """What each request was about."""
+    return [[each.text for each in messages_in(x.text)] for x in harness.model.asked]
+
+
+async def test_sessions_that_ask_are_read_together_in_the_order_of_what_was_said(
+    harness: Harness,
+) -> None:
+    harness.model.rules = ()
+    for n, session in enumerate("abacab"):
+        await harness.say(f"Thing {n}", session=session, at=MAY + n * DAY)
+    await ask(harness, "a", "b", "c")
+    assert await harness.learn("c") is None
+    assert heard(harness) == [[f"Thing {n}" for n in range(6)]]
+    for session in "ab":
+        assert await harness.learn(session) is None
+    assert len(harness.model.asked) == 1, "nothing is read twice"
+
+
+async def test_what_is_imported_later_and_was_said_earlier_is_read_earlier(
+    harness: Harness,
+) -> None:
+    """The sessions come in the opposite order, and more of it than fits into one request."""
+    harness.settings = learning(max_input_tokens=200)
+    harness.model.rules = ()
+    for n in reversed(range(12)):
+        await harness.say(f"Thing {n} " + "word " * 60, session=f"s{n}", at=MAY + n * DAY)
+    await ask(harness, *(f"s{n}" for n in range(12)))
+    await harness.learn("s11")
+    read = [int(text.split()[1]) for texts in heard(harness) for text in texts]
+    assert read == list(range(12)) and len(harness.model.asked) > 3
+
+
+async def test_a_session_that_does_not_ask_is_left_alone(harness: Harness) -> None:
+    await harness.say("I live in Berlin.", session="old")
+    await harness.say("I live in Paris.", session="new")
+    await harness.learn("new")
+    assert heard(harness) == [["I live in Paris."]]
+
+
+async def test_sessions_of_other_profiles_are_not_put_into_one_request(harness: Harness) -> None:
+    harness.model.rules = ()
+    shy, open_hearted = ProfileSettings(), learning(focus="boats")
+    profiles = {"": harness.settings, "shy": shy, "boats": open_hearted}
+    for n, session in enumerate(["plain", "shy", "boats"]):
+        await harness.say(f"I am {session}", session=session, at=MAY + n)
+        await ask(harness, session, profile=session if session in profiles else "")
+    job = harness.job
+    job.profile_of = profiles.get
+    await job.run((await harness.store.waiting(harness.clock(), 10))[0])
+    assert heard(harness) == [["I am plain"], ["I am boats"]]
+    assert ["boats\n" in x.text for x in harness.model.asked] == [False, True]
+
+
+async def test_more_sessions_than_are_open_at_once_are_all_read(harness: Harness) -> None:
+    harness.model.rules = ()
+    names = [f"s{n}" for n in range(OPEN + 5)]
+    for day in range(2):
+        for name in names:
+            await harness.say(f"{name} on day {day}", session=name, at=MAY + day * DAY)
+    await ask(harness, *names)
+    await harness.learn("s0")
+    read = [text for texts in heard(harness) for text in texts]
+    assert sorted(read) == sorted(f"{name} on day {day}" for name in names for day in range(2))
+
+
+async def test_an_unreadable_batch_is_counted_for_whichever_session_asks(harness: Harness) -> None:
+    await harness.say("I live in Berlin.", session="a", at=MAY)
+    await harness.say("I moved to Paris.", session="b", at=MAY + DAY)
+    await ask(harness, "a", "b")
+    harness.model.answers = ["No."] * 8
+    job, (first, second) = harness.job, await harness.store.waiting(harness.clock(), 10)
+    for work in (first, second, first):
+        with pytest.raises(Exception, match="JSON"):
+            await job.run(work)
+    assert await job.run(second) is None
+    assert harness.skipped == ["facts"]
+
+
+# Later words win
+
+CITIES = ("Berlin", "Paris", "Rome", "Kiel", "Bonn")
+
+
+class Mover(ScriptedModel):
+    """Notes where somebody has moved to, of several messages in the last; what is shown to it as
+    noted, it believes to be older."""
+
+    def _by_rules(self, assignment: Assignment) -> str:
+        if assignment.feature == "facts":
+            noted = json.loads(super()._by_rules(assignment))["operations"]
+            return answer(*noted[-1:])
+        found = [
+            (x.text, re.search(r"moved to (\w+)", x.text)) for x in messages_in(assignment.text)
+        ]
+        homes = [{"key": "home", "value": x[1], "quote": text} for text, x in found if x]
+        history = [{**each, "key": "history"} for each in homes]
+        return json.dumps({"set": homes, "append": history, "remove": []})
+
+
+async def _moves(order: Sequence[int], ready: Sequence[bool]) -> tuple[list[str], Any]:
+    """One session a month, in an order of arrival, each read when it comes or with the next one."""
+    store = open_store("memory://", timeout=PATIENCE, commit_timeout=PATIENCE)
+    await store.open()
+    try:
+        wanted = environment.settings(facts={}, profile={})
+        harness = Harness(store, Mover([LIVES]), Clock(MAY + 999 * DAY), wanted)
+        env = Env(harness)
+        for month, at_once in zip(order, (*ready, True), strict=True):
+            name = f"month{month}"
+            await harness.say(
+                f"I moved to {CITIES[month]}", session=name, at=MAY + month * 30 * DAY
+            )
+            await ask(harness, name)
+            if at_once:
+                await harness.learn(name)
+        return await harness.current(), await env.document()
+    finally:
+        await store.close()
+
+
+@given(st.permutations(range(len(CITIES))), st.lists(st.booleans(), min_size=4, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_what_was_said_last_holds_in_any_order_of_arrival(
+    order: Sequence[int], ready: Sequence[bool]
+) -> None:
+    current, profile = asyncio.run(_moves(order, ready))
+    assert current == ["The user lives in Bonn."]
+    assert profile["home"] == "Bonn"
+    assert sorted(profile["history"]) == sorted(CITIES), "a list grows whenever it was said"
+
+
+async def test_what_was_taken_back_later_does_not_come_back(harness: Harness) -> None:
+    harness.settings = environment.settings(profile={})
+    env = Env(harness)
+
+    def saying(way: str, value: str, quote: str) -> str:
+        return json.dumps({way: [{"key": "hobbies", "value": value, "quote": quote}]})
+
+    await harness.say("I took up golf and chess.", session="a", at=MAY)
+    env.answers(
+        json.dumps(
+            {
+                "append": [
+                    {"key": "hobbies", "value": x, "quote": "I took up golf and chess"}
+                    for x in ("golf", "chess")
+                ]
+            }
+        )
+    )
+    await harness.learn("a")
+    await harness.say("I gave up golf.", session="c", at=MAY + 60 * DAY)
+    env.answers(saying("remove", "Golf", "I gave up golf"))
+    await harness.learn("c")
+    await harness.say("I play golf each day.", session="b", at=MAY + 30 * DAY)
+    env.answers(saying("append", "golf", "I play golf each day"))
+    await harness.learn("b")
+    assert await env.document() == {"hobbies": ["chess"]}
+
+
+async def test_older_news_do_not_make_a_later_note_more_precise(harness: Harness) -> None:
+    await harness.say("I live in Paris.")
+    await harness.learn()
+    await harness.say("I live in Berlin, in Kreuzberg.", session="old", at=MAY - 60 * DAY)
+    update = operation(
+        "update", fact=1, text="Lives in Kreuzberg, Berlin.", quote="I live in Berlin, in Kreuzberg"
+    )
+    harness.model.answers = [answer(update)]
+    await harness.learn("old")
+    assert await harness.current() == ["The user lives in Paris."]
+
+
+# The day of a text
+
+
+async def test_the_day_that_a_text_names_is_told_again_at_each_cut(harness: Harness) -> None:
+    """In the rest of a long message, and in the messages behind it; not in another session."""
+    harness.settings = learning(max_input_tokens=200)
+    harness.model.rules = ()
+    text = "Saturday, 4 February 2023\n" + "\n".join(f"Line {n} of many words." for n in range(80))
+    await harness.say(text, "And then I went home.", session="a", at=MAY)
+    await harness.say("Hello.", session="b", at=MAY + DAY)
+    await ask(harness, "a", "b")
+    await harness.learn("a")
+    headings = [
+        line
+        for asked in harness.model.asked
+        for line in asked.text.splitlines()
+        if line.startswith("Message ")
+    ]
+    assert len(harness.model.asked) > 2
+    assert headings[0] == "Message 1, Monday 2023-05-08 13:56:"
+    assert headings[1] == "Message 1, Monday 2023-05-08 13:56, text of 2023-02-04:"
+    assert [", text of 2023-02-04:" in line for line in headings[1:-1]] == [True] * len(
+        headings[1:-1]
+    )
+    assert headings[-1].endswith("Tuesday 2023-05-09 13:56:")
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("[8 May 2023]\nHello", "2023-05-08"),
+        ("Date: 2023-05-08\nHello", "2023-05-08"),
+        ("- May 8th, 2023: hello\nhi", "2023-05-08"),
+        ("[2023-05-08 10:33] Ann: hello\n[2023-05-09 08:00] Ann: hi", "2023-05-09"),
+        ("Montag, 8. Mai 2023\nHallo", "2023-05-08"),
+        ("2023年5月8日\n你好", "2023-05-08"),
+        ("I was born on 3 May 1990.", ""),
+        ("On 8 May we left.", ""),
+        ("8 May\nHello", ""),
+        ("", ""),
+    ],
+)
+def test_a_day_above_lines_is_told_from_one_that_is_mentioned(text: str, day: str) -> None:
+    assert day_behind(Said("m", "e", 1, text, MAY)) == day
+
+
+def test_captions_are_no_words_of_the_user() -> None:
+    text = "Look! [photo: a man in Rome] My dog. 【图片：一只狗】 [8:30] see [1] and [x](y: z)"
+    assert uncaptioned(text) == "Look! [photo] My dog. [图片] [8:30] see [1] and [x](y: z)"

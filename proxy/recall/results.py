@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -145,23 +145,23 @@ def passage_lines(found: Sequence[Found], own: str) -> str:
     is a mark.  Lines of a message but its first are indented, so that none can pass for another
     message.
     """
+    ordered = [found[n] for n in order_of(found)]
+    headings = [_heading(one, own) for one in ordered]
     lines: list[str] = []
-    before: Found | None = None
-    speakers = Speakers(found)
-    for one in (found[n] for n in order_of(found)):
-        lines += _between(before, one, own)
-        lines.append(speakers.line(one))
-        before = one
+    for place, line in enumerate(_lines(ordered)):
+        lines += _between(ordered, headings, place)
+        lines.append(line)
     return "\n".join(lines)
 
 
-def _between(before: Found | None, one: Found, own: str) -> list[str]:
-    """What stands between two passages: nothing where the second follows the first."""
-    if before is None or _heading(before, own) != _heading(one, own):
-        return [_heading(one, own)]
+def _between(found: Sequence[Found], headings: Sequence[str], place: int) -> Iterable[str]:
+    """What stands before a passage: nothing where it follows the one before."""
+    if place == 0 or headings[place - 1] != headings[place]:
+        return (headings[place],)
+    before, one = found[place - 1], found[place]
     if before.session != one.session:
-        return [SAME_DAY]
-    return [GAP] if one.seq - before.seq > 1 else []
+        return (SAME_DAY,)
+    return (GAP,) if one.seq - before.seq > 1 else ()
 
 
 # Nobody's name: what begins with one could pass for a message of the other role.
@@ -170,24 +170,17 @@ _ROLES = {
 }
 
 
-class Speakers:
-    """How passages are written: with their role, but where a text begins with the name of somebody
-    whose role is written before."""
-
-    def __init__(self, found: Iterable[Found]) -> None:
-        named = {(each.role, name) for each in found if (name := speaker(each.text))}
-        roles = Counter(name for _, name in named)
-        self._clear = {name for name, count in roles.items() if count == 1} - _ROLES
-        self._known: set[bytes] = set()
-
-    def line(self, one: Found) -> str:
-        name = speaker(one.text)
-        if name is None or name not in self._clear:
-            return _line(one)
-        if name in self._known:
-            return _indented(one.text)
-        self._known.add(name)
-        return _line(one)
+def _lines(found: Sequence[Found]) -> Iterator[str]:
+    """Each with its role, but where a text begins with the name of somebody whose role is written
+    before."""
+    names = [speaker(one.text) for one in found]
+    said_as = {(one.role, name) for one, name in zip(found, names, strict=True) if name}
+    roles = Counter(name for _, name in said_as)
+    known: set[bytes] = set()
+    for one, name in zip(found, names, strict=True):
+        yield _indented(one.text) if name in known else _line(one)
+        if name and roles[name] == 1 and name not in _ROLES:
+            known.add(name)
 
 
 def standing_lines(found: Sequence[Found]) -> str:

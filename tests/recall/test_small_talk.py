@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.recall.query.question import read
-from proxy.recall.query.small_talk import (
-    MOST_TRIMMED,
-    POLITE,
-    SMALL_TALK,
-    is_filler,
-    without_filler,
-)
+from proxy.recall.query.small_talk import POLITE, SMALL_TALK, is_filler
 from tests.support.store.remembering import NOW
 
 BEFORE = ("Which plants survive a dry balcony?", "Sedum and lavender.")
@@ -98,18 +92,5 @@ def test_what_tells_something_is(text: str) -> None:
     assert not is_filler(text)
 
 
-def test_politeness_around_what_is_told_is_left_out() -> None:
-    told = "I adopted a dog from the shelter behind the station, and she sleeps all day long."
-    assert without_filler(f"Anna: Hey Mel! {told}") == f"Anna: {told}"
-    assert without_filler(f"{told} Thanks!") == told
-
-
-@given(st.text(alphabet="Ab!?. ,", max_size=80))
-def test_little_is_left_out(text: str) -> None:
-    kept = without_filler(text)
-    assert kept == text or len(kept.strip()) >= len(text.strip()) * (1 - MOST_TRIMMED) - 4
-
-
 def test_time_grows_with_length_alone() -> None:
     assert not is_filler("Wow! " * 100_000)
-    assert without_filler("a" * 500_000) == "a" * 500_000

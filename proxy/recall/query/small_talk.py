@@ -129,36 +129,11 @@ def forget() -> None:
 MOST_FILLER = 240
 """Characters; a longer message says something."""
 
-MOST_TRIMMED = 0.1
-"""Share of a message that may be left out as politeness: the rest must still be what was said."""
-
 
 def is_filler(text: str) -> bool:
     """Whether a message tells nothing that could be worth knowing later."""
     text = unlabelled(text)
     return len(text) <= MOST_FILLER and all(map(_tells_nothing, _SENTENCE.findall(text)))
-
-
-def without_filler(text: str) -> str:
-    """A message without the politeness that it begins and ends with, as far as that is not more
-    than ``MOST_TRIMMED`` of it; the speaker's name stays."""
-    said = unlabelled(text)
-    sentences, room = _SENTENCE.findall(said), MOST_TRIMMED * len(said)
-    first = _polite(sentences[:-1], room)
-    room -= sum(map(len, sentences[:first]))
-    last = len(sentences) - _polite(sentences[:first:-1], room)
-    if (first, last) == (0, len(sentences)):
-        return text
-    return text[: len(text) - len(said)] + "".join(sentences[first:last]).strip()
-
-
-def _polite(sentences: Sequence[str], room: float) -> int:
-    """How many of the first sentences tell nothing, within so many characters."""
-    for place, sentence in enumerate(sentences):
-        room -= len(sentence)
-        if room < 0 or not _tells_nothing(sentence):
-            return place
-    return len(sentences)
 
 
 @lru_cache(maxsize=2048)

@@ -13,7 +13,6 @@ import msgspec
 
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.query.question import Question
-from proxy.recall.query.small_talk import without_filler
 from proxy.recall.query.words import is_unspaced
 from proxy.recall.ranking.match import Matches
 from proxy.recall.ranking.score import LONG, Ranked
@@ -112,19 +111,11 @@ def choose(
 
 
 def _fitted(passage: Passage, cutter: Cutter) -> Passage:
-    """A passage without politeness around it, or the parts of it that matter if it is long."""
+    """A passage, or the parts of it that matter if it is long."""
     if passage.tokens <= LONG:
-        return _shorter(passage, without_filler(passage.text))
+        return passage
     text = cutter.excerpt(passage.text, passage.tokens, CUT)
     tokens = 1 + int(DENSER * passage.tokens * len(text) / max(1, len(passage.text)))
-    return msgspec.structs.replace(passage, text=text, tokens=tokens, cut=True)
-
-
-def _shorter(passage: Passage, text: str) -> Passage:
-    """With as much of its text."""
-    if len(text) == len(passage.text):
-        return passage
-    tokens = FRAME + int((passage.tokens - FRAME) * len(text) / len(passage.text))
     return msgspec.structs.replace(passage, text=text, tokens=tokens, cut=True)
 
 

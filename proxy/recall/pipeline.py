@@ -226,7 +226,8 @@ def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recoll
     """What is recalled, as history has it now."""
     source_of = _source_of(shortlist, messages, text_of)
     instructions = _pinned(shortlist, source_of)
-    left = shortlist.query.budget - sum([each.tokens for each in instructions])
+    query = shortlist.query
+    left = query.budget - sum([each.tokens for each in instructions])
     said = {(each.message, each.text) for each in instructions}
     sources: dict[int, PassageSource] = {}
 
@@ -237,7 +238,8 @@ def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recoll
         sources[number] = source
         return source.passage(number)
 
-    chosen = choose(shortlist.matches, shortlist.ranked, passage_of, int(SPARE * left))
+    known = () if query.searches else (query.text,)
+    chosen = choose(shortlist.matches, shortlist.ranked, passage_of, int(SPARE * left), known)
     why = {each.number: each for each in shortlist.ranked}
     passages = [
         sources[each.number].found("passage", each.text, each.tokens, why[each.number])

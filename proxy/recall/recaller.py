@@ -205,5 +205,6 @@ def _query(owner: Owner, text: str) -> RecallQuery:
         text=text,
         budget=ROOM,
         count=len,
+        searches=True,
         options=RecallOptions(standing_max_tokens=ROOM),
     )

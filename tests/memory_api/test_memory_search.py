@@ -63,6 +63,13 @@ async def test_scores_of_all_kinds_are_one_measure_and_descend(
         assert abs(sum(each["parts"].values()) - each["score"]) < 1e-9
 
 
+async def test_what_was_said_is_found_by_its_own_words(
+    site: Site, client: httpx.AsyncClient
+) -> None:
+    await known(site, client)
+    assert (await search(client, "I fly to Lisbon in May."))[0]["text"] == "I fly to Lisbon in May."
+
+
 async def test_a_wish_that_is_asked_for_is_first(site: Site, client: httpx.AsyncClient) -> None:
     await known(site, client)
     found = await search(client, "metric units")

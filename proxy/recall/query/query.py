@@ -37,6 +37,7 @@ class RecallQuery:
     those with the ids ``gone``, which this request supersedes.  ``hidden`` is the seq of the newest
     message of this session that is not shown, 0 where all are; None: nobody has looked.
     ``budget`` in tokens by ``count``.  ``again``: what to recall once more instead of searching.
+    ``searches``: somebody looks for the text, so that what says no more than it is found too.
     """
 
     key: SessionKey
@@ -51,6 +52,7 @@ class RecallQuery:
     gone: frozenset[str] = frozenset()
     hidden: int | None = None
     again: tuple[Recalled, ...] | None = None
+    searches: bool = False
     options: RecallOptions = RecallOptions()
 
     @property

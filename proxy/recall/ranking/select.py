@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -78,17 +78,19 @@ def choose(
     ranked: Sequence[Ranked],
     passage_of: Callable[[int], Passage | None],
     budget: int,
+    known: Iterable[str] = (),
 ) -> list[Passage]:
     """The passages to inject, in rank order: greedy, what does not fit is skipped.
 
     Ranked numbers of which ``passage_of`` gives None (gone from history, or already in the prompt)
-    are left out, as are passages that say no more than the question or one before them.
+    are left out, as are passages that say no more than a ``known`` text or one before them.
     """
     left = budget - BLOCK_TOKENS
     chosen: list[Passage] = []
     sessions: set[int] = set()
     seen = AlreadySaid()
-    seen.add(_said(matches.question.text))
+    for text in known:
+        seen.add(_said(text))
     cutter = Cutter(matches.question, matches.worth)
     for each in ranked:
         cost = PASSAGE_TOKENS + SESSION_TOKENS * (each.session not in sessions)

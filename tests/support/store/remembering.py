@@ -92,7 +92,7 @@ class Person:
             return []
         ranked = self.ranked(text, before, options)
         short = ranked[: readable(np.array([each.tokens for each in ranked], np.uint16), budget)]
-        chosen = choose(matches, short, self.passages.get, budget)
+        chosen = choose(matches, short, self.passages.get, budget, (text,))
         return [passage.text for passage in chosen]
 
 

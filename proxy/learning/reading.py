@@ -21,6 +21,7 @@ from proxy.learning.evidence import Said
 from proxy.memory.archive import Message, Page, Session
 from proxy.memory.items import Items
 from proxy.memory.model import Ask, SessionKey, Snapshot, State
+from proxy.recall.lexicon.loader import COMMON, compiled, either
 from proxy.recall.own_words import Span, pasted
 from proxy.recall.query.dates import date_of, days_above
 
@@ -42,7 +43,9 @@ to end: only then can something be read before what was said earlier."""
 
 SAID: tuple[State, ...] = ("active",)
 
-_CAPTION = re.compile(r"[\[【]([^\W\d_][\w -]{0,20})[:：]\s?[^\[\]【】\n]{1,1000}[\]】]")
+_CAPTION = compiled(
+    rf"[\[【]({either(COMMON.captions)})[:：]\s?[^\[\]【】\n]{{1,1000}}[\]】]", re.IGNORECASE
+)
 
 
 def uncaptioned(text: str) -> str:

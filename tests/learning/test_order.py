@@ -262,5 +262,10 @@ def test_a_day_above_lines_is_told_from_one_that_is_mentioned(text: str, day: st
 
 
 def test_captions_are_no_words_of_the_user() -> None:
-    text = "Look! [photo: a man in Rome] My dog. 【图片：一只狗】 [8:30] see [1] and [x](y: z)"
-    assert uncaptioned(text) == "Look! [photo] My dog. [图片] [8:30] see [1] and [x](y: z)"
+    text = "Look! [Photo: a man in Rome] My dog. 【图片：一只狗】 [8:30] see [1] and [x](y: z)"
+    assert uncaptioned(text) == "Look! [Photo] My dog. [图片] [8:30] see [1] and [x](y: z)"
+
+
+def test_brackets_of_the_user_are() -> None:
+    text = "[Important: I am allergic to nuts] [TODO: call Bo]"
+    assert uncaptioned(text) == text

@@ -293,8 +293,10 @@ class Scripts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``common.toml``: ``order`` are the codes of all languages, ``sounds`` as in small talk."""
+    """``common.toml``: ``order`` are the codes of all languages, ``sounds`` as in small talk,
+    ``captions`` what a machine's words of a picture begin with."""
 
     order: tuple[str, ...]
     sounds: tuple[str, ...]
+    captions: tuple[str, ...]
     scripts: Scripts

@@ -70,8 +70,11 @@ class Words:
         return cls([len(part) // SIZE for part in parts], b"".join(parts))
 
     def likeness(self, question: Asked) -> Scores:
-        """For each text the share, 0 to 1, of what the question asks for that it has."""
-        sought = [(word.terms, word.weight) for word in question.words]
+        """For each text the share, 0 to 1, of what the question asks for that it has.
+
+        What is only near a word in meaning does not count: a text is a line, all of which is shown.
+        """
+        sought = [(word.terms, word.weight) for word in question.words if not word.near]
         sought += [((day,), 1.0) for day in (*question.days, *question.names)]
         if not sought:
             return np.zeros(self._texts)

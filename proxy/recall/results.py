@@ -29,7 +29,7 @@ DAY = 86_400
 HEADING = 1.7
 """Characters to a token of the line with a day."""
 
-GAP = "…"
+GAP = "..."
 """Stands for turns between two passages of a session."""
 
 SAME_DAY = "[same day]"

@@ -157,7 +157,7 @@ async def test_where_nothing_is_recalled_the_original_bytes_are_sent(one: Rig) -
 async def test_all_but_the_question_keeps_its_bytes(one: Rig) -> None:
     person, word = await with_memories(one)
     first = b'{"role" : "user","content":"caf\\u00e9 \\ud83d","x":1e999}'
-    body = b'{"seed":1e999 ,"messages":[ %b ,{"role":"user","content":"And %b?"}],"model":"m"}'
+    body = b'{"seed":1e999 ,"messages":[ %b ,{"role":"user","content":"What of %b?"}],"model":"m"}'
     await person.talk().post(body % (first, word.encode()))
     sent = one.up.requests[-1].body
     assert sent.startswith(b'{"seed":1e999,"messages":[' + first + b",")

@@ -104,12 +104,14 @@ _STUMP = 4
 class Sought(NamedTuple):
     """A word that is looked for: its terms, one for each language that it may be in.
 
-    ``text`` is how the word begins in a text, "" if it stands for no word.
+    ``text`` is how the word begins in a text, "" if it stands for no word.  ``near``: it is only
+    near in meaning to a word of the message.
     """
 
     terms: tuple[bytes, ...]
     weight: float
     text: str = ""
+    near: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +276,7 @@ def _of_word(word: str, likely: tuple[str, ...]) -> Parts:
     return (
         (said,),
         () if begins is None else (Sought((begins,), BEGINNING_WEIGHT),),
-        tuple(Sought((term_of(each),), 1.0) for each in near),
+        tuple(Sought((term_of(each),), 1.0, near=True) for each in near),
     )
 
 

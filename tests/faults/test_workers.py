@@ -121,6 +121,8 @@ async def test_metrics_are_the_sum_over_the_workers(up: ScriptedUpstream, tmp_pa
         assert (sum(chats), sum(relays)) == (said, 1)
 
 
+# Which worker takes a connection is the kernel's choice: now and then one takes all of them.
+@pytest.mark.flaky(reruns=2, only_rerun="counted")
 async def test_what_one_worker_spooled_the_other_sees(
     up: ScriptedUpstream, server: servers.Server, tmp_path: Path
 ) -> None:

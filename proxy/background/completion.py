@@ -47,6 +47,53 @@ class Assignment:
         return self.upstream or self.url
 
 
+class Secret(Protocol):
+    """A text that is not shown."""
+
+    def get_secret_value(self) -> str: ...
+
+
+class ModelSettings(Protocol):
+    """Which model a feature asks, as its settings say; the fields are those of an assignment."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def upstream(self) -> str: ...
+    @property
+    def url(self) -> str: ...
+    @property
+    def api_key(self) -> Secret | None: ...
+    @property
+    def parameters(self) -> Mapping[str, object]: ...
+    @property
+    def timeout(self) -> float: ...
+
+
+def assignment(
+    tenant: str,
+    feature: str,
+    settings: ModelSettings,
+    text: str = "",
+    model: str | None = None,
+    schema: Mapping[str, object] | None = None,
+) -> Assignment:
+    """What is asked under a feature's settings; ``model`` is the one of the session."""
+    return Assignment(
+        tenant=tenant,
+        feature=feature,
+        text=text,
+        model=settings.model,
+        default_model=model,
+        upstream=settings.upstream,
+        url=settings.url,
+        key=settings.api_key.get_secret_value() if settings.api_key else None,
+        parameters=settings.parameters,
+        schema=schema,
+        timeout=settings.timeout,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Completed:
     """What a model has written, and which model it says it is.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from proxy.background.completion import Assignment, Completer, Failed
+from proxy.background.completion import Completer, Failed, assignment
 from proxy.settings import ProfileSettings
 from proxy.settings.written import WriterSettings
 
@@ -113,30 +113,6 @@ class KindModel:
         writer = self.settings(about.settings)
         asked = assignment(about.tenant, self.feature, writer, text, about.model, schema)
         return (await self.completer.complete(asked)).text
-
-
-def assignment(
-    tenant: str,
-    feature: str,
-    writer: WriterSettings,
-    text: str = "",
-    model: str | None = None,
-    schema: Mapping[str, object] | None = None,
-) -> Assignment:
-    """What is asked under a feature's settings; ``model`` is the one of the session."""
-    return Assignment(
-        tenant=tenant,
-        feature=feature,
-        text=text,
-        model=writer.model,
-        default_model=model,
-        upstream=writer.upstream,
-        url=writer.url,
-        key=writer.api_key.get_secret_value() if writer.api_key else None,
-        parameters=writer.parameters,
-        schema=schema,
-        timeout=writer.timeout,
-    )
 
 
 def json_in(answer: str, wanted: Callable[[object], bool]) -> object | None:

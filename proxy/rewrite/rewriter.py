@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from proxy.background.completion import Assignment, Completer, CompletionError
+from proxy.background.completion import Assignment, Completer, CompletionError, assignment
 from proxy.memory.store import StoreError
 from proxy.rewrite.question import Utterance, added, prompt_of
 from proxy.settings import RewriteSettings
@@ -97,7 +97,7 @@ class Rewriter:
         if not self._may(tenant):
             return Rewriting(None, 0.0)
         text = prompt_of(question, before, settings.max_input_tokens, self._count)
-        asked = _assignment(tenant, settings, model, text)
+        asked = assignment(tenant, FEATURE, settings, text, model)
         task = asyncio.create_task(self._ask(asked, question, before), name="rewrite")
         self._running.add(task)
         self._busy[tenant] += 1
@@ -146,19 +146,3 @@ class Rewriter:
             logger.exception("a question is looked for as it is")
             return FAILED
         return Rewritten("rewritten", more) if more else SAME
-
-
-def _assignment(tenant: str, settings: RewriteSettings, model: str | None, text: str) -> Assignment:
-    key = settings.api_key
-    return Assignment(
-        tenant=tenant,
-        feature=FEATURE,
-        text=text,
-        model=settings.model,
-        default_model=model,
-        upstream=settings.upstream,
-        url=settings.url,
-        key=key.get_secret_value() if key else None,
-        parameters=settings.parameters,
-        timeout=settings.timeout,
-    )

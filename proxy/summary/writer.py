@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from proxy.background.completion import Assignment, Completer
+from proxy.background.completion import Assignment, Completer, assignment
 from proxy.recall.lexicon.loader import any_of, compiled, either, patterns, told
 from proxy.settings.written import SummarySettings
 from proxy.summary.lines import VARIABLE, Count, fill, well_formed
@@ -198,20 +198,7 @@ class Commission:
     session_model: str | None = None
 
     def assignment(self, text: str = "") -> Assignment:
-        settings = self.settings
-        key = settings.api_key
-        return Assignment(
-            tenant=self.tenant,
-            feature="summary",
-            text=text,
-            model=settings.model,
-            default_model=self.session_model,
-            upstream=settings.upstream,
-            url=settings.url,
-            key=key.get_secret_value() if key else None,
-            parameters=settings.parameters,
-            timeout=settings.timeout,
-        )
+        return assignment(self.tenant, "summary", self.settings, text, self.session_model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +234,9 @@ class Writer:
         return written
 
     async def _fold(self, commission: Commission, base: str, part: str) -> Written | None:
-        assignment = commission.assignment(fill(commission.settings, base, part))
+        asked = commission.assignment(fill(commission.settings, base, part))
         for _ in range(TRIES):
-            completed = await self._completer.complete(assignment)
+            completed = await self._completer.complete(asked)
             settings = commission.settings
             verdict = await asyncio.to_thread(
                 judge, completed.text, settings.prompt, settings.max_tokens, self._count

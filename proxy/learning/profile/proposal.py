@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from proxy.chat.jsontext import canonical
 from proxy.learning.evidence import Said, Source, evidence, is_instruction, source_of
 from proxy.learning.extract import json_in
 from proxy.learning.profile.document import (
@@ -278,9 +279,14 @@ def _append(path: str, held: Any, value: Any) -> list[Operation]:
     """A member that is no list yet becomes one; what is in it already is not added."""
     values = [each for each in (value if isinstance(value, list) else [value]) if each]
     there = held if isinstance(held, list) else [held] if held not in (None, "") else []
-    new = [each for i, each in enumerate(values) if not _among(each, [*there, *values[:i]])]
+    known, named = set(map(_key, there)), dict[bytes, Any]()
+    for each in values:
+        named.setdefault(_key(each), each)
+    new = [each for key, each in named.items() if key not in known]
     if not new:
         return []
+    if len(new) > MOST_OPERATIONS:
+        raise PatchError(f"more than {MOST_OPERATIONS} operations")
     grown = [{"op": "add", "path": f"{path}{_END}", "value": each} for each in new]
     if isinstance(held, list):
         return grown
@@ -292,19 +298,16 @@ def _remove(path: str, held: Any, value: Any) -> list[Operation]:
     if held is None:
         return []
     if isinstance(held, list) and value not in (None, "", []):
-        gone = [i for i, each in enumerate(held) if _among(each, [value])]
+        key = _key(value)
+        gone = [i for i, each in enumerate(held) if _key(each) == key]
         if len(gone) < len(held):
             return [{"op": "remove", "path": f"{path}/{i}"} for i in reversed(gone)]
     return [{"op": "remove", "path": path}]
 
 
-def _among(value: Any, there: Sequence[Any]) -> bool:
-    """Is it one of them?  Case does not count."""
-    return any(same(_folded(value), _folded(each)) for each in there)
-
-
-def _folded(value: Any) -> Any:
-    return value.strip().casefold() if isinstance(value, str) else value
+def _key(value: Any) -> bytes:
+    """What two elements of a list are the same by: case does not count."""
+    return canonical(value.strip().casefold() if isinstance(value, str) else value)
 
 
 # What was said later wins

@@ -119,9 +119,8 @@ class Question:
     """What to look for.  ``terms`` is what to ask an index for, in this order.
 
     ``words`` are those of the message and of what it goes on about, ``context`` the first terms of
-    the latter.  ``days`` are terms of the days
-    that its wording points at, ``names`` those of the speakers it may name.  ``user``,
-    ``assistant``: it asks for what this one said.  ``ordered``: it
+    the latter.  ``days`` are terms of the days that its wording points at, ``names`` those of the
+    speakers it may name.  ``user``, ``assistant``: it asks for what this one said.  ``ordered``: it
     asks in which order things were.
     """
 

@@ -50,7 +50,8 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Plain(msgspec.Struct, forbid_unknown_fields=True):
-    """The common shape: nothing but text.  The other fields are what SDKs dump as null."""
+    """The common shape: nothing but text.  The other fields are what SDKs dump as null, and what an
+    API says beside it (see ``native``)."""
 
     role: str
     content: str
@@ -60,6 +61,7 @@ class _Plain(msgspec.Struct, forbid_unknown_fields=True):
     annotations: None = None
     function_call: None = None
     tool_calls: None = None
+    native: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _plain = msgspec.json.Decoder(_Plain)

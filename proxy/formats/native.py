@@ -20,6 +20,20 @@ from proxy.chat.reply.answer import Choice
 T = TypeVar("T")
 
 
+class _Native(msgspec.Struct):
+    """What of it is read most."""
+
+    api: str
+    parts: list[msgspec.Raw]
+
+
+class _Stored(msgspec.Struct):
+    native: _Native
+
+
+_stored = msgspec.json.Decoder(_Stored)
+
+
 class NamedAnswer(NamedTuple):
     """What an upstream calls an answer, and whether it keeps it."""
 
@@ -53,7 +67,14 @@ def choice_with_native(choice: Choice, api: str, parts: Sequence[bytes]) -> Choi
 
 def native_of(message: bytes, api: str) -> tuple[bytes, ...] | None:
     """The JSON of a stored message's parts in this API; None where it has none."""
-    parts = _member(message, api, "parts", lambda raw: tuple(jsontext.items(raw)))
+    if MARK not in message:
+        return None
+    try:
+        native = _stored.decode(message).native
+        told = native.api == api
+        parts = tuple(map(bytes, native.parts)) if told else None
+    except jsontext.UNREADABLE:  # half a surrogate pair somewhere, or a client's own field
+        parts = _member(message, api, "parts", lambda raw: tuple(jsontext.items(raw)))
     return parts if parts is not None and all(part.startswith(b"{") for part in parts) else None
 
 

@@ -143,6 +143,8 @@ def _kind(head: _Head) -> str:
 
 def _calls(kind: str, head: _Head) -> tuple[str | None, str | None]:
     """What it makes and what it answers.  Tools of the upstream's own have no ``call_id``."""
+    if kind in (MESSAGE, REASONING):  # by far the most
+        return None, None
     if kind == APPROVAL:
         return _text(head.id), None
     if kind == APPROVED:

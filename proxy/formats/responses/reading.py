@@ -26,7 +26,14 @@ from proxy.chat.request import (
 from proxy.errors import RawHeaders
 from proxy.formats.native import with_native
 from proxy.formats.responses.chat import is_told_whole, said_of, sendable
-from proxy.formats.responses.items import API, REFERENCE, ResponseItem, grouped, read_items
+from proxy.formats.responses.items import (
+    API,
+    REFERENCE,
+    ResponseItem,
+    grouped,
+    is_plain,
+    read_items,
+)
 
 INPUT = "input"
 PREVIOUS = "previous_response_id"
@@ -65,14 +72,21 @@ def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unre
 
 def message_of(group: Sequence[ResponseItem], max_inline_media_bytes: int) -> ChatMessage:
     """The chat message that a group of items is.  Its ``raw`` are the items, with commas."""
+    if len(group) == 1 and is_plain(group[0].raw):
+        return _read(group[0].raw, max_inline_media_bytes)
     said = said_of(group)
     plain = jsontext.encode(said)
-    message = read_message(plain, max_inline_media_bytes)
-    assert message is not None  # it is an object
+    message = _read(plain, max_inline_media_bytes)
     kept = message.said or plain
     if message.said is None and not is_told_whole(group, said):
         kept = _with_items(plain, group, max_inline_media_bytes)
     return replace(message, raw=b",".join(item.raw for item in group), said=kept)
+
+
+def _read(message: bytes, max_inline_media_bytes: int) -> ChatMessage:
+    found = read_message(message, max_inline_media_bytes)
+    assert found is not None  # it is an object
+    return found
 
 
 def _with_items(said: bytes, group: Sequence[ResponseItem], limit: int) -> bytes:

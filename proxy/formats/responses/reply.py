@@ -164,8 +164,10 @@ def _choice(
     parts = [i.raw for i in sendable(items, MAX_INLINE_MEDIA_BYTES, stored=stored)]
     kept = [i.raw for i in sendable(items, MAX_INLINE_MEDIA_BYTES)]
     body = with_native(choice.body, API, parts, answer, frame) if complete else choice.body
+    if complete and choice.wire is None and kept == parts:
+        return replace(choice, body=body)
     whole = with_native(choice.wire or choice.body, API, kept, answer, frame)
-    return replace(choice, body=body, wire=None if whole == body else whole)
+    return replace(choice, body=body, wire=whole)
 
 
 _NOTHING = ResponseItem(b"{}", "reasoning")

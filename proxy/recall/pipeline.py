@@ -19,6 +19,7 @@ from proxy.recall.indexing.state import State
 from proxy.recall.query.query import RecallQuery
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import Corpus
+from proxy.recall.ranking.breadth import broadly
 from proxy.recall.ranking.match import Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import Array, read_rows
 from proxy.recall.ranking.score import PARTS, Options, Ranked, ranked
@@ -201,7 +202,8 @@ def _ranked(selection: Selection, rows: Array) -> Sequence[Ranked]:
         roles=frozenset(query.options.roles),
         dense=selection.near.of(selection.numbers) if selection.near.numbers.size else {},
     )
-    return ranked(selection.matches, selection.numbers, rows, options, query.budget)
+    found = ranked(selection.matches, selection.numbers, rows, options, query.budget)
+    return broadly(found) if selection.matches.question.lists else found
 
 
 def _place_of(

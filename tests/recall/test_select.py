@@ -12,6 +12,7 @@ from proxy.recall.query.question import read
 from proxy.recall.ranking.score import LONG, MORE, Ranked, readable
 from proxy.recall.ranking.select import (
     BLOCK_TOKENS,
+    BRIEF,
     CUT,
     GAP,
     PASSAGE_TOKENS,
@@ -181,3 +182,34 @@ def test_the_shortlist_holds_all_that_can_be_chosen_in_order(
     short = given[: readable(np.array([each.tokens for each in given], np.uint16), budget)]
     rest = sum(min(each.tokens, LONG) for each in short)
     assert len(short) == len(given) or rest + PASSAGE_TOKENS * len(short) > MORE * budget
+
+
+def _exchange(question: str, answer: str, role: str = "assistant", size: int = 20) -> list[Passage]:
+    asker = "user" if role == "assistant" else "assistant"
+    return [
+        Passage(2, 1, 2, role, answer, size, NOW),
+        Passage(9, 2, 9, "user", "something else altogether", 20, NOW),
+        Passage(1, 1, 1, asker, question, 20, NOW),
+    ]
+
+
+@pytest.mark.parametrize("role", ["assistant", "user"])
+def test_an_answer_brings_its_question_along(role: str) -> None:
+    got = chosen(_exchange("Which lamp is it?", "The green one.", role), 2_000)
+    assert [each.number for each in got] == [2, 1, 9]
+
+
+def test_only_a_short_reply_of_the_user_needs_its_question() -> None:
+    got = chosen(_exchange("Which lamp is it?", "The green one.", "user", BRIEF + 1), 2_000)
+    assert [each.number for each in got] == [2, 9, 1]
+
+
+def test_what_asks_nothing_waits_its_turn() -> None:
+    got = chosen(_exchange("I bought a lamp.", "How nice, a lamp."), 2_000)
+    assert [each.number for each in got] == [2, 9, 1]
+
+
+def test_a_question_comes_along_only_where_it_fits() -> None:
+    room = BLOCK_TOKENS + SESSION_TOKENS + 20
+    got = chosen(_exchange("Which lamp is it?", "The green one."), room)
+    assert [each.number for each in got] == [2]

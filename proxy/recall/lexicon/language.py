@@ -49,6 +49,8 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """It asks for a time."""
     orders: Told = Told()
     """It asks in which order things were."""
+    lists: Told = Told()
+    """It asks for all there are of something, or how many they are."""
     goes_on: Told = Told()
     """What a message begins with that goes on about what was said ("and ...")."""
     points_back: Told = Told()

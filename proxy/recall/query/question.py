@@ -121,7 +121,7 @@ class Question:
     ``words`` are those of the message and of what it goes on about, ``context`` the first terms of
     the latter.  ``days`` are terms of the days that its wording points at, ``names`` those of the
     speakers it may name.  ``user``, ``assistant``: it asks for what this one said.  ``ordered``: it
-    asks in which order things were.
+    asks in which order things were.  ``lists``: it asks for all there are of something.
     """
 
     text: str = ""
@@ -132,6 +132,7 @@ class Question:
     user: bool = False
     assistant: bool = False
     ordered: bool = False
+    lists: bool = False
 
     @property
     def empty(self) -> bool:
@@ -175,6 +176,7 @@ def read(text: str, before: Sequence[str], now: float) -> Question:
         user=user,
         assistant=about_assistant(folded, seen) and not (ordered and user),
         ordered=ordered,
+        lists=wording.LISTS.search(folded, seen) is not None,
     )
 
 

@@ -11,6 +11,7 @@ USER = Cue(told(lambda each: each.question.about_user))
 ASSISTANT = Cue(told(lambda each: each.question.about_assistant))
 WHEN = Cue(told(lambda each: each.question.when))
 ORDERS = Cue(told(lambda each: each.question.orders))
+LISTS = Cue(told(lambda each: each.question.lists))
 POINTS_BACK = Cue(told(lambda each: each.question.points_back))
 
-CUES = (HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, POINTS_BACK)
+CUES = (HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, LISTS, POINTS_BACK)

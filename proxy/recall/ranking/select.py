@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.recall.lexicon.folding import fold
-from proxy.recall.query.question import Question
+from proxy.recall.query.question import Question, asks
 from proxy.recall.query.words import is_unspaced
 from proxy.recall.ranking.match import Matches
 from proxy.recall.ranking.score import LONG, Ranked
@@ -36,8 +36,11 @@ ALIKE = 0.8
 CUT = 250
 """Tokens, about, of the excerpt of a long passage."""
 
-FRAME = 4
-"""Tokens of a message beside its text."""
+CHEAP = 60
+"""Tokens, at most, of a question that comes with its answer."""
+
+BRIEF = 30
+"""Tokens, at most, of a user's answer that says little without its question."""
 
 DENSER = 1.1
 """What an excerpt may have in tokens by character, against the whole: it has more names and code.
@@ -85,31 +88,69 @@ def choose(
     Ranked numbers of which ``passage_of`` gives None (gone from history, or already in the prompt)
     are left out, as are passages that say no more than a ``known`` text or one before them.
     """
-    left = budget - BLOCK_TOKENS
-    chosen: list[Passage] = []
-    sessions: set[int] = set()
-    seen = AlreadySaid()
-    for text in known:
-        seen.add(_said(text))
-    cutter = Cutter(matches.question, matches.worth)
+    packer = _Packer(matches, passage_of, budget - BLOCK_TOKENS, known)
+    before = {each.number + 1: each for each in ranked}
     for each in ranked:
-        cost = PASSAGE_TOKENS + SESSION_TOKENS * (each.session not in sessions)
-        room = left - cost
+        taken = packer.take(each)
+        other = before.get(each.number) if taken else None
+        if taken and other and other.tokens <= CHEAP and other.session == each.session:
+            asked = passage_of(other.number)
+            if asked and _answers(taken, asked):
+                packer.take(other)
+    return packer.chosen
+
+
+class _Packer:
+    """Takes passages while there is room, each once, and none that says what is said already."""
+
+    def __init__(
+        self,
+        matches: Matches,
+        passage_of: Callable[[int], Passage | None],
+        room: int,
+        known: Iterable[str],
+    ) -> None:
+        self.chosen: list[Passage] = []
+        self._passage_of, self._left = passage_of, room
+        self._taken: set[int] = set()
+        self._sessions: set[int] = set()
+        self._seen = AlreadySaid()
+        for text in known:
+            self._seen.add(_said(text))
+        self._cutter = Cutter(matches.question, matches.worth)
+
+    def take(self, each: Ranked) -> Passage | None:
+        """This passage, or what of it matters; None where it does not fit or says nothing new."""
+        cost = PASSAGE_TOKENS + SESSION_TOKENS * (each.session not in self._sessions)
+        room = self._left - cost
         # What the index says of its size: most need not be read then.
-        passage = passage_of(each.number) if min(each.tokens, CUT) <= room else None
+        if each.number in self._taken or min(each.tokens, CUT) > room:
+            return None
+        passage = self._passage_of(each.number)
         if passage is None or min(passage.tokens, CUT) > room:
-            continue
+            return None
         said = _said(passage.text)
-        if seen.has_alike(said):
-            continue
-        passage = _fitted(passage, cutter)
+        if self._seen.has_alike(said):
+            return None
+        passage = _fitted(passage, self._cutter)
         if passage.tokens > room:
-            continue
-        left = room - passage.tokens
-        chosen.append(passage)
-        sessions.add(passage.session)
-        seen.add(said)
-    return chosen
+            return None
+        self._left = room - passage.tokens
+        self._taken.add(passage.number)
+        self._sessions.add(passage.session)
+        self._seen.add(said)
+        self.chosen.append(passage)
+        return passage
+
+
+def _answers(said: Passage, before: Passage) -> bool:
+    """Whether a passage says little without the one before it: a reply to a question, of the model,
+    or a short one of the user."""
+    if before.role == said.role or before.seq != said.seq - 1:
+        return False
+    if said.role == "user" and said.tokens > BRIEF:
+        return False
+    return asks(before.text)
 
 
 def _fitted(passage: Passage, cutter: Cutter) -> Passage:

@@ -62,8 +62,7 @@ class Session:
     windows: Mapping[str, Position] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True, gc=False):
     """A message as people list it; ``wire`` is its JSON as it came."""
 
     seq: int

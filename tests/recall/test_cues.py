@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -19,7 +22,15 @@ from proxy.recall.lexicon.regex import (
     Text,
     parse,
 )
+from proxy.recall.own_words import voices
+from proxy.recall.query.dates import tells_time
 from proxy.recall.query.words import CUES, Reading
+from proxy.recall.standing.standing import _noticed, notice
+from proxy.recall.standing.wording import WORDINGS
+from tests.recall.test_standing import INSTRUCTIONS, LEANINGS, PREFERENCES, WITHDRAWALS
+from tests.recall.test_standing_nothing import NOTHING
+
+SAID = Path(__file__).parents[2] / "bench" / "data" / "conversations.jsonl"
 
 MANY = 40
 BETWEEN: tuple[str, ...] = (" ", ", ", "? ", "\n", "’", "-", "_", "…", "\u00a0", "，", "7", "ß")
@@ -68,6 +79,25 @@ def test_what_is_found_in_a_text_was_seen_in_it(seed: int) -> None:
                 found += there
                 assert cue.search(form, said.seen) or not there, (cue.pattern.pattern[:80], text)
     assert found > 10 * MANY
+
+
+def said() -> Iterator[str]:
+    """Texts in many languages: recorded conversations, and wishes."""
+    for line in SAID.read_text(encoding="utf-8").splitlines():
+        for session in json.loads(line)["sessions"]:
+            yield from (text for _, _, text in session["turns"])
+    yield from (*INSTRUCTIONS, *PREFERENCES, *LEANINGS, *WITHDRAWALS, *NOTHING)
+
+
+def test_texts_say_the_same_with_and_without_a_look_at_their_words() -> None:
+    times = wishes = 0
+    for text in said():
+        plain = [s for voice in voices(text) for s in _noticed(voice, WORDINGS, EVERYTHING)]
+        assert list(notice(text)) == plain, text
+        told = tells_time(text)
+        assert tells_time(text, Reading(text).seen) == told, text
+        times, wishes = times + told, wishes + bool(plain)
+    assert times > MANY and wishes > MANY
 
 
 def test_most_patterns_are_not_tried_on_what_has_nothing_of_them() -> None:

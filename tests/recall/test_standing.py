@@ -176,20 +176,22 @@ PREFERENCES = [
 ]
 
 LEANINGS = [
-    "I'd rather take the train.",
-    "I'd prefer something quiet.",
+    "I'd prefer if you answered in Italian",
+    "I would rather have short answers.",
     "I'd like to keep it simple.",
     "I want to avoid crowded places.",
     "I'm more comfortable with written plans.",
-    "I'm not a fan of spicy food.",
     "I'm looking for hotels with a garden.",
-    "我很喜欢徒步。",
-    "私は犬が好きです。",
+    "我想避免人多的地方。",
+    "Ich hätte lieber kurze Antworten.",
     "Ich möchte Umwege vermeiden.",
+    "Preferiría respuestas cortas.",
     "Quiero evitar los atascos.",
+    "Je préférerais que tu me tutoies.",
     "Je voudrais éviter les bouchons.",
-    "I'd prefer if you answered in Italian",
-    "I don't like spicy food.",
+    "Preferirei risposte brevi.",
+    "Preferiria respostas curtas.",
+    "Я бы предпочёл короткие ответы.",
 ]
 
 WITHDRAWALS = [

@@ -62,7 +62,7 @@ def test_a_newer_one_on_the_same_matter_supersedes(old: str, new: str) -> None:
         ("When I ask about films, list ratings.", "When I ask about films, list subtitles."),
         ("Prefiero los trenes a los aviones.", "Nunca uses emojis."),
         ("以后请简短回答", "不要再用表格了"),
-        ("I prefer tea over coffee.", "I'd rather drink coffee than tea."),
+        ("I prefer short answers.", "I would rather have long answers."),
     ],
 )
 def test_ones_on_other_matters_hold_together(old: str, new: str) -> None:
@@ -134,7 +134,7 @@ def test_a_leaning_is_pinned_only_where_the_question_touches_it() -> None:
     leaning = "I want to avoid crowded places."
     assert pins("What is the capital of Peru?", PLENTY, leaning) == []
     assert pins("Which places shall we visit?", PLENTY, leaning) == [leaning]
-    assert pins("有什么徒步路线？", PLENTY, "我很喜欢徒步。") == ["我很喜欢徒步。"]
+    assert pins("哪些路线爬山少？", PLENTY, "我想避免爬山。") == ["我想避免爬山。"]
 
 
 def test_what_does_not_fit_is_passed_over_for_what_does() -> None:

@@ -147,7 +147,7 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     orders: tuple[str, ...] = ()
     preferences: tuple[str, ...] = ()
     leanings: tuple[str, ...] = ()
-    """Preferences said softly, or of the moment."""
+    """Preferences said softly: what answers shall keep to or avoid, and no mere likes and moods."""
     withdrawals: tuple[str, ...] = ()
     """Of what was said before."""
     reported: Told = Told()

@@ -102,9 +102,9 @@ def told(of: Callable[[Language], Told], language: str = "") -> str:
     """What is found where anything of this list tells it, in any language or in the one of this
     name."""
     told = [of(each) for each in LANGUAGES if language in ("", each.language.name)]
-    bounded = either(_joined(pattern) for each in told for pattern in each.words)
+    words = [_joined(pattern) for each in told for pattern in each.words]
     anywhere = (_joined(pattern) for each in told for pattern in each.anywhere)
-    return either((rf"\b{bounded}\b", *anywhere))
+    return either((*([rf"\b{either(words)}\b"] if words else []), *anywhere))
 
 
 def longest_first(found: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import islice
 
 from proxy.recall.lexicon.cues import EVERYTHING, Cue, Seen
+from proxy.recall.lexicon.language import Told
 from proxy.recall.lexicon.loader import (
     LANGUAGES,
     any_of,
@@ -47,7 +48,16 @@ _WRITTEN = (
 _DATE_PARTS = {"YEAR": YEAR, "DAY": DAY_OF_MONTH}
 _OTHERWISE = tuple(filled(each, _DATE_PARTS) for each in patterns(lambda each: each.dates.date))
 _DATES = Cue(numbered((*_WRITTEN, *_OTHERWISE)), re.IGNORECASE)
-_TELLS = Cue(rf"\b(?:{YEAR}|{MONTH})\b|{told(lambda each: each.dates.tells)}", re.IGNORECASE)
+_TELLS = (
+    Cue(rf"\b(?:{YEAR}|{MONTH})\b", re.IGNORECASE),
+    *(
+        Cue(told(lambda each: each.dates.tells, name), re.IGNORECASE)
+        for name in dict.fromkeys(
+            each.language.name for each in LANGUAGES if each.dates.tells != Told()
+        )
+    ),
+)
+"""Each language by itself: nearly all texts are in one."""
 
 
 _MOST_CHARACTERS = 4096
@@ -56,7 +66,7 @@ _MOST_CHARACTERS = 4096
 
 def tells_time(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a text tells when something is or was; ``seen``: the cues it may have."""
-    return _TELLS.search(text, seen) is not None
+    return any(each.search(text, seen) for each in _TELLS)
 
 
 def days(text: str, now: float, seen: Seen = EVERYTHING) -> Iterator[float]:
@@ -279,7 +289,7 @@ _READERS = (
 )
 
 
-CUES = (_DATES, _TELLS, *(pointing for pointing, _ in _READERS))
+CUES = (_DATES, *_TELLS, *(pointing for pointing, _ in _READERS))
 """Those of days, and of telling a time."""
 
 

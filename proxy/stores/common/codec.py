@@ -83,10 +83,8 @@ def passages(
 ) -> dict[tuple[str, int], Message]:
     """Active messages by session and seq, from one of each for each."""
     return {
-        (session, entry.position.seq): Message(
-            entry.position.seq, entry.card, "active", text(body) or b""
-        )
-        for session, entry, body in zip(sessions, entries, bodies, strict=True)
+        (session, seq): Message(seq, card, "active", body or b"")
+        for session, ((_, seq), card), body in zip(sessions, entries, texts(bodies), strict=True)
     }
 
 

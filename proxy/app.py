@@ -21,6 +21,7 @@ from proxy.gateway.request import Scope
 from proxy.gateway.routes import misses_v1, route
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import Store, StoreError
+from proxy.recall.query.words import CUES
 from proxy.settings import Settings
 from proxy.telemetry import Telemetry
 from proxy.wire.body import Receive
@@ -78,6 +79,9 @@ class MemoryProxy:
         await parts.open(self._settings.server.shutdown_timeout)
         app.router.routes += parts.routes(mcp=True)
         self._gateway = parts.gateway()
+        # Nobody's first answer waits for this: a chat that comes meanwhile waits for what is left.
+        warming = asyncio.create_task(asyncio.to_thread(CUES.warm))
+        resources.opened.push_async_callback(asyncio.wait, [warming])
 
 
 class MemoryApi:

@@ -134,3 +134,11 @@ def test_the_parts_of_a_pattern(pattern: str, parts: Parts) -> None:
 def test_what_is_not_understood_is_said_to_be_so(pattern: str) -> None:
     with pytest.raises(NotUnderstoodError):
         parse(pattern)
+
+
+def test_what_is_warm_is_not_found_out_again() -> None:
+    cues = Cues([Cue("marmalade"), Cue("jam")])
+    cues.warm()
+    index = vars(cues)["_pieces"]
+    assert [cue for cue in cues if cue in cues.seen(["marmalade"])] == list(cues)[:1]
+    assert vars(cues)["_pieces"] is index

@@ -113,7 +113,7 @@ class Cues:
         return found
 
     def warm(self) -> None:
-        """Find out now what tells of each, or the first text waits for that a quarter of a second."""
+        """Find out now what tells of each: a quarter of a second that the first text waits else."""
         self.seen([""])
 
     def forget(self) -> None:

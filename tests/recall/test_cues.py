@@ -21,7 +21,7 @@ from proxy.recall.lexicon.regex import (
 )
 from proxy.recall.query.words import CUES, Reading
 
-MANY = 40
+MANY = 15
 BETWEEN: tuple[str, ...] = (" ", ", ", "? ", "\n", "’", "-", "_", "…", "\u00a0", "，", "7", "ß")
 BETWEEN += ("İ", "\u0301", "\u05b0")
 

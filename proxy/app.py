@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 
 from proxy.assembly.parts import parts_of
 from proxy.assembly.resources import Resources, open_resources
+from proxy.chat.models.limits import context_window
 from proxy.cors import Application, Cors
 from proxy.errors import ProxyError, missing_v1, not_found
 from proxy.gateway.gateway import Gateway
@@ -21,6 +22,7 @@ from proxy.gateway.request import Scope
 from proxy.gateway.routes import misses_v1, route
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import Store, StoreError
+from proxy.recall.query.words import CUES
 from proxy.settings import Settings
 from proxy.telemetry import Telemetry
 from proxy.wire.body import Receive
@@ -78,6 +80,15 @@ class MemoryProxy:
         await parts.open(self._settings.server.shutdown_timeout)
         app.router.routes += parts.routes(mcp=True)
         self._gateway = parts.gateway()
+        # Nobody's first answer waits for this: a chat that comes meanwhile waits for what is left.
+        warming = asyncio.create_task(asyncio.to_thread(_warm))
+        resources.opened.push_async_callback(asyncio.wait, [warming])
+
+
+def _warm() -> None:
+    """Make what is made at its first use: the words that tell of a language, and known models."""
+    CUES.warm()
+    context_window("")
 
 
 class MemoryApi:

@@ -11,7 +11,7 @@ from tests.support.processes.program import ran
 
 HEAVY = (
     *("aiohttp", "redis", "numpy", "tiktoken", "uvicorn", "starlette", "mcp"),
-    *("httpcore", "jsonschema.validators", "pygments"),
+    *("httpcore", "httpx2", "genai_prices", "jsonschema.validators", "pygments"),
 )
 
 

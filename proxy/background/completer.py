@@ -9,8 +9,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from proxy.background.budget import Budget, micro_usd
+from proxy.background.budget import Budget
 from proxy.background.completion import (
     Assignment,
     Completed,
@@ -27,12 +28,18 @@ from proxy.background.completion import (
 from proxy.background.credentials import Credentials
 from proxy.background.further import Further
 from proxy.errors import RawHeaders
+from proxy.lazy import late
 from proxy.memory.usage import Spent
 from proxy.telemetry import Telemetry
 from proxy.upstreams.destination import CHAT, Destination
 from proxy.wire.api import bearer, json_headers, retry_after
 from proxy.wire.failures import UpstreamError, UpstreamSaturated, UpstreamUnreachable
 from proxy.wire.upstream import Reply, Upstream
+
+if TYPE_CHECKING:
+    from proxy.chat.models import catalogue
+else:
+    catalogue = late("proxy.chat.models.catalogue")
 
 LIMIT = 4 * 1024 * 1024
 """Bytes of an answer: a thousand times what is asked for."""
@@ -195,7 +202,7 @@ class UpstreamCompleter:
             failed=int(request.written is None),
             input_tokens=tokens_in,
             output_tokens=tokens_out,
-            micro_usd=micro_usd(request.model, tokens_in, tokens_out, self._clock()),
+            micro_usd=catalogue.micro_usd(request.model, tokens_in, tokens_out, self._clock()),
         )
 
 

@@ -27,12 +27,12 @@ from tests.support.rig import Rig, rig
 from tests.support.store.belongings import ROOT, owning
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
-EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "6"))
+EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "4"))
 STEPS = 10
 """So many times as many ways from link to link."""
 
 FIRST = int(os.environ.get("SCHEMATHESIS_SEED", "1"))
-SEEDS = int(os.environ.get("SCHEMATHESIS_SEEDS", "3"))
+SEEDS = int(os.environ.get("SCHEMATHESIS_SEEDS", "2"))
 FURTHER = range(FIRST + 1, FIRST + SEEDS)
 EVERY = "examples,coverage,fuzzing,stateful"
 

@@ -118,7 +118,7 @@ class Watched(ScriptedJob):
 
 
 @given(seed=st.integers(0, 2**32), runners=st.integers(2, 4), sessions=st.integers(1, 6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_a_session_never_has_two_runners_for_one_kind_of_work(
     seed: int, runners: int, sessions: int
 ) -> None:

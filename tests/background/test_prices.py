@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from genai_prices.data_snapshot import get_snapshot
 
-from proxy.background.budget import micro_usd
+from proxy.chat.models.catalogue import micro_usd
 
 NOW = 1_780_000_000.0
 

@@ -126,7 +126,7 @@ async def remembered(up: ScriptedUpstream, program: Served, toll: Toll) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [pytest.param(4, id="200-replies")])
+@pytest.mark.parametrize("kills", [pytest.param(2, id="100-replies")])
 async def test_what_a_client_saw_finished_survives_a_kill_on_sqlite(
     up: ScriptedUpstream, tmp_path: Path, capsys: pytest.CaptureFixture[str], kills: int
 ) -> None:

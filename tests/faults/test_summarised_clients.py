@@ -253,7 +253,7 @@ def test_in_memory_with_commits_that_fail(capsys: pytest.CaptureFixture[str]) ->
     seen = Counter[str]()
 
     @settings(
-        max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None
     )
     @CONVERSATIONS
     def plays(kinds: list[str], window: dict[str, Any], rng: random.Random) -> None:
@@ -269,7 +269,7 @@ def test_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     seen = Counter[str]()
 
     @settings(
-        max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), database=None
     )
     @CONVERSATIONS
     def plays(kinds: list[str], window: dict[str, Any], rng: random.Random) -> None:

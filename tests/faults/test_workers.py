@@ -18,9 +18,7 @@ from tests.support.talk.chatting import chatting, history_with, memory_of, seen_
 from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.waiting import PATIENCE
 
-TURNS = 200
-FEWER = 100
-"""Where every turn crosses a network too."""
+TURNS = 100
 
 WRITERS = 50
 
@@ -63,22 +61,21 @@ def contiguous(found: Recorded) -> bool:
 async def test_every_request_sees_the_one_before_whichever_worker_served_it(
     up: ScriptedUpstream, program: Served, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    turns = TURNS if url.startswith("sqlite") else FEWER
     async with chatting(program.url) as chat:
-        for n in range(turns):
+        for n in range(TURNS):
             response = await chat.say(f"u{n}", connection="close")
             assert memory_of(response) == (200, "applied" if n else "empty", None), n
             assert seen_by(up) == [f"u{k}" for k in range(n + 1)]
     shares = program.counted("memory_requests_total")
-    assert len(shares) == 2 and min(shares) > turns / 20
+    assert len(shares) == 2 and min(shares) > TURNS / 20
     recorded = counts(await metrics_of(program), "memory_commits_total")
-    assert recorded == {'{outcome="recorded"}': turns}
+    assert recorded == {'{outcome="recorded"}': TURNS}
     async with store_at(url) as store:
-        found = await history_with(store, turns)
-    assert contents(found.said, "user") == [f"u{n}" for n in range(turns)]
+        found = await history_with(store, TURNS)
+    assert contents(found.said, "user") == [f"u{n}" for n in range(TURNS)]
     assert contiguous(found)
     with capsys.disabled():
-        print(f"\n{url.partition(':')[0]}: {turns} turns over two workers ({shares}), 0 unseen")
+        print(f"\n{url.partition(':')[0]}: {TURNS} turns over two workers ({shares}), 0 unseen")
 
 
 @pytest.mark.slow

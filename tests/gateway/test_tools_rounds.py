@@ -331,12 +331,16 @@ async def test_a_request_refused_with_what_memory_said_is_asked_without_it() -> 
 
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"])
 async def test_a_cut_at_any_byte_changes_nothing(newline: bytes) -> None:
+    """At every byte with the usual line ends; with others at those around a line end."""
     first = stream(OURS, saves("x"), text("so. "), searches("y", 1, "m2"), usage=USED)
     raws = [raw.replace(b"\n", newline) for raw in (first, AFTER)]
     whole = Played([FakeReply([raw]) for raw in raws])
     expected = seen(await whole.play())
     assert (expected.text, expected.usage) == ("Let me see. so. Kiel.", TWICE)
-    for at in range(len(first)):
+    usual = newline == b"\n"
+    for at in range(len(raws[0])):
+        if not usual and not set(raws[0][max(at - 2, 0) : at + 2]) & set(newline):
+            continue
         one = Played([FakeReply([raw[:at], raw[at:]]) for raw in raws])
         assert seen(await one.play()) == expected
         assert one.bodies == whole.bodies
@@ -375,7 +379,7 @@ def answers(draw: st.DrawFn) -> tuple[list[str], list[list[bytes]]]:
 
 
 @given(answers())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 async def test_any_answer_in_any_pieces_reads_the_same(
     case: tuple[list[str], list[list[bytes]]],
 ) -> None:

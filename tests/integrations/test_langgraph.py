@@ -121,7 +121,7 @@ CONDITIONS = st.lists(
 PART = st.tuples(st.integers(0, 4), st.integers(0, 4))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(BATCHES, PLACES, PREFIXES, FILTERS, CONDITIONS, st.none() | st.integers(1, 4), PART)
 def test_whatever_was_put_it_answers_the_same(
     open_store: Open,

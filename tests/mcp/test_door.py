@@ -267,7 +267,7 @@ FIELDS = sorted({name for tool in TOOLS for name in tool.input_schema["propertie
 
 
 @settings(
-    max_examples=60,
+    max_examples=30,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

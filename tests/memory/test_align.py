@@ -269,7 +269,7 @@ def test_planning_takes_steps_that_grow_with_the_messages_alone(shape: object, w
         window = Window(max_tokens=800, evict_to=0.7)
         return steps(lambda: planned(snapshot, m, window))
 
-    assert work(800) < 5 * work(200)
+    assert work(400) < 5 * work(100)
 
 
 def test_results_sent_again_take_steps_that_grow_with_the_messages_alone() -> None:

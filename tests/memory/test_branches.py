@@ -83,7 +83,7 @@ def told(rng: random.Random, kinds: Sequence[str]) -> Told:
     return Told(Conversation(rng, KINDS)).play(kinds)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.sampled_from(KINDS), min_size=2, max_size=12), st.randoms(use_true_random=False))
 def test_an_activated_branch_is_the_log_as_it_was_when_the_branch_was_recorded(
     kinds: list[str], rng: random.Random
@@ -96,7 +96,7 @@ def test_an_activated_branch_is_the_log_as_it_was_when_the_branch_was_recorded(
             assert session.log == session.logs[exchange_of(id)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.sampled_from(KINDS), min_size=2, max_size=8),
     st.lists(st.sampled_from(KINDS), min_size=1, max_size=5),

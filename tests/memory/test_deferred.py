@@ -70,7 +70,7 @@ CHOICES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     messages=st.lists(UTTERANCES, max_size=3),
     choices=st.lists(CHOICES, max_size=2),

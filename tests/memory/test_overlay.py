@@ -161,7 +161,7 @@ def summaries(draw: Draw, now: Snapshot) -> Summary:
     return Summary(text="short", version=1, until=until, seen=seen)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(commits=histories(), data=st.data())
 def test_an_overlay_shows_what_the_store_will_show(commits: list[Commit], data: Any) -> None:
     already = data.draw(st.integers(0, len(commits)), label="carried out")

@@ -63,7 +63,7 @@ def test_an_upstream_without_ids_makes_no_difference(telling: str) -> None:
         assert not client.wrong, (seed, client.wrong[0])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(sorted(TELLINGS)), st.integers(0, 3)), max_size=6),
     st.randoms(use_true_random=False),

@@ -32,7 +32,7 @@ from tests.recall.test_standing_nothing import NOTHING
 
 SAID = Path(__file__).parents[2] / "bench" / "data" / "conversations.jsonl"
 
-MANY = 40
+MANY = 15
 BETWEEN: tuple[str, ...] = (" ", ", ", "? ", "\n", "’", "-", "_", "…", "\u00a0", "，", "7", "ß")
 BETWEEN += ("İ", "\u0301", "\u05b0")
 
@@ -164,3 +164,11 @@ def test_the_parts_of_a_pattern(pattern: str, parts: Parts) -> None:
 def test_what_is_not_understood_is_said_to_be_so(pattern: str) -> None:
     with pytest.raises(NotUnderstoodError):
         parse(pattern)
+
+
+def test_what_is_warm_is_not_found_out_again() -> None:
+    cues = Cues([Cue("marmalade"), Cue("jam")])
+    cues.warm()
+    index = vars(cues)["_pieces"]
+    assert [cue for cue in cues if cue in cues.seen(["marmalade"])] == list(cues)[:1]
+    assert vars(cues)["_pieces"] is index

@@ -14,6 +14,7 @@ from proxy.recall.lexicon.language import Language
 from proxy.recall.lexicon.loader import (
     COMMON,
     LANGUAGES,
+    compiled,
     filled,
     groups,
     mistakes,
@@ -52,7 +53,7 @@ def test_where_languages_do_not_make_a_pattern_their_mistakes_are_told(
     monkeypatch.setattr(loader, "LANGUAGES", (wrong,))
     monkeypatch.setattr(loader, "COMMON", replace(COMMON, order=("xx",)))
     with pytest.raises(ValueError, match=r"xx\.toml: question\.when\.words: "):
-        _ = Cue(told(lambda each: each.question.when)).pattern
+        Cue(told(lambda each: each.question.when)).pattern.search("")
 
 
 @pytest.mark.parametrize(
@@ -82,3 +83,11 @@ def test_words_are_found_whole_and_the_rest_anywhere() -> None:
     assert asks_when.search("wann kommt er")
     assert not asks_when.search("gewann er")
     assert asks_when.search("你什么时候来")
+
+
+def test_a_pattern_is_compiled_at_its_first_use_and_then_asked_directly() -> None:
+    pattern = compiled(r"(?P<name>\w+)!", re.IGNORECASE)
+    assert "search" not in vars(pattern)
+    found = pattern.search("Hello Ada!")
+    assert found is not None and found["name"] == "Ada"
+    assert vars(pattern)["search"] == re.compile(r"(?P<name>\w+)!", re.IGNORECASE).search

@@ -153,7 +153,7 @@ def test_a_back_end_does_with_items_what_the_oracle_does(url: str) -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=40,
+            max_examples=25,
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -266,7 +266,7 @@ def test_a_summary_tells_exactly_what_it_covers() -> None:
     run_state_machine_as_test(
         Session,
         settings=settings(
-            max_examples=300,
+            max_examples=100,
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=list(HealthCheck),

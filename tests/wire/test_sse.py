@@ -93,7 +93,7 @@ WRITTEN = st.lists(st.tuples(LINES, ENDS), max_size=12).map(
 RAW = st.text(alphabet="da t:\r\n[DONE]{}\ufeff", max_size=60).map(str.encode)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(stream=st.one_of(WRITTEN, RAW), tail=st.sampled_from([b"", b"data: [DONE]"]), data=st.data())
 def test_no_way_to_cut_a_stream_changes_marks_or_payloads(
     stream: bytes, tail: bytes, data: st.DataObject
@@ -127,7 +127,7 @@ CHUNKS = st.lists(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(chunks=CHUNKS)
 def test_whole_events_among_fragments_are_marked_and_heard_right(chunks: list[bytes]) -> None:
     check(b"".join(chunks), chunks)
@@ -141,7 +141,7 @@ SMALL_EVENTS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(chunks=SMALL_EVENTS)
 def test_the_bound_on_an_event_does_not_depend_on_the_chunks(chunks: list[bytes]) -> None:
     whole = Played([b"".join(chunks)], Gate(suspect, classify, max_event_bytes=6))
@@ -150,7 +150,7 @@ def test_the_bound_on_an_event_does_not_depend_on_the_chunks(chunks: list[bytes]
     assert by_chunk.gate.overflowed == whole.gate.overflowed
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     lines=st.lists(
         st.sampled_from([b"data: 12345", b"data:1234567", b"data: 1234567", b":2345678901", b""]),

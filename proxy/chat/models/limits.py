@@ -8,44 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-
-from genai_prices.data_snapshot import get_snapshot
-from genai_prices.types import ModelInfo, Provider
+from typing import TYPE_CHECKING
 
 from proxy.chat import jsontext
+from proxy.lazy import late
 
-_LONGEST_NAME = 200
-
-
-def known(model: str | None) -> Iterator[ModelInfo]:
-    """The entries that a model's name may mean, the most likely first.
-
-    Names with a vendor before them (``openai/gpt-4o``) are looked up as OpenRouter's, then without
-    the vendor.
-    """
-    if not model or len(model) > _LONGEST_NAME:
-        return
-    name = model.lower()
-    yield from _entry(name)
-    if "/" in name:
-        yield from _entry(name, at="openrouter")
-        yield from _entry(name.rpartition("/")[2])
-
-
-def _entry(name: str, at: str | None = None) -> Iterator[ModelInfo]:
-    # Not the snapshot's own lookup: it remembers every name for ever, and names come from clients.
-    providers = get_snapshot().providers
-    for provider in providers:
-        if (provider.id == at) if at else _serves(provider, name):
-            model = provider.find_model(name, all_providers=providers)
-            if model is not None:
-                yield model
-            return
-
-
-def _serves(provider: Provider, name: str) -> bool:
-    return provider.model_match is not None and provider.model_match.is_match(name)
-
+if TYPE_CHECKING:
+    from proxy.chat.models import catalogue
+else:
+    catalogue = late("proxy.chat.models.catalogue")
 
 _LONGEST_ERROR = 64 * 1024
 
@@ -67,7 +38,7 @@ _TOO_LONG = re.compile(
 @lru_cache(maxsize=512)
 def context_window(model: str | None) -> int | None:
     """Tokens that a model's prompt and answer may have together, None where it is not known."""
-    return next((entry.context_window for entry in known(model) if entry.context_window), None)
+    return catalogue.window_of(model)
 
 
 def too_long(status: int, body: bytes) -> bool:

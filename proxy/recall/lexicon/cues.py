@@ -43,15 +43,15 @@ class Cue:
     """
 
     def __init__(self, pattern: str, flags: int = 0) -> None:
-        self._pattern, self._flags = pattern, flags
-        self.pieces = pieces(pattern)
+        self._pattern = pattern
+        self.pattern = compiled(pattern, flags)
 
     def __repr__(self) -> str:
         return f"<Cue [{self._pattern[:40]!r}]>"
 
     @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        return compiled(self._pattern, self._flags)
+    def pieces(self) -> frozenset[str]:
+        return pieces(self._pattern)
 
     def search(self, text: str, seen: Seen) -> re.Match[str] | None:
         """Where it is found in a text of which so much was ``seen``."""
@@ -89,14 +89,6 @@ class Cues:
 
     def __init__(self, cues: Iterable[Cue]) -> None:
         self._all = tuple(cues)
-        self._always = frozenset(cue for cue in self._all if not cue.pieces)
-        # By piece, and none by what only begins one.
-        self._pieces: dict[str, frozenset[Cue]] = {}
-        for cue in self._all:
-            for piece in cue.pieces:
-                for end in range(1, len(piece)):
-                    self._pieces.setdefault(piece[:end], frozenset())
-                self._pieces[piece] = self._pieces.get(piece, frozenset()) | {cue}
         self._in_word = lru_cache(maxsize=REMEMBERED)(self._find)
 
     def __repr__(self) -> str:
@@ -104,6 +96,25 @@ class Cues:
 
     def __iter__(self) -> Iterator[Cue]:
         return iter(self._all)
+
+    @cached_property
+    def _always(self) -> frozenset[Cue]:
+        return frozenset(cue for cue in self._all if not cue.pieces)
+
+    @cached_property
+    def _pieces(self) -> dict[str, frozenset[Cue]]:
+        """The cues by piece, and none by what only begins one."""
+        found: dict[str, frozenset[Cue]] = {}
+        for cue in self._all:
+            for piece in cue.pieces:
+                for end in range(1, len(piece)):
+                    found.setdefault(piece[:end], frozenset())
+                found[piece] = found.get(piece, frozenset()) | {cue}
+        return found
+
+    def warm(self) -> None:
+        """Find out now what tells of each: a quarter of a second that the first text waits else."""
+        self.seen([""])
 
     def forget(self) -> None:
         """All words that were looked at."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from importlib.resources import files
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -38,13 +39,33 @@ COMMON = _file("common.toml", Common)
 LANGUAGES = tuple(_file(f"{code}.toml", Language) for code in COMMON.order)
 
 
+class _Late:
+    """A pattern that is compiled when it is first used, and costs no more from then on."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._parts = pattern, flags
+
+    def __repr__(self) -> str:
+        return f"<Late [{self._parts[0][:40]!r}]>"
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._pattern, name)
+        setattr(self, name, found)
+        return found
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        try:
+            return re.compile(*self._parts)
+        except re.error as error:
+            named = zip(COMMON.order, LANGUAGES, strict=True)
+            raise ValueError("\n".join(mistakes(named)) or str(error)) from error
+
+
 def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """A pattern made of those in the files.  Raises ValueError with the file of a wrong one."""
-    try:
-        return re.compile(pattern, flags)
-    except re.error as error:
-        named = zip(COMMON.order, LANGUAGES, strict=True)
-        raise ValueError("\n".join(mistakes(named)) or str(error)) from error
+    """A pattern made of those in the files, compiled at its first use: that raises ValueError with
+    the file of a wrong one."""
+    return cast("re.Pattern[str]", _Late(pattern, flags))
 
 
 def mistakes(languages: Iterable[tuple[str, Language]]) -> Iterator[str]:

@@ -18,7 +18,7 @@ PY := $(VENV)/bin/python
 RUNTIME := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
-CODE := proxy tests docs $(wildcard bench)
+CODE := proxy memory_proxy.py tests docs $(wildcard bench)
 
 export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/cache/pip
 export UV_CACHE_DIR := $(CURDIR)/$(VENV)/cache/uv

@@ -20,6 +20,7 @@ from proxy.settings.load import SettingsError, load
 from proxy.settings.memory import ProfileSettings, RecallSettings
 from proxy.settings.model import Settings
 from proxy.settings.sections import (
+    DEMO,
     ClientSettings,
     ServerSettings,
     SpoolSettings,
@@ -31,6 +32,7 @@ from proxy.settings.upstreams import ListedUpstream
 from proxy.settings.written import RewriteSettings, SummarySettings, WriterSettings
 
 __all__ = [
+    "DEMO",
     "ClientSettings",
     "ListedUpstream",
     "ProfileSettings",

@@ -26,6 +26,7 @@ from proxy import __version__
 from proxy.commands.command import AsJson, command, ending
 from proxy.commands.context import context
 from proxy.commands.failure import NOT_FOUND, USAGE, CommandError
+from proxy.commands.init import init
 from proxy.commands.memories import memories
 from proxy.commands.reach import doubt
 from proxy.commands.sessions import sessions
@@ -175,6 +176,9 @@ def check_command(
 def demo_command() -> None:
     """Play a short conversation through the real proxy: no key, no network."""
     demo.run(Console())
+
+
+app.command("init")(init)
 
 
 @tenants.command("move")

@@ -11,6 +11,7 @@ nothing outside the process but the files of the configuration.
 ``sources``   command line, environment and file as sources of pydantic-settings
 ``load``      the settings of a start, or every problem told at once
 ``display``   the effective values with secrets masked
+``file``      a configuration file with some of them
 """
 
 from __future__ import annotations

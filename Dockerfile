@@ -7,7 +7,7 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python -m venv /opt/memory-proxy
 ENV PATH=/opt/memory-proxy/bin:$PATH
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml memory_proxy.py README.md LICENSE ./
 COPY proxy ./proxy
 RUN pip install .
 # The table of current models is fetched here, that of all others comes with a package: the proxy
@@ -25,7 +25,7 @@ COPY --from=builder /opt/memory-proxy /opt/memory-proxy
 # What is different in a container, below all that is said elsewhere; and the file to mount over.
 COPY config/container/defaults.toml /opt/memory-proxy/share/defaults.toml
 COPY config/container/proxy.toml /etc/memory-proxy/proxy.toml
-COPY config/proxy.toml /etc/memory-proxy/every-setting.toml
+COPY proxy/settings/proxy.toml /etc/memory-proxy/every-setting.toml
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin memory-proxy \
  && install --directory --owner=memory-proxy --group=memory-proxy --mode=0700 /data
 ENV PATH=/opt/memory-proxy/bin:$PATH \

@@ -1,4 +1,4 @@
-# Thirteen verbs: run, test, test-all, clients, lint, format, bench, recall, demo, docs, picture, vendor, clean.
+# Fourteen verbs: run, test, test-all, clients, lint, format, bench, recall, demo, docs, dist, picture, vendor, clean.
 #
 #   make run ARGS="--upstream http://127.0.0.1:11434/v1"
 #   make test PYTEST_ARGS="tests/wire -k gate"
@@ -18,7 +18,7 @@ PY := $(VENV)/bin/python
 RUNTIME := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
-CODE := proxy tests docs $(wildcard bench)
+CODE := proxy memory_proxy.py tests docs $(wildcard bench)
 
 export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/cache/pip
 export UV_CACHE_DIR := $(CURDIR)/$(VENV)/cache/uv
@@ -30,10 +30,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of programs: what these import is compiled once, and kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-all clients lint format bench recall demo docs picture vendor clean
+.PHONY: help run test test-all clients lint format bench recall demo docs dist picture vendor clean
 
 help:
-	@echo "make run | test | test-all | clients | lint | format | bench | recall | demo | docs | picture | vendor | clean"
+	@echo "make run | test | test-all | clients | lint | format | bench | recall | demo | docs | dist | picture | vendor | clean"
 
 run: $(RUNTIME)
 	@exec $(PY) -m proxy serve $(ARGS)
@@ -76,6 +76,12 @@ recall: $(DEV)
 docs: $(DOCS)
 	$(PY) -m sphinx --fail-on-warning --keep-going --fresh-env --quiet docs build/docs
 	@echo "build/docs/index.html"
+
+# Wheel and source in dist/, installed elsewhere and tried as whoever has nothing but them would.
+dist: $(DEV)
+	rm -rf dist
+	@DIST="$(CURDIR)/dist" $(PYTEST) tests/e2e/test_distribution.py --no-header -q
+	@ls dist
 
 # The picture in README.md, from the demo, and the drawings of docs/.
 picture: $(RUNTIME)

@@ -25,7 +25,7 @@ from proxy.memory.store import Store, StoreError
 from proxy.preflight import trouble
 from proxy.reasons import why
 from proxy.server import ServerError, listen
-from proxy.settings import ListedUpstream, ProfileSettings, Settings, without_credentials
+from proxy.settings import DEMO, ListedUpstream, ProfileSettings, Settings, without_credentials
 from proxy.stores.address import Address, read_address
 from proxy.stores.sqlite.schema import SCHEMA, schema_of
 from proxy.wire.api import bearer
@@ -190,6 +190,8 @@ async def further(settings: Settings, listed: ListedUpstream) -> Finding:
 
 async def upstream(settings: Settings, listed: ListedUpstream | None = None) -> Finding:
     """Any healthy answer will do: without the clients' keys a 401 is one."""
+    if settings.upstream.url == DEMO:
+        return _upstream("warning", f"{DEMO} is no model: it comes with the program, for trying it")
     patience = min(settings.upstream.read_timeout, PATIENCE)
     limited = settings.upstream.model_copy(update={"read_timeout": patience})
     chosen = settings.model_copy(update={"upstream": limited})

@@ -26,6 +26,7 @@ from proxy import __version__
 from proxy.commands.command import AsJson, command, ending
 from proxy.commands.context import context
 from proxy.commands.failure import NOT_FOUND, USAGE, CommandError
+from proxy.commands.init import init
 from proxy.commands.memories import memories
 from proxy.commands.reach import doubt
 from proxy.commands.sessions import sessions
@@ -35,7 +36,7 @@ from proxy.commands.users import users
 from proxy.factory import Factory
 from proxy.lazy import late
 from proxy.memory.store import StoreError
-from proxy.settings import Settings, SettingsError, effective, load, without_credentials
+from proxy.settings import DEMO, Settings, SettingsError, effective, load, without_credentials
 
 if TYPE_CHECKING:
     from proxy import check, demo, maintenance, preflight, server
@@ -74,7 +75,8 @@ Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="T
 Host = Annotated[str | None, typer.Option("--host", metavar="HOST", help="Where to listen.")]
 Port = Annotated[str | None, typer.Option("--port", metavar="PORT", help="0 takes a free one.")]
 Upstream = Annotated[
-    str | None, typer.Option("--upstream", metavar="URL", help="The API to forward to.")
+    str | None,
+    typer.Option("--upstream", metavar="URL", help="The API to forward to; demo needs no key."),
 ]
 Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Where memory lives.")]
 Workers = Annotated[str | None, typer.Option("--workers", metavar="N", help="Processes.")]
@@ -133,7 +135,8 @@ def serve_command(
         preflight.bring_up_to_date(settings)
 
     try:
-        server.run(settings, Factory(settings), bound)
+        with _upstream_there(settings) as reached:
+            server.run(reached, Factory(reached), bound)
     except server.ServerError as error:
         _fail(str(error))
 
@@ -173,6 +176,9 @@ def check_command(
 def demo_command() -> None:
     """Play a short conversation through the real proxy: no key, no network."""
     demo.run(Console())
+
+
+app.command("init")(init)
 
 
 @tenants.command("move")
@@ -257,6 +263,16 @@ def version_command() -> None:
 
 
 @contextmanager
+def _upstream_there(settings: Settings) -> Iterator[Settings]:
+    """The settings; where their upstream is the demo's it is served meanwhile."""
+    if settings.upstream.url != DEMO:
+        yield settings
+        return
+    with demo.standing_in(settings) as reached:
+        yield reached
+
+
+@contextmanager
 def _store_there(settings: Settings) -> Iterator[None]:
     """Ends the program where the store is not there, or does not work."""
     with ending():
@@ -311,19 +327,33 @@ def _banner(settings: Settings, address: str) -> None:
     """For people only: programs that read the output have the log."""
     if settings.server.log_format == "json":
         return
-    local = server.here(address)
+    local, shown = server.here(address), settings.upstream.url == DEMO
+    url = "demo: no model, no network" if shown else without_credentials(settings.upstream.url)
     lines = {
         "memory-proxy": __version__,
-        "upstream": without_credentials(settings.upstream.url),
+        "upstream": url,
         **{f"upstream {each.name}": without_credentials(each.url) for each in settings.upstreams},
         "store": without_credentials(settings.store.url),
         "listening on": address,
         "use it": f'base_url="{local}/v1" and the header X-Session-Id',
         "look at it": f"{local}/memory/",
+        "try it": _trial(local, key=not shown),
     }
     console = Console(highlight=False, soft_wrap=True)
     for name, value in lines.items():
         console.print(Text.assemble((f"{name:>14}  ", "cyan"), value))
+
+
+def _trial(address: str, *, key: bool) -> str:
+    """A line to copy; ``key``: the upstream wants one."""
+    headers = ["Content-Type: application/json", "X-Session-Id: hello"]
+    if key:
+        headers.insert(0, "Authorization: Bearer $OPENAI_API_KEY")
+    body = (
+        '{"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Hi, my name is Kai."}]}'
+    )
+    given = " ".join(f'-H "{header}"' for header in headers)
+    return f"curl {address}/v1/chat/completions {given} -d '{body}'"
 
 
 def _print_settings(settings: Settings) -> None:

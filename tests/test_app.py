@@ -16,6 +16,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from proxy import __version__
 from proxy.factory import Factory
 from tests.support.processes.running import settings_for
 from tests.support.rig import CHAT, KEY, Rig, rig
@@ -80,10 +81,24 @@ async def test_other_paths_are_404_in_openais_shape(one: Rig, method: str, path:
 
 
 async def test_who_opens_the_address_itself_is_led_to_the_console(one: Rig) -> None:
-    answered = await raw.ask(one.port, "GET", "/")
+    browser = [("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")]
+    answered = await raw.ask(one.port, "GET", "/", browser)
     assert (answered.status, answered.get("location")) == (307, b"memory/")
     assert (await raw.ask(one.port, "GET", "/memory/")).status == 200
     assert (await raw.ask(one.port, "POST", "/")).status == 405
+
+
+@pytest.mark.parametrize("accept", [[], [("Accept", "*/*")], [("Accept", "application/json")]])
+async def test_a_program_that_asks_there_is_told_where_things_are(
+    one: Rig, accept: list[tuple[str, str]]
+) -> None:
+    answered = await raw.ask(one.port, "GET", "/", accept)
+    assert (answered.status, answered.get("vary")) == (200, b"accept")
+    told = json.loads(answered.body)
+    assert (told["name"], told["version"]) == ("memory-proxy", __version__)
+    for place in (told["console"], told["openapi"], told["health"]):
+        assert (await raw.ask(one.port, "GET", f"/{place}")).status == 200, place
+    assert (await raw.ask(one.port, "GET", f"/{told['base_url']}/models")).status == 200
 
 
 @pytest.mark.parametrize("path", ["/memory/none", "/memory/v1/nothing", "/memory/v1/sessions/none"])

@@ -192,13 +192,32 @@ def test_the_version_has_one_place_and_the_changelog_knows_it() -> None:
     assert not headings[1:] or headings[1] == __version__
 
 
+def test_an_index_shows_no_link_that_leads_nowhere() -> None:
+    hook = tomllib.loads(read("pyproject.toml"))["tool"]["hatch"]["metadata"]["hooks"]
+    text = read("README.md")
+    for each in hook["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(each["pattern"], each["replacement"], text)
+    assert "](" in read("README.md")
+    assert all(link.startswith("https:") for link in re.findall(r"\]\(([^)]*)\)", text))
+    assert "- Quickstart, in five minutes" in text
+
+
+def test_the_package_says_that_it_has_types_and_has_them() -> None:
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    assert "Typing :: Typed" in project["classifiers"]
+    assert (ROOT / "proxy" / "py.typed").exists()
+    assert project["scripts"] == {"memory-proxy": "memory_proxy:main"}
+
+
 def test_the_site_of_the_docs_needs_nothing_that_tests_need() -> None:
     told = make("docs", "-n", "-W", "pyproject.toml").stdout
     assert "'.[docs]'" in told
     assert "[dev" not in told
 
 
-@pytest.mark.parametrize("verb", ["run", "test", "lint", "format", "bench", "demo", "clean"])
+@pytest.mark.parametrize(
+    "verb", ["run", "test", "lint", "format", "bench", "demo", "dist", "clean"]
+)
 def test_make_knows_the_verb(verb: str) -> None:
     make(verb, "-n")
 

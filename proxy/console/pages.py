@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from proxy import __version__
 from proxy.errors import not_found
 
 FOLDER = Path(__file__).parent
@@ -53,6 +54,15 @@ HEADERS = {
     "cache-control": "no-cache",
 }
 
+WHERE = {
+    "name": "memory-proxy",
+    "version": __version__,
+    "base_url": "v1",
+    "console": "memory/",
+    "openapi": "memory/v1/openapi.json",
+    "health": "readyz",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class File:
@@ -83,8 +93,12 @@ class Pages:
         return self._answer(request.path_params["file"].decode("latin-1"), request)
 
     async def welcome(self, request: Request) -> Response:
-        """Whoever opens the address of the proxy itself wants to see something."""
-        return RedirectResponse("memory/", 307, HEADERS)
+        """Whoever opens the address of the proxy in a browser sees the console; a program is told
+        where things are, relative to where it asked."""
+        headers = {**HEADERS, "vary": "accept"}
+        if "text/html" in request.headers.get("accept", ""):
+            return RedirectResponse("memory/", 307, headers)
+        return JSONResponse(WHERE, headers=headers)
 
     async def redirect(self, request: Request) -> Response:
         """To the folder: relative, so that it is right behind a prefix too."""

@@ -1,5 +1,4 @@
-"""A pretended language model, which knows what it was sent and nothing else, as a small ASGI
-application.
+"""A pretended language model, which knows what it was sent and nothing else.  Pure.
 
 It answers from the messages of the request alone, like a real one: whether it can tell somebody's
 name depends on whether the name stands in there.
@@ -12,11 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from proxy.chat.blocks import without_blocks
+from proxy.chat.message import text_of
 
 Json = dict[str, Any]
 
@@ -25,6 +21,15 @@ _MY_NAME = re.compile(r"my name is (\w+)", re.IGNORECASE)
 _WEATHER = re.compile(r"Oslo has [\w, -]*C\b")
 WRITE = "Write the new summary"
 """What it is asked for in the background; see the setting memory.summary.prompt."""
+UNKNOWN = "I do not know. You have not told me."
+MARK = "[demo]"
+"""What an answer to anybody begins with: nobody shall take it for a model's."""
+_WORD = re.compile(
+    r"\b(?!(?:and|are|can|did|does|for|has|have|how|the|was|were|what|when|where|which|who|why|will"
+    r"|you|your)\b)\w{3,}"
+)
+"""Of a question what may stand in its answer."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 _CALL = {
     "id": "call_1",
@@ -45,8 +50,70 @@ def answer(messages: Sequence[Json], tools: Sequence[Json] = ()) -> Json:
         return {"role": "assistant", "content": None, "tool_calls": [_CALL]}
     name = _name(messages)
     if text.lower().endswith("my name?"):
-        return _said(f"Your name is {name}." if name else "I do not know. You have not told me.")
+        return _said(f"Your name is {name}." if name else UNKNOWN)
     return _said(f"Nice to meet you, {name}!" if name else "Hello!")
+
+
+def answer_anybody(messages: Sequence[Json], tools: Sequence[Json] = ()) -> Json:
+    """The assistant message for an application that we know nothing of.
+
+    It says what it is and how many messages it was sent; to a question, what of them has most of
+    its words.
+    """
+    if writes(messages):
+        return answer(messages)
+    *before, last = messages
+    asked = _text(last)
+    if asked.endswith("?"):
+        said = _found(asked, before, _read(last).removesuffix(asked))
+    else:
+        said = answer([{"content": asked, "role": "user"}])["content"]
+    return _said(f"{MARK} {said} I was sent {_counted(len(messages))}.")
+
+
+def _found(question: str, before: Sequence[Json], block: str) -> str:
+    """What of what it was shown answers the question; ``block`` stood in front of it."""
+    shown = [*before, {"role": "system", "content": block}]
+    name = answer([*shown, {"role": "user", "content": question}])["content"]
+    if name.startswith("Your name"):
+        return str(name)
+    nearest = _nearest(question, [sentence for message in shown for sentence in _told(message)])
+    return f'You said: "{nearest}"' if nearest else UNKNOWN
+
+
+def _told(message: Json) -> list[str]:
+    """What people say in it, and no question: in a block of memory that follows their role."""
+    if message.get("role") == "assistant":
+        return []
+    sentences = _SENTENCE.split(_read(message))
+    own = (sentence.removeprefix("user: ").strip() for sentence in sentences)
+    return [text for text in own if text and text[-1] != "?" and MARK not in text]
+
+
+def _nearest(question: str, known: Sequence[str]) -> str | None:
+    """The sentence with most words of the question, of several the last; None without any."""
+    wanted = _words(question)
+    shared = {len(wanted & _words(text)): text for text in known}
+    most = max(shared, default=0)
+    return shared[most] if most else None
+
+
+def _words(text: str) -> set[str]:
+    return {*_WORD.findall(text.lower())}
+
+
+def _read(message: Json) -> str:
+    """Its text with the blocks of memory."""
+    return text_of(json.dumps(message).encode())
+
+
+def _text(message: Json) -> str:
+    """What the person wrote."""
+    return text_of(without_blocks(json.dumps(message).encode())).strip()
+
+
+def _counted(messages: int) -> str:
+    return f"{messages} message{'' if messages == 1 else 's'}"
 
 
 def writes(messages: Sequence[Json]) -> bool:
@@ -61,20 +128,20 @@ def _summary(text: str) -> str:
     return " ".join([*told, *([f"They asked for the weather: {weather[0]}."] if weather else [])])
 
 
-def completion(message: Json) -> Json:
-    """The answer as a ``chat.completion``."""
-    return _envelope("chat.completion", {"message": message}, _reason(message))
+def completion(message: Json, name: str = "chatcmpl-1") -> Json:
+    """The answer as a ``chat.completion`` whose id is ``name``."""
+    return _envelope(name, "chat.completion", {"message": message}, _reason(message))
 
 
-def events(message: Json) -> Iterator[bytes]:
+def events(message: Json, name: str = "chatcmpl-1") -> Iterator[bytes]:
     """The answer as server-sent events, a word each."""
     words = re.findall(r"\S+\s*", message.get("content") or "")
     deltas: list[Json] = [{"role": "assistant", "content": ""}, *({"content": w} for w in words)]
     for call in message.get("tool_calls", ()):
         deltas.append({"tool_calls": [{"index": 0, **call}]})
     for delta in deltas:
-        yield _event(_envelope("chat.completion.chunk", {"delta": delta}, None))
-    yield _event(_envelope("chat.completion.chunk", {"delta": {}}, _reason(message)))
+        yield _event(_envelope(name, "chat.completion.chunk", {"delta": delta}, None))
+    yield _event(_envelope(name, "chat.completion.chunk", {"delta": {}}, _reason(message)))
     yield b"data: [DONE]\n\n"
 
 
@@ -106,31 +173,10 @@ def _reason(message: Json) -> str:
     return "tool_calls" if message.get("tool_calls") else "stop"
 
 
-def _envelope(kind: str, said: Json, reason: str | None) -> Json:
+def _envelope(name: str, kind: str, said: Json, reason: str | None) -> Json:
     choice = {"index": 0, **said, "finish_reason": reason}
-    return {"id": "chatcmpl-1", "object": kind, "created": 0, "model": NAME, "choices": [choice]}
+    return {"id": name, "object": kind, "created": 0, "model": NAME, "choices": [choice]}
 
 
 def _event(value: Json) -> bytes:
     return b"data: " + json.dumps(value).encode() + b"\n\n"
-
-
-class PretendedUpstream:
-    """Answers chat completions; ``received`` holds the messages of each request of the app."""
-
-    def __init__(self) -> None:
-        self.received: list[list[Json]] = []
-        route = Route("/v1/chat/completions", self._chat, methods=["POST"])
-        self._routes = Starlette(routes=[route])
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._routes(scope, receive, send)
-
-    async def _chat(self, request: Request) -> Response:
-        body = json.loads(await request.body())
-        if not writes(body["messages"]):
-            self.received.append(body["messages"])
-        said = answer(body["messages"], body.get("tools", ()))
-        if body.get("stream"):
-            return StreamingResponse(events(said), media_type="text/event-stream")
-        return JSONResponse(completion(said))

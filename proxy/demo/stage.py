@@ -17,7 +17,7 @@ import uvicorn
 from rich.console import Console
 from starlette.types import ASGIApp
 
-from proxy.demo.model import NAME, Json, PretendedUpstream, said
+from proxy.demo.model import NAME, Json, said
 from proxy.demo.screen import (
     APART,
     BRIEF,
@@ -31,6 +31,7 @@ from proxy.demo.screen import (
     opening,
     show,
 )
+from proxy.demo.upstream import PretendedUpstream
 from proxy.factory import Factory
 from proxy.memory.model import SessionKey, State
 from proxy.recall.index import Owner
@@ -146,7 +147,7 @@ class _Stage:
         response.raise_for_status()
         history = await self._history(scene)
         return Turn(
-            received=tuple(self.upstream.received[-1]),
+            received=tuple(self.upstream.received),
             answered=said(response.text) if scene.stream else _message(response),
             remembered=tuple(history[len(before) :]),
             earlier=len(before),

@@ -11,6 +11,7 @@ nothing outside the process but the files of the configuration.
 ``sources``   command line, environment and file as sources of pydantic-settings
 ``load``      the settings of a start, or every problem told at once
 ``display``   the effective values with secrets masked
+``file``      a configuration file with some of them
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from proxy.settings.load import SettingsError, load
 from proxy.settings.memory import ProfileSettings, RecallSettings
 from proxy.settings.model import Settings
 from proxy.settings.sections import (
+    DEMO,
     ClientSettings,
     ServerSettings,
     SpoolSettings,
@@ -31,6 +33,7 @@ from proxy.settings.upstreams import ListedUpstream
 from proxy.settings.written import RewriteSettings, SummarySettings, WriterSettings
 
 __all__ = [
+    "DEMO",
     "ClientSettings",
     "ListedUpstream",
     "ProfileSettings",

@@ -85,6 +85,10 @@ class Settings(BaseSettings):
         upstream = self.upstream.model_copy(update=dict(listed.reach))
         return self.model_copy(update={"upstream": upstream})
 
+    def reaching(self, url: str) -> Settings:
+        """The same, with [upstream] at another address."""
+        return self.model_copy(update={"upstream": self.upstream.model_copy(update={"url": url})})
+
     @property
     def schemas(self) -> frozenset[str]:
         """The files of the schemas that the profiles name, "" where one names none."""

@@ -11,6 +11,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, fi
 from proxy.stores.address import read_address
 
 MIB = 1024 * 1024
+DEMO = "demo"
+"""In the place of the upstream's URL: the model that comes with the program, for trying it."""
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2, token
 _FIELD = re.compile(r"\w+(?:\.\w+)?", re.ASCII)
@@ -42,6 +44,10 @@ def upstream_url(text: str) -> str:
     if url.username is not None or url.fragment:
         raise ValueError("must hold neither credentials nor a fragment; clients send their own key")
     return text
+
+
+def _main_upstream_url(text: str) -> str:
+    return text if text == DEMO else upstream_url(text)
 
 
 def _store_url(text: str) -> str:
@@ -135,7 +141,7 @@ class ServerSettings(Section):
 class UpstreamSettings(Section):
     """[upstream]: where requests go."""
 
-    url: Annotated[str, AfterValidator(upstream_url)] = "https://api.openai.com/v1"
+    url: Annotated[str, AfterValidator(_main_upstream_url)] = "https://api.openai.com/v1"
     client: Literal["direct", "aiohttp", "httpx"] = "direct"
     api_key: Secret | None = None
     connect_timeout: Seconds = 5.0

@@ -47,6 +47,7 @@ FLAGS: Mapping[str, str] = {
     "server.log_level": "--log-level",
     "upstream.url": "--upstream",
     "store.url": "--store",
+    "tenancy.mode": "--tenancy",
 }
 
 # Kubernetes describes a Service called memory-proxy to every pod in variables of this form.

@@ -38,9 +38,13 @@ SEEDED = {"command-line.md"}
 """Pages that speak of a conversation which another page has begun."""
 
 LOOKED_UP = re.compile(
-    r"#|\s*$|(?:\w+=\S+ )*(?:make|pip|docker|memory-proxy (?:serve|check|demo|reindex|tenants))\b"
+    r"#|\s*$|(?:\w+=\S+ )*"
+    r"(?:make|pip|uvx|docker|memory-proxy (?:serve|check|demo|init|reindex|tenants))\b"
 )
 """Lines that start something or install something: these commands have to exist."""
+
+LAUNCHERS = {("pip", "install"), ("docker", "compose"), ("uvx", "--from")}
+"""Other people's programs, and what they are asked."""
 
 SECONDS = 100
 """Plenty for a block: each command starts a Python of its own."""
@@ -134,7 +138,7 @@ def test_a_command_exists(block: Block) -> None:
             words = [word for word in arguments if not word.startswith("<")]
             assert CliRunner().invoke(app, [*words, "--help"]).exit_code == 0
         else:
-            assert (program, *arguments[:1]) in {("pip", "install"), ("docker", "compose")}
+            assert (program, *arguments[:1]) in LAUNCHERS
 
 
 # What is run

@@ -1,0 +1,96 @@
+"""The pretended model as an upstream: what it says, over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Thread
+from uuid import uuid4
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from proxy.demo.model import NAME, Json, answer, answer_anybody, completion, events, writes
+from proxy.server import address_of, listen
+from proxy.settings import DEMO, ServerSettings, Settings
+
+SECONDS = 5.0
+"""For the demo's own server to end, once nobody asks it any more."""
+
+Answering = Callable[[Sequence[Json], Sequence[Json]], Json]
+
+
+class PretendedUpstream:
+    """Answers chat completions; ``received`` holds the messages of the app's last request."""
+
+    def __init__(self, answering: Answering = answer) -> None:
+        self.received: Sequence[Json] = ()
+        self._answering = answering
+        self._routes = Starlette(
+            routes=[
+                Route("/v1/chat/completions", self._chat, methods=["POST"]),
+                Route("/v1/models", _models),
+                Route("/{path:path}", _nothing, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]),
+            ]
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._routes(scope, receive, send)
+
+    async def _chat(self, request: Request) -> Response:
+        try:
+            body = json.loads(await request.body())
+            messages, tools = body["messages"], body.get("tools") or ()
+            said = self._answering(messages, tools)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return _refused(400, "This is no request for a chat completion.")
+        if not writes(messages):
+            self.received = messages
+        name = f"chatcmpl-{uuid4().hex}"  # some clients tell answers apart by it
+        if body.get("stream"):
+            return StreamingResponse(events(said, name), media_type="text/event-stream")
+        return JSONResponse(completion(said, name))
+
+
+async def _models(request: Request) -> Response:
+    model = {"id": NAME, "object": "model", "created": 0, "owned_by": "memory-proxy"}
+    return JSONResponse({"object": "list", "data": [model]})
+
+
+async def _nothing(request: Request) -> Response:
+    return _refused(404, "The demo's model knows /v1/chat/completions and /v1/models alone.")
+
+
+def _refused(status: int, sentence: str) -> Response:
+    error = {"message": sentence, "type": "invalid_request_error", "param": None, "code": DEMO}
+    return JSONResponse({"error": error}, status)
+
+
+@contextmanager
+def standing_in(settings: Settings) -> Iterator[Settings]:
+    """The settings with the pretended model as their upstream, which serves while the block runs.
+
+    It has a thread and a free port of loopback.  Raises ServerError if no port can be had.
+    """
+    with listen(ServerSettings(port=0)) as listener:
+        config = uvicorn.Config(
+            PretendedUpstream(answer_anybody),
+            log_config=None,
+            access_log=False,
+            ws="none",
+            lifespan="off",
+            timeout_graceful_shutdown=1,
+        )
+        server = uvicorn.Server(config)
+        thread = Thread(target=server.run, args=([listener],), name="demo", daemon=True)
+        thread.start()
+        try:
+            yield settings.reaching(f"{address_of(listener)}/v1")
+        finally:
+            server.should_exit = True
+            thread.join(SECONDS)

@@ -1,0 +1,46 @@
+"""A configuration file of some settings, in the words of ``proxy.toml``, which has them all."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proxy.settings.model import Settings
+
+EVERY = Path(__file__).with_name("proxy.toml")
+"""Every setting with its default, and what it means above it."""
+
+_SECTION, _SETTING = re.compile(r"\[(.+)\]"), re.compile(r"#?(\w+) = ")
+
+
+def meanings() -> Mapping[str, str]:
+    """What each setting means, by its dotted name, as lines of comment."""
+    found: dict[str, str] = {}
+    section, said = "", ""
+    for line in EVERY.read_text(encoding="utf-8").splitlines():
+        if heading := _SECTION.fullmatch(line):
+            section, said = heading[1], ""
+        elif setting := _SETTING.match(line):
+            found.setdefault(f"{section}.{setting[1]}", said)
+            said = ""
+        else:
+            said = f"{said}{line}\n" if line.startswith("# ") else ""
+    return found
+
+
+def file_of(settings: Settings, names: Sequence[str]) -> str:
+    """A TOML file with these settings, named ``section.name``; all else keeps its default."""
+    said, sections = meanings(), dict[str, str]()
+    for dotted in names:
+        section, _, name = dotted.partition(".")
+        value = _toml(getattr(getattr(settings, section), name))
+        above = sections.get(section, f"[{section}]\n")
+        sections[section] = f"{above}{said[dotted]}{name} = {value}\n"
+    return "\n".join(sections.values())
+
+
+def _toml(value: object) -> str:
+    """Text, numbers, switches and lists of them are written as JSON has them."""
+    return json.dumps(value, ensure_ascii=False)

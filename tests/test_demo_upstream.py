@@ -1,0 +1,161 @@
+"""``serve --upstream demo``: anybody's own client sees memory at work, without a key."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from openai import OpenAI
+from typer.testing import CliRunner
+
+from proxy.cli import app
+from proxy.demo.model import MARK, UNKNOWN, WRITE, Json, answer_anybody
+from proxy.preflight import bring_up_to_date
+from proxy.settings import load
+from tests.support.processes.program import line, running
+from tests.support.waiting import PATIENCE, eventually
+
+BLOCK = (
+    '<memory version="1" kind="recall">\nFrom other sessions.\nuser: I work at the harbour.\n'
+    f"assistant: {MARK} Noted the harbour work.\n</memory>\n\n"
+)
+
+
+def said(*texts: str) -> str:
+    """What it answers to these messages, from the person and itself by turns."""
+    roles = ("user", "assistant") * len(texts)
+    messages = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=False)]
+    return str(answer_anybody(messages)["content"])
+
+
+@pytest.mark.parametrize(
+    ("texts", "answer"),
+    [
+        (["Hi, my name is Kai."], "Nice to meet you, Kai! I was sent 1 message."),
+        (["I like tea."], "Hello! I was sent 1 message."),
+        (["My name is Kai.", "Hi", "What is my name?"], "Your name is Kai. I was sent 3 messages."),
+        (["What is my name?"], f"{UNKNOWN} I was sent 1 message."),
+        (["I live in Oslo. I like tea.", "ok", "Where do I live?"], 'You said: "I live in Oslo."'),
+        (["I live in Rome.", "", "I live in Oslo.", "", "Where do I live?"], '"I live in Oslo."'),
+        (["I live in Oslo.", "ok", "Which car is mine?"], UNKNOWN),
+        (["Do I live in Oslo?", "Live in Oslo.", "Where do I live?"], UNKNOWN),
+        ([f"{BLOCK}Where do I work?"], 'You said: "I work at the harbour."'),
+        ([f"{BLOCK}I like tea."], "Hello! I was sent 1 message."),
+    ],
+)
+def test_it_answers_from_what_it_is_shown_and_says_what_it_is(
+    texts: list[str], answer: str
+) -> None:
+    told = said(*texts)
+    assert told.startswith(f"{MARK} ")
+    assert answer in told
+
+
+def test_contents_in_parts_are_read() -> None:
+    parts: list[Json] = [{"type": "text", "text": "My name is Kai."}]
+    assert "Kai" in answer_anybody([{"role": "user", "content": parts}])["content"]
+
+
+def test_a_summary_that_it_writes_has_no_mark() -> None:
+    told = answer_anybody([{"role": "user", "content": f"{WRITE}: my name is Kai"}])["content"]
+    assert told == "The human said: my name is Kai."
+
+
+@pytest.fixture(scope="module", params=["1", "2"], ids=["one-process", "two-workers"])
+def served(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str]]:
+    """The address of a proxy in front of it, and its banner."""
+    arguments = ["proxy", "serve", "--upstream", "demo", "--port", "0", "--workers", request.param]
+    with running(arguments, tmp_path_factory.mktemp("served")) as process:
+        upstream = line(process, "upstream")
+        address = line(process, "listening on").split()[-1]
+        yield address, f"{upstream}\n{line(process, 'look at it')}\n{line(process, 'try it')}"
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+
+
+def test_an_unchanged_client_sees_that_it_is_remembered(served: tuple[str, str]) -> None:
+    with OpenAI(
+        base_url=f"{served[0]}/v1",
+        api_key="none",
+        default_headers={"X-Session-Id": "holiday-plans", "X-User-Id": "kai"},
+    ) as client:
+
+        def ask(text: str) -> str:
+            chat = client.chat.completions
+            answer = chat.create(model="any", messages=[{"role": "user", "content": text}])
+            return answer.choices[0].message.content or ""
+
+        assert ask("Hi, my name is Kai.") == f"{MARK} Nice to meet you, Kai! I was sent 1 message."
+        assert ask("What is my name?") == f"{MARK} Your name is Kai. I was sent 3 messages."
+        assert [model.id for model in client.models.list()] == ["pretend-1"]
+
+
+async def test_what_another_session_was_told_is_recalled(served: tuple[str, str]) -> None:
+    async def ask(session: str, text: str) -> str:
+        answered = await client.post(
+            f"{served[0]}/v1/chat/completions",
+            json={"model": "any", "messages": [{"role": "user", "content": text}]},
+            headers={"x-session-id": session, "x-user-id": "mia"},
+        )
+        return str(answered.json()["choices"][0]["message"]["content"])
+
+    async def recalled() -> bool:
+        return 'You said: "I work at the harbour."' in await ask("two", "Where do I work?")
+
+    async with httpx.AsyncClient(timeout=PATIENCE) as client:
+        await ask("one", "I work at the harbour.")
+        await eventually(recalled)
+
+
+def test_the_banner_says_demo_names_the_console_and_has_a_line_that_works(
+    served: tuple[str, str],
+) -> None:
+    address, banner = served
+    upstream, look, trial = banner.splitlines()
+    assert upstream.endswith("demo: no model, no network")
+    assert look.endswith(f"{address}/memory/")
+    words = shlex.split(trial.partition("try it")[2])
+    assert not any("Authorization" in word for word in words)
+    out = subprocess.run([*words, "-s"], capture_output=True, text=True, timeout=PATIENCE).stdout
+    assert f"{MARK} Nice to meet you, Kai!" in out
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("embeddings", "{}", 404),
+        ("chat/completions", "[]", 400),
+        ("chat/completions", '{"messages": []}', 400),
+        ("chat/completions", '{"messages": [3]}', 400),
+    ],
+)
+def test_what_it_does_not_know_is_an_error_of_the_demo(
+    path: str, body: str, status: int, served: tuple[str, str]
+) -> None:
+    answered = httpx.post(f"{served[0]}/v1/{path}", content=body, timeout=PATIENCE)
+    assert (answered.status_code, answered.json()["error"]["code"]) == (status, "demo")
+
+
+def test_check_says_that_it_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["check", "--upstream", "demo", "--port", "0"])
+    assert result.exit_code == 0
+    assert re.search(r"^warn +upstream: demo is no model", result.output, re.MULTILINE)
+
+
+def test_commands_on_its_store_need_no_upstream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = tmp_path / "proxy.toml"
+    config.write_text('[upstream]\nurl = "demo"\n')
+    bring_up_to_date(load(config))
+    result = CliRunner().invoke(app, ["sessions", "list", "--config", str(config)])
+    assert (result.exit_code, "no sessions" in result.output) == (0, True), result.output

@@ -9,6 +9,7 @@ ENV PATH=/opt/memory-proxy/bin:$PATH
 WORKDIR /src
 COPY pyproject.toml memory_proxy.py README.md LICENSE ./
 COPY proxy ./proxy
+COPY config/proxy.toml ./config/proxy.toml
 RUN pip install .
 # The table of current models is fetched here, that of all others comes with a package: the proxy
 # itself downloads nothing.  Without both the build fails, unless TOKEN_TABLES=optional says that an
@@ -25,7 +26,7 @@ COPY --from=builder /opt/memory-proxy /opt/memory-proxy
 # What is different in a container, below all that is said elsewhere; and the file to mount over.
 COPY config/container/defaults.toml /opt/memory-proxy/share/defaults.toml
 COPY config/container/proxy.toml /etc/memory-proxy/proxy.toml
-COPY proxy/settings/proxy.toml /etc/memory-proxy/every-setting.toml
+COPY config/proxy.toml /etc/memory-proxy/every-setting.toml
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin memory-proxy \
  && install --directory --owner=memory-proxy --group=memory-proxy --mode=0700 /data
 ENV PATH=/opt/memory-proxy/bin:$PATH \

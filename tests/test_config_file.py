@@ -1,4 +1,4 @@
-"""proxy/settings/proxy.toml tells every setting and its default, and nothing else."""
+"""config/proxy.toml tells every setting and its default, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from proxy.settings import ClientSettings, ListedUpstream, Settings, load
 
-FILE = Path(__file__).parents[1] / "proxy" / "settings" / "proxy.toml"
+FILE = Path(__file__).parents[1] / "config" / "proxy.toml"
 OPTIONAL = re.compile(r"^#(?=\w+ = |\[)", re.MULTILINE)
 
 
@@ -44,7 +44,7 @@ def test_every_default_stands_in_the_file_and_every_value_of_the_file_is_a_defau
         for name, value in defaults(Settings())
         if value is not None and name not in ("clients", "profiles", "upstreams")
     }
-    assert written(tomllib.loads(text())) == expected, "proxy/settings/proxy.toml"
+    assert written(tomllib.loads(text())) == expected, "config/proxy.toml"
 
 
 def test_every_setting_without_a_default_stands_there_commented_out() -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from proxy.settings.model import Settings
 
-EVERY = Path(__file__).with_name("proxy.toml")
+_INSTALLED = Path(__file__).with_name("proxy.toml")
+
+EVERY = _INSTALLED if _INSTALLED.exists() else Path(__file__).parents[2] / "config" / "proxy.toml"
 """Every setting with its default, and what it means above it."""
 
 _SECTION, _SETTING = re.compile(r"\[(.+)\]"), re.compile(r"#?(\w+) = ")

@@ -30,6 +30,10 @@ _UPSTREAMS_OWN = ("shell_call_output",)
 """Outputs that the upstream may have made itself, in a container: they have ids then."""
 
 
+_CALLING = (b"_call", b"approval", b"tool_search", b"\\u")
+"""Of these every item that makes or answers a call has one in its JSON, an escape at the least."""
+
+
 class _Head(msgspec.Struct):
     type: Any = None
     role: Any = None
@@ -76,6 +80,11 @@ def is_plain(message: bytes) -> bool:
         return bool(_decode_plain(message).content)
     except jsontext.UNREADABLE:
         return False
+
+
+def may_call(raw: bytes) -> bool:
+    """May an item in this JSON make or answer a call?  A quick look: False only if surely none."""
+    return any([mark in raw for mark in _CALLING])
 
 
 def read_item(raw: bytes) -> ResponseItem | None:

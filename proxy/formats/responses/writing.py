@@ -25,6 +25,7 @@ from proxy.formats.responses.items import (
     TOLD,
     ResponseItem,
     is_plain,
+    may_call,
     output_of,
     read_item,
     read_items,
@@ -148,14 +149,14 @@ def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool)
 
 def _sent(messages: Sequence[Piece]) -> list[list[bytes]]:
     """The items of each message.  A call and its output are of one kind, whoever said them."""
-    plain = [isinstance(piece, bytes) and is_plain(piece) for piece in messages]
-    found = [None if as_is else _items(each) for each, as_is in zip(messages, plain, strict=True)]
+    talk = [_talk(piece) for piece in messages]
+    found = [None if said else _items(each) for each, said in zip(messages, talk, strict=True)]
     outputs = {i.answers: i.kind for items in found for i in items or () if i.answers is not None}
     kinds: dict[str, str] = {}
     sent = []
-    for piece, items, as_is in zip(messages, found, plain, strict=True):
-        if as_is and isinstance(piece, bytes):
-            sent.append([piece])
+    for piece, items, said in zip(messages, found, talk, strict=True):
+        if said:
+            sent.append(said)
             continue
         if items is None or not (isinstance(piece, ChatMessage) or _fits(items, outputs, kinds)):
             raw = piece.raw if isinstance(piece, ChatMessage) else piece
@@ -163,6 +164,16 @@ def _sent(messages: Sequence[Piece]) -> list[list[bytes]]:
         kinds |= {item.call: item.kind for item in items if item.call is not None}
         sent.append([item.raw for item in items])
     return sent
+
+
+def _talk(piece: Piece) -> list[bytes]:
+    """The items of a stored message that has nothing to do with calls: as they came.  By far the
+    most do not; none where that is to be looked into."""
+    if isinstance(piece, ChatMessage):
+        return []
+    if is_plain(piece):
+        return [piece]
+    return [] if may_call(piece) else list(native_of(piece, API) or ())
 
 
 def _items(piece: Piece) -> list[ResponseItem] | None:

@@ -16,7 +16,7 @@ from proxy.chat.request import ChatRequest
 from proxy.formats.format import Addition
 from proxy.formats.responses.api import Responses
 from proxy.formats.responses.chat import items_of, said_of
-from proxy.formats.responses.items import ResponseItem, grouped, read_items
+from proxy.formats.responses.items import ResponseItem, grouped, may_call, read_items
 
 FORMAT = Responses()
 LIMIT = 65_536
@@ -290,3 +290,12 @@ def test_half_a_surrogate_pair_is_kept(text: str) -> None:
     request = FORMAT.read(body, LIMIT)
     assert isinstance(request, ChatRequest)
     assert text.encode() in request.messages[0].raw
+
+
+@given(conversations)
+def test_a_quick_look_overlooks_no_call(values: list[dict[str, Any]]) -> None:
+    for item in items(values):
+        if item.call is not None or item.answers is not None:
+            assert may_call(item.raw)
+    assert may_call(rb'{"type":"function\u005fcall","call_id":"c"}')
+    assert not may_call(b'{"type":"message","role":"assistant","content":"It is late."}')

@@ -14,7 +14,6 @@ from starlette.applications import Starlette
 
 from proxy.assembly.parts import parts_of
 from proxy.assembly.resources import Resources, open_resources
-from proxy.chat.models.limits import context_window
 from proxy.cors import Application, Cors
 from proxy.errors import ProxyError, missing_v1, not_found
 from proxy.gateway.gateway import Gateway
@@ -81,14 +80,8 @@ class MemoryProxy:
         app.router.routes += parts.routes(mcp=True)
         self._gateway = parts.gateway()
         # Nobody's first answer waits for this: a chat that comes meanwhile waits for what is left.
-        warming = asyncio.create_task(asyncio.to_thread(_warm))
+        warming = asyncio.create_task(asyncio.to_thread(CUES.warm))
         resources.opened.push_async_callback(asyncio.wait, [warming])
-
-
-def _warm() -> None:
-    """Make what is made at its first use: the words that tell of a language, and known models."""
-    CUES.warm()
-    context_window("")
 
 
 class MemoryApi:

@@ -49,7 +49,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     store = f"sqlite:///{folder}/memory.db"
     upstream = "http://127.0.0.1:9/v1"
     arguments = ["proxy", "serve", "--port", "0", "--store", store, "--upstream", upstream]
-    with running(arguments, folder, environ) as process:
+    with (folder / "log.txt").open("w") as log, running(arguments, folder, environ, log) as process:
         url = line(process, "listening on").split()[-1]
         # It listens before it serves, and its store is there once it has been asked.
         assert httpx.get(f"{url}/readyz", timeout=PATIENCE).status_code == 200

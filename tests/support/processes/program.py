@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from tests.support.waiting import PATIENCE
 
@@ -36,15 +37,22 @@ def ran(script: str) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def running(
-    arguments: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None
+    arguments: Sequence[str],
+    folder: Path,
+    environ: Mapping[str, str] | None = None,
+    errors: IO[str] | None = None,
 ) -> Iterator[subprocess.Popen[str]]:
-    """``python -m`` these arguments in ``folder``, with its output as text; killed at the end."""
+    """``python -m`` these arguments in ``folder``, with its output as text; killed at the end.
+
+    Who asks it more than some hundred things gives a file for the ``errors``: a program that logs
+    into a pipe that nobody reads stands still once 64 KiB are in it.
+    """
     with subprocess.Popen(
         [sys.executable, "-m", *arguments],
         cwd=folder,
         env=surroundings(**(environ or {})),
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=errors or subprocess.PIPE,
         text=True,
     ) as process:
         try:
@@ -56,11 +64,11 @@ def running(
 def line(process: subprocess.Popen[str], containing: str = "") -> str:
     """The next line of its output that contains this; fails with its errors if it ends before."""
     assert process.stdout is not None
-    assert process.stderr is not None
     for text in process.stdout:
         if containing in text:
             return text.strip()
-    raise AssertionError(f"it ended without saying {containing!r}: {process.stderr.read()}")
+    told = "its errors are in a file" if process.stderr is None else process.stderr.read()
+    raise AssertionError(f"it ended without saying {containing!r}: {told}")
 
 
 def clients_in(folder: Path) -> Path:

@@ -15,7 +15,7 @@ import msgspec
 
 from proxy.memory.model import Entry, SessionKey
 
-MOST_BYTES = 8 * 1024 * 1024
+MOST_BYTES = 32 * 1024 * 1024
 """Of all that is kept: bodies, and ENTRY_BYTES for each entry."""
 
 ENTRY_BYTES = 700

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+import redis.asyncio as redis
 
 from bench.processes import Process, proxy, store, upstream
 from bench.wire import Answer, connect
@@ -48,7 +49,8 @@ QUICK = Plan(people=(16,), seconds=8.0, streams=100)
 class Load:
     """What so many people at once got, and what it took.  Sizes are bytes, times seconds.
 
-    ``recorded`` counts exchanges, those of warming up included; ``disk`` is what all of them take.
+    ``recorded`` counts exchanges, those of warming up included; ``disk`` is what all of them take,
+    ``held`` what they take of Redis' memory.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Load:
     resident: int = 0
     recorded: int = 0
     disk: int = 0
+    held: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,10 @@ async def measure(plan: Plan, folder: Path, step: Callable[[str], None]) -> Capa
                 place.mkdir()
                 load = Load(kind, people)
                 with store(kind, place) as url:
+                    before = await _held(url)
                     with proxy(place, answering.url, url) as served:
                         await _load(load, plan.seconds, served)
+                    load.held = await _held(url) - before
                     load.disk = _size(place)  # once its log is written back
                 loads.append(load)
         step(f"{plan.streams} streams")
@@ -154,6 +159,14 @@ async def _descriptors(streams: int, served: Process, answering: Process) -> flo
     return float(held / streams)
 
 
+async def _held(url: str) -> int:
+    """Bytes that Redis has in memory; 0 of SQLite, which keeps none."""
+    if not url.startswith("redis"):
+        return 0
+    async with redis.from_url(url) as store:
+        return int((await store.info("memory"))["used_memory"])
+
+
 def _size(folder: Path) -> int:
     """Bytes that the store's and the spool's files take, not those of logs."""
     files = [file for file in folder.rglob("*") if file.is_file() and file.suffix != ".log"]
@@ -163,7 +176,8 @@ def _size(folder: Path) -> int:
 def report(capacity: Capacity) -> str:
     head = (
         "| people at once | exchanges / s | ms, p50 | ms, p99 | without memory | CPU ms / exchange "
-        "| MB resident | kB of disk / exchange |\n|---|--:|--:|--:|--:|--:|--:|--:|\n"
+        "| MB resident | kB of disk / exchange | kB in Redis / exchange |\n"
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
     )
     note = f"An open stream takes {capacity.descriptors:.1f} descriptors.\n\n{_machine()}"
     return head + "".join(map(_row, capacity.loads)) + f"\n{note}"
@@ -188,5 +202,6 @@ def _row(load: Load) -> str:
         f"{load.cpu / count * 1000:.1f}",
         f"{load.resident / 1e6:.0f}",
         f"{load.disk / load.recorded / 1000:.1f}",
+        f"{load.held / load.recorded / 1000:.1f}" if load.held else "",
     )
     return f"| {' | '.join(cells)} |\n"

@@ -61,3 +61,14 @@ def test_the_window_is_a_budget_of_tokens_and_the_upstream_is_openai() -> None:
 def test_a_picture_fetches_nothing_from_elsewhere(picture: Path) -> None:
     text = picture.read_text(encoding="utf-8")
     assert not re.search(r"@import|url\(\s*[\"']?(?!#)|href=[\"'](?!#)|\bsrc=", text)
+
+
+def test_the_chinese_one_shows_the_same_code_and_leads_to_the_same_pages() -> None:
+    english, chinese = (ROOT / name for name in ("README.md", "README.zh.md"))
+    for part in (r"^```.*?^```$", r"\]\(([^)]+)\)"):
+        found = [
+            re.findall(part, path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+            for path in (english, chinese)
+        ]
+        other = {"README.md", "README.zh.md"}
+        assert set(found[0]) - other == set(found[1]) - other

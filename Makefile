@@ -1,4 +1,4 @@
-# Fourteen verbs: run, test, test-all, clients, lint, format, bench, recall, demo, docs, dist, picture, vendor, clean.
+# Fifteen verbs: run, test, test-all, clients, lint, format, bench, recall, demo, docs, dist, lock, picture, vendor, clean.
 #
 #   make run ARGS="--upstream http://127.0.0.1:11434/v1"
 #   make test PYTEST_ARGS="tests/wire -k gate"
@@ -30,10 +30,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of programs: what these import is compiled once, and kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-all clients lint format bench recall demo docs dist picture vendor clean
+.PHONY: help run test test-all clients lint format bench recall demo docs dist lock picture vendor clean
 
 help:
-	@echo "make run | test | test-all | clients | lint | format | bench | recall | demo | docs | dist | picture | vendor | clean"
+	@echo "make run | test | test-all | clients | lint | format | bench | recall | demo | docs | dist | lock | picture | vendor | clean"
 
 run: $(RUNTIME)
 	@exec $(PY) -m proxy serve $(ARGS)
@@ -82,6 +82,11 @@ dist: $(DEV)
 	rm -rf dist
 	@DIST="$(CURDIR)/dist" $(PYTEST) tests/e2e/test_distribution.py --no-header -q
 	@ls dist
+
+# The packages of the image, with their hashes.
+lock: $(DEV)
+	$(VENV)/bin/uv pip compile --quiet --upgrade --universal --generate-hashes --no-annotate --no-emit-index-url \
+	  --python-version 3.12 --custom-compile-command "make lock" pyproject.toml --output-file config/container/requirements.txt
 
 # The picture in README.md, from the demo, and the drawings of docs/.
 picture: $(RUNTIME)

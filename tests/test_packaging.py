@@ -12,6 +12,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from proxy import __version__
 from proxy.settings import load
@@ -152,6 +154,18 @@ def test_the_image_gets_all_that_it_copies() -> None:
     for name in copied:
         assert (ROOT / name).exists()
         assert {f"!{name}", f"!{name.partition('/')[0]}"} & {*ignored}
+
+
+def test_the_image_gets_the_packages_that_were_locked_and_all_that_the_project_needs() -> None:
+    runs = [rest for word, rest in instructions("Dockerfile") if word == "RUN"]
+    assert any("--require-hashes --no-deps -r requirements.txt" in each for each in runs)
+    assert any(each.endswith("install --no-deps .") for each in runs)
+    locked = dict(
+        re.findall(r"^([\w.-]+)==(\S+)", read("config/container/requirements.txt"), re.MULTILINE)
+    )
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    for wanted in map(Requirement, project["dependencies"]):
+        assert wanted.specifier.contains(locked[canonicalize_name(wanted.name)]), wanted
 
 
 def test_compose_runs_the_proxy_with_a_redis_that_loses_nothing() -> None:

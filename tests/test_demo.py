@@ -13,7 +13,8 @@ from rich.console import Console
 
 from docs.record import PICTURE, record
 from proxy import demo
-from proxy.demo.model import Json, answer, events, said
+from proxy.demo.apis import Json, completion_events
+from proxy.demo.model import answer, said
 from proxy.demo.screen import MARK, SCENES, from_memory
 from tests.support.processes.program import running
 from tests.support.waiting import PATIENCE
@@ -150,7 +151,7 @@ def test_what_the_app_did_not_send_came_from_memory(
 def test_the_pretended_model_streams_what_it_answers() -> None:
     for messages, tools in (([U1], []), ([{"role": "user", "content": "weather?"}], [{}])):
         message = answer(messages, tools)
-        streamed = said(b"".join(events(message)).decode())
+        streamed = said(b"".join(completion_events(message)).decode())
         assert streamed["content"] == (message["content"] or "")
         calls = [call["function"] for call in streamed.get("tool_calls", [])]
         assert calls == [call["function"] for call in message.get("tool_calls", [])]

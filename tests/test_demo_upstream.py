@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -14,7 +15,8 @@ from openai import OpenAI
 from typer.testing import CliRunner
 
 from proxy.cli import app
-from proxy.demo.model import MARK, UNKNOWN, WRITE, Json, answer_anybody
+from proxy.demo.apis import Json
+from proxy.demo.model import MARK, UNKNOWN, WRITE, answer_anybody
 from proxy.preflight import bring_up_to_date
 from proxy.settings import load
 from tests.support.processes.program import line, running
@@ -97,6 +99,49 @@ def test_an_unchanged_client_sees_that_it_is_remembered(served: tuple[str, str])
         assert [model.id for model in client.models.list()] == ["pretend-1"]
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_client_of_the_responses_api_is_remembered(
+    served: tuple[str, str], stream: bool, request: pytest.FixtureRequest
+) -> None:
+    headers = {"X-Session-Id": f"responses-{request.node.callspec.id}"}
+    with OpenAI(
+        base_url=f"{served[0]}/v1", api_key="none", default_headers=headers, max_retries=0
+    ) as client:
+
+        def ask(text: str) -> str:
+            if not stream:
+                return client.responses.create(model="any", input=text).output_text
+            with client.responses.stream(model="any", input=text) as events:
+                return events.get_final_response().output_text
+
+        assert ask("Hi, my name is Kai.") == f"{MARK} Nice to meet you, Kai! I was sent 1 message."
+        assert ask("What is my name?") == f"{MARK} Your name is Kai. I was sent 3 messages."
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_client_of_the_messages_api_is_remembered(
+    served: tuple[str, str], stream: bool, request: pytest.FixtureRequest
+) -> None:
+    headers = {"x-session-id": f"messages-{request.node.callspec.id}", "x-api-key": "none"}
+
+    async def ask(client: httpx.AsyncClient, text: str) -> str:
+        said = [{"role": "user", "content": [{"type": "text", "text": text}]}]
+        body = {"model": "any", "max_tokens": 99, "system": "Be brief.", "messages": said}
+        answered = await client.post("/v1/messages", json={**body, "stream": stream})
+        if not stream:
+            return str(answered.json()["content"][0]["text"])
+        lines = (line.removeprefix("data: ") for line in answered.text.splitlines())
+        events = [json.loads(line) for line in lines if line.startswith("{")]
+        assert [events[0]["type"], events[-1]["type"]] == ["message_start", "message_stop"]
+        return "".join(event.get("delta", {}).get("text", "") for event in events)
+
+    async with httpx.AsyncClient(base_url=served[0], headers=headers, timeout=PATIENCE) as client:
+        hello = await ask(client, "Hi, my name is Kai.")
+        assert hello == f"{MARK} Nice to meet you, Kai! I was sent 2 messages."
+        name = await ask(client, "What is my name?")
+        assert name == f"{MARK} Your name is Kai. I was sent 4 messages."
+
+
 async def test_what_another_session_was_told_is_recalled(served: tuple[str, str]) -> None:
     async def ask(session: str, text: str) -> str:
         answered = await client.post(
@@ -134,6 +179,9 @@ def test_the_banner_says_demo_names_the_console_and_has_a_line_that_works(
         ("chat/completions", "[]", 400),
         ("chat/completions", '{"messages": []}', 400),
         ("chat/completions", '{"messages": [3]}', 400),
+        ("responses", '{"input": [3]}', 400),
+        ("responses", '{"input": [{"role": "user", "content": [3]}]}', 400),
+        ("messages", '{"messages": [{"role": "user"}]}', 400),
     ],
 )
 def test_what_it_does_not_know_is_an_error_of_the_demo(

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from proxy.chat.blocks import without_blocks
 from proxy.chat.message import text_of
+from proxy.demo.apis import Json
 
-Json = dict[str, Any]
-
-NAME = "pretend-1"
 _MY_NAME = re.compile(r"my name is (\w+)", re.IGNORECASE)
 _WEATHER = re.compile(r"Oslo has [\w, -]*C\b")
 WRITE = "Write the new summary"
@@ -128,23 +125,6 @@ def _summary(text: str) -> str:
     return " ".join([*told, *([f"They asked for the weather: {weather[0]}."] if weather else [])])
 
 
-def completion(message: Json, name: str = "chatcmpl-1") -> Json:
-    """The answer as a ``chat.completion`` whose id is ``name``."""
-    return _envelope(name, "chat.completion", {"message": message}, _reason(message))
-
-
-def events(message: Json, name: str = "chatcmpl-1") -> Iterator[bytes]:
-    """The answer as server-sent events, a word each."""
-    words = re.findall(r"\S+\s*", message.get("content") or "")
-    deltas: list[Json] = [{"role": "assistant", "content": ""}, *({"content": w} for w in words)]
-    for call in message.get("tool_calls", ()):
-        deltas.append({"tool_calls": [{"index": 0, **call}]})
-    for delta in deltas:
-        yield _event(_envelope(name, "chat.completion.chunk", {"delta": delta}, None))
-    yield _event(_envelope(name, "chat.completion.chunk", {"delta": {}}, _reason(message)))
-    yield b"data: [DONE]\n\n"
-
-
 def said(stream: str) -> Json:
     """The message that a stream of such events amounts to, as an application puts it together."""
     message: Json = {"role": "assistant", "content": ""}
@@ -167,16 +147,3 @@ def _name(messages: Sequence[Json]) -> str | None:
 
 def _said(text: str) -> Json:
     return {"role": "assistant", "content": text}
-
-
-def _reason(message: Json) -> str:
-    return "tool_calls" if message.get("tool_calls") else "stop"
-
-
-def _envelope(name: str, kind: str, said: Json, reason: str | None) -> Json:
-    choice = {"index": 0, **said, "finish_reason": reason}
-    return {"id": name, "object": kind, "created": 0, "model": NAME, "choices": [choice]}
-
-
-def _event(value: Json) -> bytes:
-    return b"data: " + json.dumps(value).encode() + b"\n\n"

@@ -12,7 +12,7 @@ from typing import Literal
 from rich.console import Console
 from rich.text import Text
 
-from proxy.demo.model import Json
+from proxy.demo.apis import Json
 
 BRIEF = "brief"
 """The profile with a window so small that a demo can overflow it."""

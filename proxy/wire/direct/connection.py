@@ -244,7 +244,8 @@ class Connection(asyncio.Protocol):
                     break
                 transport.write(piece)
             elif piece:
-                transport.writelines((b"%x\r\n" % len(piece), piece, b"\r\n"))
+                # Not writelines: with asyncio's own loop it tells nobody to wait (Python 3.12, 3.13).
+                transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
             await self._drained()
         if left:
             raise ValueError("the body is not of the length that was declared")

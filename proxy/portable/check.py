@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import msgspec
@@ -57,6 +58,26 @@ def time_in(fields: Fields, name: str) -> float | None:
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
         return None
     return float(found) if 0 < found < FARTHEST else None
+
+
+def moment_in(fields: Fields, name: str) -> float | None:
+    """Unix seconds of a date as ISO 8601 writes it (UTC, where it names no zone), or of a number of
+    seconds, or of thousandths of them; None where it is missing or absurd."""
+    found = fields.get(name)
+    if isinstance(found, str):
+        found = _moment(found)
+    time = time_in({name: found}, name)
+    if time is None and isinstance(found, int | float) and not isinstance(found, bool):
+        return time_in({name: found / 1000}, name) if found < 1e15 else None
+    return time
+
+
+def _moment(text: str) -> float | None:
+    try:
+        found = datetime.fromisoformat(text.strip())
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 MOST_MESSAGES = 50_000

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from proxy.portable import check
-from proxy.portable.opening import Format, Limits, opened
+from proxy.portable.names import Format
+from proxy.portable.opening import Limits, opened
 from proxy.portable.source import Broken, Warnings
 
 TALK = [{"role": "user", "content": f"message {n}"} for n in range(50)]

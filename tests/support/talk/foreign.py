@@ -7,7 +7,8 @@ from typing import Any
 
 from proxy.memory.archive import SessionArchive
 from proxy.portable.conversing import Terms, session_of
-from proxy.portable.opening import Format, Limits, opened
+from proxy.portable.names import Format
+from proxy.portable.opening import Limits, opened
 from proxy.portable.source import Conversation, Piece, Warnings
 
 LIMITS = Limits(line=10_000, held=100_000)

@@ -23,7 +23,7 @@ from proxy.portable.programs.blocks import (
     result_text,
 )
 from proxy.portable.programs.content import file_line
-from proxy.portable.programs.tree import TreeEntry, Spoken, conversation
+from proxy.portable.programs.tree import Spoken, TreeEntry, conversation
 from proxy.portable.source import Conversation, Warnings
 
 NOTHING = frozenset({"token_budget", "flag", ""})

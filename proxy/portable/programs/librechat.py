@@ -38,7 +38,7 @@ from proxy.portable.programs.blocks import (
 )
 from proxy.portable.programs.content import file_line
 from proxy.portable.programs.reading import UNREADABLE
-from proxy.portable.programs.tree import TreeEntry, Spoken, conversation
+from proxy.portable.programs.tree import Spoken, TreeEntry, conversation
 from proxy.portable.source import Conversation, Warnings
 
 _Kind = Literal["message", "messages", "value"]

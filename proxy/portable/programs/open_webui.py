@@ -28,7 +28,7 @@ from proxy.portable.programs.blocks import (
     blocks_of,
 )
 from proxy.portable.programs.content import file_line
-from proxy.portable.programs.tree import TreeEntry, Spoken, conversation
+from proxy.portable.programs.tree import Spoken, TreeEntry, conversation
 from proxy.portable.source import Conversation, Warnings
 
 _DETAILS = re.compile(r'<details type="(\w+)"([^>]*)>')

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from proxy.chat import jsontext
 from proxy.portable.check import Fields, check_count, list_in, value_of
 from proxy.portable.source import (
     DEEPEST,
@@ -34,6 +35,11 @@ def object_of(item: bytes) -> Fields:
     return value
 
 
+def _what(error: Exception) -> str:
+    """What is wrong with a file: some of it can be read, and is too deep to be written again."""
+    return UNREADABLE if isinstance(error, RecursionError) else str(error)
+
+
 class Objects(ABC):
     """A list of objects, or one; ``most`` bounds one of them, in bytes, and ``deepest`` levels."""
 
@@ -48,7 +54,7 @@ class Objects(ABC):
             for item in self._items.feed(data):
                 yield from self._read(item)
                 self._count += 1
-        except ValueError as error:
+        except jsontext.UNREADABLE as error:
             raise self._broken(error) from None
 
     def finish(self) -> Iterator[Piece]:
@@ -62,9 +68,9 @@ class Objects(ABC):
     def _read(self, item: bytes) -> Iterator[Piece]:
         """What an item is, which is number ``_count`` + 1.  Raises ValueError."""
 
-    def _broken(self, error: ValueError) -> Broken:
+    def _broken(self, error: Exception) -> Broken:
         """By the one before."""
-        return Broken(f"has {error}, behind {self.what} {self._count}")
+        return Broken(f"has {_what(error)}, behind {self.what} {self._count}")
 
 
 ReadConversation = Callable[[Fields, Warnings, int], Conversation | None]
@@ -128,7 +134,10 @@ class Transcript:
     def finish(self) -> Iterator[Piece]:
         for raw in self._lines.finish():
             self._take(raw)
-        found = self._log.conversation()
+        try:
+            found = self._log.conversation()
+        except jsontext.UNREADABLE as error:
+            raise Broken(f"has {_what(error)}") from None
         if found is None:
             self._warnings.add("a conversation in which nothing is said was left out")
         else:
@@ -140,8 +149,8 @@ class Transcript:
             self._left -= COST + self._log.add(object_of(raw), number)
             if self._left < 0:
                 raise ValueError(f"more than {self._most} bytes of a conversation before it")
-        except ValueError as error:
-            raise Broken(f"has {error}", number) from None
+        except jsontext.UNREADABLE as error:
+            raise Broken(f"has {_what(error)}", number) from None
 
 
 ReadNote = Callable[[Fields, Warnings, int], tuple[str | None, Note] | None]

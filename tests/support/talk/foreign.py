@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from proxy.memory.archive import SessionArchive
@@ -96,3 +97,11 @@ def conversation(*nodes: Json, current: str | None = None, id: str = "c-1", **mo
 
 def dumped(value: object) -> bytes:
     return json.dumps(value).encode()
+
+
+SAMPLES = Path(__file__).parent / "programs"
+
+
+def sample(name: str) -> bytes:
+    """A small file as a program writes it."""
+    return (SAMPLES / name).read_bytes()

@@ -65,11 +65,10 @@ def moment_in(fields: Fields, name: str) -> float | None:
     seconds, or of thousandths of them; None where it is missing or absurd."""
     found = fields.get(name)
     if isinstance(found, str):
-        found = _moment(found)
-    time = time_in({name: found}, name)
-    if time is None and isinstance(found, int | float) and not isinstance(found, bool):
-        return time_in({name: found / 1000}, name) if found < 1e15 else None
-    return time
+        return time_in({name: _moment(found)}, name)
+    if isinstance(found, int | float) and FARTHEST <= found < 1000 * FARTHEST:
+        found = found / 1000
+    return time_in({name: found}, name)
 
 
 def _moment(text: str) -> float | None:

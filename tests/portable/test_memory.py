@@ -25,10 +25,15 @@ NODES = {
     }
     for n in range(50)
 }
+SPOKEN = [{"uuid": f"m{n}", "sender": "human", "text": f"message {n}"} for n in range(50)]
+SHOWN = {f"m{n}": {"parentId": f"m{n - 1}", "role": "user", "content": f"{n}"} for n in range(50)}
 LISTS: dict[Format, object] = {
     "openai": TALK,
     "langchain": SAID,
     "chatgpt": {"mapping": NODES, "current_node": "n49"},
+    "claude": {"uuid": "c", "chat_messages": SPOKEN},
+    "open_webui": {"chat": {"history": {"messages": SHOWN, "currentId": "m49"}}},
+    "librechat": {"conversationId": "c", "messages": SPOKEN},
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import cycle, islice
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from proxy.portable.check import moment_in
 from proxy.portable.names import Format
 from proxy.portable.opening import Limits, opened
 from proxy.portable.source import Broken, Conversation, Piece, Warnings
-from tests.support.talk.foreign import NOW, archived, dumped, sample
+from tests.support.talk.foreign import NOW, Json, archived, dumped, sample
 
 FILES: dict[str, Format] = {
     "claude.json": "claude",
@@ -87,19 +88,34 @@ def test_a_line_that_is_cut_off_is_named(name: str) -> None:
         assert broken.value.line == whole.count(b"\n") + (2 if whole else 1)
 
 
+CALL = {"type": "tool_use", "name": "x"}
+RESULT = {"type": "tool_result", "content": "y"}
+
+
+def shown(text: str) -> Json:
+    """A chat of Open WebUI with one answer."""
+    return {"chat": {"messages": [{"role": "assistant", "content": f"Well. {text}"}]}}
+
+
+def spoken(blocks: list[Json]) -> Json:
+    """A conversation of Claude.ai with one answer."""
+    content = [{"type": "text", "text": "Well."}, *blocks]
+    return {"chat_messages": [{"uuid": "a", "sender": "assistant", "content": content}]}
+
+
 STRANGE: list[Any] = [None, True, -1, 1e300, "", "\ud800 \x00", [], {}, [[None]], {"type": "text"}]
 
 
-def changed(value: Any) -> Iterator[Any]:
-    """The value, each of its parts once something else, and once gone."""
+def changed(value: Any, strange: Iterator[Any]) -> Iterator[Any]:
+    """The value, each of its parts a few times something else, and once gone."""
     for key in list(value) if isinstance(value, dict) else range(len(value)):
         kept = value[key]
-        for strange in STRANGE:
-            value[key] = strange
+        for other in islice(strange, 3):
+            value[key] = other
             yield value
         value[key] = kept
         if isinstance(kept, dict | list):
-            for _ in changed(kept):
+            for _ in changed(kept, strange):
                 yield value
     if isinstance(value, dict):
         for key in list(value):
@@ -114,7 +130,7 @@ def test_a_wrong_value_anywhere_does_no_harm(name: str) -> None:
     lines = name.endswith(".jsonl")
     value = [json.loads(row) for row in content.splitlines()] if lines else json.loads(content)
     tried = refused = 0
-    for each in changed(value):
+    for each in changed(value, cycle(STRANGE)):
         text = b"\n".join(map(dumped, each)) if lines else dumped(each)
         tried += 1
         try:
@@ -148,6 +164,26 @@ def test_brackets_in_a_value_may_not_nest_without_end(name: str) -> None:
         pieces(content[:at] + deep + content[end:], FILES[name])
     except Broken as broken:
         assert "nest" in broken.what or "deep" in broken.what
+
+
+MANY = 40_000
+FOLDED = '<details type="tool_calls"'
+
+
+@pytest.mark.parametrize(
+    ("value", "format"),
+    [
+        pytest.param(shown(FOLDED * MANY), "open_webui", id="folds without end"),
+        pytest.param(shown(FOLDED + "a" * 10 * MANY + ">"), "open_webui", id="a long word"),
+        pytest.param(shown(f"{FOLDED} {'a=' * MANY}>"), "open_webui", id="no quotes"),
+        pytest.param(spoken([CALL] * MANY + [RESULT] * MANY), "claude", id="calls without ids"),
+        pytest.param(spoken([RESULT] * MANY), "claude", id="results without calls"),
+    ],
+)
+def test_time_grows_with_the_file_whatever_is_in_it(value: Json, format: Format) -> None:
+    """As long as the square of what is in there would take, no test may."""
+    _, source = opened(b"[", format, Limits(10**8, 10**8), Warnings())
+    assert len(list(source.feed(dumped([value])))) == 1
 
 
 @pytest.mark.parametrize(

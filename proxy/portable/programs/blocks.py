@@ -8,6 +8,7 @@ call is not there is left out; both are told.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -99,7 +100,7 @@ class _Pairs:
         self.ids: dict[int, str] = {}
         self.results: dict[str, ToolResult] = {}
         self.stray = 0
-        waiting: dict[str, str] = {}
+        waiting: OrderedDict[str, str] = OrderedDict()  # whose first is found at once
         used: set[str] = set()
         for place, block in enumerate(blocks):
             if isinstance(block, ToolCall):

@@ -31,9 +31,10 @@ from proxy.portable.programs.content import file_line
 from proxy.portable.programs.tree import Spoken, TreeEntry, conversation
 from proxy.portable.source import Conversation, Warnings
 
-_DETAILS = re.compile(r'<details type="(\w+)"([^>]*)>')
+_DETAILS = re.compile(r'<details type="(\w+)"([^<>]*)>')
 _END = "</details>"
-_FIELD = re.compile(r'(\w+)="([^"]*)"')
+_FIELD = re.compile(r'\b(\w+)="([^"]*)"')
+"""Both stop where another may begin: time grows with the text, whatever is in it."""
 
 
 def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversation | None:

@@ -28,11 +28,24 @@ FARTHEST = 1e11
 """Unix seconds; what is later is no time."""
 
 
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+
+
+def whole(item: bytes) -> bytes:
+    """A JSON text in which no string has half a surrogate pair: nobody could store what it says."""
+    if not _HALF.search(item):
+        return item
+    return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], item)
+
+
 def value_of(item: bytes, unreadable: str) -> object:
     """The value of a JSON text.  Raises ValueError: with ``unreadable`` where it is none."""
     check_extent(item)
     try:
-        return jsontext.decode(item)
+        return jsontext.decode(whole(item))
     except jsontext.UNREADABLE:
         raise ValueError(unreadable) from None
 

@@ -225,3 +225,34 @@ class TestWithSmallLimits:
         long = [{"uuid": "long", "chat_messages": [message] * 30}]
         response = await client.post(f"{API}/import", content=dumped(long))
         assert "more than 20000 bytes of item 1" in error_of(response)["message"]
+
+
+HALF = "\ud800 and \x00 x"
+"""Half a surrogate pair, which no store can write."""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"uuid": HALF, "name": HALF, "chat_messages": [{"uuid": HALF, "text": HALF}]},
+        {"memory": HALF, "id": HALF, "user_id": "kai", "metadata": {HALF: HALF}},
+        {"memory": HALF * 100, "id": HALF, "user_id": "kai"},
+        {"namespace": ["memories", "kai", HALF], "key": HALF, "value": {HALF: [HALF]}},
+        {
+            "title": HALF,
+            "mapping": {
+                HALF: {"message": {"author": {"role": "user"}, "content": {"parts": [HALF]}}}
+            },
+        },
+        {"id": HALF, "title": HALF, "chat": {"messages": [{"role": "user", "content": HALF}]}},
+    ],
+    ids=["claude", "mem0", "a long one", "langmem", "chatgpt", "open_webui"],
+)
+async def test_what_no_store_can_write_is_imported_as_it_can(
+    client: httpx.AsyncClient, content: Json
+) -> None:
+    done = await imported(client, dumped([content]))
+    assert done["sessions"] + done["memories"] == 1
+    again = await imported(client, dumped([content]))
+    assert sum(again["skipped"].values()) == 1
+    assert await everything(client)

@@ -25,6 +25,7 @@ MOST = 5000
 
 PEOPLE_COUNTED = 10_000
 ID_CHARACTERS = 16
+LONGEST_NAME = 1024
 
 
 class Noting:
@@ -49,7 +50,8 @@ class Noting:
             fact = self._fact(note, text)
             place, value = fact_place(user, fact.id), msgspec.json.encode(fact)
         else:
-            place, value = Place((PEOPLE, user, *note.labels), note.key), note.value
+            labels = (PEOPLE, user, *map(_name, note.labels))
+            place, value = Place(labels, _name(note.key)), note.value
         created = self._past(note.created_at, self._now)
         item = Item(
             namespace=place.namespace,
@@ -79,6 +81,11 @@ class Noting:
     def _past(self, time: float | None, otherwise: float) -> float:
         """What is not known, or still to come, is otherwise."""
         return otherwise if time is None or time > self._now else time
+
+
+def _name(text: str) -> str:
+    """A label or a key as an item may have it."""
+    return one_line(text)[:LONGEST_NAME] or "-"
 
 
 def _made_id(note: Note) -> str:

@@ -24,6 +24,7 @@ from proxy.portable.check import (
     list_in,
     moment_in,
     text_in,
+    whole,
 )
 from proxy.portable.programs.blocks import (
     FILES,
@@ -67,6 +68,7 @@ def flat(item: bytes) -> Fields:
     Raises ValueError.
     """
     check_extent(item)
+    item = whole(item)
     events = ijson.sendable_list()
     parser = ijson.basic_parse_coro(events, use_float=True)  # see opening
     reading = _Flat()

@@ -16,6 +16,7 @@ from proxy.commands.failure import USAGE, CommandError
 from proxy.commands.output import Object, bubble, drawn
 from proxy.commands.transfer import STANDARD, bring_in, export, working
 from proxy.integrations.terms import segment
+from proxy.portable.names import FORMATS
 
 sessions = typer.Typer(help="Conversations.", no_args_is_help=True)
 
@@ -146,17 +147,23 @@ def export_(
 @command(sessions, "import")
 def import_(
     desk: Desk,
-    file: Annotated[Path, typer.Argument(help='"-" is standard input.')],
-    format: Annotated[
-        str,
-        typer.Option(help="auto, memory-proxy, openai, chat_jsonl, chatgpt or langchain."),
-    ] = "auto",
+    files: Annotated[list[Path], typer.Argument(metavar="FILE..", help='"-" is standard input.')],
+    format: Annotated[str, typer.Option(help=f"auto, {', '.join(FORMATS)}.")] = "auto",
     session: Annotated[str | None, typer.Option(help="The id for a single conversation.")] = None,
     user: Annotated[str | None, typer.Option(help="Whose it is.")] = None,
     conflict: Annotated[str, typer.Option(help="A session that exists: skip or error.")] = "skip",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count, change nothing.")] = False,
 ) -> None:
-    """Bring in an export, or what other programs have kept."""
-    bring_in(desk, file, format, session, user, conflict)
+    """Bring in exports, or what other programs have kept."""
+    if session is not None and len(files) > 1:
+        raise CommandError("--session names one conversation, and there are several files.", USAGE)
+    given = {"format": format, "conflict": conflict, "session": session, "user": user}
+    params = [(name, value) for name, value in given.items() if value is not None]
+    params += [("dry_run", "true")] if dry_run else []
+    for file in files:
+        if len(files) > 1:
+            desk.out.aside.print(Text(str(file)))
+        bring_in(desk, file, params)
 
 
 @command(sessions, "fork")

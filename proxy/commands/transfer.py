@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -164,13 +164,8 @@ def lines(pieces: Iterable[bytes]) -> Iterable[bytes]:
         yield b"".join(rest)
 
 
-def bring_in(
-    desk: Desk, file: Path, format: str, session: str | None, user: str | None, conflict: str
-) -> None:
+def bring_in(desk: Desk, file: Path, params: Sequence[tuple[str, str]]) -> None:
     """Send a file to be imported, and say what came of it."""
-    params = [("format", format), ("conflict", conflict)]
-    params += [("session", session)] if session is not None else []
-    params += [("user", user)] if user is not None else []
     with read(file) as opened, loading() as progress:
         task = progress.add_task("sent", total=size_of(file))
         body = pieces(opened, lambda size: progress.advance(task, size))
@@ -178,9 +173,10 @@ def bring_in(
     if desk.out.as_json:
         return desk.out.raw(found)
     skipped = found["skipped"]
+    done = "would be imported" if found.get("dry_run") else "imported"
     desk.out.say(
         f"{found['sessions']} sessions with {found['messages']} messages and "
-        f"{found['memories']} memories imported ({found['format']})"
+        f"{found['memories']} memories {done} ({found['format']})"
     )
     if any(skipped.values()):
         told = ", ".join(f"{count} {what}" for what, count in skipped.items() if count)

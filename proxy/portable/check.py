@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import msgspec
@@ -27,11 +28,24 @@ FARTHEST = 1e11
 """Unix seconds; what is later is no time."""
 
 
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+
+
+def whole(item: bytes) -> bytes:
+    """A JSON text in which no string has half a surrogate pair: nobody could store what it says."""
+    if not _HALF.search(item):
+        return item
+    return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], item)
+
+
 def value_of(item: bytes, unreadable: str) -> object:
     """The value of a JSON text.  Raises ValueError: with ``unreadable`` where it is none."""
     check_extent(item)
     try:
-        return jsontext.decode(item)
+        return jsontext.decode(whole(item))
     except jsontext.UNREADABLE:
         raise ValueError(unreadable) from None
 
@@ -57,6 +71,25 @@ def time_in(fields: Fields, name: str) -> float | None:
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
         return None
     return float(found) if 0 < found < FARTHEST else None
+
+
+def moment_in(fields: Fields, name: str) -> float | None:
+    """Unix seconds of a date as ISO 8601 writes it (UTC, where it names no zone), or of a number of
+    seconds, or of thousandths of them; None where it is missing or absurd."""
+    found = fields.get(name)
+    if isinstance(found, str):
+        return time_in({name: _moment(found)}, name)
+    if isinstance(found, int | float) and FARTHEST <= found < 1000 * FARTHEST:
+        found = found / 1000
+    return time_in({name: found}, name)
+
+
+def _moment(text: str) -> float | None:
+    try:
+        found = datetime.fromisoformat(text.strip())
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 MOST_MESSAGES = 50_000

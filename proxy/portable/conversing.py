@@ -25,13 +25,17 @@ from proxy.portable.source import Conversation, ImportedMessage, ImportedSession
 LONGEST_TITLE = 200
 ID_CHARACTERS = 22
 
+AHEAD = 86_400.0
+"""Seconds by which the clock of another program may be before ours."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What a session gets that no file says: whose it is (None: nobody's) and its ttl in seconds.
 
     ``session`` is its id, None for that of the file.  ``now`` (Unix seconds) is the time where the
-    file has none.  ``media`` bounds inline media, in bytes; ``count`` gives a message's tokens.
+    file has none; what is of a later day there is none.  ``media`` bounds inline media, in bytes;
+    ``count`` gives a message's tokens.
     """
 
     count: Count
@@ -47,8 +51,9 @@ def session_of(conversation: Conversation, terms: Terms) -> ImportedSession:
     check_count(len(conversation.said))
     own = conversation.id if conversation.id and is_id(conversation.id) else None
     id = terms.session or own or _made_id(conversation, terms.user)
-    began = conversation.created_at
-    times = _times(conversation.said, terms.now if began is None else began)
+    latest = terms.now + AHEAD
+    began = _known(conversation.created_at, latest)
+    times = _times(conversation.said, terms.now if began is None else began, latest)
     lines, exchanges = _recorded(id, conversation.said, times, terms)
     active = [line.card.tokens for line in lines if line.state == "active"]
     kept = [without_marks(message) for message in conversation.system]
@@ -105,12 +110,17 @@ def _digest(*texts: str) -> str:
     return urlsafe_b64encode(found).decode("ascii")[:ID_CHARACTERS]
 
 
-def _times(said: Sequence[ImportedMessage], began: float) -> list[float]:
+def _known(time: float | None, latest: float) -> float | None:
+    """None for what is still to come: nobody can have said it."""
+    return None if time is None or time > latest else time
+
+
+def _times(said: Sequence[ImportedMessage], began: float, latest: float) -> list[float]:
     """When each was said: what has no time has that of the one before."""
     times: list[float] = []
     for one in said:
-        before = times[one.parent] if one.parent >= 0 else began
-        times.append(before if one.at is None else one.at)
+        before, at = times[one.parent] if one.parent >= 0 else began, _known(one.at, latest)
+        times.append(before if at is None else at)
     return times
 
 

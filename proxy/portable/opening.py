@@ -1,20 +1,40 @@
-"""Telling a file's format by its beginning, and the right reader for it."""
+"""The table of formats: what a file's beginning tells, and the right reader for it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import ijson
 
 from proxy.chat import jsontext
-from proxy.portable.chatgpt import ChatGPT
-from proxy.portable.format import NAME
+from proxy.portable import format
+from proxy.portable.check import MOST_MESSAGES
 from proxy.portable.gathering import Together, one_by_one
-from proxy.portable.langchain import LangChain
 from proxy.portable.lines import Export
 from proxy.portable.messages import ChatLines, Messages
+from proxy.portable.names import Format
+from proxy.portable.programs import (
+    chatgpt,
+    claude,
+    langmem,
+    librechat,
+    mem0,
+    open_webui,
+)
+from proxy.portable.programs.claude_code import ClaudeCode
+from proxy.portable.programs.codex import Codex
+from proxy.portable.programs.langchain import LangChain
+from proxy.portable.programs.reading import (
+    Conversations,
+    Log,
+    NoteList,
+    ReadConversation,
+    ReadNote,
+    Transcript,
+)
 from proxy.portable.source import Broken, ImportSource, Warnings
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -32,6 +52,135 @@ class Limits:
     together: Together = one_by_one
 
 
+ENOUGH = 64 * 1024
+"""Bytes of a file's beginning that tell its format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What can be seen of a file's beginning.
+
+    ``listed``: a list begins.  ``keys`` are the names of the fields of its first object, as far as
+    they can be seen; ``lines`` the fields of the first lines, none of what is no whole object;
+    ``single``: there is one line.
+    """
+
+    listed: bool
+    keys: frozenset[str]
+    lines: tuple[Mapping[str, bytes], ...]
+    single: bool
+
+    def has(self, *names: str) -> bool:
+        """Does the first object have all of these fields?"""
+        return self.keys.issuperset(names)
+
+    def line_has(self, *names: str) -> bool:
+        """Does a line have all of these fields, or the first one, as far as it can be seen?"""
+        if self.listed:
+            return False
+        return self.has(*names) or any(line.keys() >= set(names) for line in self.lines)
+
+
+class Reader(NamedTuple):
+    """``fits`` tells the format by a file's beginning; ``made`` makes what reads it."""
+
+    fits: Callable[[Beginning], bool]
+    made: Callable[[Limits, Warnings], ImportSource]
+
+
+def _conversations(read: ReadConversation) -> Callable[[Limits, Warnings], ImportSource]:
+    return lambda limits, warnings: Conversations(limits.held, warnings, read)
+
+
+def _transcript(log: Callable[[Warnings], Log]) -> Callable[[Limits, Warnings], ImportSource]:
+    return lambda limits, warnings: Transcript(limits.line, limits.held, warnings, log(warnings))
+
+
+def _notes(read: ReadNote, names: tuple[str, ...]) -> Callable[[Limits, Warnings], ImportSource]:
+    return lambda limits, warnings: NoteList(limits.held, warnings, read, names)
+
+
+LEVELS = 2 * MOST_MESSAGES + 100
+"""Of a conversation whose messages stand in each other."""
+
+
+def _librechat(limits: Limits, warnings: Warnings) -> ImportSource:
+    read = librechat.conversation_of
+    return Conversations(limits.held, warnings, read, librechat.flat, LEVELS)
+
+
+def _is_export(file: Beginning) -> bool:
+    header = file.lines[0]
+    named = f'"{format.NAME}"'.encode()
+    return header.get("kind") == b'"header"' and header.get("format") == named
+
+
+def _is_claude_code(file: Beginning) -> bool:
+    ids = ("parentUuid",), ("type", "sessionId"), ("type", "leafUuid"), ("type", "snapshot")
+    return any(file.line_has(*names) for names in ids)
+
+
+def _is_codex(file: Beginning) -> bool:
+    first = file.has("timestamp", "type", "payload") or file.has("id", "timestamp", "instructions")
+    return first and not file.listed
+
+
+def _is_mem0(file: Beginning) -> bool:
+    if not file.listed:
+        return any(file.has(name) for name in mem0.LISTS)
+    return file.has("memory") and any(map(file.has, ("id", "hash", "user_id", "created_at")))
+
+
+def _is_langmem(file: Beginning) -> bool:
+    wrapped = not file.listed and any(map(file.has, langmem.LISTS))
+    return wrapped or (file.listed and file.has("namespace", "key", "value"))
+
+
+def _is_open_webui(file: Beginning) -> bool:
+    return file.has("chat") or (file.has("history") and file.has("models"))
+
+
+def _is_librechat(file: Beginning) -> bool:
+    return file.has("messagesTree") or (file.has("conversationId") and file.has("messages"))
+
+
+def _is_chatgpt(file: Beginning) -> bool:
+    listed = file.has("current_node") or file.has("conversation_id")
+    return file.has("mapping") or (file.listed and listed)
+
+
+def _is_chat_lines(file: Beginning) -> bool:
+    return not file.listed and file.has("messages") and bool(file.lines[0] or file.single)
+
+
+READERS: Mapping[Format, Reader] = {
+    "memory-proxy": Reader(
+        _is_export,
+        lambda limits, warnings: Export(limits.line, limits.held, warnings, limits.together),
+    ),
+    "claude_code": Reader(_is_claude_code, _transcript(ClaudeCode)),
+    "codex": Reader(_is_codex, _transcript(Codex)),
+    "claude": Reader(
+        lambda file: file.has("chat_messages"), _conversations(claude.conversation_of)
+    ),
+    "mem0": Reader(_is_mem0, _notes(mem0.note_of, mem0.LISTS)),
+    "langmem": Reader(_is_langmem, _notes(langmem.note_of, langmem.LISTS)),
+    "open_webui": Reader(_is_open_webui, _conversations(open_webui.conversation_of)),
+    "librechat": Reader(_is_librechat, _librechat),
+    "chat_jsonl": Reader(_is_chat_lines, lambda limits, warnings: ChatLines(limits.line, warnings)),
+    "openai": Reader(
+        lambda file: file.has("messages") or (file.listed and file.has("role")),
+        lambda limits, warnings: Messages(limits.held, warnings),
+    ),
+    "chatgpt": Reader(_is_chatgpt, _conversations(chatgpt.conversation_of)),
+    "langchain": Reader(
+        lambda file: file.listed and (file.has("type") or file.has("data")),
+        lambda limits, warnings: LangChain(limits.held, warnings),
+    ),
+}
+"""What each format is known by, the surest signs first, and what reads it."""
+
+
 def opened(
     beginning: bytes, wanted: Format | None, limits: Limits, warnings: Warnings
 ) -> tuple[Format, ImportSource]:
@@ -39,24 +188,10 @@ def opened(
 
     ``wanted`` is the format that somebody says it has.  Raises Broken for one that is not known.
     """
-    found = Found(wanted, beginning.lstrip()[:1] == b"[") if wanted else detect(beginning)
+    found = wanted or detect(beginning)
     if found is None:
         raise Broken(_unknown(beginning))
-    return found.format, _source(found, limits, warnings)
-
-
-def _source(found: Found, limits: Limits, warnings: Warnings) -> ImportSource:
-    match found.format:
-        case "memory-proxy":
-            return Export(limits.line, limits.held, warnings, limits.together)
-        case "chat_jsonl":
-            return ChatLines(limits.line, warnings)
-        case "chatgpt":
-            return ChatGPT(limits.held, warnings)
-        case "langchain":
-            return LangChain(limits.held, warnings)
-        case "openai":
-            return Messages(limits.held, warnings)
+    return found, READERS[found].made(limits, warnings)
 
 
 def _unknown(beginning: bytes) -> str:
@@ -67,45 +202,20 @@ def _unknown(beginning: bytes) -> str:
     return "has no format that is known here; say which it is: ?format="
 
 
-Format = Literal["memory-proxy", "openai", "chat_jsonl", "chatgpt", "langchain"]
-
-ENOUGH = 64 * 1024
-"""Bytes of a file's beginning that tell its format."""
-
-
-class Found(NamedTuple):
-    """A format; ``listed``: the file is a list, and not one object."""
-
-    format: Format
-    listed: bool
-
-
-def detect(beginning: bytes) -> Found | None:
+def detect(beginning: bytes) -> Format | None:
     """What a file is that begins so; None if nothing that is known."""
-    text = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
-    keys = _keys(text)
-    if text[:1] == b"{":
-        return _of_object(text, keys)
-    if text[:1] != b"[":
+    text = beginning.removeprefix(BYTE_ORDER_MARK).lstrip()
+    if text[:1] not in (b"{", b"["):
         return None
-    if "role" in keys or "messages" in keys:
-        return Found("openai", True)
-    if "mapping" in keys or "current_node" in keys or "conversation_id" in keys:
-        return Found("chatgpt", True)
-    return Found("langchain", True) if {"type", "data"} & keys else None
+    whole, end, _ = text.rpartition(b"\n")
+    rows = (whole if end else text).split(b"\n", MOST_LINES)[:MOST_LINES]
+    lines = tuple(map(_fields, rows))
+    file = Beginning(text[:1] == b"[", frozenset(_keys(text)), lines, not end)
+    return next((name for name, reader in READERS.items() if reader.fits(file)), None)
 
 
-def _of_object(text: bytes, keys: set[str]) -> Found | None:
-    """A file of lines, or one object."""
-    line, end, _ = text.partition(b"\n")
-    first = _fields(line)
-    if first.get("kind") == b'"header"' and first.get("format") == f'"{NAME}"'.encode():
-        return Found("memory-proxy", False)
-    if "mapping" in keys:
-        return Found("chatgpt", False)
-    if "messages" not in keys:
-        return None
-    return Found("chat_jsonl" if first or not end else "openai", False)
+MOST_LINES = 50
+"""Lines that are looked at."""
 
 
 def _fields(line: bytes) -> dict[str, bytes]:
@@ -118,7 +228,7 @@ def _fields(line: bytes) -> dict[str, bytes]:
 def _keys(text: bytes) -> set[str]:
     """The names of the fields of the first object, as far as they can be seen."""
     events = ijson.sendable_list()
-    parser = ijson.basic_parse_coro(events, use_float=True)  # see ChatGPT
+    parser = ijson.basic_parse_coro(events, use_float=True)  # a long number is no harm
     with suppress(ijson.JSONError, ValueError, StopIteration):  # what was read until then is enough
         parser.send(text)
     return set(_outer(events))

@@ -9,8 +9,8 @@ outside them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from proxy.memory.archive import SessionArchive
@@ -68,14 +68,14 @@ _UNLIKE = "no list of objects, or more than that"
 
 
 class Listed:
-    """``most`` bounds an item, in bytes.
+    """``most`` bounds an item, in bytes, and ``deepest`` its nesting.
 
     ``listed``: the text is a list; None before it begins.  ``number`` is how many items there were.
     Raises ValueError for what is no list of objects or lists.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, deepest: int = DEEPEST) -> None:
+        self._most, self._deepest = most, deepest
         self.listed: bool | None = None
         self.number = 0
         self._levels = self._brackets = 0
@@ -115,7 +115,7 @@ class Listed:
             raise ValueError("no end: it is cut off")
 
     def _check(self) -> None:
-        if self._levels > DEEPEST:
+        if self._levels > self._deepest:
             raise ValueError("too deep a nesting")
         if self._brackets > 2 * MOST_VALUES:
             raise ValueError(f"over {MOST_VALUES} lists and objects in item {self.number + 1}")
@@ -230,8 +230,8 @@ class ImportedMessage:
 class Conversation:
     """A conversation from elsewhere.  Parents come before those that follow them.
 
-    ``system`` are its instructions, each a message's JSON.  ``id`` is None where it has none.
-    Times are Unix seconds, None where not known.
+    ``system`` are its instructions, each a message's JSON.  ``id`` is None where it has none, and
+    so is ``user``, whose the file says that it is.  Times are Unix seconds, None where not known.
     """
 
     said: tuple[ImportedMessage, ...]
@@ -239,9 +239,36 @@ class Conversation:
     id: str | None = None
     title: str | None = None
     created_at: float | None = None
+    user: str | None = None
 
 
-Piece = ImportedSession | Items | Conversation
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What another program remembers of a person: a sentence, or where ``text`` is None a value.
+
+    ``value`` is the JSON object that holds it, ``labels`` and ``key`` where it was.  Times are Unix
+    seconds, None where not known; it is of no use after ``until``.
+    """
+
+    labels: tuple[str, ...]
+    key: str
+    value: bytes
+    text: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    created_at: float | None = None
+    updated_at: float | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Some of what is remembered of one person; ``user`` is who, None where the file names none."""
+
+    user: str | None
+    notes: tuple[Note, ...]
+
+
+Piece = ImportedSession | Items | Conversation | Notes
 
 
 class Broken(Exception):

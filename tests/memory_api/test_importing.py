@@ -58,6 +58,7 @@ async def test_the_answer_says_what_was_put(client: httpx.AsyncClient) -> None:
     assert answer == {
         "object": "import",
         "format": "openai",
+        "dry_run": False,
         "sessions": 1,
         "messages": 2,
         "exchanges": 1,

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from proxy.portable import check
-from proxy.portable.opening import Format, Limits, opened
+from proxy.portable.names import Format
+from proxy.portable.opening import Limits, opened
 from proxy.portable.source import Broken, Warnings
 
 TALK = [{"role": "user", "content": f"message {n}"} for n in range(50)]
@@ -24,10 +25,15 @@ NODES = {
     }
     for n in range(50)
 }
+SPOKEN = [{"uuid": f"m{n}", "sender": "human", "text": f"message {n}"} for n in range(50)]
+SHOWN = {f"m{n}": {"parentId": f"m{n - 1}", "role": "user", "content": f"{n}"} for n in range(50)}
 LISTS: dict[Format, object] = {
     "openai": TALK,
     "langchain": SAID,
     "chatgpt": {"mapping": NODES, "current_node": "n49"},
+    "claude": {"uuid": "c", "chat_messages": SPOKEN},
+    "open_webui": {"chat": {"history": {"messages": SHOWN, "currentId": "m49"}}},
+    "librechat": {"conversationId": "c", "messages": SPOKEN},
 }
 
 

@@ -6,7 +6,10 @@ import { Dialog } from "../parts/dialog.js";
 import { html, useRef, useState } from "../vendor/preact.js";
 import { Result } from "./result.js";
 
-const FORMATS = ["auto", "memory-proxy", "openai", "chat_jsonl", "chatgpt", "langchain"];
+const FORMATS = [
+  "auto", "memory-proxy", "openai", "chat_jsonl", "chatgpt", "claude", "claude_code", "codex",
+  "open_webui", "librechat", "langchain", "mem0", "langmem",
+];
 
 /**
  * A place where files can be dropped.
@@ -35,13 +38,13 @@ export function Dropping({ onFile, children }) {
   </div>`;
 }
 
-/** @typedef {{format: string, session: string, user: string, conflict: string}} Choice */
+/** @typedef {{format: string, session: string, user: string, conflict: string, dry_run: string}} Choice */
 
 /** @param {{file: File | null, onClose: () => void, onDone: () => void}} props */
 export function Importing({ file: dropped, onClose, onDone }) {
   const { api } = useApp();
   const [file, setFile] = useState(dropped);
-  const [choice, setChoice] = useState({ format: "auto", session: "", user: "", conflict: "skip" });
+  const [choice, setChoice] = useState({ format: "auto", session: "", user: "", conflict: "skip", dry_run: "false" });
   const [sent, setSent] = useState(/** @type {number | null} */ (null));
   const [outcome, setOutcome] = useState(/** @type {{result?: any, problem?: any} | null} */ (null));
   const submit = async (/** @type {Event} */ event) => {
@@ -52,6 +55,7 @@ export function Importing({ file: dropped, onClose, onDone }) {
     try {
       const { data } = await api.upload("/import", choice, file, setSent);
       setOutcome({ result: data });
+      if (data.dry_run) return setSent(null);
       onDone();
     } catch (problem) {
       setOutcome({ problem });
@@ -59,18 +63,20 @@ export function Importing({ file: dropped, onClose, onDone }) {
     }
     setSent(null);
   };
+  const done = outcome?.result && !outcome.result.dry_run; // what was only counted can still be done
   return html`<${Dialog} title=${t("import.title")} onClose=${onClose}>
     <form onSubmit=${submit}>
       <div class="dialog-body">
-        ${outcome?.result ? html`<${Result} result=${outcome.result} />` : html`
+        ${done ? html`<${Result} result=${outcome.result} />` : html`
           <${FileChoice} file=${file} onFile=${setFile} />
           <${Options} choice=${choice} change=${(/** @type {Partial<Choice>} */ more) => setChoice({ ...choice, ...more })} />
           ${sent !== null && file && html`<${Progress} sent=${sent} total=${file.size} />`}
+          ${outcome?.result && html`<${Result} result=${outcome.result} />`}
           ${outcome?.problem && html`<p class="note bad" role="alert">${outcome.problem.message}</p>`}`}
       </div>
       <footer class="dialog-foot">
         <button type="button" class="button" onClick=${onClose}>${t("close")}</button>
-        ${!outcome?.result && html`<button type="submit" class="button primary" disabled=${!file || sent !== null}>${t("import")}</button>`}
+        ${!done && html`<button type="submit" class="button primary" disabled=${!file || sent !== null}>${t("import")}</button>`}
       </footer>
     </form>
   </${Dialog}>`;
@@ -102,6 +108,10 @@ const Options = ({ choice, change }) => html`<div class="fields">
     <input value=${choice.user} autocomplete="off" onInput=${(/** @type {any} */ event) => change({ user: event.target.value.trim() })} /></label>
   <label class="field"><span>${t("import.session")}</span>
     <input value=${choice.session} autocomplete="off" onInput=${(/** @type {any} */ event) => change({ session: event.target.value.trim() })} /></label>
+  <label class="field"><span>${t("import.how")}</span>
+    <select value=${choice.dry_run} onChange=${(/** @type {any} */ event) => change({ dry_run: event.target.value })}>
+      <option value="false">${t("import.how.do")}</option><option value="true">${t("import.how.count")}</option>
+    </select></label>
 </div>`;
 
 /** @param {{sent: number, total: number}} props */

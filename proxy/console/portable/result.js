@@ -5,7 +5,7 @@ import { html } from "../vendor/preact.js";
 
 /** @param {{result: any}} props */
 export const Result = ({ result }) => html`<div role="status">
-  <p><b>${t("import.done")}</b> <span class="tag">${result.format}</span></p>
+  <p><b>${t(result.dry_run ? "import.counted" : "import.done")}</b> <span class="tag">${result.format}</span></p>
   <table class="figures"><tbody>
     ${["sessions", "messages", "exchanges", "memories"].map((name) => figure(t(name), result[name] ?? 0))}
     ${figure(t("import.skipped.sessions"), result.skipped?.sessions ?? 0)}

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from proxy.memory_api.fields import Count, Listing, Time
+from proxy.portable.names import Format
 
 
 class Spent(Struct, kw_only=True):
@@ -123,9 +124,10 @@ class Skipped(Struct, kw_only=True):
 
 
 class Imported(Struct, kw_only=True, tag_field="object", tag="import"):
-    """What was imported."""
+    """What was imported, or with `dry_run` would be."""
 
-    format: Literal["memory-proxy", "openai", "chat_jsonl", "chatgpt", "langchain"]
+    format: Format
+    dry_run: bool
     sessions: Count
     messages: Count
     exchanges: Count

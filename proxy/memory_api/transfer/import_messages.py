@@ -22,6 +22,7 @@ from proxy.chat.extent import MAX_MESSAGES
 from proxy.chat.jsontext import UNREADABLE, items
 from proxy.chat.message import ChatMessage
 from proxy.learning.collection import update
+from proxy.learning.facts.fact import FACTS
 from proxy.learning.kinds import is_card
 from proxy.learning.learned import Learned
 from proxy.memory.items import Change, Item, ItemOwner, Items, Place
@@ -187,6 +188,18 @@ class Adopting:
         if put and kept:
             await self._recard(shelf, {place.key for place in kept})
         return Adopted(put + put_cards, len(items) - put - put_cards)
+
+    async def there(self, shelf: ItemOwner, items: Sequence[Item]) -> int:
+        """How many of these have their place taken.  Raises StoreError."""
+        taken = 0
+        for start in range(0, len(items), AT_ONCE):
+            places = [item.place for item in items[start : start + AT_ONCE]]
+            taken += len(await self._items.items_at(shelf, places))
+        return taken
+
+    async def remake_card(self, shelf: ItemOwner) -> None:
+        """A person's card of facts, where those came without it.  Raises StoreError, Busy."""
+        await self._recard(shelf, {FACTS})
 
     async def _others(self, shelf: ItemOwner, items: Sequence[Item]) -> set[Place | None]:
         """The stories of which another is there already."""

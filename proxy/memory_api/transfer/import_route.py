@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Annotated, cast, get_args
+from typing import Annotated, cast
 
 from starlette.requests import Request
 
@@ -29,16 +29,16 @@ from proxy.memory_api.errors import (
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.openapi.operation import JSON, NDJSON, Body, Parameter
 from proxy.memory_api.operation import operation
-from proxy.memory_api.parameters import OF_USER, SESSION, an_id
+from proxy.memory_api.parameters import DRY_RUN, OF_USER, SESSION, an_id
 from proxy.memory_api.shapes.overview import Imported, Skipped
 from proxy.memory_api.transfer.import_sessions import Importer
 from proxy.memory_api.transfer.threads import Reading
 from proxy.portable.conversing import Terms
-from proxy.portable.opening import BYTE_ORDER_MARK, ENOUGH, Format, Limits, opened
+from proxy.portable.names import FORMATS, Format
+from proxy.portable.opening import BYTE_ORDER_MARK, ENOUGH, Limits, opened
 from proxy.portable.source import Broken, Piece, Warnings
 
 CONFLICTS = ("skip", "error")
-FORMATS: tuple[str, ...] = get_args(Format)
 
 AT_ONCE = 100
 """Pieces that are held at once: a few, and more only where they are small."""
@@ -95,8 +95,10 @@ IntoSession = Annotated[
     ),
 ]
 Whose = Annotated[
-    str | None, replace(OF_USER, description="Whose conversations they are.", example=None)
+    str | None,
+    replace(OF_USER, description="Whose conversations or memories they are.", example=None),
 ]
+Tried = Annotated[bool, replace(DRY_RUN, description="Only count what would be imported.")]
 Strict = Annotated[
     bool,
     Parameter(
@@ -135,30 +137,36 @@ async def import_file(
     session: IntoSession,
     user: Whose,
     strict: Strict,
+    dry_run: Tried,
     request: Asked,
 ) -> Imported:
     """Import a file.
 
-    An export of this proxy, or conversations from elsewhere. Importing the same file twice changes
-    nothing. What was complete before something broken stays imported.
+    An export of this proxy, or conversations and memories from elsewhere. Importing the same file
+    twice changes nothing. What was complete before something broken stays imported.
+    `dry_run=true` reads all of the file, and only counts.
     """
     wanted = ImportRequest(format, session, user)
-    importer = Importer(api, tenant, _terms(api, wanted), api.reading, strict=strict)
+    terms = _terms(api, wanted)
+    importer = Importer(api, tenant, terms, api.reading, strict=strict, dry_run=dry_run)
     patience = api.settings.server.body_timeout
     chunks = _chunks(request, patience)
     warnings = Warnings()
     try:
         found = await _read(api, chunks, wanted, importer, warnings)
+        await importer.end()
     except (Broken, ProxyError) as error:
         await _drain(chunks, patience)
-        raise _told(error, importer.counts.sessions) from None
+        raise _told(error, 0 if dry_run else importer.counts.sessions) from None
     finally:
-        with suppress(StoreError):  # what is not asked for now is found when there is more
+        with suppress(StoreError, ProxyError):  # of what came before something wrong
             await importer.end()
     counts = importer.counts
-    audit("imported", **who(request), sessions=counts.sessions, messages=counts.messages)
+    if not dry_run:
+        audit("imported", **who(request), sessions=counts.sessions, messages=counts.messages)
     return Imported(
         format=found,
+        dry_run=dry_run,
         sessions=counts.sessions,
         messages=counts.messages,
         exchanges=counts.exchanges,

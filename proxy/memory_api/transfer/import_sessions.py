@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -17,16 +18,19 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
 from proxy.memory_api.api import Api
 from proxy.memory_api.transfer.import_messages import Adopting
+from proxy.memory_api.transfer.noting import Noting
 from proxy.memory_api.transfer.threads import Reading
-from proxy.portable.check import check_session
+from proxy.portable.check import check_session, is_id
 from proxy.portable.conversing import Terms, session_of
-from proxy.portable.source import Broken, Conversation, ImportedSession, Items, Piece
+from proxy.portable.source import Broken, Conversation, ImportedSession, Items, Notes, Piece
 from proxy.recall.index import Owner, owner_of
 
 T = TypeVar("T")
 
 KNOWN = 10_000
 """Sessions and people of one import that are known at a time: a file may have any number."""
+
+UNNAMED = "has memories that do not say whose they are, in visible ASCII: name the person, ?user="
 
 ATTEMPTS = 4
 """Tries to put a session back: a large one can outlast a store's timeout."""
@@ -52,9 +56,17 @@ class Importer:
     """
 
     def __init__(
-        self, parts: Api, tenant: str, terms: Terms, reading: Reading, *, strict: bool
+        self,
+        parts: Api,
+        tenant: str,
+        terms: Terms,
+        reading: Reading,
+        *,
+        strict: bool,
+        dry_run: bool = False,
     ) -> None:
-        self._reading = reading
+        self._reading, self._dry_run = reading, dry_run
+        self._noting = Noting(parts.settings.memory.facts, terms.now)
         self._parts, self._store, self._tenant = parts, parts.store, tenant
         self._terms, self._strict = terms, strict
         self._adopting = Adopting(parts.shelves, parts.learned)
@@ -65,6 +77,12 @@ class Importer:
         """Those for whom the mark of an erasure was lifted."""
         self._announced: set[str] = set()
         """Those whose sessions recall will look at again."""
+        self._noted: set[str] = set()
+        """Those whose cards have to be made anew."""
+        self._named: str | None = None
+        """Whose the file says that something is."""
+        self._counted: set[str] = set()
+        """Sessions that were counted, where nothing is put."""
         self.counts = ImportCounts()
 
     async def take(self, piece: Piece) -> None:
@@ -72,11 +90,18 @@ class Importer:
             await self._adopt(piece)
         elif isinstance(piece, ImportedSession):
             await self._put(piece)
+        elif isinstance(piece, Notes):
+            await self._note(piece)
         else:
             await self._converse(piece)
 
     async def end(self) -> None:
-        """Ask for the work on what was brought: now, when all that was learned of it is there."""
+        """Make cards, and ask for the work on what was brought: now, when all that was learned of
+        it is there."""
+        for person in tuple(self._noted):
+            with _busy():
+                await self._adopting.remake_card(ItemOwner(self._tenant, person))
+            self._noted.discard(person)
         now = time.time()
         for key, user in self._brought.items():
             for due in self._parts.due_after_import(user, now):
@@ -87,15 +112,50 @@ class Importer:
         self._conversations += 1
         if self._terms.session and self._conversations > 1:
             raise Broken("has more than one conversation, and ?session= names only one")
+        terms = replace(self._terms, user=self._whose(conversation.user))
         try:
-            session = await self._reading.run(partial(_session_of, conversation, self._terms))
+            session = await self._reading.run(partial(_session_of, conversation, terms))
         except ValueError as error:
             raise Broken(f"has {error}") from None
         await self._put(session)
 
+    def _whose(self, named: str | None) -> str | None:
+        """Who is meant: whom the request names, if the file names no two people, or the file."""
+        if self._terms.user and named and self._named not in (None, named):
+            raise Broken("is of more than one person, and ?user= names only one")
+        self._named = named or self._named
+        return self._terms.user or named
+
+    async def _note(self, notes: Notes) -> None:
+        if self._terms.session:
+            raise Broken("has memories and no conversation, and ?session= names one")
+        user = self._whose(notes.user)
+        if user is None or not is_id(user):
+            raise Broken(UNNAMED)
+        try:
+            items = await self._reading.run(partial(self._noting.items, user, notes.notes))
+        except ValueError as error:
+            raise Broken(f"has {error}") from None
+        before = self.counts.memories
+        await self._adopt(Items(user, items))
+        if self.counts.memories > before and not self._dry_run:
+            self._noted.add(user)
+            if len(self._noted) >= KNOWN:
+                await self.end()
+
+    async def _try(self, session: str) -> bool:
+        """Would it be put?"""
+        key = SessionKey(self._tenant, session)
+        if session in self._counted or await self._store.session(key) is not None:
+            return False
+        _note(session, self._counted)
+        return True
+
     async def _put(self, session: ImportedSession) -> None:
         archived = session.archived
         head, key = archived.session, SessionKey(self._tenant, archived.session.id)
+        if self._dry_run:
+            return self._count(archived) if await self._try(head.id) else self._is_there(head.id)
         if head.user:
             await self._announce(head.user)
         if self._parts.spool.waiting(key) or not await self._restore(key, archived):
@@ -106,6 +166,9 @@ class Importer:
         await self._dismiss(owner_of(key, head.user), session.dismissed)
         self._parts.on_recorded(key)
         await self._bring(key, head.user)
+        self._count(archived)
+
+    def _count(self, archived: SessionArchive) -> None:
         self.counts.sessions += 1
         self.counts.messages += len(archived.lines)
         self.counts.exchanges += len(archived.exchanges)
@@ -144,14 +207,17 @@ class Importer:
         return same == (wanted.user, wanted.end, wanted.created_at, wanted.last_active_at)
 
     async def _adopt(self, items: Items) -> None:
+        shelf = ItemOwner(self._tenant, items.user)
+        if self._dry_run:
+            there = await self._adopting.there(shelf, items.items)
+            self.counts.memories += len(items.items) - there
+            self.counts.skipped_memories += there
+            return
         try:
-            put, skipped = await self._adopting.adopt(
-                ItemOwner(self._tenant, items.user), items.items
-            )
+            with _busy():
+                put, skipped = await self._adopting.adopt(shelf, items.items)
         except ValueError as error:
             raise Broken(f"has {error}") from None
-        except Busy:
-            raise memory_unavailable() from None
         self.counts.memories += put
         self.counts.skipped_memories += skipped
         if items.user:
@@ -177,6 +243,14 @@ class Importer:
         new = [one for one in ids if one not in there]
         if new:
             await self._parts.recall_admin.dismiss(owner, *new)
+
+
+@contextmanager
+def _busy() -> Iterator[None]:
+    try:
+        yield
+    except Busy:
+        raise memory_unavailable() from None
 
 
 def _session_of(conversation: Conversation, terms: Terms) -> ImportedSession:

@@ -244,7 +244,7 @@ class Connection(asyncio.Protocol):
                     break
                 transport.write(piece)
             elif piece:
-                # Not writelines: with asyncio's own loop it tells nobody to wait (Python 3.12, 3.13).
+                # Not writelines: asyncio's own tells nobody to wait (Python 3.12, 3.13).
                 transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
             await self._drained()
         if left:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from proxy.memory.archive import SessionArchive
 from proxy.portable.conversing import Terms, session_of
-from proxy.portable.opening import Format, Limits, opened
+from proxy.portable.names import Format
+from proxy.portable.opening import Limits, opened
 from proxy.portable.source import Conversation, Piece, Warnings
 
 LIMITS = Limits(line=10_000, held=100_000)
@@ -95,3 +97,11 @@ def conversation(*nodes: Json, current: str | None = None, id: str = "c-1", **mo
 
 def dumped(value: object) -> bytes:
     return json.dumps(value).encode()
+
+
+SAMPLES = Path(__file__).parent / "programs"
+
+
+def sample(name: str) -> bytes:
+    """A small file as a program writes it."""
+    return (SAMPLES / name).read_bytes()

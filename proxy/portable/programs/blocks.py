@@ -1,0 +1,180 @@
+"""An answer as other programs have it, a row of texts, calls and results, as OpenAI's messages.
+Pure.
+
+There, results stand directly behind the message that has their calls, each call has one, and no
+result stands alone.  So a call that never had a result becomes a line of text, and a result whose
+call is not there is left out; both are told.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from proxy.chat import jsontext
+from proxy.portable.check import Fields, fields_in, text_in
+from proxy.portable.programs.tree import Spoken
+from proxy.portable.source import Warnings
+
+THOUGHTS = "what a model only thought was left out"
+FILES = "files and images are lines in brackets: what was in them is not in the file"
+ADDED = "what the program itself has put in for the model was left out"
+UNANSWERED = "calls of tools that never had a result are lines in brackets"
+STRAY = "results of tools whose call is not there were left out"
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    text: str
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """``arguments`` is their JSON; ``id`` "" is one that nobody has given."""
+
+    name: str
+    arguments: str
+    id: str = ""
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """``id`` is that of its call; "" answers the first that has no result yet."""
+
+    text: str
+    id: str = ""
+    at: float | None = None
+
+
+Block = Prose | ToolCall | ToolResult
+
+
+def size_of(block: Block) -> int:
+    """Characters that it holds."""
+    return len(block.text) if not isinstance(block, ToolCall) else len(block.name + block.arguments)
+
+
+def as_arguments(value: object) -> str:
+    """Of a call, as JSON: an object as it is, or as it was written; all else as its "input"."""
+    if isinstance(value, str) and value.lstrip()[:1] == "{":
+        return value
+    return jsontext.encode(value if isinstance(value, dict) else {"input": value}).decode()
+
+
+def call_and_result(fields: Fields, at: float | None) -> Block | None:
+    """A block of Anthropic's messages that calls a tool or has what came of it; None: neither."""
+    kind = text_in(fields, "type")
+    if kind.endswith("tool_use"):
+        given = as_arguments(fields.get("input") or {})
+        return ToolCall(text_in(fields, "name") or "tool", given, text_in(fields, "id"), at)
+    if kind.endswith("tool_result"):
+        return ToolResult(result_text(fields.get("content")), text_in(fields, "tool_use_id"), at)
+    return None
+
+
+def result_text(content: object) -> str:
+    """What a tool gave: text, a list of blocks, or JSON."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return "" if content is None else jsontext.encode(content).decode()
+    return "\n".join(map(_piece, content))
+
+
+def _piece(block: object) -> str:
+    if isinstance(block, str):
+        return block
+    fields = block if isinstance(block, dict) else {}
+    kind = text_in(fields, "type").removeprefix("input_").removeprefix("output_")
+    about = text_in(fields, "title"), text_in(fields, "url")
+    return text_in(fields, "text") or f"[{', '.join(filter(None, (kind or 'unknown', *about)))}]"
+
+
+class _Pairs:
+    """Which call has which result.  ``ids`` are those of the calls, by their place."""
+
+    def __init__(self, blocks: Sequence[Block], made: str) -> None:
+        self.ids: dict[int, str] = {}
+        self.results: dict[str, ToolResult] = {}
+        self.stray = 0
+        waiting: OrderedDict[str, str] = OrderedDict()  # whose first is found at once
+        used: set[str] = set()
+        for place, block in enumerate(blocks):
+            if isinstance(block, ToolCall):
+                own = block.id if block.id not in used else ""
+                self.ids[place] = id = own or f"call_{made}_{place}"
+                used.add(id)
+                waiting[block.id or id] = id
+            elif isinstance(block, ToolResult):
+                called = waiting.pop(block.id or next(iter(waiting), ""), None)
+                if called is None:
+                    self.stray += 1
+                else:
+                    self.results[called] = block
+
+
+def answer(blocks: Sequence[Block], made: str, warnings: Warnings) -> Iterator[Spoken]:
+    """The messages; ``made`` tells calls that have no id of their own from those of others."""
+    pairs = _Pairs(blocks, made)
+    if pairs.stray:
+        warnings.add(STRAY)
+    texts: list[Prose] = []
+    calls: list[tuple[str, ToolCall]] = []
+    for place, block in enumerate(blocks):
+        if calls and not isinstance(block, ToolCall):
+            yield from _turned(texts, calls, pairs)
+            texts, calls = [], []
+        if isinstance(block, Prose):
+            texts.append(block)
+        elif isinstance(block, ToolCall) and pairs.ids[place] in pairs.results:
+            calls.append((pairs.ids[place], block))
+        elif isinstance(block, ToolCall):
+            warnings.add(UNANSWERED)
+            texts.append(Prose(f"[call of {block.name}: {block.arguments}]", block.at))
+    yield from _turned(texts, calls, pairs)
+
+
+def _turned(
+    texts: Sequence[Prose], calls: Sequence[tuple[str, ToolCall]], pairs: _Pairs
+) -> Iterator[Spoken]:
+    """One message of the assistant, and the results of its calls."""
+    text = "\n".join(words.text for words in texts if words.text)
+    message: Fields = {"role": "assistant", "content": text or None}
+    times = [*(words.at for words in texts), *(call.at for _, call in calls)]
+    if calls:
+        message["tool_calls"] = [_called(id, call) for id, call in calls]
+    if text or calls:
+        yield Spoken(message, times[0])
+    for id, _ in calls:
+        result = pairs.results[id]
+        yield Spoken({"role": "tool", "tool_call_id": id, "content": result.text}, result.at)
+
+
+def _called(id: str, call: ToolCall) -> Fields:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": id, "type": "function", "function": function}
+
+
+def blocks_of(item: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:
+    """What an item of OpenAI's Responses API says, that is no message of a user."""
+    kind, call = text_in(item, "type"), text_in(item, "call_id")
+    name = text_in(item, "name") or kind.removesuffix("_call")
+    if kind in ("function_call", "custom_tool_call"):
+        yield ToolCall(name, as_arguments(item.get("arguments", item.get("input", ""))), call, at)
+    elif kind == "local_shell_call":
+        given = as_arguments(fields_in(item, "action"))
+        yield ToolCall(name, given, call or text_in(item, "id"), at)
+    elif kind.endswith("_call_output"):
+        output = item.get("output")
+        told = output.get("content") if isinstance(output, dict) else output
+        yield ToolResult(result_text(told), call, at)
+    elif kind == "message":
+        yield Prose(result_text(item.get("content")), at)
+    elif kind == "reasoning":
+        warnings.add(THOUGHTS)
+    elif kind.endswith("_call"):
+        about = text_in(fields_in(item, "action"), "query")
+        yield Prose(f"[{name.replace('_', ' ')}{': ' if about else ''}{about}]", at)

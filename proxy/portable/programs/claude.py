@@ -1,0 +1,95 @@
+"""``conversations.json`` of a data export of Claude.ai: a list of conversations.  Pure.
+
+A conversation is ``{"uuid", "name", "created_at", "chat_messages"}``, a message ``{"uuid",
+"sender", "created_at", "content"}``, and in newer exports ``parent_message_uuid``, by which
+messages form a tree; what the site itself loads names ``current_leaf_message_uuid`` as well.
+Content is blocks as Anthropic's API has them; older exports have ``text`` alone.  There is no
+published schema: socketteer/Claude-Conversation-Exporter (README.md) and Sinity/polylogue
+(docs/providers/claude-ai.md) describe what is found in such files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proxy.portable.check import Fields, list_in, moment_in, text_in
+from proxy.portable.programs.blocks import (
+    FILES,
+    THOUGHTS,
+    Block,
+    Prose,
+    answer,
+    call_and_result,
+    result_text,
+)
+from proxy.portable.programs.content import file_line
+from proxy.portable.programs.tree import Spoken, TreeEntry, conversation
+from proxy.portable.source import Conversation, Warnings
+
+NOTHING = frozenset({"token_budget", "flag", ""})
+"""Blocks that say nothing."""
+
+
+def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversation | None:
+    """None if nothing is said in it."""
+    entries: list[TreeEntry] = []
+    for message in list_in(fields, "chat_messages"):
+        if isinstance(message, dict):
+            before = entries[-1].id if entries else ""
+            own = text_in(message, "uuid") or f"#{len(entries)}"
+            parent = text_in(message, "parent_message_uuid") or before
+            entries.append(TreeEntry(own, parent, tuple(_said(message, own, warnings))))
+    return conversation(
+        entries,
+        warnings,
+        number,
+        current=text_in(fields, "current_leaf_message_uuid"),
+        id=text_in(fields, "uuid"),
+        title=text_in(fields, "name"),
+        created_at=moment_in(fields, "created_at"),
+    )
+
+
+def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[Spoken]:
+    at = moment_in(message, "created_at")
+    blocks = list(_blocks(message, at, warnings))
+    files = list(_files(message))
+    if files:
+        warnings.add(FILES)
+    if text_in(message, "sender") == "assistant":
+        lines = (Prose(line, at) for line in files)
+        yield from answer([*blocks, *lines], own, warnings)
+        return
+    text = "\n".join([*(block.text for block in blocks if isinstance(block, Prose)), *files])
+    if text:
+        yield Spoken({"role": "user", "content": text}, at)
+
+
+def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:
+    content = list_in(message, "content")
+    if not content:
+        yield Prose(text_in(message, "text"), at)
+    for block in content:
+        if not isinstance(block, dict):
+            continue
+        kind = text_in(block, "type")
+        when = moment_in(block, "start_timestamp") or at
+        called = call_and_result(block, when)
+        if called is not None:
+            yield called
+        elif kind.endswith("thinking"):
+            warnings.add(THOUGHTS)
+        elif kind not in NOTHING:
+            yield Prose(result_text([block]), when)
+
+
+def _files(message: Fields) -> Iterator[str]:
+    """A line for each file, with the text that was taken out of it where that is there."""
+    for name in ("attachments", "files"):
+        for file in list_in(message, name):
+            if isinstance(file, dict):
+                kind = text_in(file, "file_type") or text_in(file, "file_kind") or "file"
+                yield file_line(file, kind=kind, name="file_name", size="file_size")
+                text = text_in(file, "extracted_content")
+                if text:
+                    yield text

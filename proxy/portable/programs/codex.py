@@ -1,0 +1,134 @@
+"""A transcript of Codex, ``~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl``.  Pure.
+
+A line is ``{"timestamp", "type", "payload"}``: ``session_meta`` comes first, ``response_item`` is
+an item of the Responses API, ``event_msg`` of the kind ``thread_rolled_back`` takes back the last
+``num_turns`` of the user.  In files of before September 2025 the items stand in their lines as they
+are, behind a line with the id of the session.  The source is openai/codex:
+codex-rs/protocol/src/protocol.rs (RolloutLine, RolloutItem), codex-rs/protocol/src/models.rs
+(ResponseItem) and codex-rs/rollout/src/policy.rs (what is written).
+"""
+
+from __future__ import annotations
+
+from proxy.portable.check import Fields, fields_in, list_in, moment_in, text_in
+from proxy.portable.programs.blocks import ADDED, ToolResult, blocks_of
+from proxy.portable.programs.claude_code import ASIDE
+from proxy.portable.programs.content import content_of
+from proxy.portable.programs.record import Record
+from proxy.portable.source import Conversation, Warnings
+
+PUT_IN = (
+    "<environment_context>",
+    "<user_instructions>",
+    "<permissions instructions>",
+    "<INSTRUCTIONS>",
+    "# AGENTS.md instructions",
+    "<apps_instructions>",
+    "<skills_instructions>",
+    "<collaboration_mode>",
+    "<model_switch>",
+    "<personality_spec>",
+    "<skill>",
+    "<turn_aborted>",
+    "<subagent_notification>",
+    "<user_shell_command>",
+)
+"""How parts begin that stand in a user's message and are not the user's."""
+
+
+class Codex:
+    """See :class:`proxy.portable.programs.reading.Log`."""
+
+    def __init__(self, warnings: Warnings) -> None:
+        self._warnings, self._record = warnings, Record(warnings)
+        self._meta: Fields | None = None
+        self._count = 0
+        self._last = self._open = ""
+        """The entry before, and the answer that goes on, "" where none does."""
+        self._asked: list[str] = []
+        """What stands before each turn of the user."""
+        self._aside = False
+
+    def add(self, fields: Fields, line: int) -> int:
+        kind, payload = text_in(fields, "type"), fields_in(fields, "payload")
+        at = moment_in(fields, "timestamp")
+        if "payload" not in fields:
+            kind, payload = "response_item" if kind else "session_meta", fields
+        if kind == "session_meta":
+            self._begin(payload, line)
+        elif kind == "compacted":
+            self._warnings.add(ADDED)
+        elif kind == "event_msg" and text_in(payload, "type") == "thread_rolled_back":
+            self._take_back(payload.get("num_turns"))
+        elif kind == "response_item" and not self._aside:
+            return self._item(payload, at)
+        return 0
+
+    def _begin(self, meta: Fields, line: int) -> None:
+        """The first one counts: a thread that goes on from another has that one's too."""
+        if self._meta is not None or "id" not in meta:
+            return
+        self._meta = {name: meta[name] for name in ("id", "timestamp") if name in meta}
+        self._aside = "subagent" in fields_in(meta, "source")
+        if self._aside:
+            self._warnings.add(ASIDE, line)
+
+    def _take_back(self, turns: object) -> None:
+        if isinstance(turns, int) and self._asked and turns > 0:
+            self._last = self._asked[-turns:][0]
+            del self._asked[-turns:]
+            self._open = ""
+
+    def _item(self, item: Fields, at: float | None) -> int:
+        role = text_in(item, "role")
+        if role in ("developer", "system"):
+            self._warnings.add(ADDED)
+            return 0
+        if role == "user":
+            return self._ask(item, at)
+        held = 0
+        for block in blocks_of(item, at, self._warnings):
+            if not self._open and not isinstance(block, ToolResult):
+                self._open = self._entry()
+                self._record.reply(self._open, self._last)
+                self._last = self._open
+            if self._open or (isinstance(block, ToolResult) and block.id):
+                held += self._record.say(self._open, block)
+        return held
+
+    def _ask(self, item: Fields, at: float | None) -> int:
+        parts = [part for part in list_in(item, "content") if isinstance(part, dict)]
+        typed = [part for part in parts if not _is_put_in(part)]
+        if len(typed) < len(parts):
+            self._warnings.add(ADDED)
+        if not typed:
+            return 0
+        own = self._entry()
+        held = self._record.ask(own, self._last, content_of([_plain(x) for x in typed]), at)
+        self._asked.append(self._last)
+        self._last, self._open = own, ""
+        return held
+
+    def _entry(self) -> str:
+        self._count += 1
+        return f"#{self._count}"
+
+    def conversation(self) -> Conversation | None:
+        said = self._record.messages(self._last)
+        if not said:
+            return None
+        meta = self._meta or {}
+        began = moment_in(meta, "timestamp")
+        return Conversation(said, id=text_in(meta, "id") or None, created_at=began)
+
+
+def _is_put_in(part: Fields) -> bool:
+    return text_in(part, "text").lstrip().startswith(PUT_IN)
+
+
+def _plain(part: Fields) -> Fields:
+    """A part of a message as the chat API has it."""
+    kind = text_in(part, "type").removeprefix("input_").removeprefix("output_")
+    if kind == "image":
+        return {"type": "image_url", "image_url": part.get("image_url")}
+    return {**part, "type": kind}

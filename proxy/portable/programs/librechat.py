@@ -1,0 +1,198 @@
+"""A conversation that LibreChat exports as JSON.  Pure.
+
+It is ``{"conversationId", "title", "options", "recursive", "branches"}`` with ``messages``, a list
+in which each names its ``parentMessageId``, or with ``messagesTree``, whose messages have those
+that follow as ``children``: as deep as the conversation is long.  What it does not say is which
+branch was open: the one with the newest message counts.  The source is danny-avila/LibreChat:
+client/src/hooks/Conversations/useExportConversation.ts, client/src/hooks/Messages/
+useBuildMessageTree.ts, and api/server/utils/import/importers.js with the samples beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import ijson
+
+from proxy.portable.check import (
+    Fields,
+    check_count,
+    check_extent,
+    fields_in,
+    list_in,
+    moment_in,
+    text_in,
+    whole,
+)
+from proxy.portable.programs.blocks import (
+    FILES,
+    THOUGHTS,
+    Block,
+    Prose,
+    ToolCall,
+    ToolResult,
+    answer,
+    as_arguments,
+    result_text,
+)
+from proxy.portable.programs.content import file_line
+from proxy.portable.programs.reading import UNREADABLE
+from proxy.portable.programs.tree import Spoken, TreeEntry, conversation
+from proxy.portable.source import Conversation, Warnings
+
+_Kind = Literal["message", "messages", "value"]
+
+
+@dataclass(slots=True)
+class _Open:
+    """What has begun and not ended: the conversation or a message, a list of messages, or else."""
+
+    value: Any
+    kind: _Kind
+    key: str = ""
+
+
+LISTS = ("messages", "messagesTree", "children")
+"""The fields that have messages."""
+
+ERRORS = "messages that are errors were left out"
+PIECE = 64 * 1024
+"""Bytes that are read by one call."""
+
+
+def flat(item: bytes) -> Fields:
+    """A conversation, its messages in one list, "messages", each behind the one it follows.
+
+    Raises ValueError.
+    """
+    check_extent(item)
+    item = whole(item)
+    events = ijson.sendable_list()
+    parser = ijson.basic_parse_coro(events, use_float=True)  # see opening
+    reading = _Flat()
+    try:
+        for at in range(0, len(item), PIECE):
+            parser.send(item[at : at + PIECE])
+            for event, value in events:
+                reading.take(event, value)
+            events.clear()
+        parser.close()
+    except ijson.JSONError:
+        raise ValueError(UNREADABLE) from None
+    return {**reading.top, "messages": reading.messages}
+
+
+class _Flat:
+    """Makes values of what a parser finds, without a level of its own for each of theirs."""
+
+    def __init__(self) -> None:
+        self.top: Fields = {}
+        self.messages: list[Fields] = []
+        self._open: list[_Open] = []
+
+    def take(self, event: str, value: object) -> None:
+        if event == "map_key":
+            self._open[-1].key = str(value)
+        elif event == "start_map":
+            self._begin({})
+        elif event == "start_array":
+            self._begin([])
+        elif event in ("end_map", "end_array"):
+            self._open.pop()
+        else:
+            self._put(value)
+
+    def _begin(self, value: Fields | list[object]) -> None:
+        around = self._open[-1] if self._open else None
+        kind: _Kind = "value"
+        if around is None and isinstance(value, dict):
+            self.top, kind = value, "message"
+        elif around and around.kind == "message" and around.key in LISTS:
+            kind = "messages"
+        elif around and around.kind == "messages" and isinstance(value, dict):
+            kind = "message"
+            self.messages.append(value)
+            check_count(len(self.messages))
+        else:
+            self._put(value)
+        self._open.append(_Open(value, kind))
+
+    def _put(self, value: object) -> None:
+        around = self._open[-1] if self._open else None
+        if around and isinstance(around.value, dict):
+            around.value[around.key] = value
+        elif around and around.kind == "value":
+            around.value.append(value)
+
+
+def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversation | None:
+    """None if nothing is said in it."""
+    told = text_in(fields_in(fields, "options"), "promptPrefix")
+    return conversation(
+        _entries(list_in(fields, "messages"), warnings),
+        warnings,
+        number,
+        system=[{"role": "system", "content": told}] if told else (),
+        id=text_in(fields, "conversationId"),
+        title=text_in(fields, "title"),
+    )
+
+
+def _entries(messages: list[object], warnings: Warnings) -> Iterator[TreeEntry]:
+    before = ""
+    for place, message in enumerate(messages):
+        if isinstance(message, dict):
+            own = text_in(message, "messageId") or f"#{place}"
+            parent = text_in(message, "parentMessageId") or before
+            yield TreeEntry(own, parent, tuple(_said(message, own, warnings)))
+            before = own
+
+
+def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[Spoken]:
+    at = moment_in(message, "createdAt")
+    if message.get("error") is True:
+        warnings.add(ERRORS)
+        return
+    files = [_file(file) for file in list_in(message, "files") if isinstance(file, dict)]
+    if files:
+        warnings.add(FILES)
+    blocks = [*_blocks(message, at, warnings), *(Prose(line, at) for line in files)]
+    if message.get("isCreatedByUser") is not True:
+        yield from answer(blocks, own, warnings)
+        return
+    text = "\n".join(block.text for block in blocks if isinstance(block, Prose) and block.text)
+    if text:
+        yield Spoken({"role": "user", "content": text}, at)
+
+
+def _file(file: Fields) -> str:
+    return file_line(file, kind=text_in(file, "type") or "file", name="filename", size="bytes")
+
+
+def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:
+    parts = [part for part in list_in(message, "content") if isinstance(part, dict)]
+    if not parts:
+        yield Prose(text_in(message, "text"), at)
+    for part in parts:
+        kind, call = text_in(part, "type"), fields_in(part, "tool_call")
+        if kind == "think":
+            warnings.add(THOUGHTS)
+        elif call:
+            yield from _called(call, at)
+        elif kind in ("text", "error"):
+            inner = part.get("text")
+            yield Prose(text_in(inner, "value") if isinstance(inner, dict) else str(inner), at)
+        elif kind != "agent_update":
+            yield Prose(result_text([part]), at)
+
+
+def _called(call: Fields, at: float | None) -> Iterator[Block]:
+    function = fields_in(call, "function") or call
+    id = text_in(call, "id")
+    given = function.get("args", function.get("arguments", {}))
+    yield ToolCall(text_in(function, "name") or "tool", as_arguments(given), id, at)
+    output = function.get("output")
+    if output is not None:
+        yield ToolResult(result_text(output), id, at)

@@ -1,0 +1,126 @@
+"""Chats that Open WebUI exports: a JSON list of chats.  Pure.
+
+A chat is ``{"id", "user_id", "title", "created_at", "chat"}``, and ``chat.history`` has
+``messages``, by their ids with ``parentId``, and ``currentId``, the end of the branch that is
+shown.  An answer of newer releases has ``output``, items of the Responses API; in all of them the
+content has what was thought and called in ``<details>``.  The source is open-webui/open-webui:
+backend/open_webui/models/chats.py (what a chat has) and src/lib/utils/index.ts; a sample is in
+danny-avila/LibreChat, api/server/utils/import/__data__/openwebui-export.json.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+from proxy.chat import jsontext
+from proxy.portable.check import Fields, fields_in, is_id, list_in, moment_in, text_in
+from proxy.portable.programs.blocks import (
+    FILES,
+    THOUGHTS,
+    Block,
+    Prose,
+    ToolCall,
+    ToolResult,
+    answer,
+    as_arguments,
+    blocks_of,
+)
+from proxy.portable.programs.content import file_line
+from proxy.portable.programs.tree import Spoken, TreeEntry, conversation
+from proxy.portable.source import Conversation, Warnings
+
+_DETAILS = re.compile(r'<details type="(\w+)"([^<>]*)>')
+_END = "</details>"
+_FIELD = re.compile(r'\b(\w+)="([^"]*)"')
+"""Both stop where another may begin: time grows with the text, whatever is in it."""
+
+
+def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversation | None:
+    """None if nothing is said in it."""
+    chat = fields_in(fields, "chat") or fields
+    history = fields_in(chat, "history")
+    system = text_in(fields_in(chat, "params"), "system") or text_in(chat, "system")
+    user = text_in(fields, "user_id")
+    return conversation(
+        _entries(history, chat, warnings),
+        warnings,
+        number,
+        current=text_in(history, "currentId"),
+        system=[{"role": "system", "content": system}] if system else (),
+        id=text_in(fields, "id"),
+        title=text_in(fields, "title") or text_in(chat, "title"),
+        created_at=moment_in(fields, "created_at") or moment_in(chat, "timestamp"),
+        user=user if is_id(user) else "",
+    )
+
+
+def _entries(history: Fields, chat: Fields, warnings: Warnings) -> Iterator[TreeEntry]:
+    """Of the history, or of a chat that has none its list of messages."""
+    before = ""
+    named = list(fields_in(history, "messages").items()) or [
+        ("", message) for message in list_in(chat, "messages")
+    ]
+    for place, (id, message) in enumerate(named):
+        if isinstance(message, dict):
+            own = id or text_in(message, "id") or f"#{place}"
+            parent = text_in(message, "parentId") if "parentId" in message else before
+            yield TreeEntry(own, parent, tuple(_said(message, own, warnings)))
+            before = own
+
+
+def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[Spoken]:
+    at = moment_in(message, "timestamp")
+    files = [_file(file) for file in list_in(message, "files") if isinstance(file, dict)]
+    if files:
+        warnings.add(FILES)
+    if text_in(message, "role") == "assistant":
+        blocks = [*_blocks(message, at, warnings), *(Prose(line, at) for line in files)]
+        yield from answer(blocks, own, warnings)
+        return
+    text = "\n".join(filter(None, [text_in(message, "content"), *files]))
+    if text:
+        yield Spoken({"role": "user", "content": text}, at)
+
+
+def _file(file: Fields) -> str:
+    return file_line(file, kind=text_in(file, "type") or "file")
+
+
+def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:
+    items = [item for item in list_in(message, "output") if isinstance(item, dict)]
+    for item in items:
+        yield from blocks_of(item, at, warnings)
+    if not items:
+        yield from _unfolded(text_in(message, "content"), at, warnings)
+
+
+def _unfolded(text: str, at: float | None, warnings: Warnings) -> Iterator[Block]:
+    """A text, with the calls that it shows folded up, and without the thoughts."""
+    place = 0
+    while found := _DETAILS.search(text, place):
+        end = text.find(_END, found.end())
+        end = len(text) if end < 0 else end
+        yield Prose(text[place : found.start()].strip(), at)
+        place = end + len(_END)
+        if found[1] == "tool_calls":
+            about = {name: unescape(value) for name, value in _FIELD.findall(found[2])}
+            id, shown = about.get("id", ""), text[found.end() : end]
+            given = as_arguments(_unquoted(about.get("arguments", "{}")))
+            yield ToolCall(about.get("name") or "tool", given, id, at)
+            yield ToolResult(_unquoted(about.get("result") or unescape(shown)), id, at)
+        elif found[1] == "reasoning":
+            warnings.add(THOUGHTS)
+        else:
+            yield Prose(unescape(text[found.end() : end]).strip(), at)
+    yield Prose(text[place:].strip(), at)
+
+
+def _unquoted(text: str) -> str:
+    """A text that stands there as JSON."""
+    try:
+        found = jsontext.decode(text.encode("utf-8", "replace"))
+    except jsontext.UNREADABLE:
+        return text
+    return found if isinstance(found, str) else text

@@ -1,0 +1,211 @@
+"""How files of other programs are read: a list of conversations, the lines of one, or a list of
+what is remembered.  Implements :class:`proxy.portable.source.ImportSource`.
+
+Held is one conversation, or some notes, at a time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from proxy.chat import jsontext
+from proxy.portable.check import Fields, check_count, list_in, value_of
+from proxy.portable.source import (
+    DEEPEST,
+    Broken,
+    Conversation,
+    Listed,
+    Note,
+    Notes,
+    Piece,
+    Splitter,
+    Warnings,
+)
+
+UNREADABLE = "what is no JSON, too large a number, or nested too deeply"
+
+
+def object_of(item: bytes) -> Fields:
+    """Raises ValueError."""
+    value = value_of(item, UNREADABLE)
+    if not isinstance(value, dict):
+        raise ValueError("no object")
+    return value
+
+
+def _what(error: Exception) -> str:
+    """What is wrong with a file: some of it can be read, and is too deep to be written again."""
+    return UNREADABLE if isinstance(error, RecursionError) else str(error)
+
+
+class Objects(ABC):
+    """A list of objects, or one; ``most`` bounds one of them, in bytes, and ``deepest`` levels."""
+
+    what = "conversation"
+
+    def __init__(self, most: int, warnings: Warnings, deepest: int = DEEPEST) -> None:
+        self._items, self._warnings = Listed(most, deepest), warnings
+        self._count = 0
+
+    def feed(self, data: bytes) -> Iterator[Piece]:
+        try:
+            for item in self._items.feed(data):
+                yield from self._read(item)
+                self._count += 1
+        except jsontext.UNREADABLE as error:
+            raise self._broken(error) from None
+
+    def finish(self) -> Iterator[Piece]:
+        try:
+            self._items.finish()
+        except ValueError as error:
+            raise self._broken(error) from None
+        return iter(())
+
+    @abstractmethod
+    def _read(self, item: bytes) -> Iterator[Piece]:
+        """What an item is, which is number ``_count`` + 1.  Raises ValueError."""
+
+    def _broken(self, error: Exception) -> Broken:
+        """By the one before."""
+        return Broken(f"has {_what(error)}, behind {self.what} {self._count}")
+
+
+ReadConversation = Callable[[Fields, Warnings, int], Conversation | None]
+"""A conversation of what a program has written, of which None says nothing; with its number."""
+
+
+class Conversations(Objects):
+    """``value`` reads an object.  It and ``read`` raise ValueError."""
+
+    def __init__(
+        self,
+        most: int,
+        warnings: Warnings,
+        read: ReadConversation,
+        value: Callable[[bytes], Fields] = object_of,
+        deepest: int = DEEPEST,
+    ) -> None:
+        super().__init__(most, warnings, deepest)
+        self._conversation, self._value = read, value
+
+    def _read(self, item: bytes) -> Iterator[Piece]:
+        number = self._count + 1
+        found = self._conversation(self._value(item), self._warnings, number)
+        if found is None:
+            self._warnings.add(f"conversation {number} says nothing and was left out")
+        else:
+            yield found
+
+
+class Log(Protocol):
+    """The lines of one conversation, one after the other."""
+
+    def add(self, fields: Fields, line: int) -> int:
+        """How many characters are held because of it."""
+        ...
+
+    def conversation(self) -> Conversation | None:
+        """What the lines are; None if they say nothing."""
+        ...
+
+
+COST = 512
+"""Bytes that a line takes in memory beside what it says."""
+
+
+class Transcript:
+    """A line for each thing that happened in one conversation.
+
+    ``line`` bounds a line, ``most`` what is held, both in bytes.
+    """
+
+    def __init__(self, line: int, most: int, warnings: Warnings, log: Log) -> None:
+        self._lines, self._warnings, self._log = Splitter(line), warnings, log
+        self._most, self._left = most, most
+
+    def feed(self, data: bytes) -> Iterator[Piece]:
+        for raw in self._lines.feed(data):
+            self._take(raw)
+        return iter(())
+
+    def finish(self) -> Iterator[Piece]:
+        for raw in self._lines.finish():
+            self._take(raw)
+        try:
+            found = self._log.conversation()
+        except jsontext.UNREADABLE as error:
+            raise Broken(f"has {_what(error)}") from None
+        if found is None:
+            self._warnings.add("a conversation in which nothing is said was left out")
+        else:
+            yield found
+
+    def _take(self, raw: bytes) -> None:
+        number = self._lines.number
+        try:
+            self._left -= COST + self._log.add(object_of(raw), number)
+            if self._left < 0:
+                raise ValueError(f"more than {self._most} bytes of a conversation before it")
+        except jsontext.UNREADABLE as error:
+            raise Broken(f"has {_what(error)}", number) from None
+
+
+ReadNote = Callable[[Fields, Warnings, int], tuple[str | None, Note] | None]
+"""Whose a note is (None: nobody is named), and the note; None for what is none."""
+
+AT_ONCE = 200
+"""Notes of a person that are passed on together."""
+
+WAITING = 1024 * 1024
+"""Bytes of notes that wait for others of the same people."""
+
+
+class NoteList(Objects):
+    """Notes in a list, or in an object that has one under one of ``names``."""
+
+    what = "memory"
+
+    def __init__(
+        self, most: int, warnings: Warnings, read: ReadNote, names: tuple[str, ...]
+    ) -> None:
+        super().__init__(most, warnings)
+        self._note, self._names = read, names
+        self._waiting: dict[str | None, list[Note]] = {}
+        self._held = 0
+
+    def _read(self, item: bytes) -> Iterator[Piece]:
+        fields = object_of(item)
+        listed = [list_in(fields, name) for name in self._names if name in fields]
+        if self._items.listed or not listed:
+            yield from self._take(fields)
+            return
+        check_count(len(listed[0]))
+        for found in listed[0]:
+            if not isinstance(found, dict):
+                raise ValueError("what is no memory")
+            yield from self._take(found)
+            self._count += 1
+
+    def finish(self) -> Iterator[Piece]:
+        yield from super().finish()
+        yield from self._all()
+
+    def _take(self, fields: Fields) -> Iterator[Piece]:
+        found = self._note(fields, self._warnings, self._count + 1)
+        if found is None:
+            return
+        user, note = found
+        notes = self._waiting.setdefault(user, [])
+        notes.append(note)
+        self._held += COST + len(note.value)
+        if len(notes) == AT_ONCE or self._held > WAITING:
+            yield from self._all()
+
+    def _all(self) -> Iterator[Piece]:
+        for user, notes in self._waiting.items():
+            yield Notes(user, tuple(notes))
+        self._waiting.clear()
+        self._held = 0

@@ -1,0 +1,92 @@
+"""What the lines of a coding agent's transcript say, until all of them are there.  Pure.
+
+Lines are entries, each behind an earlier one.  A result belongs to its call, wherever its line
+stands: what follows the result follows the answer that called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from proxy.portable.check import check_count
+from proxy.portable.programs.blocks import (
+    STRAY,
+    Block,
+    ToolCall,
+    ToolResult,
+    answer,
+    size_of,
+)
+from proxy.portable.programs.tree import Branches, Spoken
+from proxy.portable.source import ImportedMessage, Warnings
+
+
+@dataclass(slots=True)
+class _Line:
+    """An entry: what a person said, or the blocks of an answer, or nothing."""
+
+    parent: str
+    user: Spoken | None = None
+    blocks: list[Block] = field(default_factory=list)
+
+
+class Record:
+    def __init__(self, warnings: Warnings) -> None:
+        self._warnings = warnings
+        self._lines: dict[str, _Line] = {}
+        self._same: dict[str, str] = {}
+        """Entries that are part of another one."""
+        self._results: dict[str, ToolResult] = {}
+        self._count = 0
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._lines or id in self._same
+
+    def pass_over(self, id: str, parent: str) -> None:
+        """An entry that says nothing."""
+        self._lines[id] = _Line(self._same.get(parent, parent))
+
+    def ask(self, id: str, parent: str, content: object, at: float | None) -> int:
+        """An entry that a person has said; how many characters it holds."""
+        spoken = Spoken({"role": "user", "content": content}, at)
+        self._lines[id] = _Line(self._same.get(parent, parent), spoken)
+        self._counted()
+        return len(content) if isinstance(content, str) else len(str(content))
+
+    def reply(self, id: str, parent: str) -> None:
+        """An entry that is an answer, to which blocks come."""
+        self._lines[id] = _Line(self._same.get(parent, parent))
+
+    def join(self, id: str, whole: str) -> None:
+        """An entry that is part of an earlier one."""
+        self._same[id] = whole
+
+    def say(self, id: str, block: Block) -> int:
+        """A block of an answer; how many characters it holds."""
+        if isinstance(block, ToolResult) and block.id:
+            self._results.setdefault(block.id, block)
+        else:
+            self._lines[self._same.get(id, id)].blocks.append(block)
+        self._counted()
+        return size_of(block)
+
+    def _counted(self) -> None:
+        self._count += 1
+        check_count(self._count)
+
+    def messages(self, current: str) -> tuple[ImportedMessage, ...]:
+        """All that was said; active is the branch that ends with this entry."""
+        branches = Branches()
+        for id, line in self._lines.items():
+            branches.add(id, line.parent, self._said(id, line))
+        if self._results:
+            self._warnings.add(STRAY)
+        return branches.said(self._same.get(current, current))
+
+    def _said(self, id: str, line: _Line) -> Iterator[Spoken]:
+        if line.user is not None:
+            yield line.user
+        calls = [block.id for block in line.blocks if isinstance(block, ToolCall)]
+        results = [self._results.pop(call) for call in calls if call in self._results]
+        yield from answer([*line.blocks, *results], id, self._warnings)

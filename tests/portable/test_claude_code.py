@@ -1,0 +1,146 @@
+"""Transcripts of Claude Code: a tree of lines, of which one branch was the last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proxy.portable.programs.claude_code import typed
+from proxy.portable.source import Broken
+from tests.support.talk.foreign import Json, archived, dumped, read, read_all, said, sample
+
+SAMPLE = sample("claude_code.jsonl")
+
+
+def test_a_transcript_becomes_one_conversation() -> None:
+    format, (found,), _ = read_all(SAMPLE)
+    assert (format, found.id) == ("claude_code", "22222222-0000-4000-8000-000000000001")
+    assert (found.title, found.created_at) == ("Port of the harbour service", 1759305600.0)
+    first, last = found.said[0], found.said[-1]
+    assert (first.at, last.at) == (1759305601.0, 1759305782.0)
+
+
+def test_an_answer_of_several_lines_is_one_message_with_all_its_calls_and_results() -> None:
+    (found,) = read(SAMPLE)
+    call, first, second, answer = said(found)[1:5]
+    assert call["content"] == "I look at two files."
+    assert [each["id"] for each in call["tool_calls"]] == ["toolu_1", "toolu_2"]
+    assert first == {"role": "tool", "tool_call_id": "toolu_1", "content": "port = 4711"}
+    assert second == {"role": "tool", "tool_call_id": "toolu_2", "content": "# Harbour\n[image]"}
+    assert answer["content"] == "It uses port 4711."
+    assert all(each.active for each in found.said[:5])
+
+
+def test_what_was_taken_back_is_superseded_and_a_compaction_cuts_nothing_off() -> None:
+    (found,) = read(SAMPLE)
+    states = [(m.get("content"), of.active) for m, of in zip(said(found), found.said, strict=True)]
+    assert states[5:] == [
+        ("Delete the service.", False),
+        ("Deleted.", False),
+        ("/review harbour.toml", True),
+        ('All is well.\n[call of Bash: {"command":"make"}]', True),
+    ]
+    assert [line.state for line in archived(found).lines].count("superseded") == 2
+
+
+def test_what_the_program_put_in_is_left_out_and_told() -> None:
+    _, (found,), warnings = read_all(SAMPLE)
+    whole = b"\n".join(each.message for each in found.said)
+    for hidden in (b"Caveat", b"The date is today", b"continued from", b"on your own", b"done<"):
+        assert hidden not in whole
+    assert warnings == [
+        "What the program itself has put in for the model was left out.",
+        "What a model only thought was left out.",
+        "What agents did on their own, in side conversations, was left out (line 11).",
+        "Calls of tools that never had a result are lines in brackets.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Hello", "Hello"),
+        ("a <b> c", "a <b> c"),
+        ("<command-message>x</command-message>\n<command-name>/clear</command-name>", "/clear"),
+        ("<bash-input>ls -l</bash-input>", "! ls -l"),
+        ("<bash-stdout>a</bash-stdout>", ""),
+        ("<local-command-stdout>a</local-command-stdout>", ""),
+        ("[Request interrupted by user for tool use]", ""),
+        ("Before <system-reminder>x</system-reminder>after", "Before after"),
+    ],
+)
+def test_what_a_person_has_typed(text: str, found: str) -> None:
+    assert typed(text) == found
+
+
+def line(uuid: str, parent: str | None, kind: str = "user", **more: Any) -> Json:
+    content = more.pop("content", f"text of {uuid}")
+    if kind == "assistant" and isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    message = {"role": kind, "content": content, "id": more.pop("id", uuid)}
+    return {
+        "type": kind,
+        "uuid": uuid,
+        "parentUuid": parent,
+        "sessionId": "s",
+        "timestamp": "2025-01-01T00:00:00Z",
+        "message": message,
+        **more,
+    }
+
+
+def lines(*each: Json) -> bytes:
+    return b"\n".join(map(dumped, each)) + b"\n"
+
+
+def texts(content: bytes) -> list[tuple[str, bool]]:
+    (found,) = read(content)
+    return [(m["content"], of.active) for m, of in zip(said(found), found.said, strict=True)]
+
+
+def test_the_last_line_says_which_branch_counts_or_a_later_mark_does() -> None:
+    talk = [line("a", None), line("b", "a", "assistant"), line("c", "a", "assistant")]
+    assert [active for _, active in texts(lines(*talk))] == [True, False, True]
+    mark = {"type": "last-prompt", "leafUuid": "b", "sessionId": "s"}
+    assert [active for _, active in texts(lines(*talk, mark))] == [True, True, False]
+
+
+def test_a_line_behind_one_that_is_not_there_follows_the_one_before_it() -> None:
+    content = lines(line("a", None), line("b", "gone", "assistant"))
+    _, (found,), warnings = read_all(content)
+    assert [each.parent for each in found.said] == [-1, 0]
+    assert "is not in the file" in warnings[0] and "(line 2)" in warnings[0]
+
+
+def test_a_line_that_comes_twice_counts_once_and_rings_cannot_be() -> None:
+    ring = [line("a", "b"), line("b", "a", "assistant"), line("a", "b", content="other")]
+    assert texts(lines(*ring)) == [("text of a", True), ("text of b", True)]
+
+
+def test_a_file_of_an_agents_own_lines_has_no_conversation() -> None:
+    content = lines(line("a", None, isSidechain=True))
+    _, found, warnings = read_all(content)
+    assert found == []
+    assert len(warnings) == 2
+
+
+@pytest.mark.parametrize("piece", [7, 100_000])
+def test_a_broken_line_is_named_and_nothing_is_given(piece: int) -> None:
+    content = lines(line("a", None)) + b'{"type": "user", "uuid": "b"\n' + lines(line("c", "a"))
+    with pytest.raises(Broken) as broken:
+        read(content, piece=piece)
+    assert broken.value.line == 2
+
+
+def test_a_transcript_that_is_too_long_is_refused() -> None:
+    many = [line(f"m{n}", None, content="x" * 900) for n in range(100)]
+    with pytest.raises(Broken, match="more than 100000 bytes of a conversation before it"):
+        read(lines(*many), piece=5000)
+
+
+def test_results_without_their_call_are_left_out_and_told() -> None:
+    result = [{"type": "tool_result", "tool_use_id": "t", "content": "x"}]
+    content = lines(line("a", None), line("b", "a", content=result))
+    _, (found,), warnings = read_all(content)
+    assert (len(found.said), len(warnings)) == (1, 1)

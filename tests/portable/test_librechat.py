@@ -1,0 +1,90 @@
+"""Conversations that LibreChat exports, nested and flat."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from proxy.portable import check
+from proxy.portable.source import Broken
+from tests.support.talk.foreign import Json, archived, dumped, read, read_all, said, sample
+
+
+def test_a_tree_becomes_a_conversation_with_branches() -> None:
+    format, (found,), warnings = read_all(sample("librechat_tree.json"))
+    assert (format, found.title) == ("librechat", "Compost")
+    assert found.id == "55555555-0000-4000-8000-000000000001"
+    assert found.system == (b'{"role":"system","content":"You know gardens."}',)
+    states = [(m["content"], of.active) for m, of in zip(said(found), found.said, strict=True)]
+    assert states == [
+        ("What goes on the compost?", True),
+        ("Leaves.", True),
+        ("Grass.", False),
+        ("And peel?", True),
+        (None, True),
+        ("rots well", True),
+        ("Peel too.", True),
+    ]
+    assert archived(found).session.created_at == 1746093600.0
+    assert warnings == ["What a model only thought was left out."]
+
+
+def test_calls_have_their_results() -> None:
+    (found,) = read(sample("librechat_tree.json"))
+    call, result = said(found)[4:6]
+    assert call["tool_calls"][0]["function"] == {"name": "lookup", "arguments": '{"what": "peel"}'}
+    assert result["tool_call_id"] == call["tool_calls"][0]["id"] == "call_3"
+
+
+def test_a_flat_list_is_read_alike_and_errors_are_left_out() -> None:
+    _, (found,), warnings = read_all(sample("librechat_flat.json"))
+    assert [each["content"] for each in said(found)] == [
+        "When are beans sown?\n[image/jpeg, 77 bytes, bed.jpg]",
+        "In May.",
+    ]
+    assert [each.at for each in found.said] == [1748772000.0, 1748772003.0]
+    assert len(warnings) == 2
+
+
+def nested(depth: int) -> bytes:
+    message = '{"messageId":"m%d","isCreatedByUser":%s,"text":"text %d","children":['
+    opening = "".join(message % (n, "true" if n % 2 == 0 else "false", n) for n in range(depth))
+    tree = opening + "]}" * depth
+    return f'{{"conversationId":"c","recursive":true,"messagesTree":[{tree}]}}'.encode()
+
+
+def test_a_tree_as_deep_as_a_long_conversation_is_read() -> None:
+    (found,) = read(nested(1_000), piece=10_000)
+    assert [each["content"] for each in said(found)] == [f"text {n}" for n in range(1_000)]
+    assert all(each.active for each in found.said)
+
+
+def test_a_tree_that_is_deeper_than_a_conversation_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(check, "MOST_MESSAGES", 100)
+    with pytest.raises(Broken, match="a conversation of over 100 messages"):
+        read(nested(101), piece=10_000)
+
+
+def test_anything_else_as_deep_is_refused_and_does_no_harm() -> None:
+    deep = "[" * 20_000 + "]" * 20_000
+    call = f'{{"type":"tool_call","tool_call":{{"name":"x","args":{{"a":{deep}}}}}}}'
+    text = f'{{"conversationId":"c","messages":[{{"messageId":"a","content":[{call}]}}]}}'
+    with pytest.raises(Broken, match="nested too deeply, behind conversation 0"):
+        read(text.encode(), piece=10_000)
+
+
+def test_messages_keep_what_stands_behind_their_children() -> None:
+    child: Json = {"messageId": "b", "text": "Ho", "isCreatedByUser": False}
+    message = {"messageId": "a", "children": [child], "text": "Hi", "isCreatedByUser": True}
+    (found,) = read(dumped({"conversationId": "c", "messages": [message], "title": "t"}))
+    assert ([each["content"] for each in said(found)], found.title) == (["Hi", "Ho"], "t")
+
+
+def test_a_list_named_children_that_is_none_of_messages_stays_what_it_is() -> None:
+    part = {"type": "tool_call", "tool_call": {"name": "x", "args": {"children": [{"a": 1}]}}}
+    message = {"messageId": "a", "content": [part]}
+    (found,) = read(dumped({"conversationId": "c", "messages": [message]}))
+    assert json.loads(said(found)[0]["content"].partition(": ")[2][:-1]) == {"children": [{"a": 1}]}

@@ -60,6 +60,9 @@ UNTESTED = {
     "from-supermemory.md": {"the program before"},
     "messages.md": {"anthropic, among the client libraries"},
     "mcp.md": {"Claude Code"},
+    "recipes/librechat.md": {"LibreChat"},
+    "recipes/lobechat.md": {"LobeChat"},
+    "recipes/open-webui.md": {"Open WebUI"},
     "responses.md": {"Codex"},
     "windows.md": {"a download"},
 }

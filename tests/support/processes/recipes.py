@@ -209,4 +209,3 @@ class _Shell:
 def _listens(port: int) -> bool:
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", port)) == 0
-

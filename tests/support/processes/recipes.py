@@ -2,8 +2,9 @@
 
 A block whose first line is a comment with a path is a file; it is written.  A block of commands is
 run, in its place on the page, and what is told as printed is compared with what was printed.  A
-block that serves is started, and stays until the page's end.  Each page has a home of its own,
-which is where its commands run, and nobody to ask but what the test names.
+block that serves is started, and stays until the page's end; there it is tried how the page has its
+reader see what is remembered.  Each page has a home of its own, which is where its commands run,
+and nobody to ask but what the test names.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.support.pages import Block, blocks, is_like
+from tests.support.pages import Block, blocks, is_like, read
 from tests.support.processes.agents import AGENTS, HERE, PACKAGES, program_of
 from tests.support.processes.applications import QUIET
 from tests.support.processes.environments import python_of
@@ -29,10 +30,14 @@ from tests.support.processes.node import CLIENTS, node_with_packages
 from tests.support.processes.program import ROOT
 from tests.support.waiting import NAP
 
-SECONDS = 120
+SECONDS = 240
+"""For a block of commands: aider alone takes ten seconds of a core to begin."""
 ADDRESS = re.compile(r"http://127\.0\.0\.1:80[89]0\b")
 """Where pages have the proxy."""
 FILE = re.compile(r"(?:#|//) (?P<path>(?:~/)?[\w./-]+)\n")
+SEE = re.compile(r"`(MEMORY_PROXY_KEY=\S+ memory-proxy sessions [^`]+)`")
+USER = "kai"
+"""Whose memory it is, on all pages."""
 
 ENVIRONMENTS = {
     "agno": "current",
@@ -60,6 +65,9 @@ ENVIRONMENTS = {
 """Where the programs of a page are; "" is the environment of these tests.  Pages that are not here
 are of programs that are not installed for tests."""
 
+COMMANDS = {"claude-code": "claude", "codex": "codex"}
+"""What agents are called, whose own commands are made by scripts that are not run here."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kitchen:
@@ -82,26 +90,25 @@ class Kitchen:
 
 async def follow(recipe: str, kitchen: Kitchen) -> None:
     """Do what the page says, from top to bottom; what it tells as printed is."""
-    environ = {**kitchen.environ, **_surroundings(recipe, kitchen)}
-    output = ""
+    name, output = f"recipes/{recipe}.md", ""
+    shell = _Shell(kitchen, {**kitchen.environ, **_surroundings(recipe, kitchen)})
     async with AsyncExitStack() as page:
-        for block in blocks(f"recipes/{recipe}.md"):
-            if block.untested is not None:
-                continue
+        for block in blocks(name):
             if block.is_printed:
                 assert is_like(output, block.text), f"{block.place}: it printed\n{output}"
             elif file := FILE.match(block.text):
                 _write(kitchen.folder, file["path"], kitchen.meant(block.text))
+            elif "serves" in block.marks:
+                await page.enter_async_context(shell.serving(block.text))
             else:
-                shell = _Shell(block, kitchen, environ)
-                output = await (shell.serve(page) if "serves" in block.marks else shell.run())
+                output = await shell.run(block.text)
+        for command in SEE.findall(read(name)):
+            assert USER in await shell.run(command), command
 
 
 def is_followed(block: Block) -> bool:
     """Is it something that can be done?"""
-    if block.is_printed or FILE.match(block.text):
-        return True
-    return block.language == "bash"
+    return block.is_printed or bool(FILE.match(block.text)) or block.language == "bash"
 
 
 def _write(folder: Path, path: str, text: str) -> None:
@@ -119,6 +126,7 @@ def _surroundings(recipe: str, kitchen: Kitchen) -> dict[str, str]:
         "HOME": str(kitchen.folder),
         "TMPDIR": str(kitchen.folder),
         "COLUMNS": "100",
+        "LANG": "en_US.UTF-8",
         "MEMORY_PROXY_URL": kitchen.proxy,
         **{f"{kind}_PROXY": kitchen.elsewhere for kind in ("HTTP", "HTTPS", "ALL")},
         "NO_PROXY": ",".join(HERE),
@@ -136,15 +144,14 @@ def _installed(recipe: str, folder: Path) -> list[Path]:
 
 
 def _commands(recipe: str, folder: Path) -> Path:
-    """Commands of this tree, and agents whose own are made by scripts that are not run here."""
+    """A folder with the commands that no environment has as its user would."""
     home = folder / "commands"
     home.mkdir(parents=True)
     _command(home / "memory-proxy", f'PYTHONPATH="{ROOT}" exec "{sys.executable}" -m proxy')
-    for agent in AGENTS:
-        name = agent.name.rpartition("/")[2]
-        if name.startswith(recipe):
-            program = " ".join(f'"{part}"' for part in program_of(agent.name, agent.program))
-            _command(home / recipe.partition("-")[0], f"exec {program}")
+    if recipe in COMMANDS:
+        (agent,) = (agent for agent in AGENTS if agent.name.endswith(f"/{recipe}"))
+        program = " ".join(f'"{part}"' for part in program_of(agent.name, agent.program))
+        _command(home / COMMANDS[recipe], f"exec {program}")
     return home
 
 
@@ -154,33 +161,34 @@ def _command(path: Path, words: str) -> None:
 
 
 class _Shell:
-    """One block of commands; all that it has begun ends with it, or with the page."""
+    """Runs commands of a page; all that they have begun ends with them."""
 
-    def __init__(self, block: Block, kitchen: Kitchen, environ: Mapping[str, str]) -> None:
-        self._block, self._kitchen, self._environ = block, kitchen, environ
-        self._log = kitchen.folder / f"line{block.line}.txt"
+    def __init__(self, kitchen: Kitchen, environ: Mapping[str, str]) -> None:
+        self._kitchen, self._environ = kitchen, environ
+        self._log = kitchen.folder / "errors.txt"
 
-    async def run(self) -> str:
-        """What it printed."""
-        async with self._begun(subprocess.PIPE) as process, asyncio.timeout(SECONDS):
+    async def run(self, commands: str) -> str:
+        """What they printed."""
+        async with self._begun(commands, subprocess.PIPE) as process, asyncio.timeout(SECONDS):
             output, _ = await process.communicate()
-        assert process.returncode == 0, f"{self._block.place}\n{output.decode()}\n{self._errors()}"
+        assert process.returncode == 0, f"{commands}\n{output.decode()}\n{self._errors()}"
         return output.decode()
 
-    async def serve(self, page: AsyncExitStack) -> str:
-        """Until the page ends; nothing is printed, and by then it listens."""
-        process = await page.enter_async_context(self._begun(subprocess.DEVNULL))
-        async with asyncio.timeout(SECONDS):
-            while not _listens(self._port()):
-                assert process.returncode is None, f"{self._block.place} ended: {self._errors()}"
-                await asyncio.sleep(NAP)
-        return ""
+    @asynccontextmanager
+    async def serving(self, commands: str) -> AsyncIterator[None]:
+        """What they serve is there within."""
+        async with self._begun(commands, subprocess.DEVNULL) as process:
+            async with asyncio.timeout(SECONDS):
+                while not _listens(self._port(commands)):
+                    assert process.returncode is None, f"{commands} ended: {self._errors()}"
+                    await asyncio.sleep(NAP)
+            yield
 
     @asynccontextmanager
-    async def _begun(self, output: int) -> AsyncIterator[asyncio.subprocess.Process]:
-        with self._log.open("wb") as log:
+    async def _begun(self, commands: str, output: int) -> AsyncIterator[asyncio.subprocess.Process]:
+        with self._log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                *("bash", "-euo", "pipefail", "-c", self._kitchen.meant(self._block.text)),
+                *("bash", "-euo", "pipefail", "-c", self._kitchen.meant(commands)),
                 cwd=self._kitchen.folder,
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
@@ -195,9 +203,9 @@ class _Shell:
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
-    def _port(self) -> int:
+    def _port(self, commands: str) -> int:
         """Of what is served: the proxy, unless the command says another."""
-        told = re.search(r"--port (\d+)", self._kitchen.meant(self._block.text))
+        told = re.search(r"--port (\d+)", self._kitchen.meant(commands))
         port = int(told[1]) if told else urlsplit(self._kitchen.proxy).port
         assert port is not None
         return port

@@ -35,6 +35,8 @@ SIDE_REQUESTS = (
     r"^Your task: Create a 2-4 word title for this conversation\.",  # gptme
     r"^Generate concise conversation titles\.$",  # gptme, as its system message
     r"^<role>\nContext Extraction Assistant\n</role>",  # LangChain's SummarizationMiddleware
+    r"^Provide a concise, 5-word-or-less title for the conversation,",  # LibreChat
+    r"^Given the following\.\.\. please reply with a title for the chat\b",  # Continue
 )
 """The helper requests of programs that send them under the conversation's own id."""
 

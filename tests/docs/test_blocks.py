@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from proxy.cli import app
 from proxy.settings import load
-from tests.support.pages import PAGES, Block, all_blocks, blocks, is_like, read
+from tests.support.pages import PAGES, Block, all_blocks, blocks, is_like, name_of, read
 from tests.support.processes.program import ROOT, surroundings
 from tests.support.processes.running import Running, running
 from tests.support.upstream.parrot import model
@@ -46,6 +46,9 @@ LOOKED_UP = re.compile(
 LAUNCHERS = {("pip", "install"), ("docker", "compose"), ("uvx", "--from")}
 """Other people's programs, and what they are asked."""
 
+CONFIGURATION = "# proxy.toml\n"
+"""What a recipe's configuration of the proxy begins with."""
+
 SECONDS = 100
 """Plenty for a block: each command starts a Python of its own."""
 
@@ -57,6 +60,9 @@ UNTESTED = {
     "from-supermemory.md": {"the program before"},
     "messages.md": {"anthropic, among the client libraries"},
     "mcp.md": {"Claude Code"},
+    "recipes/librechat.md": {"LibreChat"},
+    "recipes/lobechat.md": {"LobeChat"},
+    "recipes/open-webui.md": {"Open WebUI"},
     "responses.md": {"Codex"},
     "windows.md": {"a download"},
 }
@@ -67,6 +73,8 @@ def kind(block: Block) -> str:
     """How it is tested."""
     if block.untested is not None:
         return "untested"
+    if block.page.startswith("recipes/"):
+        return "recipe"
     if block.language in ("bash", "sh"):
         return "command" if _is_looked_up(block) else "shell"
     known = (
@@ -117,7 +125,14 @@ def test_what_is_not_tested_is_known() -> None:
 # What is read
 
 
-@pytest.mark.parametrize("block", [b for b in all_blocks("toml") if not b.untested], ids=named)
+CONFIGURATIONS = [
+    block
+    for block in all_blocks("toml")
+    if kind(block) == "toml" or block.text.startswith(CONFIGURATION)
+]
+
+
+@pytest.mark.parametrize("block", CONFIGURATIONS, ids=named)
 def test_a_configuration_is_accepted(block: Block, tmp_path: Path) -> None:
     config = tmp_path / "proxy.toml"
     config.write_text(block.text, encoding="utf-8")
@@ -144,13 +159,9 @@ def test_a_command_exists(block: Block) -> None:
 # What is run
 
 RUNNING = [
-    path.name
-    for path in PAGES
-    if any(
-        kind(block) == "shell" or (block.language == "python" and not block.untested)
-        for block in blocks(path.name)
-        if path.name not in ELSEWHERE
-    )
+    page
+    for page in map(name_of, PAGES)
+    if any(kind(block) in ("shell", "python") for block in blocks(page) if page not in ELSEWHERE)
 ]
 
 

@@ -15,7 +15,7 @@ from docs.pictures import FOLDER, PICTURES
 from docs.reference import written
 from proxy.memory_api.openapi.document import Offer, document
 from proxy.memory_api.operations import OPERATIONS
-from tests.support.pages import PAGES
+from tests.support.pages import PAGES, name_of
 from tests.support.processes.program import ROOT, surroundings
 
 SECONDS = 120
@@ -57,8 +57,9 @@ class Loaded(HTMLParser):
 
 
 def test_every_page_is_built(site: Path) -> None:
-    pages = {path.stem for path in PAGES if path.name != "README.md"}
-    assert pages <= {path.stem for path in site.glob("*.html")}
+    pages = {name_of(path).removesuffix(".md") for path in PAGES if path.name != "README.md"}
+    built = (path.relative_to(site).with_suffix("") for path in site.rglob("*.html"))
+    assert pages <= {path.as_posix() for path in built}
 
 
 def test_nothing_is_loaded_from_another_host(site: Path) -> None:

@@ -21,7 +21,7 @@ from proxy.settings.model import PREFIX
 from proxy.settings.sources import CONFIG, DEFAULTS, FLAGS, FROM_FILE, SHORT_NAMES
 from proxy.stores.address import read_address
 from proxy.telemetry import Telemetry
-from tests.support.pages import PAGES, code, read, table, tables
+from tests.support.pages import PAGES, code, name_of, read, table, tables
 from tests.support.processes.program import ROOT
 
 EFFECTIVE = dict(effective(Settings()))
@@ -43,9 +43,10 @@ LONG = {
 def settings_told() -> Iterator[tuple[str, str, str]]:
     """Page, setting and default of every row that gives a setting its whole name."""
     for path in PAGES:
-        for head, *rows in tables(path.name):
+        page = name_of(path)
+        for head, *rows in tables(page):
             if head[:2] == ["setting", "default"]:
-                yield from ((path.name, code(row[0])[0], row[1].strip("`")) for row in rows)
+                yield from ((page, code(row[0])[0], row[1].strip("`")) for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -243,14 +244,14 @@ def test_the_probes_are_told(path: str) -> None:
 # Links
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not missing
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_commands_of_make_are_there(page: Path) -> None:
     verbs = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     told = re.findall(r"`make (\w+)|^make (\w+)", page.read_text(encoding="utf-8"), re.MULTILINE)

@@ -5,6 +5,9 @@ A fence's info string is its language and what there is to know of it:
     ```toml served              the page's proxy has this configuration
     ```text printed             what the block before it prints; "…" stands for anything
     ```bash untested="why"      nothing runs it, and why not
+    ```bash serves              it stays, and what follows asks it
+
+Pages are named by their paths below docs/.
 """
 
 from __future__ import annotations
@@ -12,10 +15,13 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.support.processes.program import ROOT
 
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+DOCS = ROOT / "docs"
+RECIPES = tuple(sorted((DOCS / "recipes").glob("*.md")))
+PAGES = (ROOT / "README.md", *sorted(DOCS.glob("*.md")), *RECIPES)
 
 _FENCE = re.compile(r"^```(\S*)(?: ([^\n]*))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
@@ -45,9 +51,14 @@ class Block:
         return self.marks.get("untested")
 
 
+def name_of(path: Path) -> str:
+    """ "README.md", or a page's path below docs/."""
+    return path.relative_to(DOCS).as_posix() if path.is_relative_to(DOCS) else path.name
+
+
 def read(page: str) -> str:
     """The text of "README.md", or of a page of docs/."""
-    (path,) = (path for path in PAGES if path.name == page)
+    (path,) = (path for path in PAGES if name_of(path) == page)
     return path.read_text(encoding="utf-8")
 
 
@@ -67,7 +78,7 @@ def blocks(page: str) -> list[Block]:
 
 def all_blocks(*languages: str) -> list[Block]:
     """Of all pages; of these languages, or of all."""
-    found = [block for path in PAGES for block in blocks(path.name)]
+    found = [block for path in PAGES for block in blocks(name_of(path))]
     return [block for block in found if not languages or block.language in languages]
 
 

@@ -18,7 +18,7 @@ def model(request: Request) -> Script:
     body: Any = request.json if isinstance(request.json, dict) else {}
     if "messages" not in body and "input" not in body:
         return json_answer({"object": "echo", "path": request.path})
-    text = _answer([_text(message) for message in request.messages])
+    text = _answer(request.messages)
     if "input" in body:
         whole = items.response([items.said(text)], store=body.get("store") is not False)
         return sse(items.events(whole)) if body.get("stream") else json_answer(whole)
@@ -28,10 +28,12 @@ def model(request: Request) -> Script:
     return sse(chat_stream(re.findall(r"\S+\s*", text), include_usage=usage))
 
 
-def _answer(texts: list[str]) -> str:
+def _answer(messages: list[dict[str, Any]]) -> str:
+    texts = [_text(message) for message in messages]
+    asked = [_text(message) for message in messages if message["role"] == "user"]
     if any(text.startswith(SUMMARISING) for text in texts):
         return "The user is called Kai and plans a trip."
-    if "What is my name?" not in texts[-1]:
+    if "What is my name?" not in "".join(asked[-1:]):
         return "Noted."
     names = NAME.findall("\n".join(texts))
     return f"Your name is {names[-1]}." if names else "You have not told me."

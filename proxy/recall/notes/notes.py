@@ -51,12 +51,19 @@ def noted(found: Sequence[Found], now: float) -> list[Found]:
 
 def _note_days(found: Sequence[Found], now: float, notes: Notes) -> None:
     """Not of today: that the day of the question is the passage's is plain."""
-    # Where a message says what day it is of, nobody knows for which others that holds.
-    dated = {one.session for one in found if any(days_above(one.text))}
     today = date_of(now)
-    for at, one in enumerate(found):
-        told = one.session in dated or date_of(one.created_at) == today
-        if one.flags & NAMES_DAY and not told:
+    places = [
+        at
+        for at, one in enumerate(found)
+        if one.flags & NAMES_DAY and date_of(one.created_at) != today
+    ]
+    # Where a message says what day it is of, nobody knows for which others that holds.
+    sessions = {found[at].session for at in places}
+    near = (one for one in found if one.session in sessions)
+    dated = {one.session for one in near if any(days_above(one.text))}
+    for at in places:
+        one = found[at]
+        if one.session not in dated:
             meant = _meant(one.text, one.created_at)
             notes[at] += [f"{each.words} = {each.day}" for each in meant]
 

@@ -113,7 +113,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 class Recalled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message that recall put into a prompt: where it stands and why it was taken, not its text.
 
-    ``kind`` is "passage", "instruction" or "preference".  ``parts`` are what ``score`` is made of.
+    ``kind`` is "passage", "instruction" or "preference".  ``parts`` are what ``score`` is made of,
+    ``flags`` are recall's own.
     """
 
     kind: str
@@ -123,6 +124,7 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens: int
     score: float = 0.0
     parts: Mapping[str, float] = {}
+    flags: int = 0
 
 
 NOTHING_RECALLED = msgspec.Raw(b"[]")

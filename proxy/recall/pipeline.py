@@ -16,6 +16,7 @@ from proxy.memory.archive import Message
 from proxy.memory.model import Recalled
 from proxy.recall.index import Look, Rows
 from proxy.recall.indexing.state import State
+from proxy.recall.notes.notes import noted
 from proxy.recall.query.query import RecallQuery
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import Corpus
@@ -101,6 +102,7 @@ class Shortlist:
     standing: Sequence[int]
     places: Mapping[int, Place]
     dismissed: frozenset[str] = frozenset()
+    now: float = 0.0
 
     def seqs(self) -> dict[str, set[int]]:
         """Seqs by session."""
@@ -168,6 +170,7 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
         [number for number in selection.standing if number in places],
         places,
         selection.dismissed,
+        selection.now,
     )
 
 
@@ -182,14 +185,14 @@ def replay(selection: Selection, refs: Sequence[Recalled]) -> Shortlist:
         _ranked_before(i, places[i], ref) for i, ref in enumerate(refs) if ref.kind == "passage"
     ]
     standing = [i for i, ref in enumerate(refs) if ref.kind != "passage"]
-    return Shortlist(
-        selection.query, selection.matches, ranked, standing, places, selection.dismissed
-    )
+    query, dismissed, now = selection.query, selection.dismissed, selection.now
+    return Shortlist(query, selection.matches, ranked, standing, places, dismissed, now)
 
 
 def _ranked_before(number: int, place: Place, ref: Recalled) -> Ranked:
     values = tuple(ref.parts.get(name, 0.0) for name in PARTS)
-    return Ranked(number, place.number, place.seq, place.check, ref.tokens, ref.score, values)
+    of_row = (number, place.number, place.seq, place.check, ref.tokens)
+    return Ranked(*of_row, ref.score, values, ref.flags)
 
 
 def _ranked(selection: Selection, rows: Array) -> Sequence[Ranked]:
@@ -247,7 +250,9 @@ def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recoll
         sources[each.number].found("passage", each.text, each.tokens, why[each.number])
         for each in chosen
     ]
-    return Recollection(tuple(passages), instructions)
+    # Who searches reads what was said, and no more.
+    read = passages if query.searches else noted(passages, shortlist.now)
+    return Recollection(tuple(read), instructions)
 
 
 def _source_of(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> SourceOf:

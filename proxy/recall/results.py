@@ -16,7 +16,7 @@ from proxy.memory.model import Card
 from proxy.recall.lexicon.loader import vocabulary
 from proxy.recall.query.query import CountText
 from proxy.recall.query.words import speaker
-from proxy.recall.ranking.packing import check_of
+from proxy.recall.ranking.packing import NOTED, check_of
 from proxy.recall.ranking.score import Ranked
 from proxy.recall.ranking.select import Passage
 
@@ -56,6 +56,10 @@ class Found(msgspec.Struct, frozen=True):
     parts: Mapping[str, float] = {}
     place: int = 0
     """Which of the standing instructions in its message this is."""
+    flags: int = 0
+    """Those of the passage's row that are among ``NOTED``."""
+    note: str = ""
+    """What is told of it behind its text."""
 
     @property
     def id(self) -> str:
@@ -97,7 +101,9 @@ class Cost:
     count: CountText | None = None
 
     def line(self, one: Found, written: Callable[[Found], str]) -> int:
-        return one.tokens + LABEL if self.count is None else self.count(f"{written(one)}\n")
+        if self.count is not None:
+            return self.count(f"{written(one)}\n")
+        return one.tokens + LABEL + (self.heading(one.note) if one.note else 0)
 
     def heading(self, text: str) -> int:
         return int(len(text) / HEADING) if self.count is None else self.count(f"{text}\n")
@@ -178,7 +184,7 @@ def _lines(found: Sequence[Found]) -> Iterator[str]:
     roles = Counter(name for _, name in said_as)
     known: set[bytes] = set()
     for one, name in zip(found, names, strict=True):
-        yield _indented(one.text) if name in known else _line(one)
+        yield _noted(one) if name in known else _line(one)
         if name and roles[name] == 1 and name not in _ROLES:
             known.add(name)
 
@@ -199,7 +205,11 @@ def _heading(one: Found, own: str) -> str:
 
 
 def _line(one: Found) -> str:
-    return f"{one.role}: {_indented(one.text)}"
+    return f"{one.role}: {_noted(one)}"
+
+
+def _noted(one: Found) -> str:
+    return f"{_indented(one.text)} [{one.note}]" if one.note else _indented(one.text)
 
 
 def _instruction(one: Found) -> str:
@@ -245,6 +255,7 @@ class PassageSource(msgspec.Struct, frozen=True):
         """This message, or the part of it that is ``text``, as something recalled."""
         card, place = self.message.card, self.place
         score, parts = (round(why.score, 4), why.rounded()) if why else (0.0, {})
+        flags = why.flags & NOTED if why else 0
         return Found(
             kind,
             text,
@@ -256,4 +267,5 @@ class PassageSource(msgspec.Struct, frozen=True):
             card.created_at,
             score,
             parts,
+            flags=flags,
         )

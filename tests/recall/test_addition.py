@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from proxy.chat.message import text_of
 from proxy.memory.archive import Details, Message, Session
@@ -10,6 +11,8 @@ from proxy.recall.index import IndexBatch, IndexMark, Look
 from proxy.recall.indexing.state import Addition, State, read_state
 from proxy.recall.ranking.packing import (
     FILLER,
+    FILLS_SLOT,
+    NAMES_DAY,
     SAID_BY_USER,
     STANDING,
     check_of,
@@ -95,6 +98,29 @@ def test_wishes_are_the_users_own() -> None:
     state = read_state(made.state)
     assert state is not None and state.standing == (1,)
     assert read_rows(made.rows)["flags"].tolist() == [0, SAID_BY_USER | STANDING, SAID_BY_USER]
+
+
+def flags(*found: Message, **given: Any) -> list[int]:
+    addition = Addition(Look(), State(), SESSION, found, text_of, **given)
+    return list(read_rows(addition.batch().rows)["flags"].tolist())
+
+
+def test_a_day_told_by_the_own_one_is_noticed_where_that_is_known() -> None:
+    said = "I went there yesterday."
+    first, second = message(1, "user", said), message(3, "user", said, created_at=2000.0)
+    answer = message(2, "assistant", said)
+    assert flags(first, answer, second) == [SAID_BY_USER | NAMES_DAY, 0, SAID_BY_USER | NAMES_DAY]
+    # What came together was not said together.
+    together = message(3, "user", said)
+    assert flags(first, answer, together) == [SAID_BY_USER, 0, SAID_BY_USER]
+    assert flags(first, before=1000.9) == [SAID_BY_USER]
+    assert flags(first, again=True)[2:3] == [SAID_BY_USER]
+
+
+def test_what_has_one_value_at_a_time_is_noticed() -> None:
+    said = "My dog is called Rex."
+    both = message(1, "user", said), message(2, "assistant", said)
+    assert flags(*both) == [SAID_BY_USER | FILLS_SLOT, 0]
 
 
 def test_a_message_without_text_is_passed_over() -> None:

@@ -12,6 +12,7 @@ from proxy.recall.index import IndexBatch, Look, Owner
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.recaller import SHORT, Recaller
+from proxy.recall.results import Found
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 
 BOAT = "My boat is red."
@@ -114,22 +115,24 @@ async def test_a_session_alone_is_searched_where_that_is_wanted(remembering: Mem
         assert ids(none) == []
 
 
+def _recalled(one: Found) -> Recalled:
+    return Recalled(
+        kind=one.kind,
+        message=one.message,
+        session=one.session,
+        seq=one.seq,
+        tokens=one.tokens,
+        score=one.score,
+        parts=one.parts,
+        flags=one.flags,
+    )
+
+
 async def test_the_same_again_whatever_was_said_since(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"))
     await remembering.commit("b", said("x2", "Always answer in French.", user="kai"))
     first = await remembering.recall(ASKED)
-    refs = tuple(
-        Recalled(
-            kind=one.kind,
-            message=one.message,
-            session=one.session,
-            seq=one.seq,
-            tokens=one.tokens,
-            score=one.score,
-            parts=one.parts,
-        )
-        for one in first.all
-    )
+    refs = tuple(map(_recalled, first.all))
     for n in range(5):
         more = said(f"y{n}", f"My boat {n} is red, a red boat! Never answer in {n}.", user="kai")
         await remembering.commit("c", more)
@@ -138,6 +141,21 @@ async def test_the_same_again_whatever_was_said_since(remembering: Memory) -> No
     await remembering.store.delete(SessionKey(TENANT, "a"))
     assert ids(await remembering.recall(ASKED, again=refs)) == ["x2.0:0"]
     assert not await remembering.recall(ASKED, again=())
+
+
+async def test_what_days_and_values_mean_is_told_and_again_the_same(remembering: Memory) -> None:
+    remembering.clock.now = 9e6
+    await remembering.commit("a", said("x1", "My boat came yesterday.", user="kai"))
+    await remembering.commit("b", said("x2", "My boat is called Ida.", user="kai"))
+    await remembering.commit("c", said("x3", "My boat is called Ada.", user="kai"))
+    first = await remembering.recall("What is my boat called?")
+    assert {one.text: one.note for one in first.passages} == {
+        "My boat came yesterday.": "yesterday = 1969-12-31",
+        "My boat is called Ida.": "later: Ada",
+        "My boat is called Ada.": "",
+    }
+    refs = tuple(map(_recalled, first.all))
+    assert await remembering.recall("What is my boat called?", again=refs) == first
 
 
 async def test_the_budget_bounds_what_is_recalled(remembering: Memory) -> None:

@@ -145,6 +145,7 @@ def _recalled(found: Found) -> Recalled:
         tokens=found.tokens,
         score=found.score,
         parts=found.parts,
+        flags=found.flags,
     )
 
 

@@ -202,7 +202,8 @@ class Indexer:
             await blank(self._index, owner, passages)
             await self._index.drop_session(owner, key.session)
             return ONCE_MORE
-        addition = Addition(look, state, session, found, self._text_of)
+        before = page.items[0].card.created_at if look.mark else 0.0
+        addition = Addition(look, state, session, found, self._text_of, before=before)
         if found and not await self._write(owner, addition):
             return ONCE_MORE
         level = len(found) < AT_ONCE - 1

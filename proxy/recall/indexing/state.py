@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,13 +10,22 @@ import msgspec
 
 from proxy.memory.archive import Message, Session
 from proxy.recall.index import ROW_SIZE, IndexBatch, IndexMark, Look
+from proxy.recall.notes.notes import names_day
+from proxy.recall.notes.slots import slots
 from proxy.recall.query.small_talk import is_filler
-from proxy.recall.query.words import TermEntry, analyse, pack
+from proxy.recall.query.words import TermEntry, analyse, pack, reading
 from proxy.recall.ranking.match import REACH
-from proxy.recall.ranking.packing import FILLER, SAID_BY_USER, STANDING, check_of
+from proxy.recall.ranking.packing import (
+    FILLER,
+    FILLS_SLOT,
+    NAMES_DAY,
+    SAID_BY_USER,
+    STANDING,
+    check_of,
+)
 from proxy.recall.standing.standing import is_standing
 
-FORMAT = 3
+FORMAT = 4
 """Changes with every change of how texts become terms, and of what rows hold: an index of another
 format is made anew."""
 
@@ -122,6 +132,8 @@ class Addition:
     found: Sequence[Message]
     text_of: Callable[[bytes], str]
     again: bool = False
+    before: float = 0.0
+    """The time of the message before them, Unix seconds."""
 
     def batch(self) -> IndexBatch:
         """The batch that indexes them; unless they are known, it moves the mark behind the last."""
@@ -155,6 +167,7 @@ class Addition:
     def _entries(self) -> list[TermEntry]:
         entries: list[TermEntry] = []
         language = exchange = ""
+        times = Counter(each.card.created_at for each in self.found if each.card.role == "user")
         for message in self.found:
             if message.card.exchange != exchange:
                 # What is indexed together is chance; it must not tell the language.
@@ -163,15 +176,23 @@ class Addition:
                 continue
             text = self.text_of(message.wire)
             if text.strip():  # a message may consist of calls alone
-                entries.append(self._entry(message, text, language))
+                at = message.card.created_at
+                known = times[at] == 1 and at != self.before and not self.again
+                entries.append(self._entry(message, text, language, known))
                 language = entries[-1].analysis.language
         return entries
 
-    def _entry(self, message: Message, text: str, language: str) -> TermEntry:
+    def _entry(self, message: Message, text: str, language: str, known: bool) -> TermEntry:
+        """``known``: its time is its own, and not the one at which several came together, as what
+        is imported without times does, and the history that a client's first request brings."""
         card = message.card
         flags = SAID_BY_USER if card.role == "user" else 0
         if flags and is_standing(text):
             flags |= STANDING
+        if flags and known and names_day(reading(text), card.created_at):
+            flags |= NAMES_DAY
+        if flags and slots(reading(text)):
+            flags |= FILLS_SLOT
         if is_filler(text):
             flags |= FILLER
         return TermEntry(

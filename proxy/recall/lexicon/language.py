@@ -95,15 +95,45 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     today: Told = Told()
     yesterday: Told = Told()
     day_before_yesterday: Told = Told()
+    tomorrow: Told = Told()
     ago: tuple[str, ...] = ()
     """So many units ago."""
     last: tuple[str, ...] = ()
     """The last unit."""
+    last_weekday: tuple[str, ...] = ()
+    """The last day of this name before today, where it cannot be another; {WEEKDAY} is one."""
     weekday: tuple[str, ...] = ()
     date: tuple[str, ...] = ()
     month: tuple[str, ...] = ()
     year: tuple[str, ...] = ()
     """Other ways to write these than with the words above."""
+
+
+Slot = Literal["name", "home", "work", "number", "favourite"]
+"""What has one value at a time.  Of a ``number`` the value has a digit or an @; of all others but a
+``favourite`` it is a name, with a capital where the script has them."""
+
+
+class Slots(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What users tell that has one value at a time, by slot: patterns of whole sentences, without
+    what ``leads`` in and what follows the first of ``goes_on``.
+
+    Patterns may use their language's ``parts`` and {VALUE}, and {OLD} for what was before; a group
+    ``of`` tells whose value it is.
+    """
+
+    leads: tuple[str, ...] = ()
+    goes_on: tuple[str, ...] = ()
+    doubts: Told = Told()
+    """A sentence is of another time then, or not sure."""
+    others: Told = Told()
+    """There may be several of what a message is about ("my other dog")."""
+    parts: dict[str, str] = {}
+    holds: dict[Slot, tuple[str, ...]] = {}
+    becomes: dict[Slot, tuple[str, ...]] = {}
+    """It is so now, and was not."""
+    ends: dict[Slot, tuple[str, ...]] = {}
+    """It is so no more."""
 
 
 class SmallTalk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -277,6 +307,7 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     question: Question = Question()
     words: Words = Words()
     dates: Dates = Dates()
+    slots: Slots = Slots()
     small_talk: SmallTalk = SmallTalk()
     standing: Standing = Standing()
     own_words: OwnWords = OwnWords()

@@ -122,10 +122,15 @@ def any_of(of: Callable[[Language], Iterable[str]]) -> str:
 def told(of: Callable[[Language], Told], language: str = "") -> str:
     """What is found where anything of this list tells it, in any language or in the one of this
     name."""
-    told = [of(each) for each in LANGUAGES if language in ("", each.language.name)]
-    words = [_joined(pattern) for each in told for pattern in each.words]
-    anywhere = (_joined(pattern) for each in told for pattern in each.anywhere)
-    return either((*([rf"\b{either(words)}\b"] if words else []), *anywhere))
+    each = [of(each) for each in LANGUAGES if language in ("", each.language.name)]
+    words = tuple(pattern for one in each for pattern in one.words)
+    return pattern_of(Told(words, tuple(pattern for one in each for pattern in one.anywhere)))
+
+
+def pattern_of(told: Told) -> str:
+    """What is found where anything of one list tells it."""
+    words = [rf"\b{either(map(_joined, told.words))}\b"] if told.words else []
+    return either((*words, *map(_joined, told.anywhere)))
 
 
 def longest_first(found: Iterable[str]) -> str:

@@ -7,13 +7,14 @@ wording is matched by the day and never by the hour.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
+from typing import NamedTuple
 
 from proxy.recall.lexicon.cues import EVERYTHING, Cue, Seen
-from proxy.recall.lexicon.language import Told
+from proxy.recall.lexicon.language import Dates, Told
 from proxy.recall.lexicon.loader import (
     LANGUAGES,
     any_of,
@@ -23,6 +24,7 @@ from proxy.recall.lexicon.loader import (
     longest_first,
     named,
     numbered,
+    pattern_of,
     patterns,
     told,
     vocabulary,
@@ -198,6 +200,63 @@ _IN_YEAR = _compiled(
 )
 
 
+def _relative(said: Dates) -> Cue:
+    words = {"two": said.day_before_yesterday, "one": said.yesterday, "next": said.tomorrow}
+    parts = {
+        "UNIT": longest_first(said.units.get("day", "").split()),
+        "NUMBER": rf"(?:\d{{1,3}}|{longest_first(' '.join(said.numbers).split())})",
+        "WEEKDAY": longest_first(" ".join(said.weekdays).split()),
+    }
+    day = (
+        rf"(?P<{name}>{pattern_of(each)})(?!['’])" for name, each in words.items() if each != Told()
+    )
+    further = (filled(each, parts) for each in (*said.ago, *said.last_weekday))
+    return Cue(numbered((*day, *further)), re.IGNORECASE)
+
+
+_RELATIVE = tuple(_relative(each.dates) for each in LANGUAGES if each.dates.yesterday != Told())
+"""Each language by itself: nearly all texts are in one."""
+_AFTER_TODAY = {"two": -2, "one": -1, "next": 1}
+_EXACT = {
+    names.split()[0]: number
+    for each in LANGUAGES
+    for number, names in enumerate(each.dates.numbers, 1)
+}
+"""The first word for a number is that number; further ones may be about as much ("a few")."""
+
+
+class Relative(NamedTuple):
+    """Words that name a day by another, and which they mean."""
+
+    words: str
+    day: date
+
+
+def relative_days(text: str, now: float, seen: Seen = EVERYTHING) -> Iterator[Relative]:
+    """Words that name one day as seen from ``now`` (Unix seconds); none where it may be another.
+    Linear."""
+    today = date_of(now)
+    for match in chain.from_iterable(
+        each.pattern.finditer(text) for each in _RELATIVE if each in seen
+    ):
+        after = _days_after({name: words.lower() for name, words in groups(match).items()}, today)
+        if after is not None:
+            yield Relative(match[0].strip(), today + timedelta(days=after))
+
+
+def _days_after(found: Mapping[str, str], today: date) -> int | None:
+    """So many days after today, None where that is not sure."""
+    if "weekday" in found:
+        after = (_WEEKDAYS[found["weekday"]] - today.weekday()) % 7 - 7
+        return after if after < -1 else None  # of yesterday few would say so
+    if "unit" not in found:
+        (name,) = found
+        return _AFTER_TODAY[name]
+    number = found["number"]
+    exact = int(number) if number.isdecimal() else _EXACT.get(number)
+    return -exact if exact and _UNIT.get(found["unit"]) == "day" else None
+
+
 def spans(text: str, now: float, seen: Seen = EVERYTHING) -> tuple[Days, ...]:
     """The spans of days that folded text points at, as seen at ``now`` (Unix seconds)."""
     today = date_of(now)
@@ -289,7 +348,7 @@ _READERS = (
 )
 
 
-CUES = (_DATES, *_TELLS, *(pointing for pointing, _ in _READERS))
+CUES = (_DATES, *_RELATIVE, *_TELLS, *(pointing for pointing, _ in _READERS))
 """Those of days, and of telling a time."""
 
 

@@ -30,6 +30,7 @@ import Stemmer
 from proxy.recall.lexicon.cues import LONGEST_WORD, REMEMBERED, Cues, Seen, told_by
 from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
+from proxy.recall.notes import wording as notes_wording
 from proxy.recall.query import dates, wording
 from proxy.recall.query.dates import days, tells_time, terms_of_days
 from proxy.recall.ranking.packing import ASKS, POSTING, ROW, coded_length, term_of
@@ -150,7 +151,7 @@ def by_script(words: Sequence[str]) -> str:
     return next((known[0] for script, known in _OWN_SCRIPT if script.search(text)), UNKNOWN)
 
 
-CUES = Cues((*dates.CUES, *wording.CUES, *standing_wording.CUES))
+CUES = Cues((*dates.CUES, *wording.CUES, *standing_wording.CUES, *notes_wording.CUES))
 """All that a text is asked for by its words, in one go."""
 
 _SHORT = 4096

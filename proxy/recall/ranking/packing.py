@@ -42,6 +42,13 @@ ASKS = 4
 FILLER = 8
 """Flag of a row: thanks, praise and the like; it says something only as an answer."""
 
+NAMES_DAY = 16
+"""Flag of a row: the user names a day by the one it was said on ("yesterday"), which is known."""
+FILLS_SLOT = 32
+"""Flag of a row: the user tells what has one value at a time, such as where they live."""
+NOTED = NAMES_DAY | FILLS_SLOT
+"""Flags of what is told with a note."""
+
 STEPS = 16
 """Coded lengths to a doubling of the length."""
 

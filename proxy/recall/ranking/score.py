@@ -87,7 +87,7 @@ PARTS = ("lexical", "dense", "neighbours", "session", "time", "said", "asks")
 
 
 class Ranked(msgspec.Struct, frozen=True, gc=False):
-    """A passage with its row's session, seq, check and tokens, its score and the score's parts.
+    """A passage with its row's session, seq, check, tokens and flags, its score and its parts.
 
     The score is the sum of the parts, divided by the price of its size, less by age.
     """
@@ -99,6 +99,7 @@ class Ranked(msgspec.Struct, frozen=True, gc=False):
     tokens: int
     score: float
     values: tuple[float, ...]
+    flags: int = 0
 
     @property
     def parts(self) -> dict[str, float]:
@@ -204,7 +205,7 @@ def _ranked(
     values = zip(
         *(repeat(0.0, found.size) if p is None else p.tolist() for p in parts), strict=True
     )
-    return list(map(Ranked, *columns, values))
+    return list(map(Ranked, *columns, values, rows["flags"].tolist()))
 
 
 def _wanted(line: Line, options: Options) -> NDArray[np.bool_]:

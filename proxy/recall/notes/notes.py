@@ -1,0 +1,85 @@
+"""What is told of recalled passages beside their words: which day they mean, and what was said
+against them later.  Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import islice
+
+import msgspec
+
+from proxy.recall.notes.slots import later, slots
+from proxy.recall.own_words import blanked, pasted
+from proxy.recall.query.dates import Relative, date_of, days, days_above, relative_days
+from proxy.recall.query.words import Reading, reading
+from proxy.recall.ranking.packing import FILLS_SLOT, NAMES_DAY
+from proxy.recall.results import Found
+
+Notes = defaultdict[int, list[str]]
+"""By place among what was found."""
+
+MOST_DAYS = 2
+"""Days that are told of one message."""
+
+OF_THE_DAY = 600
+"""Characters; in a longer message is much that was not said on its day."""
+
+
+def names_day(read: Reading, at: float) -> bool:
+    """Whether a user's message of a known time (Unix seconds) names a day by its own, and does not
+    tell which that is; for the flag of an indexed message."""
+    text = read.text
+    if len(text) > OF_THE_DAY or not any(relative_days(text, at, read.seen)):
+        return False
+    return bool(_meant(text, at)) and not any(days(text, at, read.seen))
+
+
+def noted(found: Sequence[Found], now: float) -> list[Found]:
+    """The same, with notes on those that need one, as read at ``now`` (Unix seconds)."""
+    flags = {one.flags for one in found}
+    notes: defaultdict[int, list[str]] = defaultdict(list)
+    if any(each & NAMES_DAY for each in flags):
+        _note_days(found, now, notes)
+    if any(each & FILLS_SLOT for each in flags):
+        _note_later(found, notes)
+    return [
+        msgspec.structs.replace(one, note="; ".join(notes[at])) if at in notes else one
+        for at, one in enumerate(found)
+    ]
+
+
+def _note_days(found: Sequence[Found], now: float, notes: Notes) -> None:
+    """Not of today: that the day of the question is the passage's is plain."""
+    today = date_of(now)
+    places = [
+        at
+        for at, one in enumerate(found)
+        if one.flags & NAMES_DAY and date_of(one.created_at) != today
+    ]
+    # Where a message says what day it is of, nobody knows for which others that holds.
+    sessions = {found[at].session for at in places}
+    near = (one for one in found if one.session in sessions)
+    dated = {one.session for one in near if any(days_above(one.text))}
+    for at in places:
+        one = found[at]
+        if one.session not in dated:
+            meant = _meant(one.text, one.created_at)
+            notes[at] += [f"{each.words} = {each.day}" for each in meant]
+
+
+def _note_later(found: Sequence[Found], notes: Notes) -> None:
+    places = [at for at, one in enumerate(found) if one.flags & FILLS_SLOT]
+    # Sessions of one time have no order.
+    places.sort(key=lambda at: (found[at].created_at, found[at].session, found[at].seq))
+    filled = [(at, each) for at in places for each in slots(reading(found[at].text))]
+    instead = later([each for _, each in filled])
+    for (at, _), value in zip(filled, instead, strict=True):
+        if value:
+            notes[at].append(f"later: {value}")
+
+
+def _meant(text: str, at: float) -> list[Relative]:
+    """The days that somebody's own words mean, said at ``at`` (Unix seconds)."""
+    own = blanked(text, pasted(text))
+    return list(islice(relative_days(own, at, reading(text).seen), MOST_DAYS))

@@ -1,0 +1,154 @@
+"""What users tell that has one value at a time: names, where they live and work, numbers.  Pure.
+
+Told by whole sentences alone: what is said with more words around it is left out, so that what is
+taken is right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from proxy.recall.lexicon.folding import UNSPACED, fold
+from proxy.recall.lexicon.language import Slot
+from proxy.recall.lexicon.loader import groups
+from proxy.recall.notes.wording import WORDINGS, How, Wording
+from proxy.recall.own_words import BLANK, Sentence, speaker_of, voices
+from proxy.recall.query.words import Reading
+
+LONGEST = 600
+"""Characters of a message that is read."""
+
+LONGEST_SENTENCE = 160
+
+MOST_WORDS = 4
+"""Of a name."""
+
+_STEM = 4
+"""Letters in common that make two words one: endings differ."""
+
+_END = " \t\r\n.!?。！？~～…)\"'"
+_DOUBT = "?？"
+
+
+class Filled(NamedTuple):
+    """A slot of somebody (``whose``, a name or "") and of something (``of``): its value, and how it
+    has that; ``old``: the value that it had, "" if that is not said."""
+
+    slot: Slot
+    whose: str
+    of: str
+    value: str
+    how: How = "holds"
+    old: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.slot, self.whose, self.of
+
+
+def slots(read: Reading) -> tuple[Filled, ...]:
+    """The slots that a user's message fills, in its order.  Time is bounded for any text."""
+    text = read.text
+    if len(text) > LONGEST:
+        return ()
+    wordings = [each for each in WORDINGS if each.any in read.seen]
+    wordings = [each for each in wordings if not each.others.search(text)]
+    if not wordings:
+        return ()
+    said = [each for voice in voices(text) for each in voice.sentences]
+    whose = fold(speaker_of(text))
+    return tuple(_filled(said, wordings, whose))
+
+
+def _filled(said: Iterable[Sentence], wordings: Sequence[Wording], whose: str) -> Iterator[Filled]:
+    for sentence in said:
+        words = sentence.words
+        asked = any(mark in words for mark in _DOUBT)
+        if asked or BLANK in words or len(words) > LONGEST_SENTENCE:
+            continue
+        for wording in wordings:
+            found = _found(words.strip(_END), wording, whose)
+            if found is not None:
+                yield found
+                break
+
+
+def _found(words: str, wording: Wording, whose: str) -> Filled | None:
+    for how, slot, pattern in wording.patterns:
+        match = pattern.fullmatch(words)
+        if match is None:
+            continue
+        if wording.doubts.search(words):
+            return None
+        parts = groups(match)
+        value, old = parts["value"].strip(), parts.get("old", "").strip()
+        if _is_value(slot, value):
+            return Filled(slot, whose, fold(parts.get("of", "")), value, how, old)
+    return None
+
+
+def _is_value(slot: Slot, value: str) -> bool:
+    if slot == "number":
+        return any(map(str.isdigit, value)) or "@" in value
+    named = not value[:1].islower() and len(value.split()) <= MOST_WORDS
+    return slot == "favourite" or named
+
+
+_WORD = re.compile(rf"[{UNSPACED}]+|[^\W_]+")
+_UNSPACED = re.compile(rf"[{UNSPACED}]")
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two values may be one: any word of both begins alike."""
+    if "@" in one + other or (_digits(one) and _digits(other)):
+        return fold(one) == fold(other) or _digits(one) == _digits(other) != ""
+    ours, theirs = _words(one), _words(other)
+    return any(_alike(a, b) for a in ours for b in theirs)
+
+
+def _digits(value: str) -> str:
+    return "".join(filter(str.isdigit, value))
+
+
+def _words(value: str) -> list[str]:
+    return _WORD.findall(fold(value))
+
+
+def _alike(one: str, other: str) -> bool:
+    if _UNSPACED.match(one) and _UNSPACED.match(other):
+        return one in other or other in one
+    return one[:_STEM] == other[:_STEM]
+
+
+def later(filled: Sequence[Filled]) -> list[str]:
+    """By what is filled, oldest first: the value that was said later where it is another, "" where
+    it is none, and "no more" where it was said to hold no more."""
+    newest: dict[tuple[str, str, str], list[Filled]] = {}
+    found: list[str] = []
+    for one in reversed(filled):
+        behind = newest.setdefault(one.key, [])
+        found.append(_instead(one, behind))
+        behind.append(one)
+    return found[::-1]
+
+
+NO_MORE = "no more"
+_EXCLUSIVE = frozenset({"name", "number", "favourite"})
+"""Where a value is told, another is no more."""
+
+
+def _instead(one: Filled, newer: Sequence[Filled]) -> str:
+    """What the newest of those that were said after ``one`` says against it."""
+    if one.how == "ends" or one.old or not newer:
+        return ""  # much else than a home is moved from one to another
+    last = newer[0]
+    if last.how == "ends":
+        return NO_MORE if same(one.value, last.value) else ""
+    if same(one.value, last.value):
+        return ""
+    instead = last.how == "becomes" or last.slot in _EXCLUSIVE
+    if last.old and not same(last.old, one.value):
+        return ""
+    return last.value if instead else ""

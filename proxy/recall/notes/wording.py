@@ -1,0 +1,58 @@
+"""How users tell what has one value at a time: patterns, by language.  Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import chain
+from typing import Literal, NamedTuple
+
+from proxy.recall.lexicon.cues import Cue
+from proxy.recall.lexicon.language import Language, Slot
+from proxy.recall.lexicon.loader import LANGUAGES, compiled, either, filled, numbered, pattern_of
+
+How = Literal["holds", "becomes", "ends"]
+
+_MARKS = r"[^\n,;:!?()\[\]{}\"<>，。！？；：、（）「」『』]"
+_PARTS = {"VALUE": rf"(?P<value>{_MARKS}{{1,40}}?)", "OLD": rf"(?P<old>{_MARKS}{{1,40}}?)"}
+
+
+class Wording(NamedTuple):
+    """Of one language: what tells that a text may have any, the patterns of sentences, and those of
+    sentences and of messages that are left out."""
+
+    any: Cue
+    patterns: tuple[tuple[How, Slot, re.Pattern[str]], ...]
+    doubts: re.Pattern[str]
+    others: re.Pattern[str]
+
+
+def _worded(language: Language) -> Wording:
+    said = language.slots
+    parts = {**_PARTS, **said.parts}
+    kinds: tuple[tuple[How, Mapping[Slot, tuple[str, ...]]], ...] = (
+        ("ends", said.ends),
+        ("becomes", said.becomes),
+        ("holds", said.holds),
+    )
+    found = [
+        (how, slot, [filled(each, parts) for each in patterns])
+        for how, slots in kinds
+        for slot, patterns in slots.items()
+    ]
+    before = rf"(?:{either(said.leads)}[\s,，、。.!！:：]*)*"
+    after = rf"(?:(?:\s*[,，]|\s+{either(said.goes_on)}\b).*)?"
+    return Wording(
+        Cue(numbered(chain.from_iterable(patterns for *_, patterns in found)), re.IGNORECASE),
+        tuple(
+            (how, slot, compiled(f"{before}{numbered(patterns)}{after}", re.IGNORECASE))
+            for how, slot, patterns in found
+        ),
+        compiled(pattern_of(said.doubts), re.IGNORECASE),
+        compiled(pattern_of(said.others), re.IGNORECASE),
+    )
+
+
+WORDINGS = tuple(_worded(each) for each in LANGUAGES if each.slots.holds)
+
+CUES = tuple(each.any for each in WORDINGS)

@@ -1,0 +1,107 @@
+"""Words that name a day by the day they were said on."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+import pytest
+from msgspec.structs import replace
+
+from proxy.recall.notes.notes import MOST_DAYS, OF_THE_DAY, names_day, noted
+from proxy.recall.query.dates import relative_days
+from proxy.recall.query.words import Reading
+from proxy.recall.ranking.packing import NAMES_DAY
+from proxy.recall.results import Cost, Found, passage_lines
+
+TUESDAY = datetime.fromisoformat("2023-11-14T12:00:00+00:00").timestamp()
+LATER = TUESDAY + 90 * 86_400
+
+FOUND = Found("passage", "", "x1.0", "s", 1, "user", 10, TUESDAY, flags=NAMES_DAY)
+
+
+def said(text: str, now: float = LATER) -> Found:
+    (found,) = noted([replace(FOUND, text=text)], now)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("I was there yesterday.", 13), ("the day before yesterday", 12), ("Last Friday", 10),
+        ("last Tuesday", 7), ("two days ago", 12), ("3 days ago", 11), ("see you tomorrow", 15),
+        ("Gestern war es kalt", 13), ("vor drei Tagen", 11), ("letzten Freitag", 10),
+        ("vendredi dernier", 10), ("Hier soir il pleuvait", 13), ("il y a deux jours", 12),
+        ("ayer comimos", 13), ("antes de ayer", 12), ("ieri ho visto", 13), ("tre giorni fa", 11),
+        ("ontem fui", 13), ("há dois dias", 12), ("gisteren", 13), ("twee dagen geleden", 12),
+        ("вчера", 13), ("позавчера", 12), ("три дня назад", 11), ("我昨天去了", 13), ("三天前", 11),
+        ("明日行きます", 15), ("一昨日", 12), ("어제 갔어요", 13), ("3일 전에", 11),
+        ("أمس ذهبت", 13),
+        ("أول أمس", 12), ("wczoraj", 13), ("igår", 13), ("dün gittim", 13), ("χθες", 13),
+    ],
+)  # fmt: skip
+def test_which_day_a_word_means(text: str, day: int) -> None:
+    read = Reading(text)
+    found = [each.day for each in relative_days(text, TUESDAY, read.seen)]
+    assert found == [date(2023, 11, day)]
+    assert names_day(read, TUESDAY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a few days ago", "two weeks ago", "last week", "on Friday", "next Friday", "today",
+        "yesterday's news", "some days", "the last Fridays", "il y a longtemps", "a last day",
+        "last Monday", "大前天", "엊그제", "завтрак", "غداء", "أمسية جميلة", "Hier ist es schön",
+        "guten Morgen", "mañana",
+    ],
+)  # fmt: skip
+def test_what_may_be_another_day_is_left_alone(text: str) -> None:
+    assert not said(text).note
+
+
+def test_the_day_stands_behind_what_was_said() -> None:
+    found = said("I went yesterday, alone.\nFun!")
+    assert found.text == "I went yesterday, alone.\nFun!"
+    assert passage_lines([found], own="").splitlines() == [
+        "[2023-11-14 Tue]",
+        "user: I went yesterday, alone.",
+        "  Fun! [yesterday = 2023-11-13]",
+    ]
+
+
+def test_what_was_said_today_needs_none() -> None:
+    assert not said("I went yesterday.", TUESDAY + 3600).note
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yesterday " + "x" * OF_THE_DAY,
+        "I went yesterday, on 13 November.",
+        "Date: 2023-05-08\nI went yesterday.",
+        "> I went yesterday.\nWhat does he mean?",
+    ],
+    ids=["long", "dated", "of-another-day", "quoted"],
+)
+def test_what_tells_its_day_or_is_not_surely_of_its_own_is_not_flagged(text: str) -> None:
+    assert not names_day(Reading(text), TUESDAY)
+
+
+def test_a_session_whose_days_its_messages_tell_gets_none() -> None:
+    texts = ("[8 May 2023] Kai: Hello.", "I went yesterday.")
+    found = [replace(FOUND, text=text) for text in texts]
+    assert noted(found, LATER) == found
+
+
+def test_so_many_days_are_told_of_a_message() -> None:
+    assert said("yesterday " * 9).note.count("=") == MOST_DAYS
+
+
+def written(one: Found) -> str:
+    return passage_lines([one], own="").splitlines()[1]
+
+
+def test_what_is_told_is_paid_for() -> None:
+    plain, told = replace(FOUND, text="I went yesterday."), said("I went yesterday.")
+    for cost in (Cost(0), Cost(0, len)):
+        assert cost.line(told, written) > cost.line(plain, written)

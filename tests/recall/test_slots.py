@@ -1,0 +1,162 @@
+"""What was said later against what was said before, told where that is sure."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from proxy.recall.notes.notes import noted
+from proxy.recall.notes.slots import LONGEST, later, slots
+from proxy.recall.query.words import Reading
+from proxy.recall.ranking.packing import FILLS_SLOT
+from proxy.recall.results import Found
+
+AGAINST = [
+    ("My dog is called Rex.", "My dog is called Bruno.", "Bruno"),
+    ("By the way, my cat's name is Tom and she is old.", "Actually, my cat is named Ada.", "Ada"),
+    ("I live in Oslo.", "We moved from Oslo to Bergen last month.", "Bergen"),
+    ("I live in Oslo, near the harbour.", "I now live in Bergen.", "Bergen"),
+    ("I live in Oslo.", "I don't live in Oslo any more.", "no more"),
+    ("I work at Acme as a cook.", "I just started a new job at Globex!", "Globex"),
+    ("I work for Acme.", "I no longer work for Acme.", "no more"),
+    ("My phone number is 555 12 34.", "My phone number is now 555 98 76.", "555 98 76"),
+    ("My email is kai@old.example.", "My new email is kai@new.example.", "kai@new.example"),
+    ("My favourite colour is red.", "My favourite colour is now blue.", "blue"),
+    ("Mein Hund heißt Rex.", "Übrigens, mein Hund heißt Bruno.", "Bruno"),
+    ("Ich wohne in Oslo.", "Wir sind von Oslo nach Bergen gezogen.", "Bergen"),
+    ("Ich arbeite bei Acme.", "Ich arbeite nicht mehr bei Acme.", "no more"),
+    ("Mon chien s'appelle Rex.", "En fait, mon chien s'appelle Bruno.", "Bruno"),
+    ("J'habite à Lyon.", "Nous avons déménagé de Lyon à Nantes.", "Nantes"),
+    ("Vivo en Lima.", "Ahora vivo en Quito.", "Quito"),
+    ("Mi perro se llama Toby.", "Mi perro se llama Max.", "Max"),
+    ("Vivo a Torino.", "Ci siamo trasferiti da Torino a Bari.", "Bari"),
+    ("Moro em Lisboa.", "Não moro mais em Lisboa.", "no more"),
+    ("Мою собаку зовут Рекс.", "Мою собаку зовут Бобик.", "Бобик"),
+    ("Я живу в Москве.", "Мы переехали из Москвы в Казань.", "Казань"),
+    ("我的狗叫豆豆。", "其实，我的狗叫旺财。", "旺财"),
+    ("我住在北京。", "我们从北京搬到上海了。", "上海"),
+    ("我的手机号是13800000000。", "我的新手机号是13911111111。", "13911111111"),
+    ("私の犬の名前はポチです。", "実は、私の犬の名前はハチです。", "ハチ"),
+    ("大阪に住んでいます。", "大阪から東京に引っ越しました。", "東京"),
+    ("우리 강아지 이름은 초코예요.", "우리 강아지 이름은 보리예요.", "보리"),
+    ("저는 부산에 살아요.", "부산에서 서울로 이사했어요.", "서울"),
+]
+"""What was said, what was said later, and what the first is told to be now."""
+
+NOT_AGAINST = [
+    # The same again, or more exactly.
+    ("My dog is called Rex.", "My dog is called Rex and he is old."),
+    ("My name is Anna.", "My name is Anna Berg."),
+    ("I live in Oslo.", "I now live in Oslo near the park."),
+    ("My favourite food is pizza.", "My favourite food is pizza with olives."),
+    ("Ich wohne in Oslo.", "Ich wohne jetzt in Oslo-Nord."),
+    ("Я живу в Москве.", "Теперь я живу в Москве."),
+    ("我住在北京。", "我现在住在北京朝阳。"),
+    ("My phone number is 555 12 34.", "My phone number is 5551234."),
+    # Another's, or another thing.
+    ("My dog is called Rex.", "My cat is called Bruno."),
+    ("My dog is called Rex.", "My other dog is called Bruno."),
+    ("My dog is called Rex.", "Her dog is called Bruno."),
+    ("My dog is called Rex.", "My sister's dog is called Bruno."),
+    ("I live in Oslo.", "My sister now lives in Bergen."),
+    ("My work phone is 555 12 34.", "My private phone is 555 98 76."),
+    ("My favourite colour is red.", "My favourite food is soup."),
+    ("My favourite colour is red.", "His favourite colour is blue."),
+    ("Mein Hund heißt Rex.", "Mein anderer Hund heißt Bruno."),
+    ("Mi perro se llama Toby.", "El perro de Ana se llama Max."),
+    ("J'habite à Lyon.", "Ma sœur habite maintenant à Nantes."),
+    ("私の犬の名前はポチです。", "友達の犬の名前はハチです。"),
+    ("大阪に住んでいます。", "友達は東京に引っ越しました。"),
+    ("저는 부산에 살아요.", "제 친구는 서울로 이사했어요."),
+    ("我的狗叫豆豆。", "我朋友的狗叫旺财。"),
+    ("Мою собаку зовут Рекс.", "Собаку друга зовут Бобик."),
+    # There may be several, or it says nothing of before.
+    ("I live in Norway.", "I live in Oslo."),
+    ("I work at Acme.", "I work for Globex."),
+    ("My friend is called Rex.", "My friend is called Bruno."),
+    ("My brother is called Rex.", "My brother is called Bruno."),
+    ("Vivo en Lima.", "Vivo en Miraflores."),
+    ("我住在中国。", "我住在北京。"),
+    # Not moved, or not there.
+    ("I live in Oslo.", "I moved from MySQL to Postgres."),
+    ("I moved from MySQL to Postgres.", "I now live in Bergen."),
+    ("I live in Oslo.", "I never moved from Oslo to Bergen."),
+    ("I live in Oslo.", "I might have moved from Oslo to Bergen."),
+    ("I live in Oslo.", "I don't live in Bergen any more."),
+    ("I live in Oslo.", "I now live in a small flat."),
+    ("I live in Oslo.", "If I now live in Bergen, what changes?"),
+    ("I live in Oslo.", "I now live in Bergen, but only until May."),
+    ("Ich wohne in Oslo.", "Ich wohne jetzt in einer großen Wohnung."),
+    ("Moro em Lisboa.", "Agora moro em uma casa."),
+    # Of another time, asked, imagined, or another's words.
+    ("I live in Oslo.", "When I was ten I lived in Bergen."),
+    ("My dog is called Rex.", "My dog is called Bruno?"),
+    ("My dog is called Rex.", "My first dog was called Bruno."),
+    ("My dog is called Rex.", "In a story my dog is called Bruno."),
+    ("My dog is called Rex.", "She wrote: \"My dog is called Bruno.\""),
+    ("My dog is called Rex.", "> My dog is called Bruno."),
+    ("My dog is called Rex.", "Translate this: My dog is called Bruno."),
+    ("My dog is called Rex.", "My dog is called every evening."),
+    ("我的狗叫豆豆。", "我的狗叫了一晚上。"),
+    ("我住在北京。", "小时候我们从北京搬到上海。"),
+    ("Vivo a Torino.", "Quando ero piccolo vivevo a Bari."),
+    ("Я живу в Москве.", "Раньше я жил в Казани."),
+    # Other talk with the same words.
+    ("My favourite colour is red.", "My favourite part is the end."),
+    ("My number is 7.", "My phone number is 555 98 76."),
+    ("I work at Acme.", "I work from home now."),
+    ("I live in Oslo.", "The show is live in Bergen."),
+    ("Mein Name ist Anna.", "Mein Hund heißt Bruno."),
+]  # fmt: skip
+"""What was said, and what was said later that is nothing against it."""
+
+SAID = Found("passage", "", "x1.0", "s", 1, "user", 10, 1000.0, flags=FILLS_SLOT)
+
+
+def notes(*texts: str) -> list[str]:
+    """What is noted on each, said in this order; the newest comes first, as the best may."""
+    found = [replace(SAID, text=text, seq=seq) for seq, text in enumerate(texts)]
+    return [each.note for each in noted(found[::-1], 0.0)][::-1]
+
+
+@pytest.mark.parametrize(("before", "after", "value"), AGAINST)
+def test_what_was_said_later_is_told(before: str, after: str, value: str) -> None:
+    assert notes(before, after) == [f"later: {value}", ""]
+    assert all(slots(Reading(text)) for text in (before, after))
+
+
+@pytest.mark.parametrize(("before", "after"), NOT_AGAINST)
+def test_what_is_nothing_against_it_is_not(before: str, after: str) -> None:
+    assert notes(before, after) == ["", ""]
+
+
+def test_the_table_is_large_enough_and_mostly_of_what_is_none() -> None:
+    assert len(AGAINST) + len(NOT_AGAINST) >= 60
+    assert len(NOT_AGAINST) >= 2 * len(AGAINST)
+
+
+def test_the_newest_counts_and_what_is_so_again_is_so() -> None:
+    said = "I live in Oslo.", "I now live in Bergen.", "I now live in Oslo."
+    assert notes(*said) == ["", "later: Oslo", ""]
+    names = "My dog is called Rex.", "My dog is called Bruno.", "My dog is called Ada."
+    assert notes(*names) == ["later: Ada", "later: Ada", ""]
+
+
+def test_who_speaks_is_told_apart() -> None:
+    said = "Anna: My dog is called Rex.", "Ben: My dog is called Bruno."
+    assert notes(*said) == ["", ""]
+    assert notes(said[0], "Anna: My dog is called Bruno.") == ["later: Bruno", ""]
+
+
+def test_only_what_is_flagged_is_read() -> None:
+    found = [replace(SAID, text=text, flags=0) for text, *_ in AGAINST]
+    assert noted(found, 0.0) == found
+
+
+def test_long_messages_are_not_read() -> None:
+    text = "My dog is called Rex. "
+    assert slots(Reading(text)) and not slots(Reading(text + "x" * LONGEST))
+
+
+def test_nothing_is_later_than_nothing() -> None:
+    assert later(()) == []

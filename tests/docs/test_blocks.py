@@ -54,6 +54,7 @@ SECONDS = 100
 
 UNTESTED = {
     "deployment.md": {"a container engine", "a web server"},
+    "export-import.md": {"files of other programs"},
     "from-langchain.md": {"the program before", "langchain-openai"},
     "from-langchain4j.md": {"the program before", "Java"},
     "from-mem0.md": {"the program before"},

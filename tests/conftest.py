@@ -10,8 +10,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
+from tests.support.processes.authorities import trust_nobody
+from tests.support.scheduling import ByFile, rank
 from tests.support.store.places import Places
+
+trust_nobody()
 
 HERE = Path(__file__).parent
 
@@ -37,10 +42,21 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile | None:
+    return ByFile(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.relative_to(HERE).parts[0] in LONG:
+        if _part(item) in LONG:
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: rank(_part(item)))
+
+
+def _part(item: pytest.Item) -> str:
+    """The folder in ``tests`` that it is in, or its file."""
+    return item.nodeid.split("::")[0].split("/")[1]
 
 
 def pytest_collection_finish() -> None:

@@ -16,7 +16,8 @@ import pytest
 from packaging.metadata import Metadata
 
 from proxy import __version__
-from tests.support.processes.distribution import Distribution, build, install, uv
+from tests.support.processes.distribution import Distribution, build, install
+from tests.support.processes.packages import uv
 from tests.support.processes.program import ROOT
 from tests.support.waiting import PATIENCE
 

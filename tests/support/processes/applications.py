@@ -27,6 +27,8 @@ SECONDS = 120
 
 RESPONSES = "-responses"
 
+_PASSED = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE")
+
 QUIET = {
     "AGNO_TELEMETRY": "false",
     "ANONYMIZED_TELEMETRY": "False",
@@ -114,9 +116,7 @@ class Application:
         return self._process
 
     def _start(self) -> subprocess.Popen[str]:
-        environ = {
-            name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ
-        }
+        environ = {name: os.environ[name] for name in _PASSED if name in os.environ}
         with self._log.open("w") as log:
             return subprocess.Popen(
                 command_of(self._client),

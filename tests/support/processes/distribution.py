@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from uv import find_uv_bin
-
+from tests.support.processes.packages import uv
 from tests.support.processes.program import ROOT
-
-CACHE = ROOT / ".venv" / "cache" / "uv"
-SECONDS = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +29,3 @@ def install(wheel: Path, home: Path, extra: str = "") -> Path:
     wanted = f"memory-proxy[{extra}] @ {wheel.as_uri()}" if extra else str(wheel)
     uv("pip", "install", "--python", str(home / "bin" / "python"), wanted)
     return home / "bin"
-
-
-def uv(*arguments: str) -> str:
-    """Its output.  With the system's certificates, as pip takes them, and a cache in this clone."""
-    done = subprocess.run(
-        [find_uv_bin(), "--quiet", "--no-config", "--system-certs", *arguments],
-        cwd=ROOT.parent,
-        env={"UV_CACHE_DIR": str(CACHE), **os.environ},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-    if done.returncode:
-        raise RuntimeError(f"uv {' '.join(arguments)}: {done.stdout}{done.stderr[-2000:]}")
-    return done.stdout

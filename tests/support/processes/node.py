@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from tests.support.processes.authorities import with_the_systems
 from tests.support.processes.locking import alone
 from tests.support.processes.program import ROOT
 
@@ -29,7 +30,7 @@ def missing(what: str) -> NoReturn:
 
 def surroundings() -> dict[str, str]:
     cache = {"npm_config_cache": str(ROOT / ".venv" / "cache" / "npm")}
-    return {**cache, **os.environ, "npm_config_update_notifier": "false"}
+    return {**cache, **with_the_systems(), "npm_config_update_notifier": "false"}
 
 
 def installed(folder: Path = FOLDER) -> bool:

@@ -23,5 +23,5 @@ def test_a_tiny_run_counts_what_is_asked_and_what_it_takes() -> None:
 def test_a_row_has_rates_and_shares() -> None:
     load = Load("redis", 4, 2.0, [0.01, 0.03] * 50, 5, 0.5, 130_000_000, 100, 400_000)
     row, note = report(Capacity([load], 2.0)).splitlines()[2:5:2]
-    assert row == "| 4, Redis | 50 | 20.0 | 30.0 | 5.0% | 5.0 | 130 | 4.0 |"
+    assert row == "| 4, Redis | 50 | 20.0 | 30.0 | 5.0% | 5.0 | 130 | 4.0 |  |"
     assert note == "An open stream takes 2.0 descriptors."

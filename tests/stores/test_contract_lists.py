@@ -97,6 +97,24 @@ async def test_pages_of_sessions_hold_each_once_though_new_ones_come(
         assert [name for name in seen if name.startswith("s")] == [f"s{n}" for n in range(7)][::-1]
 
 
+@pytest.mark.parametrize("user", [None, "kai"])
+@pytest.mark.parametrize("gone", ["deleted", "active again"])
+async def test_a_page_begins_behind_a_session_that_has_gone_from_there(
+    store: Store, tenant: str, gone: str, user: str | None
+) -> None:
+    for n in range(9):
+        await store.commit(SessionKey(tenant, f"s{n}"), chat("x1", 1000.0, user="kai"))
+    page = await store.sessions(tenant, user, None, 3)
+    assert [session.id for session in page.items] == ["s8", "s7", "s6"]
+    last = SessionKey(tenant, "s6")
+    if gone == "deleted":
+        await store.delete(last)
+    else:
+        await store.commit(last, chat("x2", 2000.0, user="kai"))
+    rest = await store.sessions(tenant, user, page.after, 9)
+    assert [session.id for session in rest.items] == [f"s{n}" for n in range(6)][::-1]
+
+
 @pytest.mark.parametrize("cursor", ["", "x", ":x", "one:x", "nan:x", "inf:x", "-inf:x", "1e999:x"])
 async def test_a_cursor_of_no_list_is_refused(store: Store, tenant: str, cursor: str) -> None:
     for user in (None, "kai"):

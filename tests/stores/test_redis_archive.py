@@ -392,3 +392,24 @@ async def test_a_session_expires_while_it_is_looked_at(
     assert (await store.exchanges(key, None, 9)).items == ()
     assert not await revise(store, key, removed=("x1.0",))
     assert await store.session(key) is None
+
+
+async def test_a_page_of_sessions_reads_a_page_however_many_have_one_time(
+    store: RedisStore, server: Server, key: SessionKey
+) -> None:
+    def described() -> int:
+        with server.client() as client:
+            return int(client.info("commandstats")["cmdstat_hgetall"]["calls"])
+
+    for n in range(60):
+        await store.commit(SessionKey(key.tenant, f"s{n:02d}"), chat("x1", 1000.0))
+    seen: list[str] = []
+    after = None
+    for _ in range(10):
+        before = described()
+        page = await store.sessions(key.tenant, None, after, 6)
+        seen += [session.id for session in page.items]
+        after = page.after
+        assert described() - before <= 7
+    assert seen == [f"s{n:02d}" for n in range(60)][::-1]
+    assert after is None

@@ -28,6 +28,9 @@ from proxy.stores.redis.connection import checked
 DropIndexes = Callable[[SessionKey, str, str], Awaitable[None]]
 """Drops the indexes that a move makes wrong: those of a session, its owner, and the new tenant."""
 
+Place = tuple[float, str]
+"""In a list: the time of the last activity, and the session."""
+
 MOVE_SECONDS = 3600.0
 """Moving a tenant, or finding them all, takes as long as it takes; it must end even so."""
 
@@ -45,37 +48,52 @@ class RedisLists(RedisBase):
         self, tenant: str, user: str | None, after: str | None, limit: int
     ) -> Page[Session]:
         keys = list_keys(tenant, user)
-        found: list[tuple[float, Session]] = []
+        found: list[tuple[Place, Session]] = []
         dead: list[Any] = []
-        offset = 0
-        while len(found) <= limit:
-            rows = await self._named(keys[0], after, offset, limit + 1)
-            if not rows:
-                break
-            offset += len(rows)
-            sessions = await self._described(tenant, [name for name, _ in rows])
-            for (name, score), session in zip(rows, sessions, strict=True):
+        place = read_cursor(after) if after is not None else None
+        while len(found) <= limit and (rows := await self._behind(keys[0], place, limit + 1)):
+            place = rows[-1]
+            sessions = await self._described(tenant, [name for _, name in rows])
+            for row, session in zip(rows, sessions, strict=True):
                 if session is None or (user is not None and session.user != user):
-                    dead += [name, repr(score)]
-                elif after is None or (score, name) < read_cursor(after):
-                    found.append((score, session))
+                    dead += [row[1], repr(row[0])]
+                else:
+                    found.append((row, session))
         if dead:
             await self._scripts.read(self._scripts.forget, keys, dead)
         page = found[:limit]
-        more = sessions_cursor(page[-1][0], page[-1][1].id) if len(found) > limit else None
+        more = sessions_cursor(*page[-1][0]) if len(found) > limit else None
         return Page(tuple(session for _, session in page), more)
 
-    async def _named(
-        self, key: bytes, after: str | None, offset: int, limit: int
-    ) -> list[tuple[str, float]]:
-        """Names and scores, the latest first; those at the cursor's own time included."""
-        begin = "+inf" if after is None else repr(read_cursor(after)[0])
-        command = ("ZREVRANGEBYSCORE", key, begin, "-inf", "WITHSCORES", "LIMIT", offset, limit)
-        (reply,) = checked(await self._link.run(key, command))
-        return [
-            (name.decode(), float(score))
-            for name, score in zip(reply[::2], reply[1::2], strict=True)
-        ]
+    async def _behind(self, key: bytes, place: Place | None, limit: int) -> list[Place]:
+        """Some of the list behind a place, the latest first; none at its end."""
+        rank = await self._rank(key, place) if place is not None else 0
+        while True:
+            command = ("ZREVRANGE", key, rank, rank + limit - 1, "WITHSCORES")
+            (reply,) = checked(await self._link.run(key, command))
+            pairs = zip(reply[1::2], reply[::2], strict=True)
+            rows = [(float(score), name.decode()) for score, name in pairs]
+            behind = [row for row in rows if place is None or row < place]
+            if behind or not rows:
+                return behind
+            rank += len(rows)
+
+    async def _rank(self, key: bytes, place: Place) -> int:
+        """A rank at or before the first behind a place.
+
+        Any number may have one time, as imports do that have none: it is looked for by name first,
+        and only if that one has gone from there are all of its time gone through.
+        """
+        at, name = place
+        score, rank, newer = checked(
+            await self._link.run(
+                key,
+                ("ZSCORE", key, name),
+                ("ZREVRANK", key, name),
+                ("ZCOUNT", key, f"({at!r}", "+inf"),
+            )
+        )
+        return rank + 1 if rank is not None and float(score) == at else int(newer)
 
     async def _described(self, tenant: str, names: Sequence[str]) -> list[Session | None]:
         metas = [session_keys(SessionKey(tenant, name))[0] for name in names]

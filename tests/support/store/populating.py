@@ -85,7 +85,9 @@ def long_conversation(
 def _session(
     id: str, said: tuple[ImportedMessage, ...], title: str | None = None, user: str | None = None
 ) -> SessionArchive:
-    terms = Terms(count=lambda raw: 1 + len(raw) // 4, now=0, media=1 << 20, user=user, session=id)
+    terms = Terms(
+        count=lambda raw: 1 + len(raw) // 4, now=time.time(), media=1 << 20, user=user, session=id
+    )
     return session_of(Conversation(said, id=id, title=title), terms).archived
 
 

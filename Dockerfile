@@ -4,6 +4,8 @@ ARG PYTHON_IMAGE=python:3.12.12-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS builder
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+# No version lasts longer than the index of the day.
+# hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends binutils
 RUN python -m venv --without-pip /opt/memory-proxy
 WORKDIR /src
@@ -21,12 +23,14 @@ ENV PATH=/opt/memory-proxy/bin:$PATH
 # The table of current models is fetched here, that of all others comes with a package: the proxy
 # itself downloads nothing.  Without both the build fails, unless TOKEN_TABLES=optional says that an
 # estimate will do.
+# hadolint ignore=DL3064
 ARG TOKEN_TABLES=required
+# hadolint ignore=DL3064
 ENV TIKTOKEN_CACHE_DIR=/opt/memory-proxy/share/tiktoken
-RUN mkdir -p "$TIKTOKEN_CACHE_DIR" \
- && { python -c "import tiktoken; tiktoken.get_encoding('o200k_base')" \
- && python -c "from proxy.chat.models.tokens import Tokenizers; assert len(Tokenizers().warm()) == 2" \
- || [ "$TOKEN_TABLES" = optional ]; }
+RUN mkdir -p "$TIKTOKEN_CACHE_DIR"; \
+ if ! { python -c "import tiktoken; tiktoken.get_encoding('o200k_base')" \
+ && python -c "from proxy.chat.models.tokens import Tokenizers; assert len(Tokenizers().warm()) == 2"; }; \
+ then [ "$TOKEN_TABLES" = optional ]; fi
 
 FROM ${PYTHON_IMAGE}
 COPY --from=builder /opt/memory-proxy /opt/memory-proxy
@@ -36,12 +40,14 @@ COPY config/container/proxy.toml /etc/memory-proxy/proxy.toml
 COPY config/proxy.toml /etc/memory-proxy/every-setting.toml
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin memory-proxy \
  && install --directory --owner=memory-proxy --group=memory-proxy --mode=0700 /data
+# hadolint ignore=DL3064
 ENV PATH=/opt/memory-proxy/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     TIKTOKEN_CACHE_DIR=/opt/memory-proxy/share/tiktoken \
     MEMORY_PROXY_DEFAULTS=/opt/memory-proxy/share/defaults.toml \
     MEMORY_PROXY_CONFIG=/etc/memory-proxy/proxy.toml
-USER memory-proxy
+# By number, so that an orchestrator knows that it is not root.
+USER 10001
 WORKDIR /data
 VOLUME /data
 EXPOSE 8080

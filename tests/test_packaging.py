@@ -41,7 +41,8 @@ def test_the_image_is_built_in_two_stages_and_its_second_one_is_not_root() -> No
     assert len(starts) == 2
     last = found[starts[1] :]
     users = [rest for word, rest in last if word == "USER"]
-    assert users == ["memory-proxy"]
+    assert users == ["10001"]
+    assert any("--uid 10001" in rest for _, rest in last)
     assert ("EXPOSE", "8080") in last
     assert ("VOLUME", "/data") in last
     assert any(word == "HEALTHCHECK" and "/healthz" in rest for word, rest in last)
@@ -115,11 +116,31 @@ def test_the_images_health_check_finds_the_proxy_at_whatever_port(
         assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_the_image_is_not_built_without_both_tokenizer_tables(tmp_path: Path) -> None:
+def step_of_token_tables() -> str:
     texts = [rest for word, rest in instructions("Dockerfile") if word == "RUN"]
-    text = " ".join(texts)
-    fetch, check = re.findall(r'python -c "(.+?)"', text)
-    assert '|| [ "$TOKEN_TABLES" = optional ]' in text
+    (found,) = (text for text in texts if "TOKEN_TABLES" in text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fetched", "status"), [("required", 1, 1), ("optional", 1, 0), ("required", 0, 0)]
+)
+def test_the_build_ends_where_token_tables_are_not_had_unless_that_is_allowed(
+    wanted: str, fetched: int, status: int, tmp_path: Path
+) -> None:
+    (tmp_path / "python").write_text(f"#!/bin/sh\nexit {fetched}\n")
+    (tmp_path / "python").chmod(0o755)
+    environ = {
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+        "TOKEN_TABLES": wanted,
+        "TIKTOKEN_CACHE_DIR": str(tmp_path / "tables"),
+    }
+    step = ["/bin/sh", "-c", step_of_token_tables()]
+    assert subprocess.run(step, env=environ, check=False, timeout=30).returncode == status
+
+
+def test_the_image_is_not_built_without_both_tokenizer_tables(tmp_path: Path) -> None:
+    fetch, check = re.findall(r'python -c "(.+?)"', step_of_token_tables())
     assert ("ARG", "TOKEN_TABLES=required") in instructions("Dockerfile")
     assert "get_encoding('o200k_base')" in fetch
     environ = {**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path)}

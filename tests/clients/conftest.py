@@ -1,7 +1,7 @@
 """Real client libraries against the real proxy.
 
 Their environments are hundreds of megabytes, so that they are made only where somebody asks for
-these tests: in CI, and with `-m clients`.
+these tests: with `-m clients`, and some of them in CI.
 """
 
 from __future__ import annotations

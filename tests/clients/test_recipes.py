@@ -87,7 +87,7 @@ CLIENTS = [
     for name in sorted(ENVIRONMENTS.keys() - PROVIDERS.keys())
 ]
 
-pytestmark = [pytest.mark.e2e, pytest.mark.clients, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.clients, pytest.mark.release, pytest.mark.timeout(600)]
 
 
 @dataclass(slots=True)

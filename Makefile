@@ -1,4 +1,4 @@
-# Fifteen verbs: run, test, test-all, clients, lint, format, bench, recall, demo, docs, dist, lock, picture, vendor, clean.
+# Fifteen verbs: run, test, test-all, test-release, lint, format, bench, recall, demo, docs, dist, lock, picture, vendor, clean.
 #
 #   make run ARGS="--upstream http://127.0.0.1:11434/v1"
 #   make test PYTEST_ARGS="tests/wire -k gate"
@@ -31,10 +31,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of programs: what these import is compiled once, and kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-all clients lint collected format bench recall demo docs dist lock picture vendor clean
+.PHONY: help run test test-all test-release lint collected format bench recall demo docs dist lock picture vendor clean
 
 help:
-	@echo "make run | test | test-all | clients | lint | format | bench | recall | demo | docs | dist | lock | picture | vendor | clean"
+	@echo "make run | test | test-all | test-release | lint | format | bench | recall | demo | docs | dist | lock | picture | vendor | clean"
 
 run: $(RUNTIME)
 	@exec $(PY) -m proxy serve $(ARGS)
@@ -49,14 +49,15 @@ PYTEST = TMPDIR="$$(mktemp -d "$$([ -w /dev/shm ] && echo /dev/shm || echo "$(CU
 test: lint
 	@$(PYTEST) $(PYTEST_ARGS)
 
-# The long programmes too: browser, kill loops, real models, made-up requests, benchmarks.
+# The long programmes too: browser, kill loops, real models, made-up requests; where CI is set, the
+# SDKs that other client libraries are made of.
 test-all: lint
 	@$(PYTEST) $(LONG_WORKERS) -m "not release"
 
-# Other people's client libraries, in environments of 3 GB: before a release.  Where CI is set, the SDKs
-# that others are made of are part of `make test-all`.
-clients: $(DEV)
-	@$(PYTEST) tests/clients -m clients $(WORKERS)
+# What is tried before a release alone: other people's client libraries, in environments of 3 GB,
+# benchmarks, wheel and source, the console on its second store.
+test-release: $(DEV)
+	@$(PYTEST) -m release $(LONG_WORKERS)
 
 lint: $(DEV)
 	$(PY) -m ruff check $(CODE)

@@ -104,6 +104,7 @@ async def test_every_answer_is_as_the_document_says(asked: Asked, tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.timeout(SECONDS + 30)
 @pytest.mark.parametrize("seed", FURTHER)
 async def test_so_is_every_answer_to_other_requests(

@@ -14,6 +14,8 @@ from bench.attack.sending import Attacker, messages_body, user
 from bench.attack.soak import Sample, Soak
 from bench.attack.table import report
 
+pytestmark = pytest.mark.release
+
 SECONDS = 2.0
 
 

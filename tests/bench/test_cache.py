@@ -36,6 +36,8 @@ from proxy.formats.format import Format
 from proxy.formats.messages.messages import Messages
 from proxy.formats.responses.api import Responses
 
+pytestmark = pytest.mark.release
+
 SIZE = LEAST
 
 

@@ -7,6 +7,8 @@ import pytest
 from bench.__main__ import run_capacity
 from bench.capacity import Capacity, Load, Plan, report
 
+pytestmark = pytest.mark.release
+
 
 @pytest.mark.slow
 def test_a_tiny_run_counts_what_is_asked_and_what_it_takes() -> None:

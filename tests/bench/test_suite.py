@@ -16,6 +16,8 @@ from bench.plan import Level, Plan, Row, rows
 from bench.suite import Measured, Step, measure, steps
 from bench.table import report
 
+pytestmark = pytest.mark.release
+
 TINY = Plan(
     sizes=(0, 20),
     api_sizes=(20,),

@@ -35,6 +35,8 @@ from proxy.settings.written import SummarySettings
 from proxy.summary.lines import fill
 from proxy.summary.writer import judge
 
+pytestmark = pytest.mark.release
+
 TINY = Plan(history=3, compared=3, turns=5, people=2, exchanges=4, rounds=1, redis=False)
 NUMBER = re.compile(r"-?[\d,]+(\.\d+)?( / [\d.]+)?")
 TURNS = range(30)

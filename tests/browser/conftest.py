@@ -37,11 +37,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "back_end" in metafunc.fixturenames:
         one = metafunc.definition.get_closest_marker("one_back_end")
         names: tuple[str, ...] = BACK_ENDS if one is None else one.args or BACK_ENDS[:1]
-        metafunc.parametrize("back_end", [_grouped(name) for name in names])
+        first, *others = map(_grouped, names)
+        metafunc.parametrize("back_end", [first, *map(_for_a_release, others)])
 
 
 def _grouped(back_end: str) -> ParameterSet:
     return pytest.param(back_end, marks=pytest.mark.xdist_group(f"browser, {back_end}"))
+
+
+def _for_a_release(param: ParameterSet) -> ParameterSet:
+    """That the console does the same on the second back end is asked before a release."""
+    return pytest.param(*param.values, marks=[*param.marks, pytest.mark.release])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,7 +1,7 @@
 """Real client libraries against the real proxy.
 
 Their environments are hundreds of megabytes, so that they are made only where somebody asks for
-these tests: with `-m clients`, and some of them in CI.
+these tests: by `make test-release`, with `-m clients`, and some of them in CI.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    wanted = os.environ.get("CI") or "clients" in config.getoption("-m")
+    wanted = os.environ.get("CI") or config.getoption("-m") in ("clients", "release")
     for item in items:
         if item.path.is_relative_to(HERE) and not wanted and item.get_closest_marker("clients"):
-            item.add_marker(pytest.mark.skip(reason="other people's clients: make clients"))
+            item.add_marker(pytest.mark.skip(reason="other people's clients: make test-release"))
 
 
 @pytest.fixture(scope="session")

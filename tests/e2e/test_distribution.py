@@ -21,7 +21,7 @@ from tests.support.processes.packages import uv
 from tests.support.processes.program import ROOT
 from tests.support.waiting import PATIENCE
 
-pytestmark = pytest.mark.xdist_group("distribution")
+pytestmark = [pytest.mark.xdist_group("distribution"), pytest.mark.release]
 
 EXTRAS = {
     "semantic": "proxy.recall.semantic.encoder",

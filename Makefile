@@ -84,9 +84,10 @@ docs: $(DOCS)
 	@echo "build/docs/index.html"
 
 # Wheel and source in dist/, installed elsewhere and tried as whoever has nothing but them would.
+dist: export DIST := $(CURDIR)/dist
 dist: $(DEV)
 	rm -rf dist
-	@DIST="$(CURDIR)/dist" $(PYTEST) tests/e2e/test_distribution.py --no-header -q
+	@$(PYTEST) tests/e2e/test_distribution.py --no-header -q
 	@ls dist
 
 # The packages of the image, with their hashes.

@@ -257,6 +257,13 @@ def test_make_knows_the_verb(verb: str) -> None:
     make(verb, "-n")
 
 
+def test_make_dist_tells_its_tests_where_to_build(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text(read("Makefile"))
+    made = [word for name in ("", "-dev") for word in ("-o", f".venv/.installed{name}")]
+    told = make("dist", "-C", str(tmp_path), *made, 'PYTEST=mkdir "$$DIST" && :').stdout
+    assert (tmp_path / "dist").is_dir(), told
+
+
 def test_make_says_which_python_it_needs(tmp_path: Path) -> None:
     old = tmp_path / "python-of-old"
     old.write_text("#!/bin/sh\ncase $1 in --version) echo Python 3.8.1;; *) exit 1;; esac\n")

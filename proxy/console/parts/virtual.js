@@ -12,7 +12,7 @@ import { isTyping } from "./keys.js";
 
 /** @typedef {import("../vendor/preact.js").VNode} VNode */
 /** @typedef {Virtualizer<HTMLElement, HTMLElement>} Virtual */
-/** What a list can be told from outside. @typedef {{scrollTo: (index: number, align?: "start" | "center" | "end" | "auto") => void, toEnd: () => void, atEnd: () => boolean, focus: (index: number) => void, offset: () => number, element: () => HTMLElement | null}} Handle */
+/** What a list can be told from outside. @typedef {{scrollTo: (index: number, align: "center" | "auto") => void, toEnd: () => void}} Handle */
 
 /**
  * @typedef {object} Props
@@ -21,9 +21,8 @@ import { isTyping } from "./keys.js";
  * @property {(index: number) => VNode} render
  * @property {(index: number) => string | number} keyOf stable; give a new function when keys moved
  * @property {(first: number, last: number) => void} [onRange] what is seen, whenever it changes
- * @property {number} [initialIndex] the item at the top at first
- * @property {number} [initialOffset] pixels, instead of an index
- * @property {boolean} [stick] begins at the end, and stays there while items are added behind it
+ * @property {number} [initialOffset] pixels
+ * @property {boolean} [stick] begins at the end, and stays there, whatever comes in or changes its size
  * @property {boolean} [follow] with `stick`: false where more is to come below, so do not go there
  * @property {string} label for screen readers
  * @property {boolean} [keys] j, k, arrows, Home and End move the focus from item to item
@@ -39,6 +38,8 @@ const FOCUSABLE = "[data-focus], a[href], button:not(:disabled)";
 
 /** Pixels: who is so near the end is at the end. */
 const NEAR = 48;
+/** Pixels: below the end of any list. */
+const END = 1e9;
 
 /** @param {Props} props */
 export function VirtualList(props) {
@@ -46,14 +47,21 @@ export function VirtualList(props) {
   const virtual = useVirtualizer(props, scroller);
   const items = virtual.getVirtualItems();
   const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? -1];
-  useEffect(() => props.onRange?.(first, last), [first, last, props.count]);
+  useEffect(() => {
+    if (last >= 0) props.onRange?.(first, last);
+  }, [first, last, props.count]);
+  const scrolled = useEnd(props, virtual, scroller);
   const [focus, pending] = useFocus(virtual, scroller);
   useHolding(props, scroller, focus);
-  useOpening(props, virtual);
-  useHandle(props, virtual, scroller, focus);
+  useHandle(props, virtual);
   useListKeys(props, scroller, focus, pending);
   return html`<div class=${`virtual ${props.class ?? ""}`} ref=${scroller} tabindex="-1"
-    onScroll=${() => scroller.current && props.onScroll?.(...position(scroller.current))}>
+    onScroll=${() => {
+      scrolled();
+      if (scroller.current === null) return;
+      const [left, top] = position(scroller.current);
+      props.onScroll?.(left < NEAR, top);
+    }}>
     <div class="virtual-all" role="list" aria-label=${props.label}
       style=${{ height: `${virtual.getTotalSize()}px` }}>
       ${items.map((item) => one(props, virtual, item))}
@@ -61,11 +69,8 @@ export function VirtualList(props) {
   </div>`;
 }
 
-/** Near the end, and pixels from the top. @param {HTMLElement} list @returns {[boolean, number]} */
-const position = ({ scrollTop, scrollHeight, clientHeight }) => [
-  scrollHeight - clientHeight - scrollTop < NEAR,
-  scrollTop,
-];
+/** Pixels to the end, and from the top. @param {HTMLElement} list @returns {[number, number]} */
+const position = ({ scrollTop, scrollHeight, clientHeight }) => [scrollHeight - clientHeight - scrollTop, scrollTop];
 
 /** @param {Props} props @param {Virtual} virtual @param {{key: any, index: number, start: number}} item */
 const one = (props, virtual, item) => html`<div class="virtual-item" role="listitem" key=${item.key}
@@ -84,9 +89,8 @@ function useVirtualizer(props, scroller) {
     getItemKey: props.keyOf,
     overscan: props.overscan ?? 8,
     gap: props.gap ?? 0,
-    initialOffset: props.initialOffset ?? 0,
+    initialOffset: props.initialOffset ?? (props.stick ? END : 0),
     anchorTo: /** @type {"start" | "end"} */ (props.stick ? "end" : "start"),
-    followOnAppend: Boolean(props.stick && props.follow !== false),
     scrollEndThreshold: NEAR,
     observeElementRect,
     observeElementOffset,
@@ -101,15 +105,25 @@ function useVirtualizer(props, scroller) {
   return virtual;
 }
 
-/** Where the list begins, as soon as there is something. @param {Props} props @param {Virtual} virtual */
-function useOpening(props, virtual) {
-  const filled = props.count > 0;
-  useLayoutEffect(() => {
-    if (!filled || props.initialOffset !== undefined) return;
-    if (props.initialIndex !== undefined) {
-      virtual.scrollToIndex(props.initialIndex, { align: "start" });
-    } else if (props.stick) virtual.scrollToEnd();
-  }, [filled]);
+/**
+ * Who has not gone up from the end, by whatever means, is kept there; who comes near it is there again.
+ * @param {Props} props @param {Virtual} virtual @param {{current: HTMLElement | null}} scroller
+ * @returns {() => void} to be called when it was scrolled
+ */
+function useEnd({ stick, follow }, virtual, scroller) {
+  const { current: state } = useRef({ top: 0, away: false });
+  const look = () => {
+    const list = scroller.current;
+    if (list === null || !stick) return;
+    const [left, top] = position(list);
+    if (left < 2) state.away = false;
+    else if (top < state.top) state.away = true;
+    else if (top > state.top && left < NEAR) state.away = false;
+    if (left >= 2 && !state.away && follow !== false) virtual.scrollToEnd();
+    state.top = list.scrollTop;
+  };
+  useLayoutEffect(look);
+  return look;
 }
 
 /**
@@ -157,16 +171,12 @@ function useHolding({ count, keyOf }, scroller, focus) {
 /** The item, if it is in the page. @param {HTMLElement | null} scroller @param {number} index */
 const drawn = (scroller, index) => scroller?.querySelector(`:scope > div > [data-index="${index}"]`);
 
-/** @param {Props} props @param {Virtual} virtual @param {{current: HTMLElement | null}} scroller @param {(index: number) => void} focus */
-function useHandle(props, virtual, scroller, focus) {
+/** @param {Props} props @param {Virtual} virtual */
+function useHandle(props, virtual) {
   useLayoutEffect(() => {
     props.handle?.({
-      scrollTo: (index, align = "start") => virtual.scrollToIndex(index, { align }),
+      scrollTo: (index, align) => virtual.scrollToIndex(index, { align }),
       toEnd: () => virtual.scrollToEnd(),
-      atEnd: () => virtual.isAtEnd(NEAR),
-      focus,
-      offset: () => virtual.scrollOffset ?? 0,
-      element: () => scroller.current,
     });
   }, []);
 }

@@ -21,7 +21,6 @@ export function List({ talk, doing, flash, jump, jumped, summaryActions }) {
   const items = useItems(talk);
   const handle = useRef(/** @type {import("../parts/virtual.js").Handle | null} */ (null));
   const [atEnd, setAtEnd] = useState(true);
-  const opened = useRef(false);
   const fresh = useFresh(view, atEnd && log.bottom);
   useEffect(() => {
     const at = jump === null ? -1 : items.findIndex((item) => holds(item, jump.message));
@@ -47,14 +46,10 @@ export function List({ talk, doing, flash, jump, jumped, summaryActions }) {
       overscan=${6} estimate=${(/** @type {number} */ index) => height(items[index])} render=${render} keyOf=${keyOf}
       handle=${(/** @type {import("../parts/virtual.js").Handle} */ given) => (handle.current = given)}
       onRange=${(/** @type {number} */ first, /** @type {number} */ last) => {
-        // Until it has been scrolled to its end it is at its beginning, and nobody has gone there.
-        if (first < EDGE && (opened.current || last === items.length - 1)) void log.older();
+        if (first < EDGE) void log.older();
         if (last >= items.length - EDGE) void log.newer();
       }}
-      onScroll=${(/** @type {boolean} */ end) => {
-        opened.current = true;
-        setAtEnd(end);
-      }} />
+      onScroll=${setAtEnd} />
     <div class="pill-place low" aria-live="polite">
       ${(!atEnd || !log.bottom) && html`<button type="button" class="pill" onClick=${toEnd}>↓ ${fresh > 0 ? t("talk.fresh", { n: fresh }) : t("talk.end")}</button>`}
     </div>

@@ -58,13 +58,14 @@ NAMES = (
 
 FLAGS = (
     "--no-sandbox",
-    "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
 )
+"""Not ``--disable-gpu``: with it Chromium 156 may stop drawing a page that is scrolled."""
+
 SCREENS = ROOT / "build" / "screens"
 """Where tests put the pictures that they make."""
 

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from tests.support.browser.browsing import Page, Route
+from tests.support.waiting import PATIENCE
 
 _SCROLL = """([selector, item, step, count]) => new Promise((resolve) => {
   const list = document.querySelector(selector);
@@ -57,7 +58,18 @@ class Scrolled:
 
 async def scrolled(page: Page, list: str, item: str, step: int, steps: int = 120) -> Scrolled:
     """Scroll a list so many pixels a frame, and back at its ends; ``item`` is what fills it."""
-    return Scrolled(**await page.evaluate(_SCROLL, [list, item, step, steps]))
+    async with asyncio.timeout(PATIENCE):
+        return Scrolled(**await page.evaluate(_SCROLL, [list, item, step, steps]))
+
+
+async def is_drawn(page: Page) -> bool:
+    """Does the page get frames?  Where Chromium fails to make them, scripts and requests go on."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await page.evaluate("() => new Promise(requestAnimationFrame)")
+    except TimeoutError:
+        return False
+    return True
 
 
 async def elements(page: Page) -> int:

@@ -12,7 +12,7 @@ from bench.plan import Level
 from bench.processes import Process
 from bench.wire import Answer, Connection, connect
 
-OPENED_A_SECOND = 200
+OPENED_A_SECOND = 50
 """How fast streams are opened: it is open ones that are measured, not how fast they can come."""
 _GO = b"GET /go HTTP/1.1\r\nhost: bench\r\n\r\n"
 

@@ -29,7 +29,7 @@ from tests.support.store.belongings import (
     ordered,
     owning,
 )
-from tests.support.store.places import STORES, Places
+from tests.support.store.places import IN_CHATS, Places
 from tests.support.waiting import PATIENCE
 
 ADMIN = "the-key-of-the-administrator"
@@ -58,7 +58,7 @@ CLIENTS = {
 }
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=IN_CHATS)
 def url(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> str:
     return places.of(request.param, tmp_path).url
 

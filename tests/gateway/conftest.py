@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.rig import Rig, rig
-from tests.support.store.places import STORES, Places
+from tests.support.store.places import IN_GROUPS, Places
 from tests.support.talk import recalling
 
 PROFILES = {
@@ -39,7 +39,7 @@ def folder() -> Iterator[Path]:
 @pytest_asyncio.fixture(
     scope="session",
     loop_scope="session",
-    params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in STORES],
+    params=IN_GROUPS,
 )
 async def on_every_store(request: pytest.FixtureRequest, folder: Path) -> AsyncIterator[Rig]:
     place = folder / str(request.param)

@@ -14,7 +14,7 @@ import pytest_asyncio
 from proxy.background.completion import Assignment
 from tests.support.learning.harness import LIVES, ScriptedModel, messages_in, states
 from tests.support.rig import KEY, Rig, Talk, rig
-from tests.support.store.places import STORES, Places
+from tests.support.store.places import IN_GROUPS, Places
 from tests.support.talk.recalling import blocks_in
 from tests.support.upstream.answers import Script, chat_completion, json_answer
 from tests.support.upstream.connection import Request
@@ -37,7 +37,7 @@ PROFILES = {
 @pytest_asyncio.fixture(
     scope="module",
     loop_scope="session",
-    params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in STORES],
+    params=IN_GROUPS,
 )
 async def learning(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.rig import Rig, rig
-from tests.support.store.places import STORES, Places
+from tests.support.store.places import IN_GROUPS, Places
 from tests.support.talk.recalling import blocks_in
 from tests.support.upstream.answers import chat_completion, error_answer, json_answer
 from tests.support.upstream.scribing import (
@@ -63,7 +63,7 @@ HUNGRY = ["The human is hungry.", "The human is hungry and wants instant noodles
 @pytest_asyncio.fixture(
     scope="module",
     loop_scope="session",
-    params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in STORES],
+    params=IN_GROUPS,
 )
 async def summarising(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -20,7 +20,7 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
 from proxy.recall.results import GAP
 from tests.support.rig import Rig, Talk, rig
-from tests.support.store.places import STORES, Places
+from tests.support.store.places import IN_GROUPS, Places
 from tests.support.talk.recalling import Json, blocks_in, index, marker, somebody, user_said
 from tests.support.upstream.answers import (
     Script,
@@ -70,7 +70,7 @@ TOPICS = ("boat", "garden", "piano")
 @pytest_asyncio.fixture(
     scope="module",
     loop_scope="session",
-    params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in STORES],
+    params=IN_GROUPS,
 )
 async def explaining(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.support.processes import redis as servers
 from tests.support.rig import Rig
 from tests.support.store.scanning import (
@@ -17,6 +19,17 @@ from tests.support.store.scanning import (
 )
 
 STORES = ("memory", "sqlite", "redis", "redis-cluster")
+
+IN_CHATS = tuple(
+    pytest.param(name, marks=[pytest.mark.release] * (name == "memory")) for name in STORES
+)
+"""That a chat does in memory what it does elsewhere is asked before a release alone."""
+
+IN_GROUPS = tuple(
+    pytest.param(*one.values, marks=[*one.marks, pytest.mark.xdist_group(str(one.values[0]))])
+    for one in IN_CHATS
+)
+"""With the tests on a store as one group, for a proxy that they share."""
 
 
 @dataclass(frozen=True)

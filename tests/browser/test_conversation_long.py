@@ -122,6 +122,21 @@ async def test_one_jumps_far_back_and_reads_on_from_there(visit: Console) -> Non
     await expect(bubble(visit, f"Message {MANY - 1}:")).to_be_in_viewport()
 
 
+async def test_who_reads_further_down_is_not_taken_to_the_end_when_it_is_loaded(
+    visit: Console,
+) -> None:
+    ids = await put(visit, "many", *(f"Message {n}:" for n in range(MANY)))
+    await visit.sign_in("#/sessions/many")
+    await expect(bubble(visit, f"Message {MANY - 1}:")).to_be_in_viewport()
+    for far in (100, 1300):
+        await visit.go(f"#/sessions/many/messages/{ids[far]}")
+        await expect(bubble(visit, f"Message {far}:")).to_be_in_viewport()
+    await visit.page.locator(".conversation").evaluate("list => list.scrollTo(0, 1e9)")
+    loaded = visit.page.locator(f".conversation [aria-setsize='{MANY - 1200 + 1}']")
+    await expect(loaded.first).to_be_attached()
+    await expect(bubble(visit, "Message 1399:")).to_be_in_viewport()
+
+
 async def test_words_are_found_in_what_is_loaded_and_before(visit: Console) -> None:
     said = [f"Message {n}" for n in range(700)]
     said[30] = "The NEEDLE of old"

@@ -107,6 +107,7 @@ function useVirtualizer(props, scroller) {
 
 /**
  * Who has not gone up from the end, by whatever means, is kept there; who comes near it is there again.
+ * Where more is to come below there is no end yet.
  * @param {Props} props @param {Virtual} virtual @param {{current: HTMLElement | null}} scroller
  * @returns {() => void} to be called when it was scrolled
  */
@@ -116,10 +117,11 @@ function useEnd({ stick, follow }, virtual, scroller) {
     const list = scroller.current;
     if (list === null || !stick) return;
     const [left, top] = position(list);
-    if (left < 2) state.away = false;
+    if (follow === false) state.away = true;
+    else if (left < 2) state.away = false;
     else if (top < state.top) state.away = true;
     else if (top > state.top && left < NEAR) state.away = false;
-    if (left >= 2 && !state.away && follow !== false) virtual.scrollToEnd();
+    if (left >= 2 && !state.away) virtual.scrollToEnd();
     state.top = list.scrollTop;
   };
   useLayoutEffect(look);

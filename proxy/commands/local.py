@@ -21,6 +21,7 @@ from proxy.app import MemoryApi
 from proxy.assembly.resources import store_of
 from proxy.commands.failure import NOT_FOUND, CommandError
 from proxy.memory.store import StoreError
+from proxy.server import KEEP_ALIVE_SECONDS
 from proxy.settings import Settings
 from proxy.stores.address import read_address
 
@@ -67,6 +68,7 @@ def serving(settings: Settings) -> Iterator[Local]:
             log_config=None,
             access_log=False,
             proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=ENDING,
         )
         running = _Server(config)

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from proxy.demo.apis import APIS, NAME, Api, Json
 from proxy.demo.model import answer, answer_anybody, writes
-from proxy.server import address_of, listen
+from proxy.server import KEEP_ALIVE_SECONDS, address_of, listen
 from proxy.settings import DEMO, ServerSettings, Settings
 
 SECONDS = 5.0
@@ -87,6 +87,7 @@ def standing_in(settings: Settings) -> Iterator[Settings]:
             access_log=False,
             ws="none",
             lifespan="off",
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=1,
         )
         server = uvicorn.Server(config)

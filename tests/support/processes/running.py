@@ -14,7 +14,7 @@ import uvicorn
 from proxy.app import MemoryProxy
 from proxy.cors import Cors
 from proxy.factory import Factory
-from proxy.server import Heads, listen
+from proxy.server import KEEP_ALIVE_SECONDS, Heads, listen
 from proxy.settings import Settings, load
 from tests.support.waiting import PATIENCE
 
@@ -66,6 +66,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
             access_log=False,
             proxy_headers=False,
             server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=5,
         )
         server = uvicorn.Server(config)

@@ -10,6 +10,7 @@ from typing import Any
 
 import uvicorn
 
+from proxy.server import KEEP_ALIVE_SECONDS
 from proxy.wire.server import HttpProtocol
 from tests.support.waiting import PATIENCE
 
@@ -32,6 +33,7 @@ async def serving(
         lifespan=lifespan,  # type: ignore[arg-type]
         log_level="critical",
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)

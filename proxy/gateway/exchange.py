@@ -35,10 +35,13 @@ from proxy.memory.recording.recorder import Prepared, Recorder
 from proxy.rewrite.rewriter import Rewriting
 from proxy.telemetry import Telemetry
 
+Windows = Callable[[str, str | None, int], int | None]
+"""The context window of an upstream's model in tokens, where so many may be too many for it."""
 
-def of_model(upstream: str, model: str | None) -> int | None:
+
+def of_model(upstream: str, model: str | None, wanted: int) -> int | None:
     """The context window of a model, the same wherever it is."""
-    return context_window(model)
+    return context_window(model, wanted)
 
 
 ID_BYTES = 15
@@ -77,7 +80,7 @@ class Services:
     state: StateLog
     rewrite: RewriteStep = field(default_factory=RewriteStep)
     aside: Aside = field(default_factory=Aside)
-    window: Callable[[str, str | None], int | None] = of_model
+    window: Windows = of_model
     new_id: Callable[[], str] = field(default_factory=ExchangeIds)
 
 

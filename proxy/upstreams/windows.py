@@ -49,8 +49,9 @@ class ContextWindows:
         self._known: dict[str, dict[str, int]] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def __call__(self, upstream: str, model: str | None) -> int | None:
-        """Tokens that a model's prompt and answer may have together, None where nobody knows.
+    def __call__(self, upstream: str, model: str | None, wanted: int) -> int | None:
+        """Tokens that a model's prompt and answer may have together, None where nobody knows or any
+        model takes as many as are wanted.
 
         ``upstream`` is its name, "" where the model decides.
         """
@@ -58,7 +59,7 @@ class ContextWindows:
             return None
         chosen = None if upstream else self._upstreams.of_model(model)
         known = self._known.get(upstream or (chosen.name if chosen else DEFAULT), {})
-        return known.get(model) or context_window(model)
+        return known.get(model) or context_window(model, wanted)
 
     def learn(self, upstream: str, models: Iterable[ListedModel]) -> None:
         known = self._known.setdefault(upstream, {})

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
+from genai_prices.data_snapshot import get_snapshot
 
-from proxy.chat.models.limits import context_window, too_long
+from proxy.chat.models.limits import ROOM_ANYWHERE, context_window, too_long
+from tests.support.processes.program import ran
 
 
 @pytest.mark.parametrize(
@@ -21,12 +24,31 @@ from proxy.chat.models.limits import context_window, too_long
     ],
 )
 def test_the_context_window_of_known_models_is_known(model: str, tokens: int) -> None:
-    assert context_window(model) == tokens
+    assert context_window(model, 10**9) == tokens
 
 
 @pytest.mark.parametrize("model", [None, "", "my-own-model", "a/b", "/", "x" * 10_000])
 def test_the_context_window_of_other_models_is_not_known(model: str | None) -> None:
-    assert context_window(model) is None
+    assert context_window(model, 10**9) is None
+
+
+def test_what_any_model_takes_is_not_looked_up() -> None:
+    looked = ran(
+        "import sys; from proxy.chat.models.limits import ROOM_ANYWHERE, context_window as of;"
+        "print(of('gpt-4', ROOM_ANYWHERE), 'genai_prices' in sys.modules);"
+        "print(of('gpt-4', ROOM_ANYWHERE + 1), 'genai_prices' in sys.modules)"
+    )
+    assert looked.stdout.split() == ["None", "False", "8192", "True"]
+
+
+def test_no_model_that_chats_takes_less() -> None:
+    windows = [
+        model.context_window
+        for provider in get_snapshot().providers
+        for model in provider.models
+        if model.context_window and not re.search("embed|bge|guard|trio-spark", model.id)
+    ]
+    assert len(windows) > 1000 and min(windows) >= ROOM_ANYWHERE
 
 
 def openai(message: str, code: object = None, kind: str = "invalid_request_error") -> bytes:

@@ -16,6 +16,8 @@ from tests.support.upstream.scripted import SILENT, ScriptedUpstream
 from tests.support.upstream.several import destination, lists
 from tests.support.waiting import eventually
 
+MANY = 1_000_000
+
 
 def listed(*entries: object) -> bytes:
     return json.dumps({"object": "list", "data": entries}).encode()
@@ -76,15 +78,17 @@ def test_entries_keep_their_bytes_and_order_and_the_first_of_equal_ids_stays() -
 
 def test_a_window_is_what_the_upstream_of_the_model_says_else_what_is_known() -> None:
     windows = ContextWindows(Upstreams([destination("local", "gpt-4*"), destination("by-name")]))
-    assert windows("", "gpt-4o") == 128000
+    assert windows("", "gpt-4o", MANY) == 128000
     windows.learn("local", [ListedModel("gpt-4o", b"", 4096), ListedModel("other", b"", 5)])
     windows.learn("by-name", [ListedModel("gpt-4o", b"", 2048)])
     windows.learn("default", [ListedModel("gpt-5", b"", 1000), ListedModel("mine", b"", None)])
-    assert windows("", "gpt-4o") == windows("local", "gpt-4o") == 4096
-    assert windows("by-name", "gpt-4o") == 2048
-    assert windows("default", "gpt-4o") == 128000
-    assert windows("", "gpt-5") == 1000
-    assert windows("", "other") is windows("", "mine") is windows("", None) is None
+    assert windows("", "gpt-4o", MANY) == windows("local", "gpt-4o", MANY) == 4096
+    assert windows("by-name", "gpt-4o", MANY) == 2048
+    assert windows("default", "gpt-4o", MANY) == 128000
+    assert windows("", "gpt-5", MANY) == 1000
+    assert (
+        windows("", "other", MANY) is windows("", "mine", MANY) is windows("", None, MANY) is None
+    )
 
 
 async def test_each_upstream_is_asked_for_its_models_with_its_own_key() -> None:
@@ -104,7 +108,7 @@ async def test_each_upstream_is_asked_for_its_models_with_its_own_key() -> None:
         )
 
         async def known() -> bool:
-            return windows("", "m") == 4096
+            return windows("", "m", MANY) == 4096
 
         windows.open()
         try:

@@ -35,9 +35,19 @@ _TOO_LONG = re.compile(
 )
 
 
+ROOM_ANYWHERE = 4_000
+"""Tokens that all models known to chat take, prompt and answer together.  The list of models is loaded when
+more are wanted for the first time, which takes a fifth of a second: a first chat is soon answered."""
+
+
+def context_window(model: str | None, wanted: int) -> int | None:
+    """Tokens that a model's prompt and answer may have together, None where it is not known, or not
+    asked because any model takes as many as are wanted."""
+    return None if wanted <= ROOM_ANYWHERE else _listed(model)
+
+
 @lru_cache(maxsize=512)
-def context_window(model: str | None) -> int | None:
-    """Tokens that a model's prompt and answer may have together, None where it is not known."""
+def _listed(model: str | None) -> int | None:
     return catalogue.window_of(model)
 
 

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from msgspec.structs import replace
 
 from proxy.chat.message import last_user
@@ -23,8 +26,8 @@ ANSWER = 1024
 
 
 class TokenBudget:
-    """``window`` is the model's context, ``bounds`` are what the request and its profile allow.
-    None is no bound."""
+    """``window`` gives the model's context for so many tokens, ``bounds`` are what the request and
+    its profile allow.  None is no bound."""
 
     def __init__(
         self,
@@ -32,7 +35,7 @@ class TokenBudget:
         body: bytes,
         counter: TokenCounter,
         aside: Aside,
-        window: int | None,
+        window: Callable[[int], int | None],
         *bounds: int | None,
     ) -> None:
         self._request, self._size, self._counter = request, len(body), counter
@@ -45,8 +48,9 @@ class TokenBudget:
         A request has fewer tokens than bytes: only near the limit it is worth counting them.
         """
         answer = self._request.max_output or ANSWER
-        window = self._window
-        if window is None or wanted + self._size + answer <= window:
+        all_of_it = wanted + self._size + answer
+        window = self._window(all_of_it)
+        if window is None or all_of_it <= window:
             return None
         return max(0, window - answer - await self._said())
 
@@ -97,7 +101,7 @@ def _budget(loaded: Loaded, services: Services) -> TokenBudget:
     exchange, profile = loaded.exchange, loaded.exchange.context.profile
     most = profile.max_tokens if exchange.rules.summarised else None
     identity, request = exchange.context.identity, exchange.request
-    window = services.window(identity.upstream, request.model)
+    window = partial(services.window, identity.upstream, request.model)
     bounds = (window, identity.max_tokens, most)
     return TokenBudget(request, exchange.body, exchange.counter, services.aside, *bounds)
 

@@ -36,8 +36,9 @@ _TOO_LONG = re.compile(
 
 
 ROOM_ANYWHERE = 4_000
-"""Tokens that all models known to chat take, prompt and answer together.  The list of models is loaded when
-more are wanted for the first time, which takes a fifth of a second: a first chat is soon answered."""
+"""Tokens that all models known to chat take, prompt and answer together.  The list of models is
+loaded when more are wanted for the first time: that takes a fifth of a second, and a first chat is
+soon answered."""
 
 
 def context_window(model: str | None, wanted: int) -> int | None:

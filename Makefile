@@ -18,7 +18,10 @@ PYTEST_ARGS ?= $(WORKERS) -m "not slow"
 VENV := .venv
 PY := $(VENV)/bin/python
 # What is imported is compiled then: all of every package would take as long as fetching it.
-INSTALL := $(PY) -m pip install --quiet --no-compile
+PIP := $(PY) -m pip install --quiet --no-compile
+# uv takes seconds where pip takes a minute; what it cannot have, from an index that pip alone knows, pip gets.
+UV := $(PY) -m uv pip install --quiet --system-certs --python $(PY)
+INSTALL = install() { $(PIP) uv && $(UV) "$$@" || { echo "Installing with pip, as uv could not"; $(PIP) "$$@"; }; } && install
 RUNTIME := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs

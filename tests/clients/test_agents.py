@@ -25,7 +25,7 @@ from tests.support.upstream.connection import Request
 from tests.support.upstream.scripted import ScriptedUpstream
 
 pytestmark = [
-    *(pytest.mark.e2e, pytest.mark.clients, pytest.mark.timeout(600)),
+    *(pytest.mark.e2e, pytest.mark.clients, pytest.mark.release, pytest.mark.timeout(600)),
     pytest.mark.parametrize(
         "agent",
         [

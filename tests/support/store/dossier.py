@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -151,7 +152,7 @@ class Dossier:
 
     async def _spools(self) -> None:
         """What is quarantined: of a session that only the spool knows, theirs, and another's."""
-        spool = spool_of(self.rig)
+        spool = recorder_of(self.rig.proxy)._backlog._spool
         for place, session, user in [
             ("deferred", f"s-{self.token}", self.user),
             ("quarantined", self.talks[0].session, f"other-than-{self.user}"),
@@ -160,9 +161,7 @@ class Dossier:
             id = f"ex-{place}-{self.token}"
             made = deferred(id, said(self.text(place)), user=user)
             key = SessionKey(TENANT, session)
-            await asyncio.to_thread(spool.put, key, id, "deferred", msgspec.json.encode(made))
-            entries = await asyncio.to_thread(spool.entries, key)
-            await asyncio.to_thread(spool.quarantine, entries[0], "foreign")
+            await asyncio.to_thread(_quarantine, spool, key, id, msgspec.json.encode(made))
 
     def _said(self, place: str, role: str = "user") -> dict[str, str]:
         return {"role": role, "content": self.text(place)}
@@ -205,8 +204,15 @@ class Dossier:
         return {path: (await self.answer("GET", path)).content for path in paths}
 
 
-def spool_of(rig: Rig) -> Spool:
-    return recorder_of(rig.proxy)._spool
+def _quarantine(spool: Spool, key: SessionKey, id: str, payload: bytes) -> None:
+    """From the first on: what is put into the spool before might be replayed meanwhile."""
+    with spool._writing() as db:
+        db.execute(
+            "INSERT INTO entries"
+            " (store, tenant, session, exchange, kind, payload, created_at, quarantined)"
+            " VALUES (?, ?, ?, ?, 'deferred', ?, ?, 'foreign')",
+            (spool._store, *key, id, payload, time.time()),
+        )
 
 
 def _is_ours(record: logging.LogRecord) -> bool:

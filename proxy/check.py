@@ -12,10 +12,12 @@ import sqlite3
 import ssl
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
+
+import msgspec
+from msgspec.structs import replace
 
 from proxy.assembly.origin import upstream_options
 from proxy.assembly.resources import store_of, upstream_of
@@ -49,8 +51,7 @@ _REFUSED = (401, 403)
 Grade = Literal["ok", "warning", "problem"]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """``ok`` and ``warning`` are fine, a ``problem`` is not.
 
     A problem is what makes the proxy or its memory fail now, a warning what may lose memory later

@@ -20,10 +20,10 @@ import threading
 from asyncio import Protocol
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
@@ -227,8 +227,7 @@ def _orderly_end() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-@dataclass(frozen=True, slots=True)
-class Application:
+class Application(msgspec.Struct, frozen=True):
     """Makes the application, or ends the worker in the way that says: do not try again."""
 
     factory: Callable[[], ASGIApp]
@@ -272,8 +271,7 @@ def _lasting() -> Iterator[None]:
         gc.set_threshold(YOUNG)
 
 
-@dataclass(frozen=True, slots=True)
-class Heads:
+class Heads(msgspec.Struct, frozen=True):
     """Makes the protocol of a connection, with our bound on the request's head; can be pickled."""
 
     max_head_bytes: int

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
+import msgspec
+
 from proxy.errors import (
     RawHeaders,
     invalid_api_key,
@@ -49,8 +51,7 @@ class Client:
             raise profile_not_allowed()
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """Who calls: ``tenant`` owns the memory; ``client`` where clients are named."""
 
     tenant: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.assembly.resources import Resources, upstream_of
 from proxy.background.budget import Budget
@@ -32,8 +33,7 @@ ENDING = 5.0
 """Seconds that work under way has to end when the proxy does; else it is done another time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Writing:
+class Writing(msgspec.Struct, frozen=True):
     """What the proxy's other parts tell the background: whose keys there are, and what is due.
 
     ``credentials`` are by the name of the upstream that the clients' own keys go to.

@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from starlette.routing import BaseRoute
 
 from proxy.assembly.background import ENDING, Writing, learning_of, writing_of
@@ -57,8 +57,7 @@ PLANNERS = 2
 """Threads in which long conversations are planned."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True):
     """What the applications are made of.
 
     ``writing`` is None where nothing is written by a model here.  Chats and previews share the

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.assembly.resources import Resources, upstream_of
 from proxy.chat.message import text_of
@@ -22,8 +23,7 @@ INDEXING = 5.0
 """Seconds that indexing may take at the end; what is left is done at the next start."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recalling:
+class Recalling(msgspec.Struct, frozen=True):
     """What finds older messages, and keeps their index."""
 
     indexer: Indexer

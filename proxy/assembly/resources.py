@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.assembly.origin import upstream_options
 from proxy.chat.models.tokens import Tokenizers
@@ -18,8 +19,7 @@ PATIENCE = REPLAY_SECONDS
 """Seconds for what nobody waits for: replaying and indexing long sessions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(msgspec.Struct, frozen=True):
     """What all parts stand on; what they open is closed with ``opened``, in the opposite order.
 
     ``patient`` is the same store, asked for what nobody waits for: it has more time, and threads

@@ -6,7 +6,8 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.background.completion import BudgetSpent
 from proxy.memory import usage
@@ -24,8 +25,7 @@ MOST = 10_000
 DAY = 86_400
 
 
-@dataclass(slots=True)
-class _Today:
+class _Today(msgspec.Struct):
     """Tokens of a tenant on a day: the store's sum at ``read_at``, and our own since."""
 
     day: str

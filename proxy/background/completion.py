@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from proxy.chat import jsontext
 from proxy.chat.models.limits import too_long
 from proxy.wire.api import refuses
@@ -94,8 +96,7 @@ def assignment(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(msgspec.Struct, frozen=True):
     """What a model has written, and which model it says it is.
 
     ``cut``: it was not finished when the tokens that it may write were used up.
@@ -164,8 +165,7 @@ class SchemaRefused(Refused):
     """Refused, and perhaps only because of the schema."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """An answer.  Tokens are None where it does not say; ``model`` is "" then.
 
     ``cut``: its ``finish_reason`` is "length".

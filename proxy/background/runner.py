@@ -12,8 +12,9 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
+
+import msgspec
 
 from proxy.background.completion import BudgetSpent, CompletionError, Failed, NoCredential, Refused
 from proxy.memory.model import Kind, Work
@@ -46,8 +47,7 @@ NOT_HERE = 60.0
 DOUBLINGS = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(msgspec.Struct, frozen=True):
     """How long to wait after failures: ``first`` seconds, twice as long each time, to ``most``."""
 
     first: float

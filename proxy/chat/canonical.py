@@ -23,10 +23,11 @@ import re
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
 from typing import NamedTuple
+
+import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import unmarked
@@ -52,8 +53,7 @@ def digest(role: str, text: str, rest: bytes = b"") -> str:
     return urlsafe_b64encode(found.digest()).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     """What a content says.
 
     ``text`` is all its text, ``parts`` the canonical parts in order: stripped texts, and JSON

@@ -11,10 +11,10 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
+import msgspec
 import typer
 from rich.text import Text
 
@@ -56,8 +56,7 @@ _COMMON: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(msgspec.Struct, frozen=True):
     """What a command works with."""
 
     api: MemoryApi
@@ -113,8 +112,7 @@ class Desk:
             raise CommandError("Nothing was done.")
 
 
-@dataclass(slots=True)
-class Pages:
+class Pages(msgspec.Struct):
     """A list, asked for part by part.  At its end ``count`` says how many there were, and ``more``
     whether it would go on."""
 

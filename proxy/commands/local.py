@@ -11,9 +11,9 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import uvicorn
 from pydantic import SecretStr
 
@@ -31,8 +31,7 @@ PATIENCE = 60.0
 ENDING = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Local:
+class Local(msgspec.Struct, frozen=True):
     """Where the memory API is for now, and what it takes to be let in."""
 
     url: str

@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import typer
 
 from proxy.commands.failure import NOT_ALLOWED, USAGE, CommandError
@@ -33,8 +33,7 @@ ADMIN_KEY = "MEMORY_PROXY_ADMIN_KEY"
 _VISIBLE = re.compile(r"[!-~]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(msgspec.Struct, frozen=True):
     """What the command line says of it; the environment has the rest, the keys above all."""
 
     url: str | None = None

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 Json = dict[str, Any]
 
@@ -17,8 +18,7 @@ NAME = "pretend-1"
 """The model's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
+class Api(msgspec.Struct, frozen=True):
     """``heard``: the messages of a request's body, in chat completions' form; raises LookupError,
     TypeError and AttributeError for what is no request.  ``whole`` and ``events``: an assistant
     message as the body of an answer, and as server-sent events, under a name that begins with

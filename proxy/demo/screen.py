@@ -6,9 +6,9 @@ Nothing is said by colour alone, and no line needs more than ASCII: the output m
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -35,8 +35,7 @@ _WEATHER = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(msgspec.Struct, frozen=True):
     """One request of the application.  ``point`` is what there is to see."""
 
     title: str
@@ -136,8 +135,7 @@ LONGEST = 54
 _MEMORY, _LABEL, _ROLE, _QUIET = "bold white on dark_green", "cyan", "bold", "dim"
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """What one request led to.
 
     ``received`` is what the upstream got, ``answered`` what the application got back,

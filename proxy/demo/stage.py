@@ -10,9 +10,9 @@ import json
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 
 import httpx
+import msgspec
 import uvicorn
 from rich.console import Console
 from starlette.types import ASGIApp
@@ -135,8 +135,7 @@ async def _reading(settings: Settings) -> AsyncIterator[Backend]:
         await store.close()
 
 
-@dataclass(slots=True)
-class _Stage:
+class _Stage(msgspec.Struct):
     url: str
     upstream: PretendedUpstream
     store: Backend

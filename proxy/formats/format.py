@@ -12,8 +12,9 @@ again byte for byte; what is recorded, compared and shown is ``said``, the same 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+import msgspec
 
 from proxy.chat.message import Piece
 from proxy.chat.reply.answer import Reply
@@ -22,8 +23,7 @@ from proxy.chat.request import ChatRequest, Unread
 from proxy.errors import RawHeaders
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
+class Addition(msgspec.Struct, frozen=True):
     """A request's conversation with what memory adds to it.
 
     ``system`` is the JSON list of the remembered system messages, None where the request's own

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -107,8 +106,7 @@ class Pace(NamedTuple):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileRules:
+class ProfileRules(msgspec.Struct, frozen=True):
     """What a profile means for each of its requests: it is made once.
 
     ``known_tokens`` and ``recall_tokens`` are the most that what is learned, and recall, may take;

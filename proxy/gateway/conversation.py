@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -222,7 +221,7 @@ class Conversations:
             return reply
         # The client's key is for one request to the upstream, and that has been sent.
         kept = [field for field in call.headers if field[0].lower() != b"idempotency-key"]
-        again = dataclasses.replace(call, headers=kept)
+        again = replace(call, headers=kept)
 
         async def ask(further: bytes) -> Reply:
             return await self._send(again, further, rewritten=True)

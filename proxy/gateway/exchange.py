@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -63,8 +62,7 @@ class ExchangeIds:
         return f"{EXCHANGE}{urlsafe_b64encode(mine).decode()}"
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(msgspec.Struct, frozen=True):
     """What every exchange works with.
 
     ``counter`` gives the token counter for a model, ``aside`` is where large requests are read.
@@ -78,10 +76,10 @@ class Services:
     counter: Callable[[str | None], TokenCounter]
     telemetry: Telemetry
     state: StateLog
-    rewrite: RewriteStep = field(default_factory=RewriteStep)
-    aside: Aside = field(default_factory=Aside)
+    rewrite: RewriteStep = msgspec.field(default_factory=RewriteStep)
+    aside: Aside = msgspec.field(default_factory=Aside)
     window: Windows = of_model
-    new_id: Callable[[], str] = field(default_factory=ExchangeIds)
+    new_id: Callable[[], str] = msgspec.field(default_factory=ExchangeIds)
 
 
 class GoingOn(NamedTuple):

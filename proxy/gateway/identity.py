@@ -13,7 +13,6 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, cast
 from urllib.parse import unquote_to_bytes
 
@@ -82,8 +81,7 @@ _NUMBER = re.compile(rb"[0-9]{1,9}")
 _KEY = re.compile(rb"[\x20-\x7e]{1,1024}")
 
 
-@dataclass(frozen=True, slots=True)
-class Aliases:
+class Aliases(msgspec.Struct, frozen=True):
     """Other programs' names for the session and the user header, lower case, first match wins."""
 
     session: tuple[bytes, ...] = ()

@@ -7,8 +7,9 @@ have gone, because nothing here composes anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from proxy.chat.request import ChatRequest
 from proxy.errors import unknown_profile
@@ -28,8 +29,7 @@ FORMAT = ChatCompletions()
 """What a preview is asked in, and answers in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Previewed:
+class Previewed(msgspec.Struct, frozen=True):
     """The messages as they would be sent, and how many tokens they are.
 
     ``did`` is what the exchange's record would say, but for the time it took.  ``count`` is how

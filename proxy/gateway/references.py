@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.request import ChatRequest
@@ -26,8 +26,7 @@ from proxy.memory.store import StoreError
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(msgspec.Struct, frozen=True):
     """``parts`` by their names; the answer that is gone on from, and how many turns follow it."""
 
     parts: Mapping[str, bytes]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from proxy.errors import RawHeaders
 from proxy.gateway.identity import Identity
@@ -19,8 +20,7 @@ from proxy.wire.relay import Delivery
 Scope = MutableMapping[str, Any]
 
 
-@dataclass(slots=True)
-class ProxyRequest:
+class ProxyRequest(msgspec.Struct):
     """What came in (``method`` to ``receive``) and who it is from, once that is known."""
 
     method: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
+
+import msgspec
 
 from proxy.errors import ProxyError
 from proxy.formats.chat_completions import ChatCompletions
@@ -57,8 +58,7 @@ ERRORS: Mapping[str, Callable[[ProxyError], bytes]] = {"messages": error_body}
 """How APIs write an error, by what their paths begin with; the others do as OpenAI does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """``session`` is the encoded segment of the path, if any; ``target`` the path upstream;
     ``name`` what the path is for, without version and deployment: ``chat/completions``."""
 

@@ -7,7 +7,6 @@ messages, no injected memory.  What a message quotes or has pasted into it is ma
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -35,8 +34,7 @@ class History(Protocol):
     ) -> tuple[Exchange, Sequence[str]] | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True):
     """A question of the user's and the answer to it; times are Unix seconds."""
 
     session: str
@@ -48,8 +46,7 @@ class Answered:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Exchanges:
+class Exchanges(msgspec.Struct, frozen=True):
     """Reads history; ``text_of`` gives the text of a message's JSON, without media."""
 
     history: History
@@ -126,8 +123,7 @@ class Stretch(NamedTuple):
     read: int
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     """What one feature has not read yet of a person, oldest first, whatever session it was said in,
     and not more than fits into one request.
 
@@ -191,8 +187,7 @@ class Extractor(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LearningContext:
+class LearningContext(msgspec.Struct, frozen=True):
     """A session that asks for learning.  ``profile`` is the name, "" the default one's.
 
     Everything about it is read after ``since`` (Unix seconds).

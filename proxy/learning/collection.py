@@ -7,7 +7,6 @@ become; that is stored if nobody else has changed it since, else all begins anew
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
@@ -28,8 +27,7 @@ class Busy(Exception):
     """Others have changed the same again and again: nothing was done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored(Generic[StructT]):
+class Stored(msgspec.Struct, Generic[StructT], frozen=True):
     """A value as it lies on its shelf; ``version`` is 0 where there is none.  Unix seconds."""
 
     value: StructT
@@ -38,8 +36,7 @@ class Stored(Generic[StructT]):
     updated_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LearnedMemory:
+class LearnedMemory(msgspec.Struct, frozen=True):
     """One of what is learned of a person, as it is listed: made into fields if somebody sees it.
 
     ``confirmed`` is when it was last said, None of what never goes stale; ``shown`` gives the
@@ -84,8 +81,7 @@ class ListedStore(KindStore, Protocol):
 Action = Literal["deleted", "source_removed", "restored", "rolled_back"]
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
+class Forgotten(msgspec.Struct, frozen=True):
     """One thing that was forgotten, or that changed because of it.  ``text`` is what it says."""
 
     id: str

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
@@ -31,8 +30,7 @@ LONGEST = 500
 _LEFT_OUT = re.compile(r"\.\.\.|…|\[\.*\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(msgspec.Struct, frozen=True):
     """A message of the user's, or a piece of a long one, ``at`` (Unix seconds).
 
     ``text`` is what they wrote; ``pasted`` is what of it they quote or have pasted.  ``dated`` is

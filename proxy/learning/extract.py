@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, TypeVar
+
+import msgspec
 
 from proxy.background.completion import Completer, Failed, assignment
 from proxy.settings import ProfileSettings
@@ -63,8 +64,7 @@ def told(most: int) -> Again:
     return again
 
 
-@dataclass(frozen=True, slots=True)
-class KindModel:
+class KindModel(msgspec.Struct, frozen=True):
     """The model that writes one kind of memory, asked under that kind's settings.
 
     ``wants``: is it to write under a profile?

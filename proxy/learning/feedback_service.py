@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -33,8 +32,7 @@ class NoMessage(LookupError):
     """There is no such message in this session."""
 
 
-@dataclass(frozen=True, slots=True)
-class FeedbackService:
+class FeedbackService(msgspec.Struct, frozen=True):
     """``profile_of`` gives a profile by its name, "" the default one.
 
     ``count`` gives the tokens of a text, ``clock`` Unix seconds.  All methods raise StoreError.

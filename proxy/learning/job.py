@@ -13,8 +13,9 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from proxy.background.completion import CompletionError, Denied, Refused
 from proxy.background.runner import LEASE, LeaseLost, held
@@ -82,11 +83,10 @@ async def alone(queue: Queue, shelf: ItemOwner, clock: Callable[[], float]) -> A
         await queue.finish(claimed, clock())
 
 
-@dataclass(slots=True)
-class Tried:
+class Tried(msgspec.Struct):
     """What came of the steps of a job: all are tried, then what went wrong is raised."""
 
-    failures: list[CompletionError | StoreError] = field(default_factory=list)
+    failures: list[CompletionError | StoreError] = msgspec.field(default_factory=list)
     again: bool = False
 
     async def step(self, step: Callable[[], Awaitable[bool]]) -> None:
@@ -101,8 +101,7 @@ class Tried:
             raise min(self.failures, key=lambda failure: isinstance(failure, Refused))
 
 
-@dataclass(slots=True)
-class LearningJob:
+class LearningJob(msgspec.Struct):
     """See :class:`proxy.background.runner.Job`; the kind is "learning".
 
     ``profile_of`` gives a profile by its name, "" the default one.  ``skipped`` is told the feature
@@ -116,8 +115,8 @@ class LearningJob:
     clock: Callable[[], float]
     extractors: Sequence[Extractor] = ()
     improvers: Sequence[Improver] = ()
-    skipped: Callable[[str], None] = field(default=lambda feature: None)
-    _unreadable: OrderedDict[object, int] = field(default_factory=OrderedDict)
+    skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
+    _unreadable: OrderedDict[object, int] = msgspec.field(default_factory=OrderedDict)
 
     def ready(self, work: Work) -> bool:
         settings = self.profile_of(work.profile)

@@ -7,7 +7,6 @@ in the console, which tests ask for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -56,8 +55,7 @@ class Store(Items, History, Protocol):
     """What is needed of a store."""
 
 
-@dataclass(frozen=True, slots=True)
-class KindResources:
+class KindResources(msgspec.Struct, frozen=True):
     """What the parts of all kinds are made over.
 
     ``count`` gives the tokens of a text, ``clock`` Unix seconds.
@@ -73,8 +71,7 @@ class KindResources:
         return collection(self.store, self.count, self.clock)
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(msgspec.Struct, frozen=True):
     """Who is told what came of asking a model: the kind whose answer could not be used, and that
     nothing was found where something is clearly told."""
 
@@ -91,8 +88,7 @@ def persons_card(name: str) -> Callable[[str, str | None, ProfileSettings], Wher
     return where
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of what is learned.
 
     ``name`` is its section of [memory], the kind of its block in prompts, what its model's tokens

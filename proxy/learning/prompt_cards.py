@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import NamedTuple, Protocol, TypeVar
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from proxy.memory.items import PEOPLE, Item, ItemOwner, Items, Place
@@ -107,8 +108,7 @@ def framed(kind: str, note: str, lines: str) -> str:
     return f'<memory version="1" kind="{kind}">\n{note}\n{lines}\n</memory>\n\n'
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """A block of memory: its kind, what it says of itself, its lines, and where they are from.
 
     ``tokens`` is the cost of the whole block with its tags, as counted by the ``count`` that chose
@@ -122,8 +122,7 @@ class Block:
     sources: tuple[Recalled, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """What goes into one prompt, in the order in which it is to stand there.
 
     ``head`` is for the system message, ``tail`` for the last user message.
@@ -144,12 +143,11 @@ class Known:
         return sum([part.tokens for part in self.head + self.tail])
 
 
-@dataclass(frozen=True, slots=True)
-class Cards:
+class Cards(msgspec.Struct, frozen=True):
     """What a look has found, by kind: short extracts kept beside the items, as they are stored."""
 
     settings: ProfileSettings
-    found: Mapping[str, bytes] = field(default_factory=dict)
+    found: Mapping[str, bytes] = msgspec.field(default_factory=dict)
 
 
 COUNTED = 1_000
@@ -172,8 +170,7 @@ def card_place(user: str, kind: str) -> Place:
     return Place((PEOPLE, user, CARDS), kind)
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(msgspec.Struct, frozen=True):
     """At most so many ``tokens``, as ``count`` counts them; ``now`` in Unix seconds."""
 
     tokens: int

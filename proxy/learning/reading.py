@@ -6,14 +6,13 @@ Each piece of a message knows what day the text before it has named, wherever it
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import re
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple, Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from proxy.learning.batch import Batch, LearningContext, ReadMark, Stretch, mark_of, mark_place
@@ -63,7 +62,7 @@ def cut(said: Said, room: int, count: Callable[[str], int]) -> Iterator[tuple[Sa
         end, tokens = _end(said.text, start, room, count)
         part = piece(said, start, end)
         yield part, tokens, end
-        said, start = dataclasses.replace(said, dated=day_behind(part)), end
+        said, start = replace(said, dated=day_behind(part)), end
 
 
 def piece(said: Said, start: int, end: int) -> Said:
@@ -135,8 +134,7 @@ class BatchHistory(Protocol):
     ) -> Page[Session]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(msgspec.Struct, frozen=True):
     """A session of which a feature has something to read, ``first`` said then (Unix seconds),
     behind a ``mark`` of this ``version``."""
 
@@ -162,8 +160,7 @@ Head = tuple[float, int, Taken, AsyncGenerator[Piece, None]]
 """When the next piece of a session was said, a number of the session's own, the piece, the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(msgspec.Struct, frozen=True):
     """How messages are read.
 
     ``text_of`` gives the text of a message's JSON, without media; ``count`` the tokens of a text.

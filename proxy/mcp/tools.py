@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -30,8 +29,7 @@ FURTHER = 10
 Run = Callable[[Visit, Any], Awaitable[Struct]]
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(msgspec.Struct, frozen=True):
     """``reads``: it changes nothing; ``destroys``: what it does cannot be undone.  ``description``
     is for a model."""
 

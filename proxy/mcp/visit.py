@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
@@ -42,8 +41,7 @@ _OF_THE_OUTER = frozenset(
 """Headers that are about the MCP request itself, and would mean something else inside."""
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(msgspec.Struct, frozen=True):
     """``identity``: what the headers of the request say of user and mode."""
 
     api: Api

@@ -6,7 +6,6 @@ The values are as stores keep them; what they look like in the API is not known 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -16,16 +15,14 @@ from proxy.memory.model import Card, Exchange, Position, SessionKey, State, Summ
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class Page(msgspec.Struct, Generic[T], frozen=True):
     """A part of a list; ``after`` is the cursor of the next part, None at the end."""
 
     items: tuple[T, ...]
     after: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Details:
+class Details(msgspec.Struct, frozen=True):
     """What people may change of a session itself.
 
     ``metadata`` is a JSON object, ``ttl`` is in seconds, 0 for ever.  ``system`` is the JSON list
@@ -39,8 +36,7 @@ class Details:
     system_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """A session as people list it.  Times are Unix seconds.
 
     ``window_start`` is that of the profile of the newest exchange, ``windows`` has all, by profile.
@@ -59,7 +55,7 @@ class Session:
     summary: Summary | None = None
     end: int = 0
     last: str | None = None
-    windows: Mapping[str, Position] = field(default_factory=dict)
+    windows: Mapping[str, Position] = msgspec.field(default_factory=dict)
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
@@ -92,8 +88,7 @@ class PlacedExchange(NamedTuple):
     messages: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionArchive:
+class SessionArchive(msgspec.Struct, frozen=True):
     """One session with all that it owns but its idempotency keys, to be put back as it was.
 
     ``lines`` are ascending by seq, ``exchanges`` by place, ``summaries`` newest first.
@@ -114,8 +109,7 @@ class Edited(msgspec.Struct, frozen=True, kw_only=True):
     was: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(msgspec.Struct, frozen=True):
     """A change that people make to a session.
 
     ``removed``, ``superseded`` and ``activated`` are message ids; ids that history does not know

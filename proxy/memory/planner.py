@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -46,8 +45,7 @@ class Remembering(Memory, Summaries, Protocol):
     """A store, as far as planning needs it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planner:
+class Planner(msgspec.Struct, frozen=True):
     """Plans requests over a store; raises what the store raises.
 
     What is long is planned in ``threads``: meanwhile the loop serves others.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated
 
+import msgspec
 from starlette.requests import Request
 
 from proxy.memory_api.access import Access
@@ -35,8 +35,7 @@ Reader = Callable[[Call], object]
 """Gives an argument, or an awaitable of it.  Raises ProxyError."""
 
 
-@dataclass(frozen=True, slots=True)
-class From:
+class From(msgspec.Struct, frozen=True):
     """Says of an argument where it comes from, where the document has nothing to say of it."""
 
     read: Reader

@@ -5,14 +5,13 @@ Those that the proxy answers elsewhere too are made in ``proxy.errors``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from proxy import errors
 from proxy.errors import ProxyError
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """An error's status and code, and in a sentence when it comes.
 
     To be called for one to raise, which tells the rest.

@@ -12,7 +12,6 @@ import base64
 import hashlib
 import re
 import time
-from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
@@ -41,8 +40,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     done: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """One attempt of a request with a key.
 
     ``mark`` is the same for all of them and for no other request.  ``again``: it has come before.

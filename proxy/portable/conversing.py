@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
+import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.cachemarks import without_marks
@@ -29,8 +29,7 @@ AHEAD = 86_400.0
 """Seconds by which the clock of another program may be before ours."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True):
     """What a session gets that no file says: whose it is (None: nobody's) and its ttl in seconds.
 
     ``session`` is its id, None for that of the file.  ``now`` (Unix seconds) is the time where the

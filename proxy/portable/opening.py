@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import ijson
+import msgspec
 
 from proxy.chat import jsontext
 from proxy.portable import format
@@ -40,8 +40,7 @@ from proxy.portable.source import Broken, ImportSource, Warnings
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """In bytes: a line, and what has to be held at once (see the formats).
 
     ``together`` says which items of a person hang together.
@@ -56,8 +55,7 @@ ENOUGH = 64 * 1024
 """Bytes of a file's beginning that tell its format."""
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
+class Beginning(msgspec.Struct, frozen=True):
     """What can be seen of a file's beginning.
 
     ``listed``: a list begins.  ``keys`` are the names of the fields of its first object, as far as

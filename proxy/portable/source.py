@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from proxy.memory.archive import SessionArchive
 from proxy.memory.items import Item
@@ -192,16 +193,14 @@ class ImportSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedSession:
+class ImportedSession(msgspec.Struct, frozen=True):
     """One session, to be put back as it was; ``dismissed`` as on its line."""
 
     archived: SessionArchive
     dismissed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(msgspec.Struct, frozen=True):
     """Some items of a person's shelf, or with ``user`` "" of the tenant's own.
 
     What the proxy itself has learned of a person comes with the last ones, all at once.
@@ -212,8 +211,7 @@ class Items:
     dismissed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedMessage:
+class ImportedMessage(msgspec.Struct, frozen=True):
     """A message from elsewhere: its JSON as OpenAI's chat API has it, and when it was said.
 
     ``parent`` is the index of the message that it follows, -1 for none: those of a conversation
@@ -226,8 +224,7 @@ class ImportedMessage:
     active: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(msgspec.Struct, frozen=True):
     """A conversation from elsewhere.  Parents come before those that follow them.
 
     ``system`` are its instructions, each a message's JSON.  ``id`` is None where it has none, and
@@ -242,8 +239,7 @@ class Conversation:
     user: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(msgspec.Struct, frozen=True):
     """What another program remembers of a person: a sentence, or where ``text`` is None a value.
 
     ``value`` is the JSON object that holds it, ``labels`` and ``key`` where it was.  Times are Unix
@@ -254,14 +250,13 @@ class Note:
     key: str
     value: bytes
     text: str | None = None
-    metadata: Mapping[str, object] = field(default_factory=dict)
+    metadata: Mapping[str, object] = msgspec.field(default_factory=dict)
     created_at: float | None = None
     updated_at: float | None = None
     until: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
+class Notes(msgspec.Struct, frozen=True):
     """Some of what is remembered of one person; ``user`` is who, None where the file names none."""
 
     user: str | None

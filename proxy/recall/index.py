@@ -14,8 +14,9 @@ has ``POSTING_SIZE`` bytes.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from proxy.memory.archive import Message, Page, Session
 from proxy.memory.model import SessionKey, State
@@ -100,8 +101,7 @@ class Owner(NamedTuple):
     session: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Postings:
+class Postings(msgspec.Struct, frozen=True):
     """Where a term occurs: in ``count`` passages, the newest of which are ``newest`` (packed)."""
 
     count: int
@@ -123,8 +123,7 @@ class IndexMark(NamedTuple):
     check: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """One look at an index.  The default is an index that does not exist.
 
     ``state`` is what the owner's last batch left, opaque to a back end.  ``postings`` are in the
@@ -137,19 +136,17 @@ class Look:
     mark: IndexMark | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(msgspec.Struct, frozen=True):
     """Rows by passage number, joined in the order asked for, and the names of their sessions.
 
     A number that has no row is ``ROW_SIZE`` zero bytes.  A session that was dropped has no name.
     """
 
     data: bytes = b""
-    sessions: Mapping[int, str] = field(default_factory=dict)
+    sessions: Mapping[int, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class IndexBatch:
+class IndexBatch(msgspec.Struct, frozen=True):
     """What is added to an index for one session, all of it or nothing.
 
     ``revision`` is the one the batch was made for; the index's own is one higher afterwards.
@@ -166,7 +163,7 @@ class IndexBatch:
     mark: IndexMark | None
     first: int = 0
     rows: bytes = b""
-    postings: Mapping[bytes, bytes] = field(default_factory=dict)
+    postings: Mapping[bytes, bytes] = msgspec.field(default_factory=dict)
     ttl: int = 0
     began: float | None = None
 

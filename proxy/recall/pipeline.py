@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -52,8 +51,7 @@ STANDING_SHARE = 0.2
 """The largest part of the budget for standing instructions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """What an index of this ``state`` and ``revision`` says to a question.  ``numbers``, ascending,
     are the passages to look at; ``standing`` those with standing instructions, newest first."""
 
@@ -76,8 +74,7 @@ class Selection:
         return np.concatenate([self.numbers, np.array(self.standing, np.uint32)])
 
 
-@dataclass(frozen=True, slots=True)
-class Noticed:
+class Noticed(msgspec.Struct, frozen=True):
     """A standing instruction, the message it was said in, and which of those in it this is."""
 
     instruction: StandingInstruction
@@ -91,8 +88,7 @@ class Noticed:
         return msgspec.structs.replace(found, place=self.place)
 
 
-@dataclass(frozen=True, slots=True)
-class Shortlist:
+class Shortlist(msgspec.Struct, frozen=True):
     """Passages that are worth looking up, best first, and those with standing instructions, newest
     first; and where each of them stands."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -66,8 +65,7 @@ class Found(msgspec.Struct, frozen=True):
         return self.message if self.kind == "passage" else f"{self.message}:{self.place}"
 
 
-@dataclass(frozen=True, slots=True)
-class Recollection:
+class Recollection(msgspec.Struct, frozen=True):
     """What is to go into one prompt: passages, best first, and standing instructions, newest first.
 
     There may be more than fits: tokens are estimates until the lines are written.
@@ -89,8 +87,7 @@ class Recollection:
         return Recollection(_passages_within(self.passages, own, cost, left), standing)
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True):
     """What the parts of a prompt cost in tokens.
 
     ``frame`` is a block beside its lines.  Without ``count`` the lines are estimated: counting

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from proxy.background.completion import Assignment, Completer, CompletionError, assignment
 from proxy.memory.store import StoreError
@@ -39,8 +40,7 @@ Outcome = Literal["rewritten", "same", "late", "failed", "busy"]
 or the last ones failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(msgspec.Struct, frozen=True):
     """``added`` are the words that recall looks for beside the question's own."""
 
     outcome: Outcome

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from proxy.background.completion import Completer, CompletionError, Refused
@@ -48,8 +48,7 @@ class Sessions(Memory, Summaries, Protocol):
     """A store, as far as summaries need it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sight:
+class _Sight(msgspec.Struct, frozen=True):
     """A session as it was seen at ``since`` (Unix seconds) or later, and what waits in it."""
 
     since: float

@@ -7,9 +7,9 @@ come next, in the order in which they came, for a summary says only up to which 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, groupby, takewhile
 
+import msgspec
 from msgspec.structs import replace
 
 from proxy.memory.model import BEGINNING, Entry, Position, Snapshot, Summary
@@ -22,8 +22,7 @@ NOTHING = Summary(text="", version=0)
 """Stands for the summary of a session that has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """Neighbouring messages of one turn, none of them covered.  ``late``: others of it are."""
 
     entries: tuple[Entry, ...]
@@ -152,8 +151,7 @@ def _turns(entries: Iterable[Entry], *, late: bool) -> list[Turn]:
     return [Turn(tuple(group), late) for _, group in groups]
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryBatch:
+class SummaryBatch(msgspec.Struct, frozen=True):
     """The first ``turns`` of those that wait.  ``parts`` hold all their lines, in order; none if
     there is nothing to read in them.
     """

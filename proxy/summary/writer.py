@@ -11,8 +11,9 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from proxy.background.completion import Assignment, Completer, assignment
 from proxy.recall.lexicon.loader import any_of, compiled, either, patterns, told
@@ -81,8 +82,7 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "「": "�
 _LAYERS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """The text without its wrapping, its tokens, and what it is instead of a summary, or None."""
 
     text: str
@@ -189,8 +189,7 @@ TRIES = 2
 """How often the model is asked the same: what it writes is not always a summary."""
 
 
-@dataclass(frozen=True, slots=True)
-class Commission:
+class Commission(msgspec.Struct, frozen=True):
     """Who pays, what is wanted, and the model that the session uses itself."""
 
     tenant: str
@@ -201,8 +200,7 @@ class Commission:
         return assignment(self.tenant, "summary", self.settings, text, self.session_model)
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """A summary, the tokens of its text, and the model that wrote it."""
 
     text: str

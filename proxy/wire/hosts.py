@@ -6,8 +6,9 @@ A page can set none of them.  Pure; knows no tenants.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
+
+import msgspec
 
 from proxy.errors import RawHeaders
 
@@ -17,8 +18,7 @@ _OWN = frozenset({"same-origin", "none"})
 """What Sec-Fetch-Site says of a page of ours, and of what no page has caused."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trusted:
+class Trusted(msgspec.Struct, frozen=True):
     """Pages that may act on this machine's user's behalf, besides those of loopback hosts.
 
     ``origins`` as a browser says them, ``*`` for all; ``hosts`` with or without a port.

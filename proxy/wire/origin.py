@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import functools
 import ssl
-from dataclasses import dataclass
 from os import PathLike
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class UpstreamOptions:
+
+class UpstreamOptions(msgspec.Struct, frozen=True):
     """How to reach one upstream.
 
     ``url`` is its base, ``https://api.openai.com/v1``; its own path and query stay part of every
@@ -42,8 +42,7 @@ class UpstreamOptions:
             raise ValueError("the upstream's timeouts must be larger than 0")
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """A base URL, taken apart once."""
 
     site: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from proxy.memory.archive import Details, StoredMessage
 from proxy.memory.erasure import Subject
@@ -189,7 +189,7 @@ async def test_details_that_differ_from_what_was_read_stay(
 ) -> None:
     await store.commit(key, chat("x1", system=b"[1]", system_tokens=3))
     known = Details(system=b"[1]", system_tokens=3)
-    was = replace(known, **other)  # type: ignore[arg-type]
+    was = replace(known, **other)
     new = replace(known, title="new")
     assert not await revise(store, key, details=new, was=was, removed=("x1.0",))
     assert not await revise(store, key, was=was, superseded=("x1.0",))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from proxy.memory.model import Amendment, Ask, Entry, Position, SessionKey, Snapshot, WindowMove
 from proxy.memory.store import Store, StoreError

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.reply.reply import Choice, Reply
@@ -19,8 +20,7 @@ _THOUGHTS = ("reasoning", "thinking")
 """How the fields begin that some upstreams want back within a loop of tools, and only there."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryCall:
+class MemoryCall(msgspec.Struct, frozen=True):
     """A call of one of our tools; ``arguments`` is the text that the model wrote."""
 
     id: str
@@ -42,8 +42,7 @@ class MemoryCall:
         return jsontext.well_formed(value).strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(msgspec.Struct, frozen=True):
     """What a finished answer asks of memory.
 
     ``own``: it calls tools of the client's as well.  ``message`` is the answer as the next request

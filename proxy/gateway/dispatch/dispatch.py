@@ -7,11 +7,11 @@ is read for it.  No URL comes from a client.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import unquote
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.chat import jsontext
 from proxy.errors import RawHeaders, cross_site, path_not_allowed
@@ -79,8 +79,7 @@ def model_of(route: Route) -> str | None:
     return unquote((found[1] or found[2]).decode("latin-1")) if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class Choosing:
+class Choosing(msgspec.Struct, frozen=True):
     """What choosing takes: the upstreams, what is known of their models, where large bodies are
     read and within which limits, and which web pages are trusted."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.gateway.context import RequestContext
 from proxy.learning.prompt_cards import Cards, CountText, Known, PromptCards
@@ -13,8 +14,7 @@ from proxy.memory.store import StoreError
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedKnowledge:
+class LoadedKnowledge(msgspec.Struct, frozen=True):
     """What is known, and what of it is chosen for ``question`` where there is room for all."""
 
     cards: Cards

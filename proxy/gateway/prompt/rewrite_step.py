@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
+
+from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage, Piece, last_user, read_stored, without_reminders
 from proxy.chat.request import ChatRequest

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
+import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 
 from proxy.chat import jsontext
 from proxy.chat.request import ChatRequest, field_of
@@ -44,8 +45,7 @@ ATTEMPTS = 10
 """How often a change is tried again that another has overtaken."""
 
 
-@dataclass(frozen=True, slots=True)
-class Removals:
+class Removals(msgspec.Struct, frozen=True):
     """How a session and a message of it go for good."""
 
     session: Callable[[SessionKey], Awaitable[object]]

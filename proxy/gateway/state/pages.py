@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from urllib.parse import parse_qs
+
+import msgspec
 
 from proxy.chat import jsontext
 from proxy.errors import invalid_value
@@ -25,8 +26,7 @@ SYSTEM = "system_"
 """What stands for an id of the messages that a session begins with."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageOf:
+class PageOf(msgspec.Struct, frozen=True):
     """Which part: behind the item of this id, in this order."""
 
     limit: int = 20

@@ -7,7 +7,8 @@ kept until it has ended: before that no client can act on it.  The format: see `
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.wire.sse import MAX_EVENT_BYTES
 
@@ -15,15 +16,13 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class Bytes:
+class Bytes(msgspec.Struct, frozen=True):
     """Bytes between events: comments, and what cannot be read."""
 
     raw: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class StreamEvent:
+class StreamEvent(msgspec.Struct, frozen=True):
     """An event's bytes and the data in it."""
 
     raw: bytes

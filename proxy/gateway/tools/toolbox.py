@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -44,8 +43,7 @@ _UNKNOWN = "Not done: there is no such function."
 _UNUSED = "Not done: the other calls are answered first."
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+class ToolContext(msgspec.Struct, frozen=True):
     """On whose behalf the model calls, and from where.
 
     ``exchange`` is None where the exchange is not recorded: then nothing is saved either.  It

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.request import ChatRequest
@@ -18,8 +19,7 @@ NameTaken = Literal["tool_name_taken"]
 """The client has a tool of that name itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(msgspec.Struct, frozen=True):
     """The functions ``names`` for at most ``rounds`` rounds.
 
     ``own`` is the JSON of the client's own tools.  ``kind`` is by what an upstream may refuse them.
@@ -30,7 +30,7 @@ class ToolUse:
     rounds: int
     own: bytes | None
     whose: ToolContext
-    log: ToolLog = field(default_factory=ToolLog)
+    log: ToolLog = msgspec.field(default_factory=ToolLog)
     kind: RefusalKind = RefusalKind()
 
     def put_into(self, body: bytes) -> bytes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.learning.batch import Batch, Exchanges, question_of
 from proxy.learning.episodes.episode import FEATURE, Episode, episode_id, episode_of
@@ -53,8 +54,7 @@ LONGEST = 500
 _CUE = loader.compiled(loader.told(lambda each: each.person.pleased), re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """A request of a session, the id of its answer, and what the user wrote next."""
 
     key: SessionKey
@@ -115,8 +115,7 @@ def _shown(named: Sequence[object], number: int, pair: Pair) -> bool:
 NO_JSON = 'there is no JSON object with "good" in it'
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeExtractor:
+class EpisodeExtractor(msgspec.Struct, frozen=True):
     """See :class:`proxy.learning.batch.Extractor`.
 
     One request for a batch at most, and none where nobody seems to be pleased.  What has been

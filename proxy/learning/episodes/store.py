@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -80,8 +79,7 @@ MOST_LOOKED_AT = 1000
 """Many more than are ever kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEpisodes:
+class StoredEpisodes(msgspec.Struct, frozen=True):
     """The episodes on a card, the oldest first; ``stored`` is its version, 0 without one."""
 
     episodes: tuple[Episode, ...] = ()

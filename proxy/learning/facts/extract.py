@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.learning.batch import Batch
 from proxy.learning.extract import KindModel, Unusable
@@ -39,8 +40,7 @@ ATTEMPTS = 5
 """How often what was learned is entered into what others have changed meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
-class FactExtractor:
+class FactExtractor(msgspec.Struct, frozen=True):
     """See :class:`proxy.learning.batch.Extractor`.
 
     ``on_empty`` is told when nothing was found, twice, in messages that clearly tell something.

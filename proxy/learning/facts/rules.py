@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import replace
 
 from proxy.learning.evidence import Source
@@ -14,8 +14,7 @@ from proxy.learning.facts.statements import Gist, alike, gist
 from proxy.settings.written import FactsSettings
 
 
-@dataclass(slots=True)
-class Notes:
+class Notes(msgspec.Struct):
     """All facts of a person, by id, while claims are entered into them.
 
     ``new_id`` gives ids; ``now`` is in Unix seconds; ``origin`` is that of new facts.
@@ -26,7 +25,7 @@ class Notes:
     new_id: Callable[[], str]
     now: float
     origin: Origin = "learned"
-    _gists: dict[str, Gist] = field(default_factory=dict)
+    _gists: dict[str, Gist] = msgspec.field(default_factory=dict)
 
     def enter(self, claim: Claim) -> Fact:
         """The fact that says it now: a new one, or one that did so before.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from proxy.learning.collection import (
@@ -29,12 +29,11 @@ PAGE = 500
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFacts:
+class StoredFacts(msgspec.Struct, frozen=True):
     """The facts as they lie on a shelf, and their card, whose version is that of all of them."""
 
-    filed: Mapping[str, Stored[Fact]] = field(default_factory=dict)
-    card: Stored[FactCard] = field(default_factory=lambda: Stored(FactCard()))
+    filed: Mapping[str, Stored[Fact]] = msgspec.field(default_factory=dict)
+    card: Stored[FactCard] = msgspec.field(default_factory=lambda: Stored(FactCard()))
 
     @property
     def facts(self) -> Facts:

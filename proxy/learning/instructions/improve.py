@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from proxy.chat.jsontext import well_formed
 from proxy.learning.batch import Answered, Exchanges, LearningContext
@@ -52,8 +53,7 @@ LONGEST_ANSWER = 8000
 """Characters of an answer that is shown to who gave it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(msgspec.Struct, frozen=True):
     """A piece of feedback with the exchange that it is about."""
 
     feedback: Feedback
@@ -66,8 +66,7 @@ class Remark:
         return self.exchange.question, self.feedback.comment
 
 
-@dataclass(frozen=True, slots=True)
-class Improved:
+class Improved(msgspec.Struct, frozen=True):
     text: str
     why: str
 
@@ -111,8 +110,7 @@ MOST_REMARKS = 30
 """Pieces of feedback in one request, the newest."""
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionsImprover:
+class InstructionsImprover(msgspec.Struct, frozen=True):
     """See :class:`proxy.learning.batch.Improver`.
 
     An answer that cannot be used is asked for once more; then all stays as it is until as much
@@ -127,7 +125,7 @@ class InstructionsImprover:
     exchanges: Exchanges
     count: Callable[[str], int]
     clock: Callable[[], float]
-    skipped: Callable[[str], None] = field(default=lambda feature: None)
+    skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
 
     async def improve(self, context: LearningContext) -> bool:
         chosen, shelf = context.settings.instructions, ItemOwner(context.key.tenant)

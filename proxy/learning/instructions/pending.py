@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection as Many
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
@@ -133,8 +132,7 @@ def _waiting(item: Item | None) -> Waiting:
     return stored(item, Reflection) if item else Stored(Reflection())
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionsForgetting:
+class InstructionsForgetting(msgspec.Struct, frozen=True):
     """A text in force stays, whatever it was made of: it is the application's.
 
     What gives a number gives that of the proposals, with ``dry_run`` of those that would be

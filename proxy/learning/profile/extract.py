@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -89,8 +88,7 @@ ATTEMPTS = 5
 """How often what was learned is entered into what others have changed meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileExtractor:
+class ProfileExtractor(msgspec.Struct, frozen=True):
     """See :class:`proxy.learning.batch.Extractor`.
 
     An answer of which nothing can be used is asked for once more with what is wrong; then nothing
@@ -102,7 +100,7 @@ class ProfileExtractor:
     profiles: ProfileStore
     schemas: Schemas
     clock: Callable[[], float]
-    skipped: Callable[[str], None] = field(default=lambda feature: None)
+    skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
 
     async def learn(self, batch: Batch) -> bool:
         if not any(said.own.strip(f"{BLANK} \n\t") for said in batch.said):

@@ -11,7 +11,6 @@ Patch with quotes, as older prompts asked for, is read as well, and made as a wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
@@ -86,8 +85,7 @@ class ProfileChange(NamedTuple):
     quote: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProposedPatch:
+class ProposedPatch(msgspec.Struct, frozen=True):
     """A patch as a whole, unchecked, and the words that it is from."""
 
     patch: list[Any]

@@ -18,17 +18,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
 
+import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 
 from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
 from proxy.memory.model import BEGINNING, Position, State, Summary, exchange_of
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(msgspec.Struct, frozen=True):
     """Ids of messages that leave the log, and of those that come back into it."""
 
     superseded: tuple[str, ...] = ()
@@ -194,8 +194,7 @@ class NoMessage(LookupError):
     """There is no such message in this session."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fork:
+class Fork(msgspec.Struct, frozen=True):
     """What a fork is to be: its id, when it was made (Unix seconds), and up to which message it
     goes, None for all.  Without a ``title`` of its own it has that of what it comes from."""
 

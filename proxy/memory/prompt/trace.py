@@ -7,7 +7,6 @@ share its id; what is known and recalled is listed there already, and only its o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -108,8 +107,7 @@ def _parted(id: str) -> tuple[str, int]:
     return id, NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class TracePiece:
+class TracePiece(msgspec.Struct, frozen=True):
     """One thing in a prompt.
 
     ``kind`` is "system", "summary", "message", or that of something known or recalled.  ``id`` is

@@ -11,7 +11,8 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.memory.limit import Limit
 from proxy.memory.model import SessionKey
@@ -57,8 +58,7 @@ class Probe:
         return True
 
 
-@dataclass(slots=True)
-class Trouble:
+class Trouble(msgspec.Struct):
     """A session that failed: how it did, for how long it is left alone, and until when."""
 
     failure: StoreError

@@ -13,7 +13,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 
@@ -50,8 +49,7 @@ THREADS = 2
 """For the spool: others' work in threads must not delay what has to be durable."""
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(msgspec.Struct):
     """What has become of exchanges that the store did not take at once."""
 
     lost: int = 0

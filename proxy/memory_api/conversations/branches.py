@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from proxy.errors import ProxyError, session_not_found
 from proxy.learning.batch import read_on

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from proxy.chat.jsontext import UNREADABLE, items
 from proxy.errors import memory_unavailable, session_not_found

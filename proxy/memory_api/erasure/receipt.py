@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+
+import msgspec
 
 from proxy.memory.erasure import Subject
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(msgspec.Struct):
     """How much of each kind.  ``memories`` are by kind, ``spooled`` exchanges on this host.
 
     ``messages`` are those of every state, ``index_passages`` the messages that recall could find,
@@ -20,7 +20,7 @@ class Counts:
     messages: int = 0
     exchanges: int = 0
     summaries: int = 0
-    memories: Counter[str] = field(default_factory=Counter)
+    memories: Counter[str] = msgspec.field(default_factory=Counter)
     items: int = 0
     feedback: int = 0
     proposals: int = 0
@@ -53,8 +53,7 @@ class Counts:
         self.spooled += other.spooled
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(msgspec.Struct, frozen=True):
     """``erased_at`` (Unix seconds) is None for a dry run: then nothing was changed."""
 
     subject: Subject

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from proxy.chat.jsontext import shallow
 from proxy.memory.items import REQUESTS, Item, ItemOwner, Items, Namespace, Place, fits
@@ -29,13 +30,12 @@ BEHIND_REQUESTS = Place((REQUESTS,), chr(0x10FFFF))
 Scored = tuple[Item, float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class ItemQuery:
+class ItemQuery(msgspec.Struct, frozen=True):
     """What a search asks for.  ``query`` is "" for none."""
 
     shelf: ItemOwner
     prefix: Namespace
-    filter: Mapping[str, object] = field(default_factory=dict)
+    filter: Mapping[str, object] = msgspec.field(default_factory=dict)
     query: str = ""
     offset: int = 0
     limit: int = 10

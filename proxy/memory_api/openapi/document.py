@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy import __version__
 from proxy.memory_api.openapi.answers import failures, responses
@@ -94,8 +94,7 @@ SCHEMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True):
     """What of the configuration the document says.
 
     ``keyless``: callers on the same machine need no key.  ``profiles`` are the configuration's.

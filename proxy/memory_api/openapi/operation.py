@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
+
 from proxy.memory_api.call import Reader
 from proxy.memory_api.errors import Failure
 
@@ -17,8 +19,7 @@ JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """``example`` is one that works where the other examples were followed.
 
     ``read`` gives the argument of a handler, ``errors`` come with it.
@@ -27,24 +28,22 @@ class Parameter:
     name: str
     place: Place
     description: str
-    schema: Schema = field(default_factory=lambda: {"type": "string"})
+    schema: Schema = msgspec.field(default_factory=lambda: {"type": "string"})
     required: bool = False
     example: object = None
     read: Reader | None = None
     errors: tuple[Failure, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(msgspec.Struct, frozen=True):
     """``kinds``: by media type a Struct, several of which one is meant, or a schema."""
 
     kinds: Mapping[str, type | tuple[type, ...] | Schema]
     required: bool = True
-    examples: Mapping[str, object] = field(default_factory=dict)
+    examples: Mapping[str, object] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """From an answer on to an operation; ``parameters`` are runtime expressions."""
 
     operation: str

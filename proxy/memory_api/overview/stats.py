@@ -7,8 +7,9 @@ import math
 import re
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
 
 from proxy.chat.jsontext import UNREADABLE, decode
 from proxy.memory.archive import Archive, PlacedExchange, Session
@@ -293,11 +294,10 @@ class Span(NamedTuple):
         return [self.since + n * self.step for n in range(count + 1)]
 
 
-@dataclass(slots=True)
-class Figures:
+class Figures(msgspec.Struct):
     """Sums of samples."""
 
-    sessions: set[str] = field(default_factory=set)
+    sessions: set[str] = msgspec.field(default_factory=set)
     messages: int = 0
     exchanges: int = 0
     prompt: int = 0
@@ -307,7 +307,7 @@ class Figures:
     injected: int = 0
     recalled: int = 0
     evicted: int = 0
-    latencies: list[float] = field(default_factory=list)
+    latencies: list[float] = msgspec.field(default_factory=list)
 
     def add(self, sample: Sample) -> None:
         self.sessions.add(sample.session)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import UNSET, structs
+from msgspec.structs import replace
 
 from proxy.learning.collection import LearnedMemory
 from proxy.learning.facts.fact import USER, Fact, dated, new_id, one_line, parted
@@ -193,8 +193,7 @@ class ListedMemory(NamedTuple):
     made: Callable[[], Object]
 
 
-@dataclass(frozen=True, slots=True)
-class Memories:
+class Memories(msgspec.Struct, frozen=True):
     """What is remembered of people, as objects.  All methods raise StoreError."""
 
     kinds: Kinds

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -252,8 +251,7 @@ def wanted_of(asked: Asked, known: Kinds) -> MemoryQuery:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MemorySearch:
+class MemorySearch(msgspec.Struct, frozen=True):
     """Raises StoreError."""
 
     memories: Memories

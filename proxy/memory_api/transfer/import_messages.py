@@ -14,9 +14,10 @@ there.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
+
+import msgspec
 
 from proxy.chat.extent import MAX_MESSAGES
 from proxy.chat.jsontext import UNREADABLE, items
@@ -38,8 +39,7 @@ SYSTEM_ROLES = ("system", "developer")
 ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
+class Import(msgspec.Struct, frozen=True):
     """What is imported.  ``times`` are when the messages ``said`` were made, Unix seconds."""
 
     system: tuple[bytes, ...]
@@ -48,8 +48,7 @@ class Import:
     user: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MessageReader:
+class MessageReader(msgspec.Struct, frozen=True):
     """Reads the messages of an import; ``limit`` bounds inline media, in bytes."""
 
     read_message: ReadMessage

@@ -6,11 +6,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Annotated, cast
 
+import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 
 from proxy import errors as refusals
@@ -48,8 +49,7 @@ LINE = 2
 came and as it is sent again."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportRequest:
+class ImportRequest(msgspec.Struct, frozen=True):
     """What a request says of its file: its format (None: look), and for conversations from
     elsewhere the session and the person."""
 

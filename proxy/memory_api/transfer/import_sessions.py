@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from proxy.errors import ProxyError, memory_unavailable
 from proxy.learning.collection import Busy
@@ -36,8 +38,7 @@ ATTEMPTS = 4
 """Tries to put a session back: a large one can outlast a store's timeout."""
 
 
-@dataclass(slots=True)
-class ImportCounts:
+class ImportCounts(msgspec.Struct):
     """What was put, and what was there already."""
 
     sessions: int = 0

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.chat import jsontext
 from proxy.portable.check import Fields, fields_in, text_in
@@ -24,14 +25,12 @@ UNANSWERED = "calls of tools that never had a result are lines in brackets"
 STRAY = "results of tools whose call is not there were left out"
 
 
-@dataclass(frozen=True, slots=True)
-class Prose:
+class Prose(msgspec.Struct, frozen=True):
     text: str
     at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(msgspec.Struct, frozen=True):
     """``arguments`` is their JSON; ``id`` "" is one that nobody has given."""
 
     name: str
@@ -40,8 +39,7 @@ class ToolCall:
     at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(msgspec.Struct, frozen=True):
     """``id`` is that of its call; "" answers the first that has no result yet."""
 
     text: str

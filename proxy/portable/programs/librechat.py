@@ -11,10 +11,10 @@ useBuildMessageTree.ts, and api/server/utils/import/importers.js with the sample
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import ijson
+import msgspec
 
 from proxy.portable.check import (
     Fields,
@@ -45,8 +45,7 @@ from proxy.portable.source import Conversation, Warnings
 _Kind = Literal["message", "messages", "value"]
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """What has begun and not ended: the conversation or a message, a list of messages, or else."""
 
     value: Any

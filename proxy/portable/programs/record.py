@@ -7,7 +7,8 @@ stands: what follows the result follows the answer that called.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from proxy.portable.check import check_count
 from proxy.portable.programs.blocks import (
@@ -22,13 +23,12 @@ from proxy.portable.programs.tree import Branches, Spoken
 from proxy.portable.source import ImportedMessage, Warnings
 
 
-@dataclass(slots=True)
-class _Line:
+class _Line(msgspec.Struct):
     """An entry: what a person said, or the blocks of an answer, or nothing."""
 
     parent: str
     user: Spoken | None = None
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[Block] = msgspec.field(default_factory=list)
 
 
 class Record:

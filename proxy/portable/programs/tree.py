@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from proxy.chat import jsontext
 from proxy.portable.check import Fields
 from proxy.portable.source import Conversation, ImportedMessage, Warnings
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
+class Spoken(msgspec.Struct, frozen=True):
     """A message as OpenAI's chat has it, and when it was said (Unix seconds, None: not known)."""
 
     message: Fields
     at: float | None = None
 
 
-@dataclass(slots=True)
-class Node:
+class Node(msgspec.Struct):
     """An utterance in its tree.  ``time`` is that of the one before where it has none itself."""
 
     said: Spoken
@@ -33,7 +32,7 @@ class Node:
     number: int
     active: bool = False
     index: int = -1
-    children: list[Node] = field(default_factory=list)
+    children: list[Node] = msgspec.field(default_factory=list)
 
     @property
     def order(self) -> tuple[float, int]:
@@ -135,8 +134,7 @@ def _imported(node: Node) -> ImportedMessage:
     return ImportedMessage(jsontext.encode(node.said.message), node.said.at, parent, node.active)
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
+class TreeEntry(msgspec.Struct, frozen=True):
     """What a program calls one message; ``parent`` is the id of the one before."""
 
     id: str

@@ -10,7 +10,8 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.memory.archive import Message
 from proxy.memory.store import StoreError
@@ -28,8 +29,7 @@ MOST_WAITING = 10_000
 """Owners that wait; of more, those that came first are left until they are next heard of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(msgspec.Struct, frozen=True):
     """Seconds.
 
     ``share``: part of the time that embedding may take at most, so that a large backlog neither
@@ -50,6 +50,9 @@ class Pace:
         return float(min(self.most, self.retry * 2.0 ** min(failures - 1, 16)))
 
 
+UNHURRIED = Pace()
+
+
 class EmbeddingBackfill:
     """Embeds one batch after the other; the same owner waits once."""
 
@@ -60,7 +63,7 @@ class EmbeddingBackfill:
         embedder: Embedder,
         text_of: Callable[[bytes], str],
         clock: Callable[[], float],
-        pace: Pace = Pace(),
+        pace: Pace = UNHURRIED,
         on_write: OnWrite = nowhere,
     ) -> None:
         self._index, self._history, self._embedder = index, history, embedder

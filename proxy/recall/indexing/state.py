@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -117,8 +116,7 @@ ROLES = ("user", "assistant")
 """Whose messages are indexed: what tools and system messages say is nobody's memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
+class Addition(msgspec.Struct, frozen=True):
     """``found`` follow each other in history, behind the session's mark in ``look``.
 
     Or ``again`` they are messages before it that say something else now.  Those stand apart, with

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.memory.model import Recalled, SessionKey
 from proxy.recall.index import Owner, owner_of
@@ -12,8 +13,7 @@ CountText = Callable[[str], int]
 """Tokens of a text."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecallOptions:
+class RecallOptions(msgspec.Struct, frozen=True):
     """How a profile wants recall to work.
 
     ``half_life_days``: age that halves a score, None for no decay.  ``standing_max_tokens``: what
@@ -27,8 +27,7 @@ class RecallOptions:
     standing_max_tokens: int = 300
 
 
-@dataclass(frozen=True, slots=True)
-class RecallQuery:
+class RecallQuery(msgspec.Struct, frozen=True):
     """A question asked in a session.
 
     ``user`` asks; ``session_owner`` is whose session it is already, None where nobody's.  ``text``

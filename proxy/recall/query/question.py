@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from proxy.recall.lexicon.cues import EVERYTHING, Seen
 from proxy.recall.lexicon.loader import compiled, told
@@ -114,8 +115,7 @@ class Sought(NamedTuple):
     near: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """What to look for.  ``terms`` is what to ask an index for, in this order.
 
     ``words`` are those of the message and of what it goes on about, ``context`` the first terms of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import reduce
 from itertools import repeat
 from operator import add
@@ -34,8 +33,7 @@ LEAST = 0.2
 _DAY = 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(msgspec.Struct, frozen=True):
     """What each thing counts beside a passage's own match, of which the best are 1.
 
     All optima are flat: half or twice of any one moves the recall of evidence by a percent or two.
@@ -66,8 +64,7 @@ class Weights:
 WEIGHTS = Weights()
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """How to rank.
 
     ``session``: only passages of the session with this number.  ``roles``: whose messages.
@@ -79,7 +76,7 @@ class Options:
     half_life_days: float | None = None
     roles: frozenset[str] = ROLES
     session: int | None = None
-    dense: Mapping[int, float] = field(default_factory=dict)
+    dense: Mapping[int, float] = msgspec.field(default_factory=dict)
     weights: Weights = WEIGHTS
 
 

@@ -15,9 +15,9 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,8 +54,7 @@ def pack(vectors: Array) -> list[bytes]:
     return [row.tobytes() for row in np.rint(scaled).astype(np.int8)]
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
+class Near(msgspec.Struct, frozen=True):
     """Passages by number, ascending, and the cosine of each with a question."""
 
     numbers: Numbers
@@ -92,8 +91,7 @@ class Near:
 NOTHING_NEAR = Near(np.zeros(0, np.uint32), np.zeros(0, np.float32))
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(msgspec.Struct, frozen=True):
     """The packed vectors of passages ``first`` and on; ``lengths`` are as they are packed."""
 
     first: int
@@ -164,8 +162,7 @@ MOST_LATE = 8
 """Questions in a row that may wait in vain before that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A question that is being embedded; ``until`` is by the event loop's clock."""
 
     vector: asyncio.Task[Array | None]
@@ -252,8 +249,7 @@ class Nearness:
         logger.warning("recall goes by words alone for a while: %s %s", self._embedder.model, why)
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(msgspec.Struct, frozen=True):
     """Vectors of the index that was ``born`` then."""
 
     born: float

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -142,8 +141,7 @@ def rehomed(key: SessionKey, tenant: str) -> SessionKey:
 # A session that is put back
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(msgspec.Struct, frozen=True):
     """``messages`` and ``tokens`` count the active log; ``next`` is the first seq that is free.
 
     ``last`` is the id of the newest exchange, ``choices`` are the ids of those whose replies have

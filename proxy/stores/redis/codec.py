@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from proxy.memory.archive import (
     Details,
@@ -50,8 +51,7 @@ WINDOW = b"window:"
 """What the fields of a session's meta begin with that hold windows; the profile follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """An exchange as it lies in Redis."""
 
     span: SeqSpan
@@ -199,8 +199,7 @@ def read_passages(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class CommitContext:
+class CommitContext(msgspec.Struct, frozen=True):
     """What is known of erasures when an exchange is committed.
 
     ``marks`` keys of marks are given to the script; ``mark`` is the latest that was looked at

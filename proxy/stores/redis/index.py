@@ -7,11 +7,12 @@ is lost is made anew.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from struct import pack
 from typing import Any
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from proxy.memory.model import SessionKey
 from proxy.recall.index import (

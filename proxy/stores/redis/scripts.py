@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any
 
+import msgspec
 from redis.exceptions import NoScriptError, ResponseError
 
 from proxy.memory.store import StoreError
 from proxy.stores.redis.connection import Command, Link
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(msgspec.Struct, frozen=True):
     """A script and the hash that Redis knows it by."""
 
     text: str

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, groupby
 from operator import itemgetter
 
@@ -156,8 +155,7 @@ ON CONFLICT (owner, block, model, size) DO UPDATE SET data = ?5
 _blocks = msgspec.json.Decoder(list[tuple[int, int, int]])
 
 
-@dataclass(frozen=True, slots=True)
-class IndexRow:
+class IndexRow(msgspec.Struct, frozen=True):
     """The row of an index in the table of owners."""
 
     id: int

@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from proxy.memory.archive import Details, StoredMessage
 from proxy.memory.model import Exchange, Position, SessionKey
@@ -61,8 +62,7 @@ System = tuple[bytes | None, int]
 NO_SYSTEM: System = (None, 0)
 
 
-@dataclass(slots=True)
-class Head:
+class Head(msgspec.Struct):
     """What a commit reads and changes of it; ``id`` is UNBORN until it has a row."""
 
     id: int

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.memory.archive import StoredMessage
 from proxy.memory.erasure import Subject
@@ -71,8 +72,7 @@ ON CONFLICT (session, profile) DO UPDATE SET turn = ?3, seq = ?4
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """The exchange that an Idempotency-Key names."""
 
     id: str
@@ -80,8 +80,7 @@ class Attempt:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class CommitLook:
+class CommitLook(msgspec.Struct, frozen=True):
     """The session of a commit, whether its exchange is in there, and the latest mark of it and of
     the commit's user."""
 

@@ -7,9 +7,9 @@ nothing of tenants, time or expiry.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-import msgspec
+from msgspec.structs import replace
 
 from proxy.memory.archive import Details, Message, StoredMessage
 from proxy.memory.model import (
@@ -52,7 +52,7 @@ class Record:
     def value(self) -> Exchange:
         if self.usage is None:
             return self.exchange
-        return msgspec.structs.replace(self.exchange, usage=self.usage)
+        return replace(self.exchange, usage=self.usage)
 
 
 @dataclass(slots=True)
@@ -264,7 +264,7 @@ class SessionState:
         in_force = self.summary.version if self.summary else 0
         if in_force != after or changes not in (None, self.changes):
             return False
-        put = msgspec.structs.replace(summary, version=after + 1)
+        put = replace(summary, version=after + 1)
         self.versions = [put, *self.versions][:MOST_VERSIONS]
         self.stalled = False
         return True

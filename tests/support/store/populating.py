@@ -12,10 +12,10 @@ import struct
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import accumulate
 
 import msgspec
+from msgspec.structs import replace
 from msgspec.structs import replace as with_fields
 
 from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage

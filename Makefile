@@ -12,7 +12,7 @@ ARGS ?=
 SPREAD := --dist loadgroup --no-loadscope-reorder
 WORKERS ?= -n 3 $(SPREAD)
 # Long programmes wait more than they work: for a browser, a kill, a server that comes back.
-LONG_WORKERS ?= -n 5 $(SPREAD)
+LONG_WORKERS ?= -n 4 $(SPREAD)
 PYTEST_ARGS ?= $(WORKERS) -m "not slow"
 
 VENV := .venv

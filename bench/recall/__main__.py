@@ -46,14 +46,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.json:
         print("\n\n".join([told[0], *told[1]]))
     if options.write:
-        _keep(collection, *told, Made.now(_told(options)))
+        _keep(collection, options, *told)
     print(json.dumps(figures, ensure_ascii=False))
 
 
-def _keep(collection: Collection, table: str, notes: Sequence[str], made: Made) -> None:
-    kept = place(collection.dataset, collection.name)
+def _keep(
+    collection: Collection, options: argparse.Namespace, table: str, notes: Sequence[str]
+) -> None:
+    named, made = (collection.dataset, collection.name), Made.now(_told(options))
+    kept = place(*named, *_otherwise(options))
     kept.parent.mkdir(exist_ok=True)
-    kept.write_text(page(collection.dataset, collection.name, table, notes, made), "utf-8")
+    kept.write_text(page(*named, table, notes, made), "utf-8")
+
+
+def _otherwise(options: argparse.Namespace) -> list[str]:
+    """What was not as it is by itself, for the name of a result."""
+    store = _kind(options.store)
+    return [*([store] if store != "sqlite" else []), *(["vectors"] if options.model else [])]
 
 
 def _told(options: argparse.Namespace) -> str:

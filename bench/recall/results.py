@@ -47,9 +47,9 @@ def page(dataset: str, name: str, table: str, notes: Sequence[str], made: Made) 
     return "\n\n".join(lines) + "\n"
 
 
-def place(dataset: str, name: str) -> Path:
-    """Where it is kept: the same file for the same data."""
-    slug = re.sub(r"[^a-z0-9]+", "-", f"{dataset} {name}".lower()).strip("-")
+def place(dataset: str, name: str, *otherwise: str) -> Path:
+    """Where it is kept: the same file for the same data, ``otherwise`` measured in another."""
+    slug = re.sub(r"[^a-z0-9]+", "-", " ".join([dataset, name, *otherwise]).lower()).strip("-")
     return RESULTS / f"recall-{slug}.md"
 
 

@@ -23,6 +23,7 @@ def test_a_page_says_how_it_was_made() -> None:
 
 def test_the_same_data_has_the_same_file() -> None:
     assert place("LoCoMo-Plus", "Mine 2") == RESULTS / "recall-locomo-plus-mine-2.md"
+    assert place("own", "x", "redis", "vectors") == RESULTS / "recall-own-x-redis-vectors.md"
 
 
 def test_the_commit_is_one_or_unknown() -> None:

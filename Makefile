@@ -61,7 +61,7 @@ test-all: lint
 	@$(PYTEST) $(LONG_WORKERS) -m "not release"
 
 # What is tried before a release alone: other people's client libraries, in environments of 3 GB,
-# benchmarks, wheel and source, the console on its second store.
+# benchmarks, wheel and source, the console on its second store and with ten thousand sessions.
 test-release: export CI := true
 test-release: $(DEV)
 	@$(PYTEST) -m release $(LONG_WORKERS)

@@ -27,7 +27,7 @@ from tests.support.rig import Rig, rig
 from tests.support.store.belongings import ROOT, owning
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
-EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "2"))
 STEPS = 10
 """So many times as many ways from link to link."""
 

@@ -30,7 +30,7 @@ from tests.support.processes.running import Running
 from tests.support.store.populating import LONG, NEEDLE, long_conversation, populate
 from tests.support.upstream.scripted import ScriptedUpstream
 
-pytestmark = pytest.mark.one_back_end("redis")
+pytestmark = [pytest.mark.one_back_end("redis"), pytest.mark.release]
 
 SESSIONS = 10_000
 MESSAGES = 5000

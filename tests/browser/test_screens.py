@@ -42,6 +42,9 @@ LOOKS = {
 PICTURES_ONLY = {"zh": Look(locale="zh-CN")}
 """Shows nothing wrong that the others do not."""
 
+ALWAYS = ("light", "narrow-zh-dark")
+"""The other looks are looked at before a release, and where pictures are wanted."""
+
 FOLDER = os.environ.get("CONSOLE_PICTURES")
 LOOKS |= PICTURES_ONLY if FOLDER else {}
 
@@ -75,7 +78,11 @@ MISFIT = """() => ({
 })"""
 
 
-@pytest.fixture(params=LOOKS)
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.release] * (name not in ALWAYS)) for name in LOOKS
+    ]
+)
 def look(request: pytest.FixtureRequest) -> Look:
     return LOOKS[request.param]
 

@@ -135,7 +135,7 @@ def _said(error: sqlite3.Error) -> str:
 
 def _try_existing(path: Path) -> None:
     address = f"{path.absolute().as_uri()}?mode=rw"
-    with closing(_opened(address, uri=True)) as connection:
+    with _opened(address, uri=True) as connection:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         connection.execute("BEGIN IMMEDIATE")
         # Touches a page and thereby the disk, and changes nothing.
@@ -150,17 +150,19 @@ def _try_beside(path: Path) -> None:
     with (
         _folder(path.parent) as folder,
         _scratch(folder, path.name) as file,
-        closing(_opened(str(file))) as connection,
+        _opened(str(file)) as connection,
     ):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE trial (data BLOB)")
         connection.execute("INSERT INTO trial VALUES (zeroblob(?))", (BYTES,))
 
 
-def _opened(address: str, *, uri: bool = False) -> sqlite3.Connection:
-    connection = sqlite3.connect(address, timeout=LOCK_PATIENCE, isolation_level=None, uri=uri)
-    connection.execute("PRAGMA synchronous = FULL")
-    return connection
+@contextmanager
+def _opened(address: str, *, uri: bool = False) -> Iterator[sqlite3.Connection]:
+    made = sqlite3.connect(address, timeout=LOCK_PATIENCE, isolation_level=None, uri=uri)
+    with closing(made) as connection:
+        connection.execute("PRAGMA synchronous = FULL")
+        yield connection
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from asyncio import Protocol
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import uvicorn
@@ -157,6 +157,24 @@ def _configuration(settings: Settings, factory: Callable[[], ASGIApp]) -> uvicor
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=math.ceil(server.shutdown_timeout),
+    )
+
+
+def embedded(
+    application: ASGIApp, ending: int, lifespan: Literal["auto", "on", "off"] = "auto"
+) -> uvicorn.Config:
+    """Of a server that a command has beside it: it logs nothing, and waits ``ending`` seconds at
+    its end."""
+    return uvicorn.Config(
+        application,
+        interface="asgi3",
+        lifespan=lifespan,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=ending,
     )
 
 

@@ -21,7 +21,7 @@ from proxy.app import MemoryApi
 from proxy.assembly.resources import store_of
 from proxy.commands.failure import NOT_FOUND, CommandError
 from proxy.memory.store import StoreError
-from proxy.server import KEEP_ALIVE_SECONDS
+from proxy.server import embedded
 from proxy.settings import Settings
 from proxy.stores.address import read_address
 
@@ -59,18 +59,7 @@ def serving(settings: Settings) -> Iterator[Local]:
     server = settings.server.model_copy(update={"admin_key": SecretStr(key)})
     application = MemoryApi(settings.model_copy(update={"server": server}), PATIENCE)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        config = uvicorn.Config(
-            application,
-            interface="asgi3",
-            lifespan="on",
-            ws="none",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=ENDING,
-        )
-        running = _Server(config)
+        running = _Server(embedded(application, ENDING, lifespan="on"))
         arguments = {"sockets": [listener]}
         thread = threading.Thread(target=running.run, kwargs=arguments, name="memory API")
         thread.start()

@@ -36,7 +36,7 @@ from proxy.demo.upstream import PretendedUpstream
 from proxy.factory import Factory
 from proxy.memory.model import SessionKey, State
 from proxy.recall.index import Owner
-from proxy.server import KEEP_ALIVE_SECONDS, ServerError, address_of, listen
+from proxy.server import ServerError, address_of, embedded, listen
 from proxy.settings import ServerSettings, Settings
 from proxy.stores.open import Backend, open_store
 
@@ -102,15 +102,7 @@ class _Server(uvicorn.Server):
 async def _serving(application: ASGIApp) -> AsyncIterator[str]:
     """Serve on a free port while the block runs; gives the address."""
     with listen(ServerSettings(port=0)) as listener:
-        config = uvicorn.Config(
-            application,
-            log_config=None,
-            access_log=False,
-            ws="none",
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=1,
-        )
-        server = _Server(config)
+        server = _Server(embedded(application, 1))
         serving = asyncio.create_task(server.serve([listener]))
         try:
             async with asyncio.timeout(SECONDS):

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from proxy.demo.apis import APIS, NAME, Api, Json
 from proxy.demo.model import answer, answer_anybody, writes
-from proxy.server import KEEP_ALIVE_SECONDS, address_of, listen
+from proxy.server import address_of, embedded, listen
 from proxy.settings import DEMO, ServerSettings, Settings
 
 SECONDS = 5.0
@@ -81,16 +81,7 @@ def standing_in(settings: Settings) -> Iterator[Settings]:
     It has a thread and a free port of loopback.  Raises ServerError if no port can be had.
     """
     with listen(ServerSettings(port=0)) as listener:
-        config = uvicorn.Config(
-            PretendedUpstream(answer_anybody),
-            log_config=None,
-            access_log=False,
-            ws="none",
-            lifespan="off",
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=1,
-        )
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(embedded(PretendedUpstream(answer_anybody), 1, lifespan="off"))
         thread = Thread(target=server.run, args=([listener],), name="demo", daemon=True)
         thread.start()
         try:

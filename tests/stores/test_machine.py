@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -384,7 +383,7 @@ class Comparison(RuleBasedStateMachine):
         seen = self.wait(self.store.claim(work, now, now + until))
         assert (seen is None) == (expected is None)
         if seen is not None and expected is not None:
-            assert seen.lease and msgspec.structs.replace(seen, lease=expected.lease) == expected
+            assert seen.lease and replace(seen, lease=expected.lease) == expected
             self.claims.append((expected, seen))
         self.compare_work()
 

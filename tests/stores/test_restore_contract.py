@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from msgspec import structs
 from msgspec.structs import replace
 
 from proxy.memory.archive import Details, PlacedExchange, Session, SessionArchive, StoredMessage
@@ -64,7 +63,7 @@ async def seen_of(store: Store, key: SessionKey) -> tuple[object, ...]:
     snapshots = [await store.load(key, ask) for ask in (ALL, BOUNDED)]
     return (
         replace(session, id=""),
-        [structs.replace(snapshot, changes=0, attempt=None) for snapshot in snapshots],
+        [replace(snapshot, changes=0, attempt=None) for snapshot in snapshots],
         [list(snapshot.bodies) for snapshot in snapshots],
         await lines(store, key),
         await store.messages(key, ("active", "superseded"), 0, 100),

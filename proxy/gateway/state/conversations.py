@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import msgspec
-from msgspec import structs
 from msgspec.structs import replace
 
 from proxy.chat import jsontext
@@ -157,7 +156,7 @@ class ConversationObjects:
         recorder, began = self._services.recorder, steady()
         count = self._services.counter(None)
         rules = rules_of(request, context, count.count_text)
-        intent = structs.replace(intent_of(request, context, began), history="delta")
+        intent = replace(intent_of(request, context, began), history="delta")
         prepared = await recorder.prepare(
             context.key, ask_of(context, rules), request.messages, intent, rules
         )

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 import msgspec
-from msgspec import structs
 from msgspec.structs import replace
 
 from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
@@ -220,7 +219,7 @@ def forked(archived: SessionArchive, fork: Fork) -> SessionArchive:
     lines = tuple(_switched(line, switch) for line in lines)
     last = max((line.position for line in lines if line.state == "active"), default=BEGINNING)
     summaries = tuple(
-        structs.replace(summary, seen=min(summary.seen, end))
+        replace(summary, seen=min(summary.seen, end))
         for summary in archived.summaries
         if _stands(summary, left_out, archived.lines, switch)
     )

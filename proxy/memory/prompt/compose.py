@@ -195,7 +195,7 @@ class _Sent(msgspec.Struct, frozen=True, gc=False):
 
 
 def _as_sent(card: Card, told: AbstractSet[str]) -> Card:
-    return msgspec.structs.replace(card, tokens=card.told) if card.id in told else card
+    return replace(card, tokens=card.told) if card.id in told else card
 
 
 class _Sight(msgspec.Struct, frozen=True, gc=False):

@@ -110,7 +110,7 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
 
 def _kept(answer: Choice) -> Choice:
     """A choice without what its body and its exchange say."""
-    return msgspec.structs.replace(answer, text="", finish_reason=None)
+    return replace(answer, text="", finish_reason=None)
 
 
 async def settle(
@@ -218,9 +218,7 @@ def build_commit(
         drafts += [_answered(a, turn, base + a.index, exchange, count) for a in further]
         reserved = 0  # of those that are still on their way, ``amend`` will know more
     return Commit(
-        exchange=msgspec.structs.replace(
-            exchange, size=len(drafts) + reserved, follows=pending.follows
-        ),
+        exchange=replace(exchange, size=len(drafts) + reserved, follows=pending.follows),
         user=meta.user,
         drafts=tuple(drafts),
         reserved=reserved,
@@ -341,6 +339,6 @@ def late_answer(
         return None
     began = own[-1].position.turn
     turn = next((e.card.id for e in snapshot.log if e.position.seq == began), own[0].card.id)
-    now = msgspec.structs.replace(exchange, created_at=steady())
+    now = replace(exchange, created_at=steady())
     draft = _answered(answer, turn, exchange.size - 1, now, count)
     return Amendment(exchange=exchange.id, usage=usage, drafts=(draft,))

@@ -6,7 +6,6 @@ import asyncio
 import time
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -93,7 +92,7 @@ async def _tell(api: Api, at: SessionKey, session: archive.Session, text: str | 
         await api.store.drop_summaries(at)
         return True
     base = session.summary or Summary(text="", version=0)
-    edited = msgspec.structs.replace(
+    edited = replace(
         base,
         text=text,
         tokens=api.count_text(text),

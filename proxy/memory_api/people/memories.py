@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Annotated, NamedTuple
 
 import msgspec
-from msgspec import UNSET, structs
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from proxy.learning.collection import LearnedMemory
@@ -103,7 +103,7 @@ def new_fact(new: NewMemory, when: Lately) -> Fact:
 def changed_fact(fact: Fact, change: MemoryChange, when: Lately) -> Fact:
     """The fact as somebody has changed it."""
     given = {name for name in change.__struct_fields__ if getattr(change, name) is not UNSET}
-    fact = structs.replace(
+    fact = replace(
         fact,
         text=one_line(change.text or fact.text),
         about=fact.about if change.about is UNSET else one_line(change.about or "") or USER,

@@ -16,7 +16,6 @@ from itertools import accumulate
 
 import msgspec
 from msgspec.structs import replace
-from msgspec.structs import replace as with_fields
 
 from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
 from proxy.memory.model import Injection, Recalled, SessionKey, Summary
@@ -228,7 +227,7 @@ def explained(
         )
         usage = {"prompt_tokens": did.tokens + 20, "completion_tokens": 200}
         usage["total_tokens"] = sum(usage.values())
-        exchange = with_fields(
+        exchange = replace(
             placed.exchange,
             memory=did,
             model="scripted-1",

@@ -228,6 +228,9 @@ class Comparison(RuleBasedStateMachine):
         seqs=st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sets(st.integers(0, 30))),
     )
     def recall(self, user: str | None, seqs: dict[str, set[int]]) -> None:
+        self.recall_as(user, seqs)
+
+    def recall_as(self, user: str | None, seqs: dict[str, set[int]]) -> None:
         expected = self.wait(self.oracle.passages(self.tenant, user, seqs))
         assert self.wait(self.store.passages(self.tenant, user, seqs)) == expected
 
@@ -432,6 +435,40 @@ class Comparison(RuleBasedStateMachine):
         assert self.wait(self.store.load(key, ask)) == self.wait(self.oracle.load(key, ask))
 
 
+class SeveralProcesses(Comparison):
+    """Two that take turns on the same store; each asks the same again and again."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.other = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=self.clock)
+        self.wait(self.other.open())
+
+    def teardown(self) -> None:
+        self.wait(self.other.close())
+        super().teardown()
+
+    @rule()
+    def turn(self) -> None:
+        self.store, self.other = self.other, self.store
+
+    @rule(seqs=st.dictionaries(st.sampled_from(["a", "b"]), st.sets(st.integers(0, 6))))
+    def recall_again(self, seqs: dict[str, set[int]]) -> None:
+        self.recall_as(None, seqs)
+        self.recall_as(None, seqs)
+
+    @rule(n=st.integers(0, 1))
+    def look_again(self, n: int) -> None:
+        self.look_at(self.keys[n], AGAIN)
+
+    def compare(self, key: SessionKey) -> None:
+        super().compare(key)
+        self.look_at(key, AGAIN)
+        self.recall_as(None, {each.session: set(range(8)) for each in self.keys})
+
+
+AGAIN = Ask(profile="default", max_messages=100)
+
+
 @pytest.mark.timeout(900)  # a thousand steps, each awaited on a server
 @pytest.mark.parametrize("url", ["sqlite", "redis", "redis-cluster"], indirect=True)
 def test_a_back_end_does_what_the_oracle_does(url: str) -> None:
@@ -439,8 +476,22 @@ def test_a_back_end_does_what_the_oracle_does(url: str) -> None:
         def __init__(self) -> None:
             super().__init__(url)
 
+    run(Machine)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("url", ["sqlite", "redis"], indirect=True)
+def test_several_processes_see_what_each_has_written(url: str) -> None:
+    class Machine(SeveralProcesses):
+        def __init__(self) -> None:
+            super().__init__(url)
+
+    run(Machine)
+
+
+def run(machine: type[Comparison]) -> None:
     run_state_machine_as_test(
-        Machine,
+        machine,
         settings=settings(
             max_examples=25,
             stateful_step_count=25,

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from proxy.memory.model import Entry, SessionKey
+from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
 
 MOST_BYTES = 32 * 1024 * 1024
 """Of all that is kept: bodies, and ENTRY_BYTES for each entry."""
@@ -22,11 +23,20 @@ ENTRY_BYTES = 700
 """What an entry takes in memory besides its body, about."""
 
 
+class Seen(NamedTuple):
+    """What the newest load asked for; and what it would find in this era, where that is known."""
+
+    ask: Ask
+    snapshot: Snapshot | None = None
+    era: object = None
+
+
 class KnownLog(msgspec.Struct, frozen=True, gc=False):
     """The log of a session from the turn ``begin`` to its end, and no turns before it.
 
     ``stamp`` tells the session, and all that has changed but what was appended.  ``end`` is the
-    first seq that is free, ``messages`` counts the whole active log.
+    first seq that is free, ``messages`` counts the whole active log.  ``lasts``: the session does
+    not expire by itself.
     """
 
     stamp: bytes
@@ -35,6 +45,8 @@ class KnownLog(msgspec.Struct, frozen=True, gc=False):
     begin: int
     log: tuple[Entry, ...]
     bodies: Mapping[str, bytes]
+    lasts: bool = False
+    seen: Seen | None = None
 
     def since(self, begin: int) -> LogPart:
         """What is known from a turn on that is not before ``begin``."""
@@ -61,6 +73,8 @@ class KnownLogs:
         self._size = 0
         self.era = 0
         """Changes when all is forgotten: what was read before must not come back."""
+        self.writes = 0
+        """Changes with each write: what was read before may not be what is there."""
 
     def __repr__(self) -> str:
         return f"<KnownLogs [{len(self._logs)}, bytes: {self._size}]>"
@@ -83,6 +97,15 @@ class KnownLogs:
         self._logs[key], self._size = (log, size), self._size + size
         while self._size > self._most:
             self._drop(next(iter(self._logs)))
+
+    def written(self, key: SessionKey, log: KnownLog | None, era: int) -> None:
+        """Something was written to the session, which has this log now; None: that is not known."""
+        self.writes += 1
+        if log is not None:
+            return self.put(key, log, era)
+        known, size = self._logs.get(key, (None, 0))
+        if known is not None and known.seen is not None:
+            self._logs[key] = (replace(known, seen=Seen(known.seen.ask)), size)
 
     def forget(self) -> None:
         """Something was erased."""

@@ -168,7 +168,9 @@ def behind(
     found = session(connection, now, key)
     if found is None:
         return None
-    seen = sqlite_index.look(connection, now, owner_of(key, found.user), (), 0, session=key.session)
+    seen, _ = sqlite_index.look(
+        connection, now, owner_of(key, found.user), (), 0, session=key.session
+    )
     after = after_mark(seen.mark)
     return Behind(found, seen, messages(connection, now, key, states, after, limit))
 

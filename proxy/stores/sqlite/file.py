@@ -22,8 +22,11 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.common.known_logs import KnownLogs
+from proxy.stores.sqlite.changes import Changes
 from proxy.stores.sqlite.index import sweep
+from proxy.stores.sqlite.known import KnownHeads, KnownPassages
 from proxy.stores.sqlite.schema import connect, connect_as_is
+from proxy.stores.sqlite.wal_index import WalIndex, hold
 from proxy.stores.sqlite.worker import Opener, Worker, one_look, readers
 
 T = TypeVar("T")
@@ -69,6 +72,9 @@ class SQLiteOpener:
                 "put it back, or start the proxy again"
             )
 
+    def index(self) -> WalIndex | None:
+        return hold(self._path)
+
     def _there(self) -> tuple[int, int] | None:
         try:
             found = os.stat(self._path)
@@ -99,7 +105,8 @@ class SQLiteFile:
         self._clock = clock
         self._opener: Opener = SQLiteOpener(self._path, commit_timeout, as_is=as_is)
         self._beside: SQLiteFile | None = None
-        self._logs = KnownLogs()
+        self._changes = Changes()
+        self._logs, self._passages, self._heads = KnownLogs(), KnownPassages(), KnownHeads()
         self._writer: Worker | None = None
         self._readers: Sequence[Worker] = ()
         self._lister: Worker | None = None
@@ -112,7 +119,9 @@ class SQLiteFile:
         """Start the threads.  The file is opened with the first use, and tried anew each time."""
         if not self._readers:
             if self._beside is None:
-                self._writer = Worker("sqlite-writer", self._opener, writes=True)
+                self._writer = Worker(
+                    "sqlite-writer", self._opener, writes=True, changes=self._changes
+                )
             self._readers = readers("sqlite-reader", self._opener, READERS)
             self._lister = Worker("sqlite-lister", self._opener, writes=False)
             self._prober = Worker("sqlite-prober", self._opener, writes=False)
@@ -127,7 +136,7 @@ class SQLiteFile:
     async def ping(self) -> None:
         await self._probe()
         # Touches a page and thereby the disk, and changes nothing.
-        await self._write(lambda c: c.execute("PRAGMA application_id = 0").fetchone())
+        await self._write_kept(lambda c: c.execute("PRAGMA application_id = 0").fetchone())
 
     async def peek(self, key: SessionKey) -> None:
         await self._probe()
@@ -170,9 +179,13 @@ class SQLiteFile:
     ) -> Running[T]:
         return self._writing.run(work, self._commit_timeout, truncate=truncate)
 
+    def _write_kept(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+        """What changes nothing that is known, or tells of it."""
+        return self._writing.run(work, self._commit_timeout, kept=True)
+
     def _write_later(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
-        """What gives way to all else that is written, and can be made anew."""
-        return self._writing.run(work, self._commit_timeout, later=True)
+        """The same, which gives way to all else that is written, and can be made anew."""
+        return self._writing.run(work, self._commit_timeout, later=True, kept=True)
 
     @property
     def _writing(self) -> Worker:
@@ -197,6 +210,8 @@ class SQLiteFile:
             return await self._erase(work)
         finally:
             self._logs.forget()
+            self._passages.forget()
+            self._heads.forget()
 
 
 class Lane:
@@ -228,6 +243,7 @@ class Lane:
 
 reads, lists = Lane(SQLiteFile._read, reads=True), Lane(SQLiteFile._list, reads=True)
 writes, erases = Lane(SQLiteFile._write), Lane(SQLiteFile._erase)
+writes_beside = Lane(SQLiteFile._write_kept)
 writes_later, erases_texts = Lane(SQLiteFile._write_later), Lane(SQLiteFile._erase_texts)
 
 

@@ -90,7 +90,8 @@ ON CONFLICT (owner, session) DO UPDATE SET seq = ?4, digest = ?5 WHERE number = 
 # any: joined, and as JSON the term, the number and the bytes of each.  As one row, see above.
 _LOOK = """
 WITH known AS (
-    SELECT id, revision, state FROM owners WHERE tenant = ? AND user = ? AND session = ?
+    SELECT id, revision, state, expires_at IS NULL AS lasts
+    FROM owners WHERE tenant = ? AND user = ? AND session = ?
         AND (expires_at IS NULL OR expires_at > ?)
 ), asked(place, term) AS (VALUES {}),
 found AS (
@@ -100,7 +101,7 @@ found AS (
     ) - ?
     ORDER BY place, p.block
 )
-SELECT revision, state, m.number, m.seq, m.digest, blocks, data FROM known
+SELECT revision, state, m.number, m.seq, m.digest, blocks, data, lasts FROM known
 LEFT JOIN marks m ON m.owner = known.id AND m.session = ?
 CROSS JOIN (
     SELECT json_group_array(json_array(place, block, length(data))) AS blocks,
@@ -179,7 +180,8 @@ def look(
     terms: Sequence[bytes],
     newest: int,
     session: str = "",
-) -> Look:
+) -> tuple[Look, bool]:
+    """A look, and whether the index is there for as long as nobody drops it."""
     asked: list[object] = [part for numbered in enumerate(terms) for part in numbered]
     asked = asked or [None, None]
     row = connection.execute(
@@ -188,11 +190,11 @@ def look(
         (*owner, now, *asked, newest // BLOCK + 1, session),
     ).fetchone()
     if row is None:
-        return Look(postings=(NO_POSTINGS,) * len(terms))
-    revision, state, number, seq, digest, blocks, data = row
+        return Look(postings=(NO_POSTINGS,) * len(terms)), False
+    revision, state, number, seq, digest, blocks, data, lasts = row
     postings = _postings(len(terms), _blocks.decode(blocks), data or b"", newest)
     mark = None if number is None else IndexMark(number, seq, digest)
-    return Look(revision, state, postings, mark)
+    return Look(revision, state, postings, mark), bool(lasts)
 
 
 def _postings(

@@ -20,6 +20,7 @@ from proxy.memory.model import (
 from proxy.stores.common import codec
 from proxy.stores.common.history import MessagePlace, SeqSpan, begins_at, fits, locate_all
 from proxy.stores.common.known_logs import KnownLog, LogPart
+from proxy.stores.sqlite.known import lasting
 from proxy.stores.sqlite.worker import one_look
 
 PIECE = 500
@@ -51,7 +52,7 @@ EXISTS (SELECT 1 FROM messages WHERE session = x.session
 _LOOKED_AT = f"""
 SELECT s.id, s.owner, s.system, s.system_tokens, s.messages, s.tokens, w.turn, w.seq,
        x.first, x.size, x.record, x.usage, a.record, a.usage, s.changes, s.stalled, s.created_at,
-       s.next, {SUMMARY}{{}}
+       s.next, {SUMMARY}, s.expires_at{{}}
 FROM sessions s
 LEFT JOIN windows w ON w.session = s.id AND w.profile = :profile
 LEFT JOIN exchanges x ON x.session = s.id AND x.id = s.last
@@ -87,7 +88,8 @@ WHERE s.tenant = :tenant AND s.session = :name
 
 # Places are seqs by session.  CROSS JOIN: what is asked for comes first, and each is looked up.
 _PASSAGES = f"""
-SELECT m.entry, m.body, s.session FROM json_each(:places) AS place
+SELECT m.entry, m.body, json_array(s.session, s.expires_at IS NULL) AS home
+FROM json_each(:places) AS place
 CROSS JOIN sessions s ON s.tenant = :tenant AND s.session = place.key AND {LIVE}
     AND (:user IS NULL OR s.owner = :user)
 CROSS JOIN json_each(place.value) AS seq
@@ -120,7 +122,7 @@ ORDER BY turn, seq
 """
 
 _JOINED = f"SELECT {', '.join(JOINED)}, {{}} FROM ({{}})"
-_SESSIONS = "json_group_array(session)"
+_HOMES = "json_group_array(json(home))"
 
 _CARDS = "SELECT entry FROM messages WHERE session = ? AND active = 1 ORDER BY turn, seq"
 
@@ -159,6 +161,7 @@ class SessionRow(NamedTuple):
     created_at: float
     end: int
     summary: bytes | None
+    expires_at: float | None
     odd: float | None = None
     added: bytes | None = None
     texts: bytes | None = None
@@ -185,7 +188,8 @@ class SoughtLog(NamedTuple):
         return self.row.start is None and fits(self.row.messages, self.row.tokens, self.ask)
 
     def known(self, begin: int, log: LogPart) -> KnownLog:
-        return KnownLog(self.stamp, self.row.end, self.row.messages, begin, *log)
+        row = self.row
+        return KnownLog(self.stamp, row.end, row.messages, begin, *log, row.expires_at is None)
 
     def is_last(self, entry: Entry) -> bool:
         """Whether it is of the newest exchange."""
@@ -219,13 +223,21 @@ def load(
     known: KnownLog | None = None,
 ) -> tuple[Snapshot, KnownLog | None]:
     """What a session is, and its log to be ``known`` the next time."""
+    found = since(connection, now, key, ask, known) if known is not None else None
+    return found or one_look(connection, lambda c: _load(c, now, key, ask))
+
+
+def since(
+    connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask, known: KnownLog
+) -> tuple[Snapshot, KnownLog | None] | None:
+    """The same from what is known and what was appended; None where more must be read."""
     row = _head(connection, key, ask, now, known)
     if row is None:
         return Snapshot(), None
-    if known is not None and (learned := _caught_up(_sought(row, ask), known, row)):
-        log = LogPart(learned.log, learned.bodies)
-        return _snapshot(connection, row, ask, log), learned
-    return one_look(connection, lambda c: _load(c, now, key, ask))
+    learned = _caught_up(_sought(row, ask), known, row)
+    if learned is None:
+        return None
+    return _snapshot(connection, row, ask, LogPart(learned.log, learned.bodies)), learned
 
 
 def _load(
@@ -335,12 +347,14 @@ def passages(
     tenant: str,
     user: str | None,
     places: Mapping[str, Collection[int]],
-) -> dict[tuple[str, int], Message]:
+) -> tuple[dict[tuple[str, int], Message], set[str]]:
+    """Messages by session and seq, and which sessions do not expire by themselves."""
     asked = json.dumps({session: list(seqs) for session, seqs in places.items()})
     named = {"places": asked, "tenant": tenant, "user": user, "now": now}
     most = sum(map(len, places.values()))
-    entries, bodies, sessions = _rows(connection, _PASSAGES, named, most, _SESSIONS)
-    return codec.passages(json.loads(sessions), entries, bodies)
+    entries, bodies, found = _rows(connection, _PASSAGES, named, most, _HOMES)
+    homes = json.loads(found)
+    return codec.passages([session for session, _ in homes], entries, bodies), lasting(homes)
 
 
 def _texts(
@@ -363,7 +377,7 @@ def _rows(
     return (
         codec.decode_pieces(_entries(rows)),
         codec.texts([row[1] for row in rows]),
-        json.dumps([row[2] for row in rows if row[2:]]),
+        f"[{','.join([row[2] for row in rows if row[2:]])}]",
     )
 
 

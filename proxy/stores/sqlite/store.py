@@ -12,17 +12,21 @@ import asyncio
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
 
-from proxy.memory.archive import Revision, SessionArchive
+from msgspec.structs import replace
+
+from proxy.memory.archive import Message, Revision, SessionArchive
 from proxy.memory.items import Change, ItemOwner, Namespace
-from proxy.memory.model import Ask, SessionKey, Snapshot
+from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
+from proxy.recall.index import IndexBatch, Look, Owner
 from proxy.stores.common.history import restored
+from proxy.stores.common.known_logs import KnownLog, Seen
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import index as sqlite_index
 from proxy.stores.sqlite import items as sqlite_items
@@ -32,6 +36,7 @@ from proxy.stores.sqlite import restore as sqlite_restore
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
 from proxy.stores.sqlite import write as sqlite_write
+from proxy.stores.sqlite.changes import Era
 from proxy.stores.sqlite.file import (
     Running,
     SQLiteFile,
@@ -41,6 +46,7 @@ from proxy.stores.sqlite.file import (
     reads,
     timeless,
     writes,
+    writes_beside,
     writes_later,
 )
 from proxy.stores.sqlite.schema import migrate
@@ -54,26 +60,84 @@ class SQLiteStore(SQLiteFile):
     """See :class:`proxy.stores.open.Backend`.
 
     ``reads`` is what a chat waits for, ``lists`` what people and the background read; after
-    ``erases`` nothing of what was removed is in the files any more; ``writes_later`` gives way to
-    what a chat waits for, and is synced with the next of it.
+    ``erases`` nothing of what was removed is in the files any more; ``writes_beside`` changes
+    nothing that is known; ``writes_later`` neither, gives way to what a chat waits for, and is
+    synced with the next of it.
     """
 
     # Memory
 
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
-        now, era, known = self._clock(), self._logs.era, self._logs.of(key)
+        era, known, logs = self._changes.era(), self._logs.of(key), self._logs
+        if era and known and known.seen and known.seen.era is era and known.seen.ask == ask:
+            return known.seen.snapshot or Snapshot()
+        now, logs_era, writes = self._clock(), logs.era, logs.writes
         if ask.whole:
             known = None
         work = partial(sqlite_read.load, now=now, key=key, ask=ask, known=known)
         snapshot, learned = await self._read(work)
         if not ask.whole:
-            self._logs.put(key, learned, era)
+            if learned is not None:
+                still = era if writes == logs.writes else None
+                learned = _seen(learned, ask, snapshot, still)
+            logs.put(key, learned, logs_era)
         return snapshot
 
+    async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
+        if commit.superseded or commit.activated or commit.idempotency_key:
+            try:
+                return await self._written(key, partial(sqlite_write.commit, commit=commit))
+            finally:
+                self._passages.changed(key)
+        return await self._written(key, partial(sqlite_write.commit, commit=commit))
+
+    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
+        await self._written(key, partial(sqlite_write.amend, amendment=amendment))
+
+    async def _written(self, key: SessionKey, write: Callable[..., T]) -> T:
+        """Write to a session, and look in the same transaction at what the next load would find."""
+        now, era, known, learned = self._clock(), self._logs.era, self._logs.of(key), None
+
+        def work(connection: Connection) -> tuple[T, KnownLog | None]:
+            result = write(connection, now, key)
+            return result, self._look_again(connection, now, key, known)
+
+        try:
+            result, learned = await self._write_kept(work)
+            return result
+        finally:
+            self._logs.written(key, learned, era)
+
+    def _look_again(
+        self, connection: Connection, now: float, key: SessionKey, known: KnownLog | None
+    ) -> KnownLog | None:
+        if known is None or known.seen is None:
+            return None
+        ask = known.seen.ask
+        try:
+            found = sqlite_read.since(connection, now, key, ask, known)
+        # A boundary: what cannot be looked at must not undo what has been written.
+        except Exception:  # noqa: BLE001
+            return None
+        if found is None or found[1] is None:
+            return None
+        return _seen(found[1], ask, found[0], self._changes.writing)
+
+    async def passages(
+        self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
+    ) -> dict[tuple[str, int], Message]:
+        era, known = self._changes.era(), self._passages
+        found, missing = known.of(tenant, user, places, era)
+        if missing:
+            steps = known.steps
+            read, lasting = await self._read_passages(tenant, user, missing)
+            if era is not None and steps == known.steps:
+                known.put(tenant, user, read, lasting, era)
+            found.update(read)
+        return found
+
     bodies = reads(sqlite_read.bodies)
-    passages = reads(sqlite_read.passages, single=True)
-    commit = writes(sqlite_write.commit)
-    amend = writes(sqlite_write.amend)
+    _read_passages = reads(sqlite_read.passages, single=True)
 
     # Summaries
 
@@ -84,13 +148,13 @@ class SQLiteStore(SQLiteFile):
 
     # Queue
 
-    enqueue = writes(timeless(sqlite_work.enqueue))
+    enqueue = writes_beside(timeless(sqlite_work.enqueue))
     waiting = lists(timeless(sqlite_work.waiting))
     asked_for = lists(timeless(sqlite_work.asked_for))
-    claim = writes(timeless(sqlite_work.claim))
-    extend = writes(timeless(sqlite_work.extend))
-    finish = writes(timeless(sqlite_work.finish))
-    put_off = writes(timeless(sqlite_work.put_off))
+    claim = writes_beside(timeless(sqlite_work.claim))
+    extend = writes_beside(timeless(sqlite_work.extend))
+    finish = writes_beside(timeless(sqlite_work.finish))
+    put_off = writes_beside(timeless(sqlite_work.put_off))
 
     # Erasures
 
@@ -144,10 +208,31 @@ class SQLiteStore(SQLiteFile):
 
     # Index
 
+    async def look(
+        self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
+    ) -> Look:
+        era, heads = self._changes.era(), self._heads
+        head = None if terms else heads.of(owner, session, era)
+        if head is not None:
+            return head
+        writes = heads.writes
+        look, lasts = await self._read_look(owner, terms, newest, session)
+        if lasts and era is not None and writes == heads.writes:
+            heads.put(owner, session, look, era)
+        return look
+
+    async def write(self, owner: Owner, batch: IndexBatch) -> bool:
+        done = False
+        try:
+            done = await self._write_batch(owner, batch)
+            return done
+        finally:
+            self._heads.written(owner, batch if done else None)
+
     behind = lists(sqlite_archive.behind)
-    look = reads(sqlite_index.look, single=True)
     rows = reads(sqlite_index.rows)
-    write = writes_later(sqlite_index.write)
+    _read_look = reads(sqlite_index.look, single=True)
+    _write_batch = writes_later(sqlite_index.write)
     vectors = reads(sqlite_index.vectors)
     put_vectors = writes_later(sqlite_index.put_vectors)
     drop_session = writes(sqlite_index.drop_session)
@@ -184,8 +269,15 @@ class SQLiteStore(SQLiteFile):
 
     # Meter
 
-    spend = writes(timeless(sqlite_work.spend))
+    spend = writes_beside(timeless(sqlite_work.spend))
     spent = lists(timeless(sqlite_work.spent))
+
+
+def _seen(log: KnownLog, ask: Ask, snapshot: Snapshot, era: Era | None) -> KnownLog:
+    """With what was asked for, and what was found where it will be found again in this era."""
+    if era is None or not log.lasts or ask.idempotency_key is not None:
+        return replace(log, seen=Seen(ask))
+    return replace(log, seen=Seen(ask, snapshot, era))
 
 
 class MemoryOpener:
@@ -203,6 +295,9 @@ class MemoryOpener:
 
     def check(self) -> None:
         """Nobody can delete or replace it."""
+
+    def index(self) -> None:
+        """There is no log, and one thread for all."""
 
     def close(self) -> None:
         if self._kept is not None:

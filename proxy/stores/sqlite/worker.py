@@ -20,6 +20,8 @@ import msgspec
 from proxy.memory.limit import within
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.common.damage import damage_in
+from proxy.stores.sqlite.changes import Changes
+from proxy.stores.sqlite.wal_index import WalIndex, let_go
 
 T = TypeVar("T")
 Answer = tuple["asyncio.Future[object]", object]
@@ -40,13 +42,14 @@ TRUNCATE_MS = 500
 class Job(msgspec.Struct, frozen=True):
     """``later``: it gives way to those that somebody waits for, and can be made anew: alone in its
     transaction it is not synced, so that a power cut may undo it.  What is synced after it never
-    outlasts it, as the log is read up to its first gap."""
+    outlasts it, as the log is read up to its first gap.  ``kept``: see ``Changes.ended``."""
 
     work: Callable[[sqlite3.Connection], object]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[object]
     truncate: bool = False
     later: bool = False
+    kept: bool = False
 
 
 class Jobs:
@@ -98,18 +101,31 @@ class Opener(Protocol):
         """Raise StoreError where what is open is not what lies at the path any more."""
         ...
 
+    def index(self) -> WalIndex | None:
+        """Held for one more connection, if there is any."""
+        ...
+
 
 class Worker:
     """Runs jobs in order in one thread.  ``writes``: all that wait share a transaction.
 
-    Readers may share their ``jobs``: who is free takes the next.
+    Readers may share their ``jobs``: who is free takes the next.  ``changes`` are told of what is
+    written.
     """
 
     def __init__(
-        self, name: str, opener: Opener, *, writes: bool, jobs: Jobs | None = None
+        self,
+        name: str,
+        opener: Opener,
+        *,
+        writes: bool,
+        jobs: Jobs | None = None,
+        changes: Changes | None = None,
     ) -> None:
         self._opener = opener
         self._writes = writes
+        self._changes = changes or Changes()
+        self._index: WalIndex | None = None
         self._jobs = jobs or Jobs()
         self._connection: sqlite3.Connection | None = None
         self._reading: asyncio.Future[object] | None = None
@@ -125,19 +141,20 @@ class Worker:
         *,
         truncate: bool = False,
         later: bool = False,
+        kept: bool = False,
     ) -> T:
         """The result of ``work``; what writes runs in a transaction.  Raises StoreError,
         StoreTimeout.
 
         With ``truncate`` the write-ahead log is emptied before the answer, unless another process
-        reads all the while.  ``later``: see Job.
+        reads all the while.  ``later``, ``kept``: see Job.
 
         A caller that is cancelled or out of time leaves its job behind: it is skipped if it has not
         begun; if it has, reading is broken off, and writing takes effect as a whole or not at all.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
-        self._jobs.put(Job(work, loop, future, truncate, later))
+        self._jobs.put(Job(work, loop, future, truncate, later, kept))
         try:
             return cast(T, await within(future, timeout))
         except TimeoutError as error:
@@ -163,7 +180,7 @@ class Worker:
         # A future that is done already was given up.
         batch = [job for job in taken if job is not None and not job.future.done()]
         if batch:
-            _deliver(batch, self._perform(batch))
+            _deliver(batch, self._perform(batch), self._changes.renew)
 
     def _perform(self, batch: list[Job]) -> list[object]:
         try:
@@ -172,6 +189,10 @@ class Worker:
                     results = [self._alone(connection, batch[0])]
                 else:
                     results = [self._attempt(connection, job) for job in batch]
+            if self._writes:
+                # What failed alone has let go of the lock in between.
+                whole = not any([isinstance(result, Exception) for result in results])
+                self._changes.ended(kept=whole and all([job.kept for job in batch]))
             if any(job.truncate for job in batch):
                 self._empty_log(connection)
             return results
@@ -192,6 +213,7 @@ class Worker:
         self._opener.check()
         if self._connection is None:
             self._connection, self._synced = self._opener.connect(), True
+            self._index = self._opener.index()
             if not self._writes:
                 self._connection.set_progress_handler(self._abandoned, STEPS)
         connection = self._connection
@@ -204,6 +226,7 @@ class Worker:
         # A deferred BEGIN that reads and then writes fails at once where another process wrote
         # in between; IMMEDIATE waits for its turn.
         connection.execute("BEGIN IMMEDIATE")
+        self._changes.begun(self._index)
         yield connection
         connection.execute("COMMIT")
 
@@ -239,9 +262,14 @@ class Worker:
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
+        index, self._index = self._index, None
+        if self._writes:
+            self._changes.lost()
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
+        if index is not None:
+            let_go(index)
 
 
 def one_look(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -280,21 +308,22 @@ def _is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
-def _deliver(batch: list[Job], results: list[object]) -> None:
+def _deliver(batch: list[Job], results: list[object], unheard: Callable[[], None]) -> None:
+    """``unheard`` is called where nobody waits for a result any more."""
     answers: defaultdict[asyncio.AbstractEventLoop, list[Answer]] = defaultdict(list)
     for job, result in zip(batch, results, strict=True):
         answers[job.loop].append((job.future, result))
     for loop, settled in answers.items():
         # A closed loop has nobody left who waits.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(_settle, settled)
+            loop.call_soon_threadsafe(_settle, settled, unheard)
 
 
-def _settle(answers: list[Answer]) -> None:
+def _settle(answers: list[Answer], unheard: Callable[[], None]) -> None:
     for future, result in answers:
         if future.done():
-            continue
-        if isinstance(result, Exception):
+            unheard()
+        elif isinstance(result, Exception):
             future.set_exception(result)
         else:
             future.set_result(result)

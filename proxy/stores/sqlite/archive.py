@@ -36,7 +36,7 @@ from proxy.stores.sqlite import items as sqlite_items
 from proxy.stores.sqlite import marks as sqlite_marks
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
-from proxy.stores.sqlite.read import HAS_MESSAGES, ID, LIVE, SUMMARY, find, look_up
+from proxy.stores.sqlite.places import HAS_MESSAGES, ID, LIVE, SUMMARY, find, look_up
 from proxy.stores.sqlite.rows import (
     STAGED,
     Head,

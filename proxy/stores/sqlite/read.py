@@ -18,9 +18,10 @@ from proxy.memory.model import (
     Snapshot,
 )
 from proxy.stores.common import codec
-from proxy.stores.common.history import MessagePlace, SeqSpan, begins_at, fits, locate_all
+from proxy.stores.common.history import SeqSpan, begins_at, fits, locate_all
 from proxy.stores.common.known_logs import KnownLog, LogPart
 from proxy.stores.sqlite.known import lasting
+from proxy.stores.sqlite.places import LIVE, SUMMARY
 from proxy.stores.sqlite.worker import one_look
 
 PIECE = 500
@@ -36,17 +37,6 @@ JOINED = (
 )
 """Of messages: whether something is there that was never written so, their entries, their bodies
 and how long each is."""
-
-LIVE = "(s.expires_at IS NULL OR s.expires_at > :now)"
-
-SUMMARY = "(SELECT data FROM summaries WHERE session = s.id ORDER BY version DESC LIMIT 1)"
-"""The version in force."""
-
-HAS_MESSAGES = """
-EXISTS (SELECT 1 FROM messages WHERE session = x.session
-        AND seq >= x.first AND seq < x.first + x.size)
-"""
-"""Of an exchange x."""
 
 # One statement for all that is not a message; each join finds at most one row.
 _LOOKED_AT = f"""
@@ -73,12 +63,6 @@ CASE WHEN s.next - :known <= {PIECE} THEN (SELECT {{}} FROM (
 
 _HEAD_SINCE = _LOOKED_AT.format("".join(f", {_ADDED.format(joined)}" for joined in JOINED))
 
-_PLACE = """
-SELECT m.turn, m.seq, m.tokens, m.active FROM exchanges x
-JOIN messages m ON m.session = x.session AND m.seq = x.first + :index
-WHERE x.session = :session AND x.id = :exchange AND :index < x.size
-"""
-
 _BODY = """
 SELECT m.body FROM sessions s
 JOIN exchanges x ON x.session = s.id AND x.id = :exchange
@@ -95,10 +79,6 @@ CROSS JOIN sessions s ON s.tenant = :tenant AND s.session = place.key AND {LIVE}
 CROSS JOIN json_each(place.value) AS seq
 CROSS JOIN messages m ON m.session = s.id AND m.seq = seq.value AND m.active = 1
 """
-
-ID = f"SELECT s.id FROM sessions s WHERE s.tenant = ? AND s.session = ? AND {LIVE}".replace(
-    ":now", "?"
-)
 
 _NEWEST = """
 SELECT turn FROM messages WHERE session = ? AND active = 1 ORDER BY turn DESC LIMIT 1
@@ -209,10 +189,6 @@ class SoughtLog(NamedTuple):
     def begins_at(self, backwards: Callable[[], Iterable[tuple[int, int]]], newest: int) -> int:
         summary = codec.decode_summary(self.row.summary) if self.row.summary else None
         return begins_at(backwards, self.row.start, newest, self.ask, summary)
-
-
-PlaceRow = tuple[int, int, int, int]
-"""turn, seq, tokens, active"""
 
 
 def load(
@@ -379,23 +355,6 @@ def _rows(
         codec.texts([row[1] for row in rows]),
         f"[{','.join([row[2] for row in rows if row[2:]])}]",
     )
-
-
-def find(connection: sqlite3.Connection, key: SessionKey, now: float) -> int | None:
-    """The row id of a session that has not expired."""
-    row = connection.execute(ID, (key.tenant, key.session, now)).fetchone()
-    return row[0] if row else None
-
-
-def look_up(
-    connection: sqlite3.Connection, session: int, place: MessagePlace | None
-) -> PlaceRow | None:
-    """Turn, seq, tokens and state of a message, None if history does not have it."""
-    if place is None:
-        return None
-    arguments = {"session": session, "exchange": place.exchange, "index": place.number}
-    row: PlaceRow | None = connection.execute(_PLACE, arguments).fetchone()
-    return row
 
 
 def _head(

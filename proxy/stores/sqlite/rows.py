@@ -13,7 +13,7 @@ from proxy.memory.archive import Details, StoredMessage
 from proxy.memory.model import Exchange, Position, SessionKey
 from proxy.stores.common import codec
 from proxy.stores.common.history import FIRST_SEQ, MessagePlace
-from proxy.stores.sqlite.read import look_up
+from proxy.stores.sqlite.places import look_up
 
 STAGED = "\0brought"
 """No tenant: what is being put back stands under this name until it is complete."""

@@ -34,7 +34,7 @@ from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
 from proxy.stores.sqlite.archive import WASTE, purge
 from proxy.stores.sqlite.marks import mark_of
-from proxy.stores.sqlite.read import look_up
+from proxy.stores.sqlite.places import look_up
 from proxy.stores.sqlite.rows import (
     HEAD,
     NO_SYSTEM,

@@ -15,9 +15,10 @@ from proxy.memory.model import Amendment, Ask, SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
 from proxy.stores.sqlite import write as sqlite_write
-from proxy.stores.sqlite.known import KnownHeads, KnownPassages
+from proxy.stores.sqlite.known.heads import KnownHeads
+from proxy.stores.sqlite.known.passages import KnownPassages
+from proxy.stores.sqlite.known.wal_index import HEADER, hold, let_go
 from proxy.stores.sqlite.store import SQLiteStore
-from proxy.stores.sqlite.wal_index import HEADER, hold, let_go
 from tests.support.store.archives import revise
 from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE

@@ -23,7 +23,7 @@ ENTRY_BYTES = 700
 """What an entry takes in memory besides its body, about."""
 
 
-class Seen(NamedTuple):
+class LastLoad(NamedTuple):
     """What the newest load asked for; and what it would find in this era, where that is known."""
 
     ask: Ask
@@ -46,7 +46,7 @@ class KnownLog(msgspec.Struct, frozen=True, gc=False):
     log: tuple[Entry, ...]
     bodies: Mapping[str, bytes]
     lasts: bool = False
-    seen: Seen | None = None
+    seen: LastLoad | None = None
 
     def since(self, begin: int) -> LogPart:
         """What is known from a turn on that is not before ``begin``."""
@@ -105,7 +105,7 @@ class KnownLogs:
             return self.put(key, log, era)
         known, size = self._logs.get(key, (None, 0))
         if known is not None and known.seen is not None:
-            self._logs[key] = (replace(known, seen=Seen(known.seen.ask)), size)
+            self._logs[key] = (replace(known, seen=LastLoad(known.seen.ask)), size)
 
     def forget(self) -> None:
         """Something was erased."""

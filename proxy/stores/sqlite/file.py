@@ -22,11 +22,12 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.common.known_logs import KnownLogs
-from proxy.stores.sqlite.changes import Changes
 from proxy.stores.sqlite.index import sweep
-from proxy.stores.sqlite.known import KnownHeads, KnownPassages
+from proxy.stores.sqlite.known.changes import Changes
+from proxy.stores.sqlite.known.heads import KnownHeads
+from proxy.stores.sqlite.known.passages import KnownPassages
+from proxy.stores.sqlite.known.wal_index import WalIndex, hold
 from proxy.stores.sqlite.schema import connect, connect_as_is
-from proxy.stores.sqlite.wal_index import WalIndex, hold
 from proxy.stores.sqlite.worker import Opener, Worker, one_look, readers
 
 T = TypeVar("T")

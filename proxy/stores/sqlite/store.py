@@ -26,7 +26,7 @@ from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snap
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import IndexBatch, Look, Owner
 from proxy.stores.common.history import restored
-from proxy.stores.common.known_logs import KnownLog, Seen
+from proxy.stores.common.known_logs import KnownLog, LastLoad
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import index as sqlite_index
 from proxy.stores.sqlite import items as sqlite_items
@@ -36,7 +36,6 @@ from proxy.stores.sqlite import restore as sqlite_restore
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
 from proxy.stores.sqlite import write as sqlite_write
-from proxy.stores.sqlite.changes import Era
 from proxy.stores.sqlite.file import (
     Running,
     SQLiteFile,
@@ -49,6 +48,7 @@ from proxy.stores.sqlite.file import (
     writes_beside,
     writes_later,
 )
+from proxy.stores.sqlite.known.changes import Era
 from proxy.stores.sqlite.schema import migrate
 from proxy.stores.sqlite.worker import T, Worker
 
@@ -276,8 +276,8 @@ class SQLiteStore(SQLiteFile):
 def _seen(log: KnownLog, ask: Ask, snapshot: Snapshot, era: Era | None) -> KnownLog:
     """With what was asked for, and what was found where it will be found again in this era."""
     if era is None or not log.lasts or ask.idempotency_key is not None:
-        return replace(log, seen=Seen(ask))
-    return replace(log, seen=Seen(ask, snapshot, era))
+        return replace(log, seen=LastLoad(ask))
+    return replace(log, seen=LastLoad(ask, snapshot, era))
 
 
 class MemoryOpener:

@@ -20,8 +20,8 @@ import msgspec
 from proxy.memory.limit import within
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.common.damage import damage_in
-from proxy.stores.sqlite.changes import Changes
-from proxy.stores.sqlite.wal_index import WalIndex, let_go
+from proxy.stores.sqlite.known.changes import Changes
+from proxy.stores.sqlite.known.wal_index import WalIndex, let_go
 
 T = TypeVar("T")
 Answer = tuple["asyncio.Future[object]", object]

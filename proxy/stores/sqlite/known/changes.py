@@ -7,7 +7,7 @@ nobody else has written, and what this process knew and kept up to date holds.
 
 from __future__ import annotations
 
-from proxy.stores.sqlite.wal_index import WalIndex, writes_between
+from proxy.stores.sqlite.known.wal_index import WalIndex, writes_between
 
 
 class Era:

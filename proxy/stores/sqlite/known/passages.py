@@ -1,9 +1,7 @@
-"""What a process knows of the passages and indexes in its SQLite file.
+"""What a process knows of the passages in its SQLite file.
 
 It is true as long as an era lasts (see ``changes``), but for what the process itself writes, which
-tells of it.
-
-Texts and hashes of words are in it: erasing forgets all.  What expires by itself is not kept.
+tells of it.  Texts are in it: erasing forgets all.  What expires by itself is not kept.
 """
 
 from __future__ import annotations
@@ -11,24 +9,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 
-from msgspec.structs import replace
-
 from proxy.memory.archive import Message
 from proxy.memory.model import SessionKey
-from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
-from proxy.stores.sqlite.changes import Era
+from proxy.stores.sqlite.known.changes import Era
 
 MOST_BYTES = 8 * 1024 * 1024
 """Of all passages that are kept: texts, and MESSAGE_BYTES for each."""
 
 MESSAGE_BYTES = 1_000
 """What a message takes in memory besides its text, about."""
-
-MOST_OWNERS = 2_000
-"""Whose indexes are kept: what they know of themselves, up to some kilobytes each."""
-
-MOST_MARKS = 64
-"""Sessions of an owner whose places in the index are kept."""
 
 Places = Mapping[str, Collection[int]]
 """Seqs by session."""
@@ -112,64 +101,6 @@ class KnownPassages:
     def _drop(self, key: SessionKey) -> None:
         if known := self._sessions.pop(key, None):
             self._size -= known.size
-
-
-class _Head:
-    """What an index says of itself, and the marks of sessions that were asked for."""
-
-    def __init__(self, era: Era, look: Look) -> None:
-        self.era, self.look = era, look
-        self.marks: dict[str, IndexMark | None] = {}
-
-
-class KnownHeads:
-    """Looks at the indexes of those who asked last, without postings."""
-
-    def __init__(self, most: int = MOST_OWNERS) -> None:
-        self._most = most
-        self._heads: OrderedDict[Owner, _Head] = OrderedDict()
-        self.writes = 0
-        """Changes with each write: what was read before may not be what is there."""
-
-    def __repr__(self) -> str:
-        return f"<KnownHeads [{len(self._heads)}]>"
-
-    def of(self, owner: Owner, session: str, era: Era | None) -> Look | None:
-        head = self._heads.get(owner)
-        if head is None or head.era is not era or session not in head.marks:
-            return None
-        self._heads.move_to_end(owner)
-        return replace(head.look, mark=head.marks[session])
-
-    def put(self, owner: Owner, session: str, look: Look, era: Era) -> None:
-        """Keep what was read in this era, unless more has been written since."""
-        head = self._heads.get(owner)
-        if head is not None and head.era is era and head.look.revision > look.revision:
-            return
-        if head is None or head.era is not era or head.look.revision < look.revision:
-            head = self._heads[owner] = _Head(era, replace(look, postings=(), mark=None))
-        if len(head.marks) >= MOST_MARKS:
-            head.marks.clear()
-        head.marks[session] = look.mark
-        self._heads.move_to_end(owner)
-        if len(self._heads) > self._most:
-            self._heads.popitem(last=False)
-
-    def written(self, owner: Owner, batch: IndexBatch | None) -> None:
-        """This process has added a batch to an index; None: it may have."""
-        self.writes += 1
-        head = self._heads.get(owner)
-        if head is None:
-            return
-        if batch is None or batch.ttl or head.look.revision != batch.revision:
-            del self._heads[owner]
-            return
-        head.look = replace(head.look, revision=batch.revision + 1, state=batch.state)
-        if batch.mark is not None:
-            head.marks[batch.session] = batch.mark
-
-    def forget(self) -> None:
-        self._heads.clear()
 
 
 def lasting(homes: Iterable[tuple[str, bool]]) -> set[str]:

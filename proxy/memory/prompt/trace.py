@@ -73,18 +73,16 @@ class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:
     """The messages as runs, in their order; done for every exchange that is recorded."""
     runs: list[tuple[str, int, list[int]]] = []
-    following: str | None = None
-    exchange, index, tokens = "", NOWHERE, list[int]()
+    exchange, index, tokens = "", 0, list[int]()
     for card in cards:
         id = card.id
-        if id != following:
-            # Nearly all of them begin so.
-            exchange, index = (id[:-2], 0) if id[-2:] == ".0" else _parted(id)
+        begins = id[-2:] == ".0"  # most exchanges begin so, and no other message can
+        if begins or not index or id != f"{exchange}.{index}":
+            exchange, index = (id[:-2], 0) if begins else _parted(id)
             tokens = []
             runs.append((exchange, index, tokens))
         tokens.append(card.tokens)
         index += 1
-        following = f"{exchange}.{index}" if index else None
     return tuple([Run(exchange, first, tuple(tokens)) for exchange, first, tokens in runs])
 
 

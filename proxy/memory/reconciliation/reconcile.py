@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 
 import msgspec
 from msgspec.structs import replace
@@ -205,11 +206,15 @@ class _Layout:
     ) -> None:
         self.log, self.m, self.matches, self.full = log, m, found.matches, full
         self.evidence, self.replaced, self.again = found.evidence, retry, again
-        self.waiting = open_calls(log)
         behind = self.matches[-1].j + 1 if self.matches else (0 if full else len(log))
         self.rest, self.new = list(log[behind:]), self._behind_last_match()
         self.superseded: set[str] = set()
         self.untold = self._untold()
+
+    @cached_property
+    def waiting(self) -> dict[str, Entry]:
+        """The calls that nobody has answered; most requests have nothing that could."""
+        return open_calls(self.log)
 
     def plan(self, dropped: set[str], snapshot: Snapshot) -> Plan:
         if self._supersedes_rest():
@@ -251,10 +256,11 @@ class _Layout:
         """Rules 3, 4 and 7: an edit or a regenerate."""
         if self.full or (self.matches and self.matches[-1].kind is MatchKind.REPLACED):
             return True
+        answers = {self.m[i].answers for i in self.new} - {None}
+        if not answers:
+            return self.evidence
         waiting = open_calls(self.rest) if self.matches or self.full else self.waiting
-        if any(self.m[i].answers in waiting for i in self.new if self.m[i].answers is not None):
-            return False
-        return self.evidence
+        return self.evidence and answers.isdisjoint(waiting)
 
     def _drop_rest(self) -> None:
         self.superseded.update(entry.card.id for entry in self.rest)
@@ -306,7 +312,7 @@ class _Layout:
         last = self.matches[-1] if self.matches else None
         if first is not None and last is not None and first.answers in self.m[last.i].calls:
             return self.log[last.j]
-        if first is not None and first.answers in self.waiting:
+        if first is not None and first.answers is not None and first.answers in self.waiting:
             return self.waiting[first.answers]
         if self.rest and recorded:
             return self.rest[-1]

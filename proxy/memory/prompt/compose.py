@@ -224,20 +224,22 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
     if system and rules.hard and rules.cap is not None and system_tokens > rules.cap:
         system, system_tokens = None, 0
     window = rules.window.beside(system_tokens)
-    start, anew = _start(snapshot, plan, window)
+    plain = _plain(plan.log)
+    start, anew = _start(snapshot, plan, window, plain)
     cover = snapshot.summary if rules.summarised else None
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
     beside = system_tokens + summary_tokens
     uncapped, shown = _shown(snapshot, plan, rules, start, beside)
     everything = cover is None and (not plan.log or plan.log[0][0] >= shown)
     sight = _Sight(shown, plan.running, cover, everything)
-    pieces, stored, told = _pieces(plan, m, sight, inject=rules.inject)
-    counted = injected = _count(stored)
+    pieces, stored, told = _pieces(plan, m, sight, plain=plain is not None, inject=rules.inject)
+    all_of_it = plain if stored is plan.log else None
+    injected = all_of_it or _count(stored)
     if told:
         spared = (entry for entry in stored if entry.card.id in told)
         more = sum(entry.card.told - entry.card.tokens for entry in spared)
         injected = Size(injected.messages, injected.tokens + more)
-    evicted = _evicted(snapshot, plan, sight, counted if stored is plan.log else None)
+    evicted = _evicted(snapshot, plan, sight, all_of_it)
     return Prompt(
         pieces=pieces,
         stored=stored,
@@ -335,24 +337,29 @@ def render(
     return [piece for piece in pieces if piece is not None]
 
 
-def _start(snapshot: Snapshot, plan: Plan, window: Window) -> tuple[Position, bool]:
+def _start(
+    snapshot: Snapshot, plan: Plan, window: Window, plain: Size | None
+) -> tuple[Position, bool]:
     old = snapshot.start or BEGINNING
     anew = False
     if snapshot.start is not None and plan.superseded:
         gone = plan.superseded
         anew = any(e.position < old for e in snapshot.log if e.card.id in gone)
     start = BEGINNING if anew else old
+    shows_all = not plan.log or plan.log[0][0] >= start
+    if plain is not None and shows_all and window.holds(plain):
+        return start, anew  # as ``advance`` would find, without another look at each of them
     return advance(plan.log, start, window, plan.running), anew
 
 
 def _pieces(
-    plan: Plan, m: Sequence[ChatMessage], sight: _Sight, *, inject: bool
+    plan: Plan, m: Sequence[ChatMessage], sight: _Sight, *, plain: bool, inject: bool
 ) -> tuple[tuple[Entry | int, ...], tuple[Entry, ...], frozenset[str]]:
     """What is sent, in order; the stored entries of it; what of these is sent in words.
 
-    Done for every request: nearly always that is the log, and the request behind it.
+    Done for every request: nearly always that is the log, and the request behind it.  ``plain``:
+    see ``_plain``.
     """
-    plain = _are_plain(plan.log)
     if plain and inject and sight.all and _behind(plan.order, plan.log) is not None:
         return plan.order, plan.log, frozenset()
     pieces = [x for x in plan.order if isinstance(x, int) or (inject and sight.sends(x))]
@@ -365,10 +372,11 @@ def _pieces(
     return tuple(pieces), _stored(pieces), ids
 
 
-def _are_plain(entries: Sequence[Entry]) -> bool:
-    """Is there nothing blank among them, and nothing of tools?  Then every order is valid: what the
-    client sent is its own affair."""
-    return not any([c.blank or c.calls or c.answers is not None for _, c in entries])
+def _plain(log: Sequence[Entry]) -> Size | None:
+    """The size of a log that has nothing blank, and nothing of tools: then every order is valid,
+    for what the client sent is its own affair.  None of any other."""
+    tokens = [c.tokens for _, c in log if not (c.blank or c.calls or c.answers is not None)]
+    return Size(len(tokens), sum(tokens)) if len(tokens) == len(log) else None
 
 
 def _stored(pieces: Sequence[Entry | int]) -> tuple[Entry, ...]:

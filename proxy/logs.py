@@ -101,6 +101,8 @@ class Gathering(logging.StreamHandler[TextIO]):
         super().__init__(stream)
         self._lines: list[str] = []
         self._size = 0
+        self._awaited: asyncio.AbstractEventLoop | None = None
+        """The loop whose timer will have them written."""
 
     def emit(self, record: logging.LogRecord) -> None:
         loop = _running_loop() if record.name == ACCESS.name else None
@@ -110,10 +112,15 @@ class Gathering(logging.StreamHandler[TextIO]):
         line = self.format(record) + self.terminator
         if self._size + len(line) > GATHERED_BYTES:
             self.flush()
-        if not self._lines:
-            loop.call_later(GATHERED_SECONDS, self.flush)
+        if self._awaited is not loop:  # one timer at a time: many would write each line by itself
+            self._awaited = loop
+            loop.call_later(GATHERED_SECONDS, self._due)
         self._lines.append(line)
         self._size += len(line)
+
+    def _due(self) -> None:
+        self._awaited = None
+        self.flush()
 
     def flush(self) -> None:
         """Write what has gathered; asked for at the end of the process too."""

@@ -135,6 +135,8 @@ def _tidy_function(function: Mapping[str, object]) -> dict[str, object]:
 
 def _carried_back(whole: Mapping[str, object], *, complete: bool) -> dict[str, object]:
     """What a later request may carry back; of an answer that was cut off only its text."""
+    if len(whole) == 2 and isinstance(whole["content"], str):  # a role and a text, as nearly always
+        return dict(whole)
     kept = _ORDER if complete else ("role", "content", "refusal", "name")
     back = {key: whole[key] for key in kept if key in whole}
     back["content"] = _without_reasoning(whole["content"])

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import Literal, Protocol, Self, TypeVar
 
 import msgspec
@@ -320,14 +321,16 @@ def render(
     ``again`` makes of a stored message what is sent, in words where that is demanded; ``same``:
     these are sent as they are, where none is.
     """
-    pieces: list[Piece | None]
-    if (behind := _behind(prompt.pieces, prompt.stored)) is not None:
-        stored = [bodies.get(card.id) for _, card in prompt.stored]
-        pieces = [*stored, *[m[i] for i in behind]]
-    else:
-        pieces = [m[x] if isinstance(x, int) else bodies.get(x[1].id) for x in prompt.pieces]
-        stored = [piece for piece in pieces if not isinstance(piece, ChatMessage)]
-    if prompt.told or not same([piece for piece in stored if piece is not None]):
+    if not prompt.told and (behind := _behind(prompt.pieces, prompt.stored)) is not None:
+        with suppress(KeyError):  # else all that is stored is here: nothing has to be left out
+            stored = [bodies[card.id] for _, card in prompt.stored]
+            if same(stored):
+                return [*stored, *[m[i] for i in behind]]
+    pieces = [
+        m[piece] if isinstance(piece, int) else bodies.get(piece[1].id) for piece in prompt.pieces
+    ]
+    stored = [piece for piece in pieces if isinstance(piece, bytes)]
+    if prompt.told or not same(stored):
         pieces = [
             again(piece, not isinstance(entry, int) and entry[1].id in prompt.told)
             if isinstance(piece, bytes)

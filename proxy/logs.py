@@ -54,12 +54,19 @@ class Access(msgspec.Struct, frozen=True, gc=False):
     user: str | None = None
 
 
+_REQUEST = logging.LogRecord(ACCESS.name, logging.INFO, "", 0, "request", None, None)
+
+
 def access(line: Access) -> None:
-    """There is one for each request: what no line of ours says is not looked for."""
+    """There is one for each request: what no line of ours says is not looked for, and what all of
+    them say is not found anew."""
     if ACCESS.isEnabledFor(logging.INFO):
-        record = logging.LogRecord(ACCESS.name, logging.INFO, "", 0, "request", None, None)
+        record, now = logging.LogRecord.__new__(logging.LogRecord), time.time()
         said = msgspec.structs.asdict(line).items()
-        record.__dict__["fields"] = {name: value for name, value in said if value is not None}
+        fields = {name: value for name, value in said if value is not None}
+        record.__dict__.update(
+            _REQUEST.__dict__, created=now, msecs=int(now % 1 * 1e3), fields=fields
+        )
         ACCESS.handle(record)
 
 

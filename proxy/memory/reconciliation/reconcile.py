@@ -163,7 +163,7 @@ def _told_by_client(gone: Sequence[Entry]) -> set[str]:
 
 
 def _said_again(
-    log: list[Entry], found: Alignment, told: AbstractSet[str]
+    log: Sequence[Entry], found: Alignment, told: AbstractSet[str]
 ) -> tuple[list[Entry], Alignment, dict[int, Card]]:
     """What an attempt recorded of its request is recorded anew by the next one.
 
@@ -187,8 +187,8 @@ def _place(entry: Entry) -> Position:
     return entry.position
 
 
-def _without(entries: Sequence[Entry], gone: AbstractSet[str]) -> list[Entry]:
-    return [e for e in entries if e.card.id not in gone] if gone else list(entries)
+def _without(entries: Sequence[Entry], gone: AbstractSet[str]) -> Sequence[Entry]:
+    return [e for e in entries if e.card.id not in gone] if gone else entries
 
 
 class _Layout:
@@ -339,7 +339,7 @@ class _Layout:
         order += [e for e in behind if e.position.turn == turn]
         return (*order, *range(i, len(self.m)))
 
-    def _kept(self, entries: Sequence[Entry]) -> list[Entry]:
+    def _kept(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         return _without(entries, self.superseded)
 
     def _edited(self) -> list[Fresh]:

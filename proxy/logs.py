@@ -54,12 +54,19 @@ class Access(msgspec.Struct, frozen=True, gc=False):
     user: str | None = None
 
 
+_REQUEST = logging.LogRecord(ACCESS.name, logging.INFO, "", 0, "request", None, None)
+
+
 def access(line: Access) -> None:
-    """There is one for each request: what no line of ours says is not looked for."""
+    """There is one for each request: what no line of ours says is not looked for, and what all of
+    them say is not found anew."""
     if ACCESS.isEnabledFor(logging.INFO):
-        record = logging.LogRecord(ACCESS.name, logging.INFO, "", 0, "request", None, None)
+        record, now = logging.LogRecord.__new__(logging.LogRecord), time.time()
         said = msgspec.structs.asdict(line).items()
-        record.__dict__["fields"] = {name: value for name, value in said if value is not None}
+        fields = {name: value for name, value in said if value is not None}
+        record.__dict__.update(
+            _REQUEST.__dict__, created=now, msecs=int(now % 1 * 1e3), fields=fields
+        )
         ACCESS.handle(record)
 
 
@@ -101,6 +108,8 @@ class Gathering(logging.StreamHandler[TextIO]):
         super().__init__(stream)
         self._lines: list[str] = []
         self._size = 0
+        self._awaited: asyncio.AbstractEventLoop | None = None
+        """The loop whose timer will have them written."""
 
     def emit(self, record: logging.LogRecord) -> None:
         loop = _running_loop() if record.name == ACCESS.name else None
@@ -110,10 +119,15 @@ class Gathering(logging.StreamHandler[TextIO]):
         line = self.format(record) + self.terminator
         if self._size + len(line) > GATHERED_BYTES:
             self.flush()
-        if not self._lines:
-            loop.call_later(GATHERED_SECONDS, self.flush)
+        if self._awaited is not loop:  # one timer at a time: many would write each line by itself
+            self._awaited = loop
+            loop.call_later(GATHERED_SECONDS, self._due)
         self._lines.append(line)
         self._size += len(line)
+
+    def _due(self) -> None:
+        self._awaited = None
+        self.flush()
 
     def flush(self) -> None:
         """Write what has gathered; asked for at the end of the process too."""

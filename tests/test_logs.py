@@ -116,6 +116,16 @@ async def test_no_more_lines_gather_than_a_pipe_takes_at_once() -> None:
     assert stream.all == [("x" * 999 + "\n") * 4] * 2
 
 
+async def test_lines_that_gather_wait_for_one_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    timers: list[object] = []
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "call_later", lambda *timer: timers.append(timer))
+    handler = logs.Gathering(Writes())
+    for _ in range(9):
+        handler.handle(record_of("proxy.access", "x" * 999))
+    assert len(timers) == 1
+
+
 async def test_a_stream_that_nobody_reads_any_more_stops_nobody() -> None:
     stream = io.StringIO()
     handler = logs.Gathering(stream)

@@ -105,13 +105,14 @@ def canonical(what: object) -> bytes:
 
 
 def join_fields(pieces: Pieces) -> bytes:
-    """The object with these fields."""
-    return b"{" + b",".join(encode(key) + b":" + raw for key, raw in pieces.items()) + b"}"
+    """The object with these fields; what may be long is copied as seldom as can be."""
+    parts = [part for key, raw in pieces.items() for part in (b",", encode(key), b":", raw)]
+    return b"".join([b"{", *parts[1:], b"}"])
 
 
 def join_items(pieces: list[bytes]) -> bytes:
     """The list of these items."""
-    return b"[" + b",".join(pieces) + b"]"
+    return b"[%b]" % b",".join(pieces)
 
 
 def is_utf8(raw: bytes) -> bool:

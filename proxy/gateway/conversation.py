@@ -169,7 +169,7 @@ class Conversations:
 
     async def _offered(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
         """With memory's tools, where there are any that this upstream has not refused."""
-        if self._tools is None:
+        if self._tools is None or not outgoing.exchange.context.profile.tools.enabled:
             return outgoing
         size = len(outgoing.exchange.body)
         offering = await self._services.aside.run(size, partial(with_tools, outgoing))

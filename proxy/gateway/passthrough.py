@@ -26,8 +26,14 @@ CHANGED = frozenset(
 )
 """What is said of a body that is not the client's any more; ours is not packed."""
 
-_NOTHING: frozenset[bytes] = frozenset()
 _CODED = frozenset({b"accept-encoding"})
+_DROPPED: dict[tuple[bool, bool], frozenset[bytes]] = {
+    (False, False): frozenset(),
+    (False, True): _CODED,
+    (True, False): CHANGED,
+    (True, True): CHANGED | _CODED,
+}
+"""What does not go upstream, by whether the body is ours and whether the answer is read."""
 
 Body = bytes | AsyncIterator[bytes] | None
 
@@ -111,8 +117,7 @@ def _outgoing(call: ProxyRequest, *, rewritten: bool) -> RawHeaders:
     """The headers that go upstream.  Of an answer that is read one is asked for that can be read
     (RFC 9110 12.5.3)."""
     read = call.remembers or call.fetches
-    drop = (CHANGED if rewritten else _NOTHING) | (_CODED if read else _NOTHING)
-    headers = without_ours(end_to_end(call.headers, drop))
+    headers = without_ours(end_to_end(call.headers, _DROPPED[rewritten, read]))
     return [*headers, (b"accept-encoding", b"identity")] if read else headers
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from proxy.errors import overloaded
+
+_ROOM = nullcontext()
 
 
 class Places:
@@ -16,10 +18,13 @@ class Places:
         self._most = most
         self._taken: Counter[str] = Counter()
 
-    @contextmanager
-    def one(self, tenant: str) -> Iterator[None]:
+    def one(self, tenant: str) -> AbstractContextManager[None]:
         """One of the tenant's places.  Raises ProxyError 503 if all are taken."""
-        if self._most and self._taken[tenant] >= self._most:
+        return self._one(tenant) if self._most else _ROOM
+
+    @contextmanager
+    def _one(self, tenant: str) -> Iterator[None]:
+        if self._taken[tenant] >= self._most:
             raise overloaded()
         self._taken[tenant] += 1
         try:

@@ -172,6 +172,45 @@ def test_a_plain_answer_is_complete_even_if_it_gives_no_reason() -> None:
     assert choice.finish_reason is None
 
 
+ANSWER: Fields = {
+    "model": "m",
+    "choices": [{"message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 3}},
+}
+SILENT: list[Fields] = [
+    {"audio": None},
+    {"refusal": None, "annotations": []},
+    {"name": ""},  # the common answers do not say this: it is read in the other way
+]
+
+
+@pytest.mark.parametrize("silent", SILENT)
+@pytest.mark.parametrize("text", ["hello", "", " ä\n", "{[" * 60, "half \ud83d"])
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"object": "error"}, {"error": "e"}, {"model": None}, {"usage": None}, {"usage": 1}],
+)
+def test_an_answer_is_the_same_whatever_says_nothing_beside_its_text(
+    silent: Fields, text: str, more: Fields
+) -> None:
+    told = [
+        json.dumps(
+            {
+                **ANSWER,
+                "choices": [
+                    {"message": {"role": "assistant", "content": text, **beside}, "index": 0}
+                ],
+                **more,
+            }
+        )
+        for beside in ({"name": "", "audio": None}, silent)
+    ]
+    slow, read = (read_reply(body.encode()) for body in told)
+    assert read == slow
+    assert read is not None
+    assert read.choices[0].wire is None
+
+
 def test_an_emoji_cut_in_two_is_whole_again() -> None:
     halves = [
         b'{"choices":[{"index":0,"delta":{"content":"a\\ud83d"}}]}',

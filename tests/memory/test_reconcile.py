@@ -7,7 +7,8 @@ import pytest
 from proxy.chat.message import ChatMessage
 from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.prompt.window import Window
-from proxy.memory.reconciliation.match import Intent
+from proxy.memory.reconciliation import reconcile as rules
+from proxy.memory.reconciliation.match import History, Intent
 from proxy.memory.reconciliation.reconcile import Plan, reconcile
 from tests.support.talk.shorthand import Log, log, names, recorded, rerendered, talk
 
@@ -66,6 +67,33 @@ TABLE = [
 @pytest.mark.parametrize(("h", "m", "upstream", "new", "gone"), TABLE)
 def test_table(h: str, m: str, upstream: str, new: str, gone: str) -> None:
     assert outcome(log(h), m) == (upstream, new, gone)
+
+
+STORED = ("", "u1", "u1 a1", "u1 a1(c1)", "u1 a1(c1,c2) t1:c1", "u1 a1(c1) t1:c1 a2", "u1 a1 u2 a2")
+SAID = (
+    "u3",
+    "u1",
+    "u3 u4",
+    "s u3",
+    "u3 s",
+    "u9 a9 u10",
+    "u3 t1:c1",
+    "u1 a1 u3",
+    "a9 u3",
+    "t1:c1 u3",
+)
+
+
+@pytest.mark.parametrize("history", ["auto", "delta", "full"])
+@pytest.mark.parametrize("m", SAID)
+@pytest.mark.parametrize("h", STORED)
+def test_what_only_goes_on_is_planned_as_all_rules_together_have_it(
+    h: str, m: str, history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot, said, intent = log(h).snapshot(), talk(m), Intent(history=history)
+    at_once = reconcile(snapshot, said, intent, rerendered)
+    monkeypatch.setattr(rules, "_onward", lambda log, m: None)
+    assert reconcile(snapshot, said, intent, rerendered) == at_once
 
 
 def test_an_sdks_retry_of_a_recorded_exchange_replaces_it() -> None:

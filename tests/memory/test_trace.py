@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.memory.model import NOTHING_SHOWN, Card, Injection, Recalled
-from proxy.memory.prompt.trace import PromptTrace, Run, TracePiece, pieces_of, runs_of, shown_in
+from proxy.memory.prompt.trace import (
+    WINDOWS,
+    KnownRuns,
+    PromptTrace,
+    Run,
+    TracePiece,
+    pieces_of,
+    runs_of,
+    shown_in,
+)
 
 IDS = st.one_of(
     st.builds("{}.{}".format, st.sampled_from(["ex_1", "ex_2", "a.b"]), st.integers(0, 12)),
@@ -44,6 +53,27 @@ def test_neighbours_of_an_exchange_are_one_run() -> None:
 
 def test_what_lies_between_makes_two_runs() -> None:
     assert runs_of([card("ex_1.0"), card("ex_1.2")]) == (Run("ex_1", 0, (1,)), Run("ex_1", 2, (1,)))
+
+
+@given(
+    st.lists(st.tuples(IDS, st.integers(0, 999)), max_size=12),
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.integers(0, 99)), max_size=6),
+)
+def test_runs_of_a_window_that_is_known_are_those_of_its_messages(
+    messages: list[tuple[str, int]], looks: list[tuple[int, int, int]]
+) -> None:
+    known, cards = KnownRuns(), [card(id, tokens) for id, tokens in messages]
+    for start, end, tokens in looks:
+        window = cards[start:end]
+        assert known.of(window) == runs_of(window)
+        cards[end : end + 1] = [card(each.id, tokens) for each in cards[end : end + 1]]
+
+
+def test_no_more_windows_are_known_than_there_is_room_for() -> None:
+    known = KnownRuns()
+    for n in range(WINDOWS + 3):
+        known.of([card(f"ex_{n}.0")])
+    assert len(known) == WINDOWS
 
 
 @given(st.lists(st.tuples(IDS, st.integers(0, 999)), max_size=30))

@@ -73,9 +73,27 @@ def make_choice(
     """A choice from its message, merged or plain."""
     whole = _tidy(message, logprobs)
     back = _carried_back(whole, complete=complete)
+    wire = None if whole == back else jsontext.encode(shrunk(whole, max_inline_media_bytes))
+    reason = finish_reason if isinstance(finish_reason, str) else None
+    return _choice(index, back, wire, reason, complete=complete)
+
+
+def text_choice(index: int, text: str, finish_reason: str | None) -> Choice:
+    """The same of a message that has come whole and says nothing but a text."""
+    back = {"role": "assistant", "content": text}
+    return _choice(index, back, None, finish_reason, complete=True)
+
+
+def _choice(
+    index: int,
+    back: Mapping[str, object],
+    wire: bytes | None,
+    finish_reason: str | None,
+    *,
+    complete: bool,
+) -> Choice:
     body = jsontext.encode(back)
     said = read_stored(body)
-    wire = None if whole == back else jsontext.encode(shrunk(whole, max_inline_media_bytes))
     return Choice(
         index=index,
         body=body,
@@ -84,7 +102,7 @@ def make_choice(
         text=said.text,
         digest=said.digest,
         blank=said.blank,
-        finish_reason=finish_reason if isinstance(finish_reason, str) else None,
+        finish_reason=finish_reason,
         complete=complete and finish_reason != "error",
         shape=said.shape,
     )

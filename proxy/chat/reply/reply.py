@@ -6,12 +6,14 @@ its bytes already, and what cannot be read cannot be remembered.
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.extent import MAX_CHOICES
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
-from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice
+from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice, text_choice
 from proxy.chat.reply.deltas import Node, Rope, grow, whole
 from proxy.chat.reply.events import DONE, Mark, is_error, mark, suspect
 from proxy.chat.slim import MAX_VALUES, is_heavy, is_light, slimmed, values
@@ -245,9 +247,66 @@ class ReplyBuilder:
         self._usage = _usage(event) or self._usage
 
 
+class _Text(msgspec.Struct, forbid_unknown_fields=True):
+    """The common message: text.  What else it may name is null or empty here."""
+
+    role: Literal["assistant"]
+    content: str
+    refusal: None = None
+    annotations: Annotated[list[None], msgspec.Meta(max_length=0)] | None = None
+    audio: None = None
+    function_call: None = None
+    tool_calls: None = None
+    reasoning_content: None = None
+    reasoning: None = None
+
+
+class _TextChoice(msgspec.Struct):
+    message: _Text
+    index: int = 0
+    finish_reason: str | None = None
+    logprobs: None = None
+
+
+class _TextAnswer(msgspec.Struct):
+    """The common answer: one text."""
+
+    choices: Annotated[list[_TextChoice], msgspec.Meta(min_length=1, max_length=1)]
+    model: str | None = None
+    usage: msgspec.Raw = msgspec.Raw(b"null")
+    error: None = None
+    object: str | None = None
+
+
+_text_answer = msgspec.json.Decoder(_TextAnswer)
+
+
+def _read_text(body: bytes) -> Reply | None:
+    """What ``read_reply`` finds in the common answer, at half the cost; None in any other."""
+    if body.count(b"[") + body.count(b"{") > jsontext.MAX_LEVELS or not jsontext.is_utf8(body):
+        return None
+    try:
+        answer = _text_answer.decode(body)
+        usage = _usage({"usage": jsontext.decode(answer.usage)})
+    except jsontext.UNREADABLE:
+        return None
+    cached, written = cache_use(usage)
+    one = answer.choices[0]
+    return Reply(
+        choices=(text_choice(one.index, one.message.content, one.finish_reason),),
+        usage=usage,
+        cached_tokens=cached,
+        cache_write_tokens=written,
+        model=answer.model or None,
+        error=is_error(None, answer.object),
+    )
+
+
 def read_reply(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES) -> Reply | None:
     """The reply that a plain answer is; None if it is no JSON object with choices or an error."""
     heavy = is_heavy(body)
+    if not heavy and (text := _read_text(body)) is not None:
+        return text
     try:
         answer = slimmed(body, "message") if heavy else jsontext.shallow(body)
     except jsontext.UNREADABLE:  # relayed as it is; nothing in it to remember

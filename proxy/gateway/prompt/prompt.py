@@ -95,8 +95,9 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         """Where it all is from, and as much of what stands where as the profile says."""
         sources = [*self._learned, *self.recall.sources()]
         recalled = msgspec.Raw(msgspec.json.encode(sources)) if sources else NOTHING_RECALLED
-        bodies = self.loaded.bodies
-        stored = [card for card in self.prompt.cards if card.id in bodies]
+        stored = self.prompt.cards
+        if len(self.messages) < len(self.prompt.pieces):  # the JSON of some is gone
+            stored = [card for card in stored if card.id in self.loaded.bodies]
         # What waits in the spool gets its places when it is replayed.
         resent = () if self.loaded.prepared.spools else self.prompt.resent
         shown = self._shown(len(stored) - self._behind_question(), resent)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import Literal, Protocol, Self, TypeVar
 
 import msgspec
@@ -207,6 +208,9 @@ class _Sight(msgspec.Struct, frozen=True, gc=False):
     summary: Summary | None
     all: bool
 
+    def sends(self, entry: Entry) -> bool:
+        return not entry[1].blank and (self.all or self.shows(entry))
+
     def shows(self, entry: Entry) -> bool:
         position = entry[0]
         if position[0] == self.running:
@@ -221,21 +225,22 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
     if system and rules.hard and rules.cap is not None and system_tokens > rules.cap:
         system, system_tokens = None, 0
     window = rules.window.beside(system_tokens)
-    start, anew = _start(snapshot, plan, window)
+    plain = _plain(plan.log)
+    start, anew = _start(snapshot, plan, window, plain)
     cover = snapshot.summary if rules.summarised else None
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
     beside = system_tokens + summary_tokens
     uncapped, shown = _shown(snapshot, plan, rules, start, beside)
     everything = cover is None and (not plan.log or plan.log[0][0] >= shown)
     sight = _Sight(shown, plan.running, cover, everything)
-    pieces, told = _pieces(plan, m, sight, inject=rules.inject)
-    stored = tuple([piece for piece in pieces if not isinstance(piece, int)])
-    injected = _count(stored)
+    pieces, stored, told = _pieces(plan, m, sight, plain=plain is not None, inject=rules.inject)
+    all_of_it = plain if stored is plan.log else None
+    injected = all_of_it or _count(stored)
     if told:
         spared = (entry for entry in stored if entry.card.id in told)
         more = sum(entry.card.told - entry.card.tokens for entry in spared)
         injected = Size(injected.messages, injected.tokens + more)
-    evicted = _evicted(snapshot, plan, sight)
+    evicted = _evicted(snapshot, plan, sight, all_of_it)
     return Prompt(
         pieces=pieces,
         stored=stored,
@@ -316,6 +321,11 @@ def render(
     ``again`` makes of a stored message what is sent, in words where that is demanded; ``same``:
     these are sent as they are, where none is.
     """
+    if not prompt.told and (behind := _behind(prompt.pieces, prompt.stored)) is not None:
+        with suppress(KeyError):  # else all that is stored is here: nothing has to be left out
+            stored = [bodies[card.id] for _, card in prompt.stored]
+            if same(stored):
+                return [*stored, *[m[i] for i in behind]]
     pieces = [
         m[piece] if isinstance(piece, int) else bodies.get(piece[1].id) for piece in prompt.pieces
     ]
@@ -330,39 +340,60 @@ def render(
     return [piece for piece in pieces if piece is not None]
 
 
-def _start(snapshot: Snapshot, plan: Plan, window: Window) -> tuple[Position, bool]:
+def _start(
+    snapshot: Snapshot, plan: Plan, window: Window, plain: Size | None
+) -> tuple[Position, bool]:
     old = snapshot.start or BEGINNING
     anew = False
     if snapshot.start is not None and plan.superseded:
         gone = plan.superseded
         anew = any(e.position < old for e in snapshot.log if e.card.id in gone)
     start = BEGINNING if anew else old
+    shows_all = not plan.log or plan.log[0][0] >= start
+    if plain is not None and shows_all and window.holds(plain):
+        return start, anew  # as ``advance`` would find, without another look at each of them
     return advance(plan.log, start, window, plan.running), anew
 
 
 def _pieces(
-    plan: Plan, m: Sequence[ChatMessage], sight: _Sight, *, inject: bool
-) -> tuple[tuple[Entry | int, ...], frozenset[str]]:
-    """What is sent, in order, and what of it in words; one look at each entry, for this is done for
-    every request."""
-    tools = False
-    pieces: list[Entry | int] = []
-    for piece in plan.order:
-        said: ChatMessage | Card = m[piece] if isinstance(piece, int) else piece[1]
-        if not isinstance(piece, int):
-            if not inject or said.blank:
-                continue
-            if not (sight.all or sight.shows(piece)):
-                continue
-        pieces.append(piece)
-        if said.calls or said.answers is not None:
-            tools = True
-    if not tools:
-        return tuple(pieces), frozenset()  # every order of such messages is valid
+    plan: Plan, m: Sequence[ChatMessage], sight: _Sight, *, plain: bool, inject: bool
+) -> tuple[tuple[Entry | int, ...], tuple[Entry, ...], frozenset[str]]:
+    """What is sent, in order; the stored entries of it; what of these is sent in words.
+
+    Done for every request: nearly always that is the log, and the request behind it.  ``plain``:
+    see ``_plain``.
+    """
+    if plain and inject and sight.all and _behind(plan.order, plan.log) is not None:
+        return plan.order, plan.log, frozenset()
+    pieces = [x for x in plan.order if isinstance(x, int) or (inject and sight.sends(x))]
+    if plain:
+        return tuple(pieces), _stored(pieces), frozenset()
     sent = valid([_sent(piece, m) for piece in pieces])
     told = (x.piece for x in sent if x.words)
     ids = frozenset(x.card.id for x in told if not isinstance(x, int))
-    return tuple(x.piece for x in sent), ids
+    pieces = [x.piece for x in sent]
+    return tuple(pieces), _stored(pieces), ids
+
+
+def _plain(log: Sequence[Entry]) -> Size | None:
+    """The size of a log that has nothing blank, and nothing of tools: then every order is valid,
+    for what the client sent is its own affair.  None of any other."""
+    tokens = [c.tokens for _, c in log if not (c.blank or c.calls or c.answers is not None)]
+    return Size(len(tokens), sum(tokens)) if len(tokens) == len(log) else None
+
+
+def _stored(pieces: Sequence[Entry | int]) -> tuple[Entry, ...]:
+    return tuple([piece for piece in pieces if not isinstance(piece, int)])
+
+
+def _behind(pieces: Sequence[Entry | int], entries: Sequence[Entry]) -> list[int] | None:
+    """The messages of the request, if they all stand behind these entries, which are all there are.
+
+    The entries are the same ones, so that to compare them costs next to nothing.
+    """
+    n = len(entries)
+    behind = [piece for piece in pieces[n:] if isinstance(piece, int)]
+    return behind if pieces[:n] == entries and n + len(behind) == len(pieces) else None
 
 
 def _sent(piece: Entry | int, m: Sequence[ChatMessage]) -> _Sent:
@@ -378,15 +409,18 @@ def _count(entries: Sequence[Entry]) -> Size:
     return Size(len(tokens), sum(tokens))
 
 
-def _evicted(snapshot: Snapshot, plan: Plan, sight: _Sight) -> Size:
-    """What is neither shown nor brought by the request itself."""
+def _evicted(snapshot: Snapshot, plan: Plan, sight: _Sight, shown: Size | None) -> Size:
+    """What is neither ``shown`` (None: still to be counted) nor brought by the request itself."""
     gone = Size(0, 0)
     if plan.superseded:
         gone = _count([e for e in snapshot.log if e.card.id in plan.superseded])
-    log: Sequence[Entry] = plan.log
-    if not sight.all:
+    if shown is None:
         resent = {entry.card.id for entry in plan.resent}
-        log = [e for e in log if sight.shows(e) or e.card.id in resent]
-    shown = _count(log)
+        log = (
+            plan.log
+            if sight.all
+            else [e for e in plan.log if sight.shows(e) or e.card.id in resent]
+        )
+        shown = _count(log)
     messages = snapshot.messages - gone.messages - shown.messages
     return Size(max(0, messages), max(0, snapshot.tokens - gone.tokens - shown.tokens))

@@ -65,7 +65,7 @@ class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         others = bool(self.system) + bool(self.version) + len(self.order)
         pieces = others + len(cards)
         kept = min(most, pieces)
-        runs = runs_of(cards[:kept])
+        runs = _known.of(cards[:kept])
         resent = self.resent[-most:] if most else ()
         return msgspec.structs.replace(self, runs=runs, kept=kept, cut=pieces - kept, resent=resent)
 
@@ -73,19 +73,51 @@ class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:
     """The messages as runs, in their order; done for every exchange that is recorded."""
     runs: list[tuple[str, int, list[int]]] = []
-    following: str | None = None
-    exchange, index, tokens = "", NOWHERE, list[int]()
+    exchange, index, tokens = "", 0, list[int]()
     for card in cards:
         id = card.id
-        if id != following:
-            # Nearly all of them begin so.
-            exchange, index = (id[:-2], 0) if id[-2:] == ".0" else _parted(id)
+        begins = id[-2:] == ".0"  # most exchanges begin so, and no other message can
+        if begins or not index or id != f"{exchange}.{index}":
+            exchange, index = (id[:-2], 0) if begins else _parted(id)
             tokens = []
             runs.append((exchange, index, tokens))
         tokens.append(card.tokens)
         index += 1
-        following = f"{exchange}.{index}" if index else None
     return tuple([Run(exchange, first, tuple(tokens)) for exchange, first, tokens in runs])
+
+
+WINDOWS = 64
+"""Windows whose runs are kept.  A long one takes some 30 KB."""
+
+
+class KnownRuns:
+    """The runs of the windows that were noted last: a steady one is what it was and what is new.
+
+    Its cards are the same ones, so that to compare them costs next to nothing.
+    """
+
+    def __init__(self) -> None:
+        self._windows: dict[str, tuple[Sequence[Card], tuple[Run, ...]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    def of(self, cards: Sequence[Card]) -> tuple[Run, ...]:
+        """As ``runs_of``."""
+        if not cards:
+            return ()
+        known, runs = self._windows.pop(cards[0].id, ((), ()))
+        if cards[: len(known)] != known:
+            known, runs = (), ()
+        *before, last = runs or [Run("", NOWHERE, ())]  # the last one may go on
+        runs = (*before, *runs_of(cards[len(known) - len(last.tokens) :]))
+        self._windows[cards[0].id] = cards, runs
+        if len(self._windows) > WINDOWS:
+            del self._windows[next(iter(self._windows))]
+        return runs
+
+
+_known = KnownRuns()
 
 
 def stretches_of(seqs: Iterable[int]) -> tuple[Stretch, ...]:

@@ -95,7 +95,7 @@ class RedisCommits(RedisLists, RedisQueue):
         try:
             gone = await self._scripts.write(script, keys, arguments)
         finally:
-            self._logs.forget()
+            self._forget()
         if gone:
             await self._unlist(key, owner)
 

@@ -23,6 +23,7 @@ from proxy.stores.common.known_logs import KnownLog
 from proxy.stores.redis.base import RedisBase, field_of, session_keys, within
 from proxy.stores.redis.codec import (
     load_arguments,
+    passage_arguments,
     read_passages,
     read_position,
     read_stored,
@@ -88,13 +89,20 @@ class RedisReading(RedisBase):
     async def passages(
         self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
     ) -> dict[tuple[str, int], Message]:
-        whose = (int(user is not None), user or "")
+        era = self._passages.era
+        asked = [(SessionKey(tenant, name), seqs) for name, seqs in places.items() if seqs]
+        known = [self._passages.of(key) for key, _ in asked]
         calls = [
-            (session_keys(SessionKey(tenant, name)), (*whose, *seqs))
-            for name, seqs in places.items()
+            (session_keys(key), passage_arguments(user, seqs, before))
+            for (key, seqs), before in zip(asked, known, strict=True)
         ]
         replies = await self._scripts.many(self._scripts.passages, calls)
-        return read_passages(list(places), replies)
+        found: dict[tuple[str, int], Message] = {}
+        for (key, seqs), before, reply in zip(asked, known, replies, strict=True):
+            passages = read_passages(before, reply)
+            self._passages.put(key, passages, era)
+            found |= passages.of(key.session, seqs)
+        return found
 
 
 async def load(

@@ -6,9 +6,9 @@
 -- those that are, which are read too where the stamp is another by now.
 -- Returns { stamp, whether it is still that one (0/1), then entry and body in turns }, or {}.
 
-local owner = redis.call('HMGET', META, 'created', 'owner')
-if not owner[1] or (ARGV[1] == '1' and owner[2] ~= ARGV[2]) then return {} end
-local stamp = log_stamp()
+local meta = redis.call('HMGET', META, 'created', 'changes', 'revised', 'owner')
+if not meta[1] or (ARGV[1] == '1' and meta[4] ~= ARGV[2]) then return {} end
+local stamp = log_stamp(meta[1], meta[2], meta[3])
 local same = stamp == ARGV[3]
 local found = { stamp, same and 1 or 0 }
 

@@ -28,6 +28,10 @@ class KnownPassages(msgspec.Struct, frozen=True, gc=False):
     stamp: bytes = b""
     messages: Mapping[int, Message] = msgspec.field(default_factory=dict)
 
+    def has(self, seqs: Collection[int]) -> bool:
+        there = self.messages
+        return all([seq in there for seq in seqs])
+
     def of(self, session: str, seqs: Collection[int]) -> dict[tuple[str, int], Message]:
         """Those of these seqs that there are."""
         there = self.messages

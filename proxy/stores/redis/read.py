@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -20,6 +20,8 @@ from proxy.memory.store import StoreError
 from proxy.stores.common import codec
 from proxy.stores.common.history import locate_all
 from proxy.stores.common.known_logs import KnownLog
+from proxy.stores.common.known_passages import KnownPassages
+from proxy.stores.redis import told
 from proxy.stores.redis.base import RedisBase, field_of, session_keys, within
 from proxy.stores.redis.codec import (
     load_arguments,
@@ -56,15 +58,33 @@ class First(msgspec.Struct, frozen=True, gc=False):
     known: bool
 
 
+class Lookup(NamedTuple):
+    """Messages of a session that are looked up, by seq, and what is known of it."""
+
+    key: SessionKey
+    seqs: Collection[int]
+    known: KnownPassages
+
+    def borne_out(self, just: told.Told, user: str | None) -> bool:
+        """Whether all of them are known, and as they were when the request was told."""
+        return just.bears_out(self.key, user, self.known.stamp) and self.known.has(self.seqs)
+
+    def call(self, user: str | None) -> tuple[Sequence[bytes], Sequence[Any]]:
+        return session_keys(self.key), passage_arguments(user, self.seqs, self.known)
+
+
 class RedisReading(RedisBase):
     """See :class:`proxy.memory.store.Memory`."""
 
     @within("read")
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
         era, known = self._logs.era, None if ask.whole else self._logs.of(key)
+        began = told.now()
         snapshot, learned = await load(self._scripts, key, ask, self._clock(), known)
         if not ask.whole:
             self._logs.put(key, learned, era)
+        if learned is not None:
+            told.tell(self._passages, key, learned.stamp, snapshot.owner, began)
         return snapshot
 
     @within("read")
@@ -89,17 +109,19 @@ class RedisReading(RedisBase):
     async def passages(
         self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
     ) -> dict[tuple[str, int], Message]:
-        era = self._passages.era
-        asked = [(SessionKey(tenant, name), seqs) for name, seqs in places.items() if seqs]
-        known = [self._passages.of(key) for key, _ in asked]
-        calls = [
-            (session_keys(key), passage_arguments(user, seqs, before))
-            for (key, seqs), before in zip(asked, known, strict=True)
-        ]
+        era, just = self._passages.era, told.take(self._passages)
+        keys = {SessionKey(tenant, name): seqs for name, seqs in places.items()}
+        lookups = [Lookup(key, seqs, self._passages.of(key)) for key, seqs in keys.items()]
+        asked = [each for each in lookups if not (just and each.borne_out(just, user))]
+        calls = [each.call(user) for each in asked]
         replies = await self._scripts.many(self._scripts.passages, calls)
+        read = {
+            each.key: read_passages(each.known, reply)
+            for each, reply in zip(asked, replies, strict=True)
+        }
         found: dict[tuple[str, int], Message] = {}
-        for (key, seqs), before, reply in zip(asked, known, replies, strict=True):
-            passages = read_passages(before, reply)
+        for key, seqs, known in lookups:
+            passages = read.get(key, known)
             self._passages.put(key, passages, era)
             found |= passages.of(key.session, seqs)
         return found

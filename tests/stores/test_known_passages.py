@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextvars import Context
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
 from proxy.memory.archive import Message
-from proxy.memory.model import Amendment, Ask, SessionKey, State
+from proxy.memory.model import Amendment, SessionKey, State
 from proxy.memory.store import Store
 from proxy.stores.common.known_passages import (
     MESSAGE_BYTES,
@@ -19,16 +16,12 @@ from proxy.stores.common.known_passages import (
     KnownPassages,
 )
 from proxy.stores.open import open_store
-from proxy.stores.redis import told
-from proxy.stores.redis.scripts import Script
-from proxy.stores.redis.store import RedisStore
 from tests.support.clock import Clock
 from tests.support.store.archives import edited, revise, take_out
 from tests.support.store.commits import card, chat, draft
 from tests.support.waiting import PATIENCE
 
 SEQS = range(1, 30)
-ASK = Ask(profile="default", max_messages=6)
 
 Write = Callable[[Store, SessionKey], Awaitable[object]]
 
@@ -110,85 +103,6 @@ async def test_a_session_that_comes_to_belong_to_somebody_is_given_to_nobody_els
     await other.commit(key, chat("x2", user="kai"))
     assert len(await store.passages(key.tenant, "kai", places)) == 4
     assert await store.passages(key.tenant, "lou", places) == {}
-
-
-async def known_session(store: Store, key: SessionKey) -> Callable[[], Awaitable[int]]:
-    """A session of six messages that are known, and loaded just now; looks one of them up."""
-    for n in range(3):
-        await store.commit(key, chat(f"x{n}", user="kai"))
-    await store.passages(key.tenant, "kai", {key.session: SEQS[:6]})
-    await store.load(key, ASK)
-
-    async def look(user: str | None = "kai") -> int:
-        return len(await store.passages(key.tenant, user, {key.session: (3, 4)}))
-
-    return look
-
-
-@pytest.fixture
-async def redis(redis_url: str, clock: Clock) -> AsyncIterator[RedisStore]:
-    store = open_store(redis_url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
-    assert isinstance(store, RedisStore)
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-def asked(redis: RedisStore, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """How often the server was asked for messages."""
-    times: list[str] = []
-    many = redis._scripts.many
-
-    async def counted(script: Script, calls: Sequence[Any]) -> list[Any]:
-        times.extend("asked" for _ in calls)
-        return await many(script, calls)
-
-    monkeypatch.setattr(redis._scripts, "many", counted)
-    return times
-
-
-async def test_of_the_session_that_a_request_has_just_loaded_nothing_is_asked_that_is_known(
-    redis: RedisStore, key: SessionKey, asked: list[str]
-) -> None:
-    look = await known_session(redis, key)
-    asked.clear()
-    assert await look() == 2
-    assert not asked
-    assert await look() == 2
-    assert len(asked) == 1, "what is looked up later may have changed"
-
-
-@pytest.mark.parametrize("why", ["late", "written", "of another", "in another task", "more"])
-async def test_else_it_is_asked(
-    redis: RedisStore,
-    key: SessionKey,
-    asked: list[str],
-    why: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    await known_session(redis, key)
-    if why == "late":
-        later = told.now() + 1
-        monkeypatch.setattr(told, "now", lambda: later)
-    if why == "written":
-        await redis.commit(key, chat("y1", user="kai", superseded=("x1.0",)))
-    asked.clear()
-    user = "lou" if why == "of another" else "kai"
-    seqs = (3, 4, 7) if why == "more" else (3, 4)
-    looked = redis.passages(key.tenant, user, {key.session: seqs})
-    if why == "in another task":
-        found = await asyncio.create_task(looked, context=Context())
-    else:
-        found = await looked
-    assert len(asked) == 1
-    assert len(found) == {"of another": 0, "written": 1}.get(why, 2)
-
-
-async def test_what_is_erased_is_not_kept_in_mind(redis: RedisStore, key: SessionKey) -> None:
-    await known_session(redis, key)
-    assert redis._passages.of(key).messages
-    await revise(redis, key, removed=("x0.0",))
-    assert redis._passages.of(key) is NOTHING_KNOWN
 
 
 def messages(*seqs: int, size: int = 100) -> dict[int, Message]:

@@ -176,7 +176,9 @@ OUTCOMES: Mapping[bytes, Outcome] = {
 Argument = bytes | str | int | float
 
 
-def load_arguments(ask: Ask, now: float, known: KnownLog | None = None) -> list[Argument]:
+def load_arguments(
+    ask: Ask, now: float, session: str, known: KnownLog | None = None
+) -> list[Argument]:
     return [
         ask.profile,
         int(ask.whole),
@@ -188,6 +190,7 @@ def load_arguments(ask: Ask, now: float, known: KnownLog | None = None) -> list[
         known.stamp if known else "",
         known.begin if known else 0,
         known.end if known else 0,
+        session,
     ]
 
 

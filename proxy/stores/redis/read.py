@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from proxy.memory.archive import Message
 from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
 from proxy.memory.store import StoreError
+from proxy.recall.index import Owner
 from proxy.stores.common import codec
 from proxy.stores.common.history import locate_all
 from proxy.stores.common.known_logs import KnownLog
@@ -31,6 +32,7 @@ from proxy.stores.redis.codec import (
     read_stored,
     read_version,
 )
+from proxy.stores.redis.index import index_keys
 from proxy.stores.redis.scripts import Scripts
 
 PIECE = 500
@@ -46,6 +48,7 @@ class First(msgspec.Struct, frozen=True, gc=False):
     ``shown`` and ``size`` count the messages that should be there, in the window and in the log;
     ``end`` is behind the last of them, and ``stamp`` changes with anything but what is appended.
     The log begins with the turn ``begin``.  ``known``: what was known is not among the entries.
+    ``look`` is a look at the session's own index, empty where it has none.
     """
 
     snapshot: Snapshot
@@ -56,6 +59,15 @@ class First(msgspec.Struct, frozen=True, gc=False):
     stamp: bytes
     begin: int
     known: bool
+    look: Sequence[Any]
+
+
+class Loaded(NamedTuple):
+    """A snapshot, the log to be known at the next look, and a look at the session's own index."""
+
+    snapshot: Snapshot
+    learned: KnownLog | None = None
+    look: Sequence[Any] = ()
 
 
 class Lookup(NamedTuple):
@@ -80,12 +92,21 @@ class RedisReading(RedisBase):
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
         era, known = self._logs.era, None if ask.whole else self._logs.of(key)
         began = told.now()
-        snapshot, learned = await load(self._scripts, key, ask, self._clock(), known)
+        index = self._index_of(key)
+        snapshot, learned, look = await load(self._scripts, key, ask, self._clock(), known, index)
         if not ask.whole:
             self._logs.put(key, learned, era)
         if learned is not None:
-            told.tell(self._passages, key, learned.stamp, snapshot.owner, began)
+            told.tell(self._passages, key, learned.stamp, snapshot.owner, look, began)
         return snapshot
+
+    def _index_of(self, key: SessionKey) -> Sequence[bytes]:
+        """Meta and marks of a session's own index, where something was found in it: a cluster
+        whose slots are on their way refuses scripts that have a key which is not there."""
+        if not self._passages.of(key).messages:
+            return ()
+        meta, _, marks, *_ = index_keys(Owner(key.tenant, session=key.session))
+        return meta, marks
 
     @within("read")
     async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
@@ -128,19 +149,25 @@ class RedisReading(RedisBase):
 
 
 async def load(
-    scripts: Scripts, key: SessionKey, ask: Ask, now: float, known: KnownLog | None = None
-) -> tuple[Snapshot, KnownLog | None]:
-    """One look, and the log to be ``known`` at the next; a whole log takes a round trip for each
-    ``PIECE``."""
+    scripts: Scripts,
+    key: SessionKey,
+    ask: Ask,
+    now: float,
+    known: KnownLog | None = None,
+    index: Sequence[bytes] = (),
+) -> Loaded:
+    """One look, at the ``index`` too; a whole log takes a round trip for each ``PIECE``."""
     keys = session_keys(key)
     for _ in range(TRIES):
-        reply = await scripts.read(scripts.load, keys, load_arguments(ask, now, known))
+        arguments = load_arguments(ask, now, key.session, known)
+        reply = await scripts.read(scripts.load, [*keys, *index], arguments)
         if not reply:
-            return Snapshot(), None
+            return Loaded(Snapshot())
         first = read_first(reply, ask)
         if known is not None and first.known:
             if learned := continued(known, first):
-                return replace(first.snapshot, log=learned.log, bodies=learned.bodies), learned
+                snapshot = replace(first.snapshot, log=learned.log, bodies=learned.bodies)
+                return Loaded(snapshot, learned, first.look)
             known = None  # what came late stands farther up
             continue
         more = await _more(scripts, keys, first) if ask.whole else ()
@@ -149,14 +176,13 @@ async def load(
     raise StoreError("a session was changed again and again while it was read")
 
 
-def _whole(first: First, more: Sequence[Entry]) -> tuple[Snapshot, KnownLog | None]:
+def _whole(first: First, more: Sequence[Entry]) -> Loaded:
     snapshot = completed(first, more)
     log = snapshot.log
     if snapshot.lost or snapshot.whole or not log or log[0].position.turn < first.begin:
-        return snapshot, None
-    return snapshot, KnownLog(
-        first.stamp, first.end, snapshot.messages, first.begin, log, snapshot.bodies
-    )
+        return Loaded(snapshot)
+    learned = KnownLog(first.stamp, first.end, snapshot.messages, first.begin, log, snapshot.bodies)
+    return Loaded(snapshot, learned, first.look)
 
 
 def continued(known: KnownLog, first: First) -> KnownLog | None:
@@ -197,7 +223,7 @@ async def _more(scripts: Scripts, keys: Sequence[bytes], first: First) -> list[E
 def read_first(reply: Sequence[Any], ask: Ask) -> First:
     owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
     attempt, attempt_usage, joined, shown, seqs, bodies, choices = reply[8:15]
-    summary, changes, stalled, size, stamp, end, begin, known = reply[15:]
+    summary, changes, stalled, size, stamp, end, begin, known, look = reply[15:]
     numbers = [int(number) for number in seqs.split(b",")] if seqs else []
     snapshot = Snapshot(
         exists=True,
@@ -218,7 +244,7 @@ def read_first(reply: Sequence[Any], ask: Ask) -> First:
     )
     texts = dict(zip(numbers, codec.texts(bodies), strict=True))
     return First(
-        snapshot, texts, int(shown), int(size), int(end), stamp, int(begin), known=bool(known)
+        snapshot, texts, int(shown), int(size), int(end), stamp, int(begin), bool(known), look
     )
 
 

@@ -3,11 +3,13 @@
 --
 -- ARGV: profile, whole (0/1), max_messages, max_tokens ('' for none), idempotency key, the time
 -- since when keys count, tokens of what no summary covers ('' where it is not asked for); then what
--- is known of the log: its stamp ('' where nothing is), its first turn, the seq that was free then.
+-- is known of the log: its stamp ('' where nothing is), its first turn, the seq that was free then;
+-- the session.  The keys behind the session's, if any, are meta and marks of its own index, in its slot.
 -- Returns {} for an unknown session, else { owner, system, system_tokens, messages, tokens, start,
 -- last, last's usage, attempt, attempt's usage, entries joined by commas, how many are shown, seqs
 -- of those that are there joined by commas, their bodies, inactive choices joined by commas, summary, changes,
--- stalled, size of the log, stamp, next, the turn it begins with, whether what is known was left out (0/1) }.
+-- stalled, size of the log, stamp, next, the turn it begins with, whether what is known was left out (0/1),
+-- what index_look.lua returns without terms, of a session that is nobody's }.
 -- Of a whole log the entries are the first PIECE: the
 -- server does nothing else meanwhile; the others are asked for with load_more.lua.
 -- What is gone of a session, because the server evicts keys, say, is left out.
@@ -142,10 +144,16 @@ if since and tonumber(since) > oldest then
   attempt = select(4, exchange_of(id)) or false
   attempt_usage = redis.call('HGET', EXCHANGES, 'u' .. id)
 end
+local look = {}
+if not meta[2] and KEYS[SESSION_KEYS + 1] then
+  local index = redis.call('HMGET', KEYS[SESSION_KEYS + 1], 'revision', 'state')
+  local mark = index[1] and redis.call('HGET', KEYS[SESSION_KEYS + 2], 's' .. ARGV[11])
+  if index[1] then look = { index[1], index[2], mark or '' } end
+end
 local all = whole and (entries(ranked(0, PIECE))) or shown_entries
 return {
   meta[2], meta[3], meta[4], meta[5], meta[6], start, newest_record, newest_usage, attempt,
   attempt_usage, all, count, table.concat(shown_seqs, ','), fetch(LOG, shown_seqs),
   whole and inactive_choices() or '', summary, meta[10], meta[11], redis.call('ZCARD', ACTIVE),
-  stamp, meta[1], string.format('%d', begin), known and 1 or 0,
+  stamp, meta[1], string.format('%d', begin), known and 1 or 0, look,
 }

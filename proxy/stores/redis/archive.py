@@ -181,7 +181,7 @@ class RedisArchive(RedisLists):
         try:
             reply = await self._change(self._scripts.revise, session_keys(key), arguments)
         finally:
-            self._logs.forget()
+            self._forget()
         if not reply:
             return False
         _, owner, *activity = reply

@@ -19,6 +19,7 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.common.damage import SIGNS, damage_in
 from proxy.stores.common.known_logs import KnownLogs
+from proxy.stores.common.known_passages import KnownMessages
 from proxy.stores.redis.connection import Link
 from proxy.stores.redis.scripts import Script, Scripts
 
@@ -140,6 +141,12 @@ class RedisBase:
         self._clock = clock
         self._one_slot = one_slot
         self._logs = KnownLogs()
+        self._passages = KnownMessages()
+
+    def _forget(self) -> None:
+        """Something was erased: nothing of what was read is kept in mind."""
+        self._logs.forget()
+        self._passages.forget()
 
     def _seconds(self, limit: Literal["read", "write"] | float) -> float:
         if limit == "read":

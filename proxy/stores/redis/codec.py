@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from struct import pack
 from typing import Any
 
 import msgspec
@@ -42,6 +43,7 @@ from proxy.stores.common.history import (
     sized,
 )
 from proxy.stores.common.known_logs import KnownLog
+from proxy.stores.common.known_passages import NOTHING_KNOWN, KnownPassages
 from proxy.stores.redis.base import PARTS, field_of
 from proxy.stores.redis.work import due_arguments
 
@@ -174,7 +176,9 @@ OUTCOMES: Mapping[bytes, Outcome] = {
 Argument = bytes | str | int | float
 
 
-def load_arguments(ask: Ask, now: float, known: KnownLog | None = None) -> list[Argument]:
+def load_arguments(
+    ask: Ask, now: float, session: str, known: KnownLog | None = None
+) -> list[Argument]:
     return [
         ask.profile,
         int(ask.whole),
@@ -186,17 +190,31 @@ def load_arguments(ask: Ask, now: float, known: KnownLog | None = None) -> list[
         known.stamp if known else "",
         known.begin if known else 0,
         known.end if known else 0,
+        session,
     ]
 
 
-def read_passages(
-    sessions: Sequence[str], replies: Sequence[Sequence[bytes]]
-) -> dict[tuple[str, int], Message]:
-    found: dict[tuple[str, int], Message] = {}
-    for session, reply in zip(sessions, replies, strict=True):
-        entries = codec.decode_entries(reply[::2])
-        found |= codec.passages([session] * len(entries), entries, reply[1::2])
-    return found
+def passage_arguments(
+    user: str | None, seqs: Collection[int], known: KnownPassages
+) -> list[Argument]:
+    there = known.messages
+    unknown = [seq for seq in seqs if seq not in there]
+    parts = (unknown, [seq for seq in seqs if seq in there] if there else ())
+    packed = [pack(f"<{len(part)}I", *part) for part in parts]
+    return [int(user is not None), user or "", known.stamp, *packed]
+
+
+def read_passages(known: KnownPassages, reply: Sequence[Any]) -> KnownPassages:
+    """What is known behind a reply to passages.lua: of a session that is not there nothing."""
+    if not reply:
+        return NOTHING_KNOWN
+    stamp, same, *flat = reply
+    entries = codec.decode_entries(flat[::2])
+    read = {
+        entry.position.seq: Message(entry.position.seq, entry.card, "active", body or b"")
+        for entry, body in zip(entries, codec.texts(flat[1::2]), strict=True)
+    }
+    return known.and_(read) if same else KnownPassages(stamp, read)
 
 
 class CommitContext(msgspec.Struct, frozen=True):

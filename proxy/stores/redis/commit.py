@@ -27,6 +27,7 @@ from proxy.stores.redis.base import RedisBase, list_keys, mark_key, session_keys
 from proxy.stores.redis.codec import OUTCOMES, CommitContext, amend_arguments, commit_arguments
 from proxy.stores.redis.connection import checked
 from proxy.stores.redis.lists import RedisLists
+from proxy.stores.redis.told import outdate
 from proxy.stores.redis.work import QUEUE_KEYS, RedisQueue
 
 
@@ -38,6 +39,7 @@ class RedisCommits(RedisLists, RedisQueue):
         reply = await self._write(key, commit, commit.user or "")
         while reply[0] == b"owned":
             reply = await self._write(key, commit, reply[1].decode())
+        outdate()
         outcome = OUTCOMES[reply[0]]
         # What the script could not write.  Also after a duplicate: the first attempt may have been
         # cut short between the two.
@@ -47,6 +49,7 @@ class RedisCommits(RedisLists, RedisQueue):
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> None:
         await self._change(self._scripts.amend, session_keys(key), amend_arguments(amendment))
+        outdate()
 
     async def _follow(
         self, key: SessionKey, commit: Commit, outcome: Outcome, reply: Sequence[Any]
@@ -95,7 +98,7 @@ class RedisCommits(RedisLists, RedisQueue):
         try:
             gone = await self._scripts.write(script, keys, arguments)
         finally:
-            self._logs.forget()
+            self._forget()
         if gone:
             await self._unlist(key, owner)
 

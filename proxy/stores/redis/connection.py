@@ -373,6 +373,7 @@ def _by_sentinel(address: Address, patience: float) -> Direct:
             "socket_timeout": patience / 2,
             "socket_connect_timeout": patience / 2,
             "retry": Retry(NoBackoff(), 0),
+            "driver_info": None,
             "username": options.get("sentinel_username"),
             "password": options.get("sentinel_password"),
             "ssl": address.tls,
@@ -398,6 +399,8 @@ def _settings(address: Address) -> Mapping[str, Any]:
         "socket_keepalive": True,
         "retry": Retry(NoBackoff(), 0),
         "health_check_interval": 0,
+        # What redis-py tells of itself costs two round trips, and its version a look at the disk.
+        "driver_info": None,
     }
 
 

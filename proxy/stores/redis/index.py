@@ -26,6 +26,7 @@ from proxy.recall.index import (
     Postings,
     Rows,
 )
+from proxy.stores.redis import told
 from proxy.stores.redis.base import RedisBase, session_keys, within
 
 AT_ONCE = 1000
@@ -38,6 +39,8 @@ class RedisIndex(RedisBase):
     async def look(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
     ) -> Look:
+        if not terms and (just := told.take_look(self._passages, owner, session)):
+            return read_look(just, 0)
         keys = index_keys(owner) + term_keys(owner, terms)
         reply = await self._look(self._scripts.index_look, keys, (newest, session))
         return read_look(reply, len(terms))

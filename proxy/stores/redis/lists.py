@@ -108,7 +108,7 @@ class RedisLists(RedisBase):
         try:
             reply = await self._scripts.write(self._scripts.discard, session_keys(key), (stamp,))
         finally:
-            self._logs.forget()
+            self._forget()
         status, owner = int(reply[0]), reply[1].decode()
         if status == 1:
             await self._unlist(key, owner)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -17,17 +17,22 @@ from msgspec.structs import replace
 from proxy.memory.archive import Message
 from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
 from proxy.memory.store import StoreError
+from proxy.recall.index import Owner
 from proxy.stores.common import codec
 from proxy.stores.common.history import locate_all
 from proxy.stores.common.known_logs import KnownLog
+from proxy.stores.common.known_passages import KnownPassages
+from proxy.stores.redis import told
 from proxy.stores.redis.base import RedisBase, field_of, session_keys, within
 from proxy.stores.redis.codec import (
     load_arguments,
+    passage_arguments,
     read_passages,
     read_position,
     read_stored,
     read_version,
 )
+from proxy.stores.redis.index import index_keys
 from proxy.stores.redis.scripts import Scripts
 
 PIECE = 500
@@ -43,6 +48,7 @@ class First(msgspec.Struct, frozen=True, gc=False):
     ``shown`` and ``size`` count the messages that should be there, in the window and in the log;
     ``end`` is behind the last of them, and ``stamp`` changes with anything but what is appended.
     The log begins with the turn ``begin``.  ``known``: what was known is not among the entries.
+    ``look`` is a look at the session's own index, empty where it has none.
     """
 
     snapshot: Snapshot
@@ -53,6 +59,30 @@ class First(msgspec.Struct, frozen=True, gc=False):
     stamp: bytes
     begin: int
     known: bool
+    look: Sequence[Any]
+
+
+class Loaded(NamedTuple):
+    """A snapshot, the log to be known at the next look, and a look at the session's own index."""
+
+    snapshot: Snapshot
+    learned: KnownLog | None = None
+    look: Sequence[Any] = ()
+
+
+class Lookup(NamedTuple):
+    """Messages of a session that are looked up, by seq, and what is known of it."""
+
+    key: SessionKey
+    seqs: Collection[int]
+    known: KnownPassages
+
+    def borne_out(self, just: told.Told, user: str | None) -> bool:
+        """Whether all of them are known, and as they were when the request was told."""
+        return just.bears_out(self.key, user, self.known.stamp) and self.known.has(self.seqs)
+
+    def call(self, user: str | None) -> tuple[Sequence[bytes], Sequence[Any]]:
+        return session_keys(self.key), passage_arguments(user, self.seqs, self.known)
 
 
 class RedisReading(RedisBase):
@@ -61,10 +91,22 @@ class RedisReading(RedisBase):
     @within("read")
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
         era, known = self._logs.era, None if ask.whole else self._logs.of(key)
-        snapshot, learned = await load(self._scripts, key, ask, self._clock(), known)
+        began = told.now()
+        index = self._index_of(key)
+        snapshot, learned, look = await load(self._scripts, key, ask, self._clock(), known, index)
         if not ask.whole:
             self._logs.put(key, learned, era)
+        if learned is not None:
+            told.tell(self._passages, key, learned.stamp, snapshot.owner, look, began)
         return snapshot
+
+    def _index_of(self, key: SessionKey) -> Sequence[bytes]:
+        """Meta and marks of a session's own index, where something was found in it: a cluster
+        whose slots are on their way refuses scripts that have a key which is not there."""
+        if not self._passages.of(key).messages:
+            return ()
+        meta, _, marks, *_ = index_keys(Owner(key.tenant, session=key.session))
+        return meta, marks
 
     @within("read")
     async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
@@ -88,29 +130,44 @@ class RedisReading(RedisBase):
     async def passages(
         self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
     ) -> dict[tuple[str, int], Message]:
-        whose = (int(user is not None), user or "")
-        calls = [
-            (session_keys(SessionKey(tenant, name)), (*whose, *seqs))
-            for name, seqs in places.items()
-        ]
+        era, just = self._passages.era, told.take(self._passages)
+        keys = {SessionKey(tenant, name): seqs for name, seqs in places.items()}
+        lookups = [Lookup(key, seqs, self._passages.of(key)) for key, seqs in keys.items()]
+        asked = [each for each in lookups if not (just and each.borne_out(just, user))]
+        calls = [each.call(user) for each in asked]
         replies = await self._scripts.many(self._scripts.passages, calls)
-        return read_passages(list(places), replies)
+        read = {
+            each.key: read_passages(each.known, reply)
+            for each, reply in zip(asked, replies, strict=True)
+        }
+        found: dict[tuple[str, int], Message] = {}
+        for key, seqs, known in lookups:
+            passages = read.get(key, known)
+            self._passages.put(key, passages, era)
+            found |= passages.of(key.session, seqs)
+        return found
 
 
 async def load(
-    scripts: Scripts, key: SessionKey, ask: Ask, now: float, known: KnownLog | None = None
-) -> tuple[Snapshot, KnownLog | None]:
-    """One look, and the log to be ``known`` at the next; a whole log takes a round trip for each
-    ``PIECE``."""
+    scripts: Scripts,
+    key: SessionKey,
+    ask: Ask,
+    now: float,
+    known: KnownLog | None = None,
+    index: Sequence[bytes] = (),
+) -> Loaded:
+    """One look, at the ``index`` too; a whole log takes a round trip for each ``PIECE``."""
     keys = session_keys(key)
     for _ in range(TRIES):
-        reply = await scripts.read(scripts.load, keys, load_arguments(ask, now, known))
+        arguments = load_arguments(ask, now, key.session, known)
+        reply = await scripts.read(scripts.load, [*keys, *index], arguments)
         if not reply:
-            return Snapshot(), None
+            return Loaded(Snapshot())
         first = read_first(reply, ask)
         if known is not None and first.known:
             if learned := continued(known, first):
-                return replace(first.snapshot, log=learned.log, bodies=learned.bodies), learned
+                snapshot = replace(first.snapshot, log=learned.log, bodies=learned.bodies)
+                return Loaded(snapshot, learned, first.look)
             known = None  # what came late stands farther up
             continue
         more = await _more(scripts, keys, first) if ask.whole else ()
@@ -119,14 +176,13 @@ async def load(
     raise StoreError("a session was changed again and again while it was read")
 
 
-def _whole(first: First, more: Sequence[Entry]) -> tuple[Snapshot, KnownLog | None]:
+def _whole(first: First, more: Sequence[Entry]) -> Loaded:
     snapshot = completed(first, more)
     log = snapshot.log
     if snapshot.lost or snapshot.whole or not log or log[0].position.turn < first.begin:
-        return snapshot, None
-    return snapshot, KnownLog(
-        first.stamp, first.end, snapshot.messages, first.begin, log, snapshot.bodies
-    )
+        return Loaded(snapshot)
+    learned = KnownLog(first.stamp, first.end, snapshot.messages, first.begin, log, snapshot.bodies)
+    return Loaded(snapshot, learned, first.look)
 
 
 def continued(known: KnownLog, first: First) -> KnownLog | None:
@@ -167,7 +223,7 @@ async def _more(scripts: Scripts, keys: Sequence[bytes], first: First) -> list[E
 def read_first(reply: Sequence[Any], ask: Ask) -> First:
     owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
     attempt, attempt_usage, joined, shown, seqs, bodies, choices = reply[8:15]
-    summary, changes, stalled, size, stamp, end, begin, known = reply[15:]
+    summary, changes, stalled, size, stamp, end, begin, known, look = reply[15:]
     numbers = [int(number) for number in seqs.split(b",")] if seqs else []
     snapshot = Snapshot(
         exists=True,
@@ -188,7 +244,7 @@ def read_first(reply: Sequence[Any], ask: Ask) -> First:
     )
     texts = dict(zip(numbers, codec.texts(bodies), strict=True))
     return First(
-        snapshot, texts, int(shown), int(size), int(end), stamp, int(begin), known=bool(known)
+        snapshot, texts, int(shown), int(size), int(end), stamp, int(begin), bool(known), look
     )
 
 

@@ -3,11 +3,13 @@
 --
 -- ARGV: profile, whole (0/1), max_messages, max_tokens ('' for none), idempotency key, the time
 -- since when keys count, tokens of what no summary covers ('' where it is not asked for); then what
--- is known of the log: its stamp ('' where nothing is), its first turn, the seq that was free then.
+-- is known of the log: its stamp ('' where nothing is), its first turn, the seq that was free then;
+-- the session.  The keys behind the session's, if any, are meta and marks of its own index, in its slot.
 -- Returns {} for an unknown session, else { owner, system, system_tokens, messages, tokens, start,
 -- last, last's usage, attempt, attempt's usage, entries joined by commas, how many are shown, seqs
 -- of those that are there joined by commas, their bodies, inactive choices joined by commas, summary, changes,
--- stalled, size of the log, stamp, next, the turn it begins with, whether what is known was left out (0/1) }.
+-- stalled, size of the log, stamp, next, the turn it begins with, whether what is known was left out (0/1),
+-- what index_look.lua returns without terms, of a session that is nobody's }.
 -- Of a whole log the entries are the first PIECE: the
 -- server does nothing else meanwhile; the others are asked for with load_more.lua.
 -- What is gone of a session, because the server evicts keys, say, is left out.
@@ -16,9 +18,18 @@ local profile, whole, key, oldest = ARGV[1], ARGV[2] == '1', ARGV[5], tonumber(A
 local max_messages, max_tokens, uncovered = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[7])
 
 local meta = redis.call('HMGET', META, 'next', 'owner', 'system', 'system_tokens', 'messages',
-  'tokens', 'last', 'window:' .. profile, 'summary', 'changes', 'stalled')
+  'tokens', 'last', 'window:' .. profile, 'summary', 'changes', 'stalled', 'created', 'revised')
 if not meta[1] then return {} end
 local start, last, summary = meta[8], meta[7], meta[9]
+local stamp = log_stamp(meta[12], meta[10], meta[13])
+
+-- The newest exchange: the first seq, how many, its record and its usage.
+local newest_first, newest_size, newest_record, newest_usage = nil, 0, false, false
+if last then
+  local found = redis.call('HMGET', EXCHANGES, 'x' .. last, 'u' .. last)
+  local first, size, _, record = parts_of(found[1])
+  newest_first, newest_size, newest_record, newest_usage = first, size or 0, record or false, found[2]
+end
 
 -- The turn at which a log of just more than these bounds (nil for none) begins; `least` where there
 -- is not so much behind that turn.
@@ -44,14 +55,16 @@ end
 -- The turns before `begin` that the last exchange belongs to, ascending: late answers to a call.
 local function older_turns(begin)
   local turns, known = {}, {}
-  if not last then return turns end
-  local _, size = exchange_of(last)
   -- Of an exchange of thousands the end is enough: they are no late answers.
-  for index = math.max(0, (size or 0) - PIECE), (size or 0) - 1 do
-    local tokens, turn, seq = message_at(last, index)
+  local seqs = {}
+  for index = math.max(0, newest_size - PIECE), newest_size - 1 do
+    seqs[#seqs + 1] = padded(newest_first + index)
+  end
+  for i, card in ipairs(fetch(CARDS, seqs)) do
+    local tokens, turn = string.match(card or '', '^(%d+) %[%[(%d+),')
     turn = tonumber(turn)
     if turn and turn < begin and not known[turn]
-      and redis.call('ZSCORE', ACTIVE, seq .. ' ' .. tokens) then
+      and redis.call('ZSCORE', ACTIVE, seqs[i] .. ' ' .. tokens) then
       known[turn] = true
       turns[#turns + 1] = turn
     end
@@ -64,6 +77,20 @@ local function places(from, to)
   local found = redis.call('ZRANGEBYSCORE', ACTIVE, from, to)
   for i = 1, #found do found[i] = string.sub(found[i], 1, 10) end
   return found
+end
+
+-- What is at the end of the log from a seq on, if that is in no turn before `begin`; how much there is.
+local function latest(from, begin)
+  local all, found, offset = redis.call('ZCOUNT', ACTIVE, begin, '+inf'), {}, 0
+  while offset < all do
+    for _, member in ipairs(redis.call('ZREVRANGE', ACTIVE, offset, math.min(offset + 9, all - 1))) do
+      local seq = string.sub(member, 1, 10)
+      if seq < from then return found, all end
+      table.insert(found, 1, seq)
+    end
+    offset = offset + 10
+  end
+  return found, all
 end
 
 local function inactive_choices()
@@ -99,21 +126,17 @@ local shown = {}
 for _, turn in ipairs(others) do
   for _, seq in ipairs(places(turn, turn)) do shown[#shown + 1] = seq end
 end
-local stamp = log_stamp()
 local known = not whole and stamp == ARGV[8] and #others == 0 and begin >= tonumber(ARGV[9])
-local unknown = known and padded(ARGV[10]) or ''
-local count = #shown
-for _, seq in ipairs(places(begin, '+inf')) do
-  count = count + 1
-  if seq >= unknown then shown[#shown + 1] = seq end
+local count
+if known then
+  -- What came farther up is missed in the count, and all is read again then.
+  shown, count = latest(padded(ARGV[10]), begin)
+else
+  for _, seq in ipairs(places(begin, '+inf')) do shown[#shown + 1] = seq end
+  count = #shown
 end
 
 local shown_entries, shown_seqs = entries(shown)
-local newest_record, newest_usage = false, false
-if last then
-  newest_record = select(4, exchange_of(last)) or false
-  newest_usage = redis.call('HGET', EXCHANGES, 'u' .. last)
-end
 local attempt, attempt_usage = false, false
 local since = key ~= '' and redis.call('ZSCORE', IDEMPOTENCY, key)
 if since and tonumber(since) > oldest then
@@ -121,10 +144,16 @@ if since and tonumber(since) > oldest then
   attempt = select(4, exchange_of(id)) or false
   attempt_usage = redis.call('HGET', EXCHANGES, 'u' .. id)
 end
+local look = {}
+if not meta[2] and KEYS[SESSION_KEYS + 1] then
+  local index = redis.call('HMGET', KEYS[SESSION_KEYS + 1], 'revision', 'state')
+  local mark = index[1] and redis.call('HGET', KEYS[SESSION_KEYS + 2], 's' .. ARGV[11])
+  if index[1] then look = { index[1], index[2], mark or '' } end
+end
 local all = whole and (entries(ranked(0, PIECE))) or shown_entries
 return {
   meta[2], meta[3], meta[4], meta[5], meta[6], start, newest_record, newest_usage, attempt,
   attempt_usage, all, count, table.concat(shown_seqs, ','), fetch(LOG, shown_seqs),
   whole and inactive_choices() or '', summary, meta[10], meta[11], redis.call('ZCARD', ACTIVE),
-  stamp, meta[1], string.format('%d', begin), known and 1 or 0,
+  stamp, meta[1], string.format('%d', begin), known and 1 or 0, look,
 }

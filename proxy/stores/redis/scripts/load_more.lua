@@ -3,4 +3,5 @@
 -- ARGV: the place in the log to read from.
 -- Returns { entries joined by commas, size of the log, stamp as in load.lua }.
 
-return { (entries(ranked(tonumber(ARGV[1]), PIECE))), redis.call('ZCARD', ACTIVE), log_stamp() }
+local stamp = log_stamp(unpack(redis.call('HMGET', META, 'created', 'changes', 'revised')))
+return { (entries(ranked(tonumber(ARGV[1]), PIECE))), redis.call('ZCARD', ACTIVE), stamp }

@@ -1,20 +1,33 @@
 -- Active messages by seq.  Lua, because whose they are and whether they are active must be known
 -- before anything is said.
 --
--- ARGV: whether the session must be a certain user's (0/1), the user, then the seqs.
--- Returns entry and body in turns.
+-- ARGV: whether the session must be a certain user's (0/1), the user, the stamp of what is known of it
+-- ('' where nothing is); then seqs, four bytes each: those of messages that are not known, and of
+-- those that are, which are read too where the stamp is another by now.
+-- Returns { stamp, whether it is still that one (0/1), then entry and body in turns }, or {}.
 
-if ARGV[1] == '1' and redis.call('HGET', META, 'owner') ~= ARGV[2] then return {} end
-local found = {}
-for i = 3, #ARGV do
-  local seq = padded(ARGV[i])
-  local card = redis.call('HGET', CARDS, seq)
-  if card then
-    local tokens, entry = string.match(card, '^(%d+) (.*)$')
-    if redis.call('ZSCORE', ACTIVE, seq .. ' ' .. tokens) then
-      found[#found + 1] = entry
-      found[#found + 1] = redis.call('HGET', LOG, seq)
+local meta = redis.call('HMGET', META, 'created', 'changes', 'revised', 'owner')
+if not meta[1] or (ARGV[1] == '1' and meta[4] ~= ARGV[2]) then return {} end
+local stamp = log_stamp(meta[1], meta[2], meta[3])
+local same = stamp == ARGV[3]
+local found = { stamp, same and 1 or 0 }
+
+local function read(numbers)
+  local seqs, there, texts = {}, {}, {}
+  for at = 1, #numbers, 4 do seqs[#seqs + 1] = padded(struct.unpack('<I4', numbers, at)) end
+  for i, card in ipairs(fetch(CARDS, seqs)) do
+    local cut = card and string.find(card, ' ', 1, true)
+    if card and redis.call('ZSCORE', ACTIVE, seqs[i] .. ' ' .. string.sub(card, 1, cut - 1)) then
+      there[#there + 1] = string.sub(card, cut + 1)
+      texts[#texts + 1] = seqs[i]
     end
   end
+  for i, text in ipairs(fetch(LOG, texts)) do
+    found[#found + 1] = there[i]
+    found[#found + 1] = text
+  end
 end
+
+if ARGV[4] ~= '' then read(ARGV[4]) end
+if not same and ARGV[5] ~= '' then read(ARGV[5]) end
 return found

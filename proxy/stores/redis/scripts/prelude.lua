@@ -24,12 +24,15 @@ local function padded(seq)
   return string.format('%010d', seq)
 end
 
--- first, size, started_at, record of an exchange, or nil
-local function exchange_of(id)
-  local found = redis.call('HGET', EXCHANGES, 'x' .. id)
-  if not found then return nil end
-  local first, size, started, record = string.match(found, '^(%d+) (%d+) (%S+) (.*)$')
+-- first, size, started_at, record of an exchange as it is stored, or nil
+local function parts_of(stored)
+  if not stored then return nil end
+  local first, size, started, record = string.match(stored, '^(%d+) (%d+) (%S+) (.*)$')
   return tonumber(first), tonumber(size), tonumber(started), record
+end
+
+local function exchange_of(id)
+  return parts_of(redis.call('HGET', EXCHANGES, 'x' .. id))
 end
 
 -- The card in "tokens [[turn,seq],card]", as a list in the order of its fields.
@@ -58,10 +61,9 @@ local function stamp_of(meta)
   return table.concat({ meta[1], meta[2], meta[3] or '' }, ' ')
 end
 
--- What changes with anything of the log but what is appended.
-local function log_stamp()
-  local meta = redis.call('HMGET', META, 'created', 'changes', 'revised')
-  return table.concat({ meta[1] or '', meta[2] or '0', meta[3] or '' }, ' ')
+-- What changes with anything of the log but what is appended; created, changes and revised of META.
+local function log_stamp(created, changes, revised)
+  return table.concat({ created or '', changes or '0', revised or '' }, ' ')
 end
 
 -- Add to the counts of the active log.

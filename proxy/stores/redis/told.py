@@ -1,0 +1,87 @@
+"""What the load of a request has told of its session, for what the same request looks up next.
+
+A request sees memory as of its load: what another process changes meanwhile it may see or not.  So
+messages of that session that are known need not be asked for again, if they are those of the stamp
+that the load has just brought, nor what its own index says of itself.  That holds for one look at
+each, for a moment, and within the task (or one that it has begun): what is asked later, or by
+others, is asked of the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+
+from proxy.memory.model import SessionKey
+from proxy.recall.index import Owner
+from proxy.stores.common.known_passages import KnownMessages
+
+FRESH = 0.05
+"""Seconds from the beginning of the load."""
+
+
+class Told(msgspec.Struct):
+    """Stamp and owner of a session of the store that keeps ``known``, and a look at its own index,
+    up to a time."""
+
+    known: KnownMessages
+    key: SessionKey
+    stamp: bytes
+    owner: str | None
+    look: Sequence[Any]
+    until: float
+
+    def bears_out(self, key: SessionKey, user: str | None, stamp: bytes) -> bool:
+        """Whether what is known at a stamp is so, and that user's (None: anybody's)."""
+        same = self.key == key and self.stamp == stamp
+        return same and (user is None or user == self.owner)
+
+
+_told: ContextVar[Told | None] = ContextVar("told", default=None)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def tell(
+    known: KnownMessages,
+    key: SessionKey,
+    stamp: bytes,
+    owner: str | None,
+    look: Sequence[Any],
+    at: float,
+) -> None:
+    _told.set(Told(known, key, stamp, owner, look, at + FRESH))
+
+
+def take(known: KnownMessages) -> Told | None:
+    """What was told of this store, once."""
+    told = _of(known)
+    if told is not None:
+        told.until = 0.0
+    return told
+
+
+def take_look(known: KnownMessages, owner: Owner, session: str) -> Sequence[Any]:
+    """What this index said, once; nothing where it was another, or said nothing."""
+    told = _of(known)
+    if told is None or owner.session != session or told.key != SessionKey(owner.tenant, session):
+        return ()
+    look, told.look = told.look, ()
+    return look
+
+
+def _of(known: KnownMessages) -> Told | None:
+    told = _told.get()
+    return told if told and told.known is known and told.until >= now() else None
+
+
+def outdate() -> None:
+    """This request has written."""
+    if told := _told.get():
+        told.until = 0.0

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from proxy.recall.index import POSTING_SIZE, Index, IndexBatch, Look, Owner, Postings, Rows
 from proxy.recall.indexing.state import State, read_state
-from proxy.recall.ranking.match import Numbers
+from proxy.recall.ranking.match import NOBODY, Numbers
 from proxy.recall.ranking.packing import ROW, Array, read_rows
 
 T = TypeVar("T")
@@ -89,8 +89,8 @@ class _Known:
         self.postings[term] = found
 
     def lacks(self, numbers: Numbers) -> Numbers:
-        missing: Numbers = numbers[~self._there[numbers]]
-        return missing
+        there = self._there.take(numbers)
+        return NOBODY if there.all() else numbers[~there]
 
     def put(self, numbers: Numbers | slice, rows: Array) -> None:
         self._rows[numbers], self._there[numbers] = rows, True
@@ -163,7 +163,7 @@ class KnownIndex:
         self._owners.move_to_end(owner)
         self._resize(known, known.enlarge, state.passages)
         there = numbers < state.passages
-        sought = numbers[there]
+        sought = numbers if there.all() else numbers[there]
         missing = known.lacks(sought)
         if missing.size:
             found = await self._index.rows(owner, missing.tolist())

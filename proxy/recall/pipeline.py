@@ -20,7 +20,7 @@ from proxy.recall.query.query import RecallQuery
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import Corpus
 from proxy.recall.ranking.breadth import broadly
-from proxy.recall.ranking.match import Matches, Numbers, candidates, match
+from proxy.recall.ranking.match import NOBODY, Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import Array, read_rows
 from proxy.recall.ranking.score import PARTS, Options, Ranked, ranked
 from proxy.recall.ranking.select import Passage, choose, relevant
@@ -37,9 +37,6 @@ MOST_READ = 80
 
 SPARE = 1.15
 """So much of the budget is chosen, in case that the estimates of tokens are too high."""
-
-NOBODY = np.zeros(0, np.uint32)
-"""The numbers of no passages."""
 
 NO_SESSION = 2**32 - 1
 """The number of no session."""
@@ -239,8 +236,12 @@ def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recoll
         sources[number] = source
         return source.passage(number)
 
+    def is_meant(number: int) -> bool:
+        return sources[number].is_meant
+
     known = () if query.searches else (query.text,)
-    chosen = choose(shortlist.matches, shortlist.ranked, passage_of, int(SPARE * left), known)
+    room = int(SPARE * left)
+    chosen = choose(shortlist.matches, shortlist.ranked, passage_of, room, known, is_meant)
     why = {each.number: each for each in shortlist.ranked}
     passages = [
         sources[each.number].found("passage", each.text, each.tokens, why[each.number])
@@ -252,16 +253,14 @@ def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recoll
 
 
 def _source_of(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> SourceOf:
-    """What the place of a passage leads to, unless that is another message or says something else
-    by now, or was said by the client."""
+    """What the place of a passage leads to, unless that was said by the client; whether it is still
+    what is meant the source can tell."""
     places, said, gone = shortlist.places, shortlist.query.said, shortlist.query.gone
 
     def source_of(number: int) -> PassageSource | None:
         place = places[number]
         message = messages.get((place.session, place.seq))
-        if message is None or not place.leads_to(message.card):
-            return None
-        if message.card.digest in said or message.card.id in gone:
+        if message is None or message.card.digest in said or message.card.id in gone:
             return None
         return PassageSource(place, message, text_of(message.wire))
 
@@ -278,6 +277,7 @@ def _noticed(shortlist: Shortlist, source_of: SourceOf) -> list[Noticed]:
     noticed = [
         Noticed(standing, source, place)
         for source in filter(None, map(source_of, shortlist.standing))
+        if source.is_meant
         for place, standing in reversed(list(enumerate(notice(source.text))))
         if f"{source.message.card.id}:{place}" not in shortlist.dismissed
     ]

@@ -192,13 +192,13 @@ def standing_lines(found: Sequence[Found]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _day(number: int) -> str:
-    return time.strftime("%Y-%m-%d %a", time.gmtime(number * DAY))
+def _day(number: float, here: bool) -> str:
+    day = time.strftime("%Y-%m-%d %a", time.gmtime(number * DAY))
+    return f"[{day}, this conversation]" if here else f"[{day}]"
 
 
 def _heading(one: Found, own: str) -> str:
-    day = _day(int(one.created_at // DAY))
-    return f"[{day}, this conversation]" if one.session == own else f"[{day}]"
+    return _day(one.created_at // DAY, one.session == own)
 
 
 def _line(one: Found) -> str:
@@ -217,7 +217,7 @@ def _indented(text: str) -> str:
     return "\n  ".join(text.strip().splitlines())
 
 
-class Place(msgspec.Struct, frozen=True):
+class Place(msgspec.Struct, frozen=True, gc=False):
     """Where a passage stands: the session's name and number, the seq, and the check of its message,
     or, where that was recalled once already, the id."""
 
@@ -234,12 +234,17 @@ class Place(msgspec.Struct, frozen=True):
         return check_of(card.id, card.digest) == self.check
 
 
-class PassageSource(msgspec.Struct, frozen=True):
-    """A message that is still there, and its text."""
+class PassageSource(msgspec.Struct, frozen=True, gc=False):
+    """The message at a place, and its text."""
 
     place: Place
     message: Message
     text: str
+
+    @property
+    def is_meant(self) -> bool:
+        """Whether it is still the message that was indexed, and says what it said."""
+        return self.place.leads_to(self.message.card)
 
     def passage(self, number: int) -> Passage:
         card = self.message.card

@@ -89,9 +89,15 @@ def read_state(data: bytes, now: float = 0.0) -> State | None:
     """
     if not data:
         return State(born=now)
+    if data.startswith(_BEGINNING):
+        return _STATE.decode(data)
     if msgspec.json.decode(data, type=list[msgspec.Raw])[:1] != [msgspec.Raw(b"%d" % FORMAT)]:
         return None
-    return msgspec.json.decode(data, type=State)
+    return _STATE.decode(data)
+
+
+_BEGINNING = b"[%d," % FORMAT
+_STATE = msgspec.json.Decoder(State)
 
 
 def dismissed_in(data: bytes) -> tuple[str, ...]:

@@ -12,12 +12,12 @@ A cue may be said to be in a text where it is not found, never the other way rou
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 from proxy.recall.lexicon.folding import INDIAN, RUN, is_plain, letters
-from proxy.recall.lexicon.loader import compiled
+from proxy.recall.lexicon.loader import compiled, numbered
 from proxy.recall.lexicon.pieces import EDGE, pieces
 
 LONGEST_WORD = 40
@@ -56,6 +56,29 @@ class Cue:
     def search(self, text: str, seen: Seen) -> re.Match[str] | None:
         """Where it is found in a text of which so much was ``seen``."""
         return self.pattern.search(text) if self in seen else None
+
+
+class AnyOf:
+    """Patterns any of which is looked for; their groups are numbered: see ``loader.numbered``.
+
+    Nearly all texts are in one language: where only one of them may be found, it is looked for
+    alone, which finds the same.
+    """
+
+    def __init__(self, patterns: Iterable[str], flags: int = 0) -> None:
+        found = tuple(patterns)
+        self.pattern = compiled(numbered(found), flags)
+        self.cues = tuple(Cue(numbered([each]), flags) for each in found)
+
+    def __repr__(self) -> str:
+        return f"<AnyOf [{len(self.cues)}]>"
+
+    def within(self, seen: Seen) -> re.Pattern[str] | None:
+        """What to look for in a text of which so much was ``seen``; None: it has none of them."""
+        there = [cue for cue in self.cues if cue in seen]
+        if len(there) > 1:
+            return self.pattern
+        return there[0].pattern if there else None
 
 
 Seen: TypeAlias = Container[Cue]
@@ -120,18 +143,19 @@ class Cues:
         """All words that were looked at."""
         self._in_word.cache_clear()
 
-    def seen(self, words: Iterable[str] | None) -> Seen:
+    def seen(self, words: Collection[str] | None) -> Seen:
         """Which of them a text may have that is told by these ``words``: see ``told_by``."""
         if words is None:
             return EVERYTHING
-        seen: set[Cue] = set()
-        for word in words:
-            found = self._in_word(word) if len(word) <= LONGEST_WORD else self._find(word)
-            if found is None:
-                return EVERYTHING
-            if found:
-                seen |= found
-        return self._always | seen
+        short = max(map(len, words), default=0) <= LONGEST_WORD
+        found = set(map(self._in_word if short else self._in_any, words))
+        if None in found:
+            return EVERYTHING
+        return self._always.union(*filter(None, found))
+
+    def _in_any(self, word: str) -> Found:
+        """Of a long word nothing is remembered."""
+        return self._in_word(word) if len(word) <= LONGEST_WORD else self._find(word)
 
     def _find(self, word: str) -> Found:
         if len(word) > _MOST_LETTERS or (_INDIAN.search(word) and _INDIAN.sub("", word)):

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
-from proxy.recall.lexicon.cues import EVERYTHING, Cue, Seen
+from proxy.recall.lexicon.cues import EVERYTHING, AnyOf, Cue, Seen
 from proxy.recall.lexicon.language import Dates, Told
 from proxy.recall.lexicon.loader import (
     LANGUAGES,
@@ -21,9 +21,9 @@ from proxy.recall.lexicon.loader import (
     either,
     filled,
     groups,
-    longest_first,
     named,
     numbered,
+    one_of,
     pattern_of,
     patterns,
     told,
@@ -34,7 +34,7 @@ from proxy.recall.ranking.packing import term_of
 DAY = 86_400.0
 
 MONTHS = {name: place + 1 for name, place in named(lambda each: each.dates.months).items()}
-MONTH = longest_first(MONTHS)
+MONTH = one_of(MONTHS)
 YEAR = r"(?:19|20)\d\d"
 DAY_OF_MONTH = r"(?:0?[1-9]|[12]\d|3[01])"
 OF = either(vocabulary(lambda each: each.dates.of))
@@ -49,7 +49,7 @@ _WRITTEN = (
 )
 _DATE_PARTS = {"YEAR": YEAR, "DAY": DAY_OF_MONTH}
 _OTHERWISE = tuple(filled(each, _DATE_PARTS) for each in patterns(lambda each: each.dates.date))
-_DATES = Cue(numbered((*_WRITTEN, *_OTHERWISE)), re.IGNORECASE)
+_DATES = AnyOf((*_WRITTEN, *_OTHERWISE), re.IGNORECASE)
 _TELLS = (
     Cue(rf"\b(?:{YEAR}|{MONTH})\b", re.IGNORECASE),
     *(
@@ -75,9 +75,10 @@ def days(text: str, now: float, seen: Seen = EVERYTHING) -> Iterator[float]:
     """The days that a text names, in Unix seconds; without a year the last one before ``now``."""
     seen = seen if len(text) <= _MOST_CHARACTERS else EVERYTHING
     text = text[:_MOST_CHARACTERS]
-    if not (_DATES in seen and any(map(str.isdigit, text))):
+    dates = _DATES.within(seen)
+    if dates is None or not any(map(str.isdigit, text)):
         return
-    for match in _DATES.pattern.finditer(text):
+    for match in dates.finditer(text):
         day = _day(groups(match), now)
         if day is not None:
             yield day
@@ -160,18 +161,18 @@ _UNIT = {
 }
 _NUMBERS = {word: place + 1 for word, place in named(lambda each: each.dates.numbers).items()}
 _WEEKDAYS = named(lambda each: each.dates.weekdays)
-_WEEKDAY = longest_first(name for name in _WEEKDAYS if len(name) > 1)
+_WEEKDAY = one_of(name for name in _WEEKDAYS if len(name) > 1)
 _PARTS = {
-    "NUMBER": rf"(?:\d{{1,3}}|{longest_first(_NUMBERS)})",
-    "UNIT": longest_first(_UNIT),
+    "NUMBER": rf"(?:\d{{1,3}}|{one_of(_NUMBERS)})",
+    "UNIT": one_of(_UNIT),
     "YEAR": YEAR,
 }
 _BEFORE_MONTH = any_of(lambda each: each.dates.before_month)
 _BEFORE_YEAR = any_of(lambda each: each.dates.before_year)
 
 
-def _compiled(*found: str) -> Cue:
-    return Cue(numbered(filled(each, _PARTS) for each in found))
+def _compiled(*found: str) -> AnyOf:
+    return AnyOf(filled(each, _PARTS) for each in found)
 
 
 _BEFORE_DAY = re.compile(
@@ -203,9 +204,9 @@ _IN_YEAR = _compiled(
 def _relative(said: Dates) -> Cue:
     words = {"two": said.day_before_yesterday, "one": said.yesterday, "next": said.tomorrow}
     parts = {
-        "UNIT": longest_first(said.units.get("day", "").split()),
-        "NUMBER": rf"(?:\d{{1,3}}|{longest_first(' '.join(said.numbers).split())})",
-        "WEEKDAY": longest_first(" ".join(said.weekdays).split()),
+        "UNIT": one_of(said.units.get("day", "").split()),
+        "NUMBER": rf"(?:\d{{1,3}}|{one_of(' '.join(said.numbers).split())})",
+        "WEEKDAY": one_of(" ".join(said.weekdays).split()),
     }
     day = (
         rf"(?P<{name}>{pattern_of(each)})(?!['’])" for name, each in words.items() if each != Told()
@@ -264,21 +265,22 @@ def spans(text: str, now: float, seen: Seen = EVERYTHING) -> tuple[Days, ...]:
     if exact:
         return exact
     for pointing, read in _READERS:
-        found = tuple(read(text, today)) if pointing in seen else ()
+        pattern = pointing.within(seen)
+        found = tuple(read(pattern, text, today)) if pattern else ()
         if found:
             return found
     return ()
 
 
-def _near(text: str, today: date) -> Iterator[Days]:
-    for match in _NEAR.pattern.finditer(text):
+def _near(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+    for match in pattern.finditer(text):
         (name,) = groups(match)
         day = today - timedelta(days=_BEFORE_TODAY[name])
         yield day, day
 
 
-def _ago(text: str, today: date) -> Iterator[Days]:
-    for match in _AGO.pattern.finditer(text):
+def _ago(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+    for match in pattern.finditer(text):
         found = groups(match)
         number = _NUMBERS.get(found["number"]) or int(found["number"])
         yield _back(today, number, _UNIT[found["unit"]])
@@ -292,8 +294,8 @@ def _back(today: date, number: int, unit: str) -> Days:
     return middle - slack, min(today, middle + slack)
 
 
-def _last(text: str, today: date) -> Iterator[Days]:
-    for match in _LAST.pattern.finditer(text):
+def _last(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+    for match in pattern.finditer(text):
         yield _period(today, _UNIT[groups(match)["unit"]])
 
 
@@ -310,15 +312,15 @@ def _period(today: date, unit: str) -> Days:
     return date(today.year - 1, 1, 1), date(today.year - 1, 12, 31)
 
 
-def _weekday(text: str, today: date) -> Iterator[Days]:
-    for match in _LAST_WEEKDAY.pattern.finditer(text):
+def _weekday(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+    for match in pattern.finditer(text):
         number = _WEEKDAYS[groups(match)["weekday"]]
         day = today - timedelta(days=(today.weekday() - number - 1) % 7 + 1)
         yield day, day
 
 
-def _month(text: str, today: date) -> Iterator[Days]:
-    for match in _IN_MONTH.pattern.finditer(text):
+def _month(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+    for match in pattern.finditer(text):
         found = groups(match)
         month = MONTHS.get(found["month"]) or int(found["month"])
         year = int(found["year"]) if "year" in found else today.year - (month > today.month)
@@ -330,10 +332,10 @@ def _whole_month(year: int, month: int) -> Days:
     return first, (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
 
 
-def _year(text: str, today: date) -> Iterator[Days]:
+def _year(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
     if not _DIGITS.search(text):  # many a text has a word before a year, and no year
         return
-    for match in _IN_YEAR.pattern.finditer(text):
+    for match in pattern.finditer(text):
         year = int(groups(match)["year"])
         yield date(year, 1, 1), date(year, 12, 31)
 
@@ -348,7 +350,12 @@ _READERS = (
 )
 
 
-CUES = (_DATES, *_RELATIVE, *_TELLS, *(pointing for pointing, _ in _READERS))
+CUES = (
+    *_DATES.cues,
+    *_RELATIVE,
+    *_TELLS,
+    *chain.from_iterable(pointing.cues for pointing, _ in _READERS),
+)
 """Those of days, and of telling a time."""
 
 

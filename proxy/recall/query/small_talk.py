@@ -24,7 +24,15 @@ from proxy.recall.lexicon.loader import (
     vocabulary,
 )
 from proxy.recall.query import wording
-from proxy.recall.query.words import ENGLISH, Reading, Word, is_stop_word, unlabelled
+from proxy.recall.query.words import (
+    ENGLISH,
+    STOP_WORDS,
+    Reading,
+    Word,
+    is_stop_word,
+    reading,
+    unlabelled,
+)
 
 
 def _folded(of: Callable[[Language], str]) -> frozenset[str]:
@@ -122,7 +130,7 @@ _ASKING = re.compile("[?？؟]")
 
 def forget() -> None:
     """All words and sentences that are kept in mind."""
-    for kept in (_is_said, _is_filler_word, _tells_nothing):
+    for kept in (_is_said, _is_filler_word, _always_tells, _tells_nothing):
         kept.cache_clear()
 
 
@@ -132,8 +140,15 @@ MOST_FILLER = 240
 
 def is_filler(text: str) -> bool:
     """Whether a message tells nothing that could be worth knowing later."""
-    text = unlabelled(text)
-    return len(text) <= MOST_FILLER and all(map(_tells_nothing, _SENTENCE.findall(text)))
+    said = unlabelled(text)
+    if len(said) > MOST_FILLER:
+        return False
+    sentences = _SENTENCE.findall(said)
+    # A sentence has a name beside its filler at most: most messages have far more words than that,
+    # which are known already.
+    if said == text and sum(map(_always_tells, reading(text).words)) > len(sentences):
+        return False
+    return all(map(_tells_nothing, sentences))
 
 
 @lru_cache(maxsize=2048)
@@ -142,6 +157,9 @@ def _tells_nothing(sentence: str) -> bool:
     if _ASKING.search(sentence):
         return False
     message = Reading(sentence)
+    # Nearly all sentences have two of them: that is told before their language is.
+    if len(list(islice(filter(_always_tells, message.words), 2))) > 1:
+        return False
     likely = message.likely[0] if message.likely else ENGLISH
     others = [
         place for place, word in enumerate(message.words) if not _is_filler_word(word, likely)
@@ -149,6 +167,12 @@ def _tells_nothing(sentence: str) -> bool:
     if not others:
         return True
     return len(others) == 1 and _is_called(sentence, message.words[others[0]])
+
+
+@lru_cache(maxsize=4096)
+def _always_tells(word: Word) -> bool:
+    """Whether a word is no filler in any language."""
+    return not any(_is_filler_word(word, language) for language in (ENGLISH, *STOP_WORDS))
 
 
 @lru_cache(maxsize=4096)

@@ -123,7 +123,7 @@ def _inverted() -> dict[str, tuple[str, ...]]:
     return {word: tuple(languages) for word, languages in found.items()}
 
 
-_LANGUAGES_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(_inverted())
+_LANGUAGES_OF = _inverted()
 
 
 def plausible(words: Sequence[str]) -> tuple[str, ...]:
@@ -330,11 +330,11 @@ def analyse(text: str, time: float, hint: str = "") -> Analysis:
     found = read.words
     language = read.language or hint
     terms = list(islice(terms_of(found, language), MOST_TERMS))
-    counts, length = Counter(terms), len(terms)
-    counts.update(_beginnings(found, language))
+    length = len(terms)
+    terms += _beginnings(found, language)
     beside = terms_of_days([*islice(days(text, time, read.seen), _MOST_DAYS), time])
-    counts.update(beside | set(_traits(read)))
-    return Analysis(counts, length, language, _ends_asking(text))
+    terms += beside.union(_traits(read))
+    return Analysis(Counter(terms), length, language, _ends_asking(text))
 
 
 def _ends_asking(text: str) -> bool:
@@ -351,12 +351,11 @@ def terms_of(found: Sequence[Word], language: str) -> Iterator[bytes]:
             yield known
 
 
-def _beginnings(found: Sequence[Word], language: str) -> Iterator[bytes]:
-    for text, unspaced in found:
-        # Most words are too short.
-        known = None if unspaced or len(text) <= _BEGINNING else beginning(text)
-        if known is not None and not is_stop_word(text, language):
-            yield known
+def _beginnings(found: Sequence[Word], language: str) -> list[bytes]:
+    stops = STOP_WORDS.get(language, _NO_WORDS)
+    # Most words are too short.
+    long = [text for text, unspaced in found if len(text) > _BEGINNING and not unspaced]
+    return [known for text in long if text not in stops and (known := beginning(text))]
 
 
 def _traits(read: Reading) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,13 @@ REACH = 2
 
 _HINT = (TELLS_TIME,)
 
+_OF_LENGTH = B * LENGTHS
+
 Floats = NDArray[np.float32]
-Numbers = NDArray[np.uint32]
+Numbers = NDArray[np.integer[Any]]
+
+NOBODY: Numbers = np.zeros(0, np.intp)
+"""The numbers of no passages."""
 
 
 class Matches(NamedTuple):
@@ -52,8 +57,8 @@ class Matches(NamedTuple):
     ``scores`` are BM25; ``cover`` is the share of what the question's words are worth that is in a
     passage, ``goes_on`` the most that one holds of what the messages before said, 1 where the
     question does not go on about them.  ``dated`` are the numbers of passages of the days that the
-    question points at, ``spoken`` of those said by whom it names.  ``worth`` is what each term
-    counts.
+    question points at, ``spoken`` of those said by whom it names.  ``worths`` are what the terms
+    count, in their order.
     """
 
     question: Question
@@ -63,7 +68,12 @@ class Matches(NamedTuple):
     goes_on: float
     dated: Numbers
     spoken: Numbers
-    worth: Mapping[bytes, float]
+    worths: Floats
+
+    @property
+    def worth(self) -> Mapping[bytes, float]:
+        """What each term counts."""
+        return dict(zip(self.question.terms, self.worths.tolist(), strict=False))
 
 
 def match(question: Question, look: Look, corpus: Corpus) -> Matches:
@@ -75,27 +85,27 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
     passages = found["passage"].astype(np.int64)
     counts = np.array(_counts(question, postings), np.float32)
     worth = _idf(counts, corpus.passages) * _weights(question)
-    telling = np.where(_says_nothing(question, counts, corpus.passages), np.float32(0), worth)
+    telling = worth * ~_says_nothing(question, counts, corpus.passages)
     sizes = [len(each.newest) // found.itemsize for each in postings]
     scores = _sums(passages, _saturated(found, corpus) * worth.repeat(sizes))
     cover = _cover(postings, telling, scores.size)
-    numbers = np.flatnonzero(scores)
+    (numbers,) = scores.nonzero()
     return Matches(
         question,
-        numbers.astype(np.uint32),
+        numbers,
         scores[numbers].astype(np.float32),
         np.minimum(cover[numbers] / max(_whole(question, telling), 1e-9), 1.0).astype(np.float32),
         _goes_on(question, postings, telling),
         _passages(look.postings[words:days]),
         _passages(look.postings[days:]),
-        dict(zip(question.terms, worth.tolist(), strict=False)),
+        worth,
     )
 
 
 def _cover(postings: Sequence[Postings], worth: Array, size: int) -> Array:
     """What each of so many passages holds of what is worth something: common words, which have most
     of the postings, are not."""
-    some = np.flatnonzero(worth)
+    (some,) = worth.nonzero()
     data = [postings[place].newest for place in some.tolist()]
     found = read_postings(b"".join(data))["passage"]
     each = worth[some].repeat([len(part) // POSTING_SIZE for part in data])
@@ -156,7 +166,7 @@ def _whole(question: Question, worth: Array) -> float:
 
 def _saturated(found: Array, corpus: Corpus) -> Array:
     average = max(1.0, corpus.length / max(1, corpus.passages))
-    norms = (K1 * (1 - B + B * LENGTHS / average)).astype(np.float32)
+    norms = K1 * (1 - B + _OF_LENGTH / average)
     frequency = found["frequency"].astype(np.float32)
     saturated: Array = frequency * np.float32(K1 + 1) / (frequency + norms.take(found["length"]))
     return saturated
@@ -165,6 +175,8 @@ def _saturated(found: Array, corpus: Corpus) -> Array:
 def _passages(postings: Sequence[Postings]) -> Numbers:
     """Ascending, as those of one term are."""
     some = [each.newest for each in postings if each.newest]
+    if not some:
+        return NOBODY
     found = read_postings(b"".join(some))["passage"]
     return np.unique(found) if len(some) > 1 else found
 
@@ -186,15 +198,13 @@ def candidates(matches: Matches, most: int = MOST_CANDIDATES) -> Numbers:
     """
     best = matches.numbers
     if best.size > most:
-        best = best[np.argpartition(matches.scores, -most)[-most:]]
-    seeds = np.concatenate([best, matches.dated[-most:]]).astype(np.int64)
-    around = (seeds[:, None] + _AROUND).ravel()
-    around.sort()
-    first = np.empty(around.size, bool)
-    first[:1] = True
-    np.not_equal(around[1:], around[:-1], out=first[1:])
-    first &= around >= 0
-    return around[first].astype(np.uint32)
+        best = best[matches.scores.argpartition(-most)[-most:]]
+    seeds = np.concatenate([best, matches.dated[-most:]])
+    # Marked and not sorted: there are many of each.  All are ``REACH`` further on.
+    there = np.zeros(int(seeds.max(initial=0)) + 2 * REACH + 1, np.bool_)
+    there[seeds[:, None] + _AROUND] = True
+    (found,) = there[REACH:].nonzero()
+    return found
 
 
-_AROUND = np.arange(-REACH, REACH + 1)
+_AROUND = np.arange(2 * REACH + 1)

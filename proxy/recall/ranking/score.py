@@ -32,6 +32,8 @@ LEAST = 0.2
 
 _DAY = 86_400.0
 
+_NONE, _ONCE = np.float32(0), np.float32(1)
+
 
 class Weights(msgspec.Struct, frozen=True):
     """What each thing counts beside a passage's own match, of which the best are 1.
@@ -113,13 +115,15 @@ class Ranked(msgspec.Struct, frozen=True, gc=False):
 class Line(NamedTuple):
     """Passages laid out so that those next to each other stand side by side.
 
-    ``places`` is where each stands.  By place: their sessions (0 where nothing stands), flags and
-    own scores, and whether the place one, or two, further on is of the same session.
+    ``places`` is where each stands.  By place: their sessions (0 where nothing stands), flags,
+    whether they ask, own scores, and whether the place one, or two, further on is of the same
+    session.
     """
 
     places: Array
     sessions: Array
     flags: Array
+    asks: Array
     own: Array
     same: tuple[Array, Array]
 
@@ -142,37 +146,40 @@ def ranked(
     line = _line(matches, numbers, rows)
     dated = line.at(members(numbers, matches.dated)) if matches.dated.size else None
     wanted = _near(line, numbers, dated, options) & _wanted(line, options)
-    there = np.flatnonzero(wanted)
-    if not there.size:
+    (found,) = wanted[line.places].nonzero()
+    if not found.size:
         return []
-    line = line._replace(own=np.where(wanted, line.own, np.float32(0)))
+    there = line.places[found]
+    line = line._replace(own=np.where(wanted, line.own, _NONE))
     parts = _parts(
         matches, numbers, line, there, dated & wanted if dated is not None else None, options
     )
-    whole = np.maximum(reduce(add, (part for part in parts if part is not None))[there], 0.0)
-    worth = np.flatnonzero(whole >= LEAST * whole.max())
-    there, whole = there[worth], whole[worth]
-    found = np.searchsorted(line.places, there)
+    whole = np.maximum(reduce(add, [part for part in parts if part is not None])[there], 0.0)
+    (worth,) = (whole >= LEAST * whole.max()).nonzero()
+    found, whole = found[worth], whole[worth]
     tokens = rows["tokens"][found]
     score = _priced(whole, rows["time"][found], tokens, options)
-    order = np.argsort(-score, kind="stable")[:MOST_RANKED]
+    order = (-score).argsort(kind="stable")[:MOST_RANKED]
     if budget is not None:
         order = order[: readable(tokens[order], budget)]
-    values = [part if part is None else part[there[order]] for part in parts]
-    return _ranked(numbers, rows, found[order], score[order], values)
+    found = found[order]
+    there = line.places[found]
+    values = [part if part is None else part[there] for part in parts]
+    return _ranked(numbers, rows, found, score[order], values)
 
 
 def _line(matches: Matches, numbers: Numbers, rows: Array) -> Line:
     """What is out of reach of each other stands so: further away than that makes no difference."""
     places = np.empty(numbers.size, np.intp)
     places[0] = 0
-    np.cumsum(np.minimum(numbers[1:] - numbers[:-1], REACH + 1), out=places[1:])
-    sessions, flags = np.zeros(places[-1] + 1, np.uint32), np.zeros(places[-1] + 1, np.uint8)
+    np.minimum(numbers[1:] - numbers[:-1], REACH + 1).cumsum(out=places[1:])
+    size = int(places[-1]) + 1
+    sessions, flags = np.zeros(size, np.uint32), np.zeros(size, np.uint8)
     sessions[places], flags[places] = rows["session"], rows["flags"]
     same = (sessions[1:] == sessions[:-1], sessions[2:] == sessions[:-2])
-    own = np.zeros(sessions.size, np.float32)
+    own = np.zeros(size, np.float32)
     own[places] = _own(matches, numbers)
-    return Line(places, sessions, flags, own, same)
+    return Line(places, sessions, flags, (flags & ASKS) > 0, own, same)
 
 
 def _own(matches: Matches, numbers: Numbers) -> Array:
@@ -186,8 +193,8 @@ def _own(matches: Matches, numbers: Numbers) -> Array:
 
 def readable(tokens: Array, budget: int) -> int:
     """How many passages of so many tokens are read until they are more than enough."""
-    read = np.cumsum(np.minimum(tokens, LONG), dtype=np.int64)
-    return int(np.searchsorted(read, MORE * budget + LONG, side="right")) + 1
+    read = np.minimum(tokens, LONG).cumsum(dtype=np.int64)
+    return int(read.searchsorted(MORE * budget + LONG, side="right")) + 1
 
 
 def _ranked(
@@ -217,8 +224,8 @@ def _wanted(line: Line, options: Options) -> NDArray[np.bool_]:
 def _says_nothing(line: Line) -> NDArray[np.bool_]:
     """Thanks, praise and the like, unless it is what somebody asked for."""
     nothing: NDArray[np.bool_] = (line.flags & FILLER) > 0
-    asked = (line.flags[:-1] & ASKS) > 0
-    nothing[1:] &= ~(asked & line.same[0])
+    behind = nothing[1:]
+    behind &= ~(line.asks[:-1] & line.same[0])
     return nothing
 
 
@@ -231,8 +238,9 @@ def _near(line: Line, numbers: Numbers, dated: Array | None, options: Options) -
         seeds |= line.at(np.isin(numbers, list(options.dense)))
     near = seeds.copy()
     for distance, same in enumerate(line.same, 1):
-        near[distance:] |= same & seeds[:-distance]
-        near[:-distance] |= same & seeds[distance:]
+        after, before = near[distance:], near[:-distance]
+        after |= same & seeds[:-distance]
+        before |= same & seeds[distance:]
     return near
 
 
@@ -250,17 +258,16 @@ def _parts(
     lexical = _scaled(line.own, there)
     dense = _dense(numbers, line, there, options) if options.dense else None
     told = lexical if dense is None else lexical + dense
-    asks = (line.flags & ASKS) > 0
     return [
         lexical,
         dense,
-        _neighbours(told, asks, line, weights),
+        _neighbours(told, line, weights),
         weights.session * _best_of_session(told, line.sessions),
         None
         if dated is None
         else weights.time * _best_of_session(dated.astype(np.float32), line.sessions),
         _said(matches, numbers, line, weights),
-        weights.asks * asks,
+        weights.asks * line.asks,
     ]
 
 
@@ -280,24 +287,27 @@ def _dense(numbers: Numbers, line: Line, there: Array, options: Options) -> Arra
 
 def _scaled(scores: Array, there: Array) -> Array:
     """Scores such that the mean of the three best of those ``there`` is 1."""
-    best = np.sort(scores[there])[-3:]
+    best = scores[there]
+    best.sort()
+    best = best[-3:]
     mean = float(np.add.reduce(best) / np.float32(best.size))  # mean() takes five times as long
     return scores / np.float32(max(mean, 1e-6))
 
 
-def _neighbours(own: Array, asks: Array, line: Line, weights: Weights) -> Array:
+def _neighbours(own: Array, line: Line, weights: Weights) -> Array:
     """What the passages around tell, those of the same session."""
     total = np.zeros(own.size, np.float32)
     near = ((1, weights.before, weights.after), (2, weights.around, weights.around))
-    answers = np.where(asks, np.float32(weights.answer), np.float32(1))
+    answers = np.where(line.asks, np.float32(weights.answer), _ONCE)
     for (distance, before, after), same in zip(near, line.same, strict=True):
-        total[distance:] += before * own[:-distance] * answers[:-distance] * same
-        total[:-distance] += after * own[distance:] * same
+        behind, ahead = total[distance:], total[:-distance]
+        behind += before * own[:-distance] * answers[:-distance] * same
+        ahead += after * own[distance:] * same
     return total
 
 
 def _best_of_session(own: Array, sessions: Array) -> Array:
-    best = np.zeros(int(sessions.max()) + 1, np.float32)
+    best = np.zeros(int(np.maximum.reduce(sessions)) + 1, np.float32)
     np.maximum.at(best, sessions, own)
     found: Array = best[sessions]
     return found

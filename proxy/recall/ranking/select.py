@@ -51,7 +51,7 @@ _SPACED = 12
 """Characters to a word at most in a text that has spaces."""
 
 
-class Passage(msgspec.Struct, frozen=True):
+class Passage(msgspec.Struct, frozen=True, gc=False):
     """A message as it is in history; ``time`` in Unix seconds.  ``cut``: an excerpt of it."""
 
     number: int
@@ -76,19 +76,26 @@ def relevant(matches: Matches, min_score: float = MIN_SCORE) -> bool:
     return bool(matches.cover.size) and float(matches.cover.max()) >= min_score
 
 
+def _always(number: int) -> bool:
+    return True
+
+
 def choose(
     matches: Matches,
     ranked: Sequence[Ranked],
     passage_of: Callable[[int], Passage | None],
     budget: int,
     known: Iterable[str] = (),
+    is_meant: Callable[[int], bool] = _always,
 ) -> list[Passage]:
     """The passages to inject, in rank order: greedy, what does not fit is skipped.
 
     Ranked numbers of which ``passage_of`` gives None (gone from history, or already in the prompt)
-    are left out, as are passages that say no more than a ``known`` text or one before them.
+    are left out, as are passages that say no more than a ``known`` text or one before them, and
+    those of which ``is_meant`` says that they are another message by now: that takes longest to
+    find out, and is asked last.
     """
-    packer = _Packer(matches, passage_of, budget - BLOCK_TOKENS, known)
+    packer = _Packer(matches, passage_of, is_meant, budget - BLOCK_TOKENS, known)
     before = {each.number + 1: each for each in ranked}
     for each in ranked:
         taken = packer.take(each)
@@ -107,32 +114,39 @@ class _Packer:
         self,
         matches: Matches,
         passage_of: Callable[[int], Passage | None],
+        is_meant: Callable[[int], bool],
         room: int,
         known: Iterable[str],
     ) -> None:
         self.chosen: list[Passage] = []
-        self._passage_of, self._left = passage_of, room
+        self._passage_of, self._is_meant, self._left = passage_of, is_meant, room
         self._taken: set[int] = set()
         self._sessions: set[int] = set()
         self._seen = AlreadySaid()
         for text in known:
             self._seen.add(_said(text))
-        self._cutter = Cutter(matches.question, matches.worth)
+        self._matches = matches
+
+    @cached_property
+    def _cutter(self) -> Cutter:
+        """Most passages are short."""
+        return Cutter(self._matches.question, self._matches.worth)
 
     def take(self, each: Ranked) -> Passage | None:
         """This passage, or what of it matters; None where it does not fit or says nothing new."""
         cost = PASSAGE_TOKENS + SESSION_TOKENS * (each.session not in self._sessions)
         room = self._left - cost
         # What the index says of its size: most need not be read then.
-        if each.number in self._taken or min(each.tokens, CUT) > room:
+        if room < min(CUT, each.tokens) or each.number in self._taken:
             return None
         passage = self._passage_of(each.number)
-        if passage is None or min(passage.tokens, CUT) > room:
+        if passage is None or room < min(CUT, passage.tokens):
             return None
         said = _said(passage.text)
-        if self._seen.has_alike(said):
+        if self._seen.has_alike(said) or not self._is_meant(each.number):
             return None
-        passage = _fitted(passage, self._cutter)
+        if passage.tokens > LONG:
+            passage = _fitted(passage, self._cutter)
         if passage.tokens > room:
             return None
         self._left = room - passage.tokens
@@ -154,9 +168,7 @@ def _answers(said: Passage, before: Passage) -> bool:
 
 
 def _fitted(passage: Passage, cutter: Cutter) -> Passage:
-    """A passage, or the parts of it that matter if it is long."""
-    if passage.tokens <= LONG:
-        return passage
+    """The parts that matter of a long passage."""
     text = cutter.excerpt(passage.text, passage.tokens, CUT)
     tokens = 1 + int(DENSER * passage.tokens * len(text) / max(1, len(passage.text)))
     return msgspec.structs.replace(passage, text=text, tokens=tokens, cut=True)
@@ -178,18 +190,24 @@ class AlreadySaid:
     def __init__(self) -> None:
         self._sizes: list[int] = []
         self._said: list[frozenset[str]] = []
+        self._words: set[str] = set()
 
     def add(self, said: frozenset[str]) -> None:
         place = bisect_left(self._sizes, len(said))
         self._sizes.insert(place, len(said))
         self._said.insert(place, said)
+        self._words |= said
 
     def has_alike(self, said: frozenset[str]) -> bool:
         size = len(said)
+        # What nobody has said a word of is not like anything: most texts need no second look.
+        if len(said & self._words) < ALIKE * size:
+            return False
         first = bisect_left(self._sizes, ALIKE * size)
         for other in self._said[first : bisect_right(self._sizes, size / ALIKE)]:
             shared = len(said & other)
-            if shared >= ALIKE * (size + len(other) - shared):
+            # Of nearly all others it is not even half.
+            if 2 * shared >= size and shared >= ALIKE * (size + len(other) - shared):
                 return True
         return False
 

@@ -161,7 +161,7 @@ def _likely(seen: Seen) -> list[Wording]:
 def _cued(words: str, languages: Sequence[Wording]) -> list[Wording]:
     """Those of the languages that a text may say it in; of nearly all texts there are none."""
     small = words.lower().replace("’", "'") if languages else ""
-    return [language for language in languages if any(cue in small for cue in language.cues)]
+    return [each for each in languages if any(map(small.__contains__, each.cues))]
 
 
 def _kind(sentence: Sentence, cued: Sequence[Wording], seen: Seen) -> Kind | None:

@@ -16,7 +16,6 @@ from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
 from proxy.stores.sqlite import write as sqlite_write
 from proxy.stores.sqlite.known.heads import KnownHeads
-from proxy.stores.sqlite.known.passages import KnownPassages
 from proxy.stores.sqlite.known.wal_index import HEADER, hold, let_go
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.store.archives import revise
@@ -231,13 +230,6 @@ async def test_the_header_is_open_once_and_as_long_as_any_connection(tmp_path: P
 async def test_what_is_known_is_bounded(store: SQLiteStore) -> None:
     era = store._changes.era()
     assert era is not None
-    read, _ = await store._read_passages("tenant", None, {"session": set(range(1, 9))})
-    passages = KnownPassages(most=3 * 1_100)
-    for n in range(50):
-        found = {(f"s{n}", seq): message for (_, seq), message in list(read.items())[:2]}
-        passages.put("tenant", None, found, {f"s{n}"}, era)
-    assert len(passages._sessions) == 1
-    assert passages._size <= 3 * 1_100
     heads = KnownHeads(most=10)
     for n in range(50):
         heads.put(Owner("tenant", session=str(n)), str(n), Look(1, b"[]"), era)

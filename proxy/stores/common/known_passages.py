@@ -2,13 +2,15 @@
 what is new.
 
 As with ``known_logs`` a store tells whether anything but what was appended has changed since (the
-``stamp``).  Several processes may write: what is kept here counts only while a store bears it out.
+``stamp``).  Several processes may write: what is kept here counts only while a store bears it out,
+in whatever way it can tell.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import msgspec
 
@@ -25,12 +27,16 @@ MESSAGE_BYTES = 700
 class KnownPassages(msgspec.Struct, frozen=True, gc=False):
     """Active messages of a session by seq, as they were at one ``stamp``."""
 
-    stamp: bytes = b""
+    stamp: Any = b""
     messages: Mapping[int, Message] = msgspec.field(default_factory=dict)
 
     def has(self, seqs: Collection[int]) -> bool:
         there = self.messages
         return all([seq in there for seq in seqs])
+
+    def lacks(self, seqs: Collection[int]) -> list[int]:
+        there = self.messages
+        return [seq for seq in seqs if seq not in there]
 
     def of(self, session: str, seqs: Collection[int]) -> dict[tuple[str, int], Message]:
         """Those of these seqs that there are."""
@@ -75,6 +81,11 @@ class KnownMessages:
         self._sessions[key], self._size = (passages, size), self._size + size
         while self._size > self._most:
             self._drop(next(iter(self._sessions)))
+
+    def changed(self, key: SessionKey) -> None:
+        """What is kept of a session, and what is being read, may not be what there is."""
+        self._drop(key)
+        self.era += 1
 
     def forget(self) -> None:
         """Something was erased."""

@@ -22,10 +22,10 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.common.known_logs import KnownLogs
+from proxy.stores.common.known_passages import KnownMessages
 from proxy.stores.sqlite.index import sweep
 from proxy.stores.sqlite.known.changes import Changes
 from proxy.stores.sqlite.known.heads import KnownHeads
-from proxy.stores.sqlite.known.passages import KnownPassages
 from proxy.stores.sqlite.known.wal_index import WalIndex, hold
 from proxy.stores.sqlite.schema import connect, connect_as_is
 from proxy.stores.sqlite.worker import Opener, Worker, one_look, readers
@@ -107,7 +107,7 @@ class SQLiteFile:
         self._opener: Opener = SQLiteOpener(self._path, commit_timeout, as_is=as_is)
         self._beside: SQLiteFile | None = None
         self._changes = Changes()
-        self._logs, self._passages, self._heads = KnownLogs(), KnownPassages(), KnownHeads()
+        self._logs, self._passages, self._heads = KnownLogs(), KnownMessages(), KnownHeads()
         self._writer: Worker | None = None
         self._readers: Sequence[Worker] = ()
         self._lister: Worker | None = None

@@ -20,7 +20,6 @@ from proxy.memory.model import (
 from proxy.stores.common import codec
 from proxy.stores.common.history import SeqSpan, begins_at, fits, locate_all
 from proxy.stores.common.known_logs import KnownLog, LogPart
-from proxy.stores.sqlite.known.passages import lasting
 from proxy.stores.sqlite.places import LIVE, SUMMARY
 from proxy.stores.sqlite.worker import one_look
 
@@ -328,9 +327,10 @@ def passages(
     asked = json.dumps({session: list(seqs) for session, seqs in places.items()})
     named = {"places": asked, "tenant": tenant, "user": user, "now": now}
     most = sum(map(len, places.values()))
-    entries, bodies, found = _rows(connection, _PASSAGES, named, most, _HOMES)
-    homes = json.loads(found)
-    return codec.passages([session for session, _ in homes], entries, bodies), lasting(homes)
+    entries, bodies, told = _rows(connection, _PASSAGES, named, most, _HOMES)
+    homes = json.loads(told)
+    found = codec.passages([session for session, _ in homes], entries, bodies)
+    return found, {session for session, lasts in homes if lasts}
 
 
 def _texts(

@@ -27,6 +27,7 @@ from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import IndexBatch, Look, Owner
 from proxy.stores.common.history import restored
 from proxy.stores.common.known_logs import KnownLog, LastLoad
+from proxy.stores.common.known_passages import KnownPassages
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import index as sqlite_index
 from proxy.stores.sqlite import items as sqlite_items
@@ -126,15 +127,23 @@ class SQLiteStore(SQLiteFile):
     async def passages(
         self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
     ) -> dict[tuple[str, int], Message]:
-        era, known = self._changes.era(), self._passages
-        found, missing = known.of(tenant, user, places, era)
-        if missing:
-            steps = known.steps
-            read, lasting = await self._read_passages(tenant, user, missing)
-            if era is not None and steps == known.steps:
-                known.put(tenant, user, read, lasting, era)
-            found.update(read)
-        return found
+        era, kept = self._changes.era(), self._passages.era
+        stamp = (era, user)
+        known = {name: self._known_at(SessionKey(tenant, name), stamp) for name in places}
+        missing = {name: known[name].lacks(seqs) for name, seqs in places.items()}
+        missing = {name: seqs for name, seqs in missing.items() if seqs}
+        read, lasting = await self._read_passages(tenant, user, missing) if missing else ({}, ())
+        for name in lasting if era else ():
+            theirs = {seq: message for (session, seq), message in read.items() if session == name}
+            self._passages.put(SessionKey(tenant, name), known[name].and_(theirs), kept)
+        for name, seqs in places.items():
+            read |= known[name].of(name, seqs)
+        return read
+
+    def _known_at(self, key: SessionKey, stamp: object) -> KnownPassages:
+        """What is known of a session at this stamp, an era in which ``user`` may read it."""
+        known = self._passages.of(key)
+        return known if known.stamp == stamp else KnownPassages(stamp)
 
     bodies = reads(sqlite_read.bodies)
     _read_passages = reads(sqlite_read.passages, single=True)

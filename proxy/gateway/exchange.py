@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy.chat.models.limits import context_window
+from proxy.chat.models.limits import ModelList, context_window
 from proxy.chat.models.tokens import TokenCounter
 from proxy.chat.request import ChatRequest
 from proxy.errors import session_owner_mismatch
@@ -67,7 +67,7 @@ class Services(msgspec.Struct, frozen=True):
 
     ``counter`` gives the token counter for a model, ``aside`` is where large requests are read.
     ``state`` is for upstreams that keep no responses.  ``window`` gives the context window of a
-    model at an upstream: its name, "" where the model decides.
+    model at an upstream: its name, "" where the model decides; ``models`` is what it may need.
     """
 
     recorder: Recorder
@@ -79,6 +79,7 @@ class Services(msgspec.Struct, frozen=True):
     rewrite: RewriteStep = msgspec.field(default_factory=RewriteStep)
     aside: Aside = msgspec.field(default_factory=Aside)
     window: Windows = of_model
+    models: ModelList = msgspec.field(default_factory=ModelList)
     new_id: Callable[[], str] = msgspec.field(default_factory=ExchangeIds)
 
 

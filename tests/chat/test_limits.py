@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import threading
 
 import pytest
 from genai_prices.data_snapshot import get_snapshot
 
-from proxy.chat.models.limits import ROOM_ANYWHERE, context_window, too_long
+from proxy.chat.models import limits
+from proxy.chat.models.limits import ROOM_ANYWHERE, ModelList, context_window, too_long
 from tests.support.processes.program import ran
 
 
@@ -142,3 +145,29 @@ def test_only_an_error_that_can_mean_it_is_looked_at(status: int) -> None:
 def test_a_huge_or_deep_error_body_is_no_trouble() -> None:
     assert not too_long(400, b"x" * 10_000_000)
     assert not too_long(400, b"[" * 60_000)
+
+
+async def test_the_list_is_loaded_once_and_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, go_on = list[threading.Thread](), threading.Event()
+
+    def load() -> None:
+        threads.append(threading.current_thread())
+        assert go_on.wait(30)
+
+    monkeypatch.setattr(limits, "_load_list", load)
+    models = ModelList()
+    await models.loaded(ROOM_ANYWHERE)
+    assert not threads
+    waiting = [asyncio.create_task(models.loaded(ROOM_ANYWHERE + 1)) for _ in range(3)]
+    while not threads:
+        await asyncio.sleep(0)  # the loop goes on meanwhile
+    waiting[0].cancel()
+    go_on.set()
+    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [
+        asyncio.CancelledError,
+        type(None),
+        type(None),
+    ]
+    await models.loaded(ROOM_ANYWHERE + 1)
+    assert len(threads) == 1 and threads[0] is not threading.main_thread()

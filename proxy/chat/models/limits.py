@@ -5,6 +5,8 @@ The network is not asked.
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -37,8 +39,31 @@ _TOO_LONG = re.compile(
 
 ROOM_ANYWHERE = 4_000
 """Tokens that all models known to chat take, prompt and answer together.  The list of models is
-loaded when more are wanted for the first time: that takes a fifth of a second, and a first chat is
-soon answered."""
+loaded when more are wanted for the first time, so that a first chat is soon answered."""
+
+
+class ModelList:
+    """The list of models, loaded beside the event loop: it takes a third of a second."""
+
+    def __init__(self) -> None:
+        self._loading: asyncio.Future[None] | None = None
+
+    async def loaded(self, wanted: int) -> None:
+        """Wait until it is there, where it is needed to tell whether so many tokens are too many.
+
+        All who come meanwhile wait for the same thread; one who leaves stops nobody.
+        """
+        if wanted <= ROOM_ANYWHERE:
+            return
+        if self._loading is None:
+            self._loading = asyncio.ensure_future(asyncio.to_thread(_load_list))
+        if not self._loading.done():
+            await asyncio.shield(self._loading)
+
+
+def _load_list() -> None:
+    """What takes the time: the catalogue is a late module, which is for one thread alone."""
+    importlib.import_module("genai_prices.data_snapshot").get_snapshot()
 
 
 def context_window(model: str | None, wanted: int) -> int | None:

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from proxy.chat.message import last_user
 from proxy.chat.models.tokens import TokenCounter
 from proxy.chat.request import ChatRequest
-from proxy.gateway.aside import Aside
 from proxy.gateway.exchange import Loaded, Services
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep
 from proxy.gateway.prompt.prompt import AssembledPrompt, rendered
@@ -34,12 +33,12 @@ class TokenBudget:
         request: ChatRequest,
         body: bytes,
         counter: TokenCounter,
-        aside: Aside,
+        services: Services,
         window: Callable[[int], int | None],
         *bounds: int | None,
     ) -> None:
         self._request, self._size, self._counter = request, len(body), counter
-        self._aside, self._window = aside, window
+        self._services, self._window = services, window
         self._bounds = [bound for bound in bounds if bound is not None]
 
     async def in_context(self, wanted: int) -> int | None:
@@ -49,6 +48,7 @@ class TokenBudget:
         """
         answer = self._request.max_output or ANSWER
         all_of_it = wanted + self._size + answer
+        await self._services.models.loaded(all_of_it)
         window = self._window(all_of_it)
         if window is None or all_of_it <= window:
             return None
@@ -62,7 +62,9 @@ class TokenBudget:
 
     async def _said(self) -> int:
         said = [x.said or x.raw for x in (*self._request.leading, *self._request.messages)]
-        return await self._aside.run(self._size, lambda: sum(map(self._counter.count, said)))
+        return await self._services.aside.run(
+            self._size, lambda: sum(map(self._counter.count, said))
+        )
 
 
 async def enrich(loaded: Loaded, services: Services) -> AssembledPrompt:
@@ -103,7 +105,7 @@ def _budget(loaded: Loaded, services: Services) -> TokenBudget:
     identity, request = exchange.context.identity, exchange.request
     window = partial(services.window, identity.upstream, request.model)
     bounds = (window, identity.max_tokens, most)
-    return TokenBudget(request, exchange.body, exchange.counter, services.aside, *bounds)
+    return TokenBudget(request, exchange.body, exchange.counter, services, *bounds)
 
 
 async def _fitted(

@@ -60,8 +60,8 @@ _LESS_SURELY_OTHERS = (
     re.compile(r"https?://\S+"),
     _QUOTED,
     re.compile(r"(?<!\w)'[^'\n]{0,300}'(?!\w)"),
-    compiled(rf"{_TASK}.*", re.IGNORECASE | re.DOTALL),
 )
+_TASK_ON = compiled(rf"{_TASK}.*", re.IGNORECASE | re.DOTALL)
 _ITEM = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)、]|[（(]\d{1,3}[)）])[ \t]*\S.*$", re.MULTILINE)
 _LIST = re.compile(r"(?:[ \t]*\n{1,2}[ \t]*(?:[-*•–]|\d{1,3}[.)、])[ \t]*[^\n]+)+")
 # A part that is set up or played: neither is how the user wants things done elsewhere.
@@ -219,6 +219,8 @@ def _voice(text: str) -> Voice:
     words = BLANK * label + blanked(text, pasted(text))[label:].replace("’", "'")
     for pattern in _LESS_SURELY_OTHERS:
         words = pattern.sub(_blank, words)
+    if ":" in words or "：" in words:  # else there is none, and to look for it takes longest
+        words = _TASK_ON.sub(_blank, words)
     words = _without_lists(_without_transcript(_without_labelled(words)))
     return Voice(text, _sentences(words))
 

@@ -32,6 +32,7 @@ from proxy.recall.query.words import (
     is_stop_word,
     reading,
     unlabelled,
+    words,
 )
 
 
@@ -144,9 +145,10 @@ def is_filler(text: str) -> bool:
     if len(said) > MOST_FILLER:
         return False
     sentences = _SENTENCE.findall(said)
-    # A sentence has a name beside its filler at most: most messages have far more words than that,
-    # which are known already.
-    if said == text and sum(map(_always_tells, reading(text).words)) > len(sentences):
+    # A sentence has a name beside its filler at most: most messages have far more words than that
+    # and those of a label, and what these are is known already.
+    most = len(sentences) + len(words(text[: len(text) - len(said)]))
+    if sum(map(_always_tells, reading(text).words)) > most:
         return False
     return all(map(_tells_nothing, sentences))
 

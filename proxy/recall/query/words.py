@@ -61,6 +61,8 @@ def words(text: str) -> list[Word]:
 def words_of(folded: str) -> list[Word]:
     """The words of folded text."""
     runs = (_ASCII if folded.isascii() else _ANY).findall(folded)
+    if max(map(len, runs), default=0) <= LONGEST_WORD:
+        return list(map(_known, runs))
     return [_known(run) if len(run) <= LONGEST_WORD else _word(run) for run in runs]
 
 

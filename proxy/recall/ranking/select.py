@@ -33,6 +33,9 @@ on about them: else it goes on about what is in sight, and nothing older was mea
 ALIKE = 0.8
 """Share of words in common that makes two passages one."""
 
+FEW = 3
+"""With so many texts one is compared at once."""
+
 CUT = 250
 """Tokens, about, of the excerpt of a long passage."""
 
@@ -122,8 +125,8 @@ class _Packer:
         self._passage_of, self._is_meant, self._left = passage_of, is_meant, room
         self._taken: set[int] = set()
         self._sessions: set[int] = set()
-        self._seen = AlreadySaid()
-        for text in known:
+        self._seen, self._texts = AlreadySaid(), set(known)
+        for text in self._texts:
             self._seen.add(_said(text))
         self._matches = matches
 
@@ -142,8 +145,8 @@ class _Packer:
         passage = self._passage_of(each.number)
         if passage is None or room < min(CUT, passage.tokens):
             return None
-        said = _said(passage.text)
-        if self._seen.has_alike(said) or not self._is_meant(each.number):
+        said = self._new(passage.text)
+        if said is None or not self._is_meant(each.number):
             return None
         if passage.tokens > LONG:
             passage = _fitted(passage, self._cutter)
@@ -155,6 +158,16 @@ class _Packer:
         self._seen.add(said)
         self.chosen.append(passage)
         return passage
+
+    def _new(self, text: str) -> frozenset[str] | None:
+        """The words of a text, None if it says nothing new."""
+        if text in self._texts:  # the same again, as a question is put twice
+            return None
+        said = _said(text)
+        if not self._seen.has_alike(said):
+            return said
+        self._texts.add(text)
+        return None
 
 
 def _answers(said: Passage, before: Passage) -> bool:
@@ -200,11 +213,12 @@ class AlreadySaid:
 
     def has_alike(self, said: frozenset[str]) -> bool:
         size = len(said)
-        # What nobody has said a word of is not like anything: most texts need no second look.
-        if len(said & self._words) < ALIKE * size:
-            return False
         first = bisect_left(self._sizes, ALIKE * size)
-        for other in self._said[first : bisect_right(self._sizes, size / ALIKE)]:
+        last = bisect_right(self._sizes, size / ALIKE)
+        # Most texts have too few words that were said at all to be like any of many others.
+        if last - first > FEW and len(said & self._words) < ALIKE * size:
+            return False
+        for other in self._said[first:last]:
             shared = len(said & other)
             # Of nearly all others it is not even half.
             if 2 * shared >= size and shared >= ALIKE * (size + len(other) - shared):

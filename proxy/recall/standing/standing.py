@@ -196,13 +196,15 @@ def _standing(kind: Kind, voice: Voice, said: str) -> StandingInstruction:
 def _supersedes(new: StandingInstruction, old: StandingInstruction) -> bool:
     if new.kind == "withdrawal":
         return _withdraws(new, old)
+    if new.matter.isdisjoint(old.matter):  # as nearly all are: what follows takes far longer
+        return False
     if new.kind == "leaning" and old.kind != "leaning":
         return False
     if bool(new.scope) != bool(old.scope) or (new.scope and _shared(new.scope, old.scope) < SAME):
         return False
     if new.values & old.values:
         return _shared(new.matter - new.values, old.matter - old.values) >= WITHDRAWN
-    return bool(new.matter) and _shared(new.matter, old.matter) >= SAME
+    return _shared(new.matter, old.matter) >= SAME
 
 
 def _withdraws(new: StandingInstruction, old: StandingInstruction) -> bool:

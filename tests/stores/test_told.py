@@ -115,6 +115,7 @@ async def session_with_index(store: RedisStore, key: SessionKey) -> Owner:
     owner = Owner(key.tenant, session=key.session)
     await store.commit(key, chat("x1"))
     assert await store.write(owner, batch(0, [["one"], ["two"]], session=key.session))
+    await store.load(key, ASK)
     await store.passages(key.tenant, None, {key.session: (1,)})
     await store.load(key, ASK)
     return owner

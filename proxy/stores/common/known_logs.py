@@ -36,7 +36,7 @@ class KnownLog(msgspec.Struct, frozen=True, gc=False):
 
     ``stamp`` tells the session, and all that has changed but what was appended.  ``end`` is the
     first seq that is free, ``messages`` counts the whole active log.  ``lasts``: the session does
-    not expire by itself.
+    not expire by itself; ``nobodys``: it belongs to no user.
     """
 
     stamp: bytes
@@ -46,6 +46,7 @@ class KnownLog(msgspec.Struct, frozen=True, gc=False):
     log: tuple[Entry, ...]
     bodies: Mapping[str, bytes]
     lasts: bool = False
+    nobodys: bool = False
     seen: LastLoad | None = None
 
     def since(self, begin: int) -> LogPart:

@@ -92,18 +92,19 @@ class RedisReading(RedisBase):
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
         era, known = self._logs.era, None if ask.whole else self._logs.of(key)
         began = told.now()
-        index = self._index_of(key)
+        index = self._index_of(key, known)
         snapshot, learned, look = await load(self._scripts, key, ask, self._clock(), known, index)
+        if learned is not None:
+            learned = replace(learned, nobodys=snapshot.owner is None)
+            told.tell(self._passages, key, learned.stamp, snapshot.owner, look, began)
         if not ask.whole:
             self._logs.put(key, learned, era)
-        if learned is not None:
-            told.tell(self._passages, key, learned.stamp, snapshot.owner, look, began)
         return snapshot
 
-    def _index_of(self, key: SessionKey) -> Sequence[bytes]:
+    def _index_of(self, key: SessionKey, known: KnownLog | None) -> Sequence[bytes]:
         """Meta and marks of a session's own index, where something was found in it: a cluster
         whose slots are on their way refuses scripts that have a key which is not there."""
-        if not self._passages.of(key).messages:
+        if known is None or not known.nobodys or not self._passages.of(key).messages:
             return ()
         meta, _, marks, *_ = index_keys(Owner(key.tenant, session=key.session))
         return meta, marks

@@ -67,15 +67,18 @@ class AnyOf:
 
     def __init__(self, patterns: Iterable[str], flags: int = 0) -> None:
         found = tuple(patterns)
-        self.pattern = compiled(numbered(found), flags)
-        self.cues = tuple(Cue(numbered([each]), flags) for each in found)
+        self._all = Cue(numbered(found), flags)
+        self._each = tuple(Cue(numbered([each]), flags) for each in found)
+        self.pattern, self.cues = self._all.pattern, (self._all, *self._each)
 
     def __repr__(self) -> str:
-        return f"<AnyOf [{len(self.cues)}]>"
+        return f"<AnyOf [{len(self._each)}]>"
 
     def within(self, seen: Seen) -> re.Pattern[str] | None:
         """What to look for in a text of which so much was ``seen``; None: it has none of them."""
-        there = [cue for cue in self.cues if cue in seen]
+        if self._all not in seen:
+            return None
+        there = [cue for cue in self._each if cue in seen]
         if len(there) > 1:
             return self.pattern
         return there[0].pattern if there else None

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.recall.query.question import read
+from proxy.recall.ranking import select
 from proxy.recall.ranking.score import LONG, MORE, Ranked, readable
 from proxy.recall.ranking.select import (
     BLOCK_TOKENS,
@@ -213,3 +215,17 @@ def test_a_question_comes_along_only_where_it_fits() -> None:
     room = BLOCK_TOKENS + SESSION_TOKENS + 20
     got = chosen(_exchange("Which lamp is it?", "The green one."), room)
     assert [each.number for each in got] == [2]
+
+
+def test_words_of_what_is_erased_are_not_kept() -> None:
+    select._said("the greyhound sleeps on the sofa")
+    assert select._kept.cache_info().currsize
+    forget_texts()
+    assert not select._kept.cache_info().currsize
+
+
+def test_only_short_texts_are_kept() -> None:
+    forget_texts()
+    long = "word " * select.KEPT_LENGTH
+    assert select._said(long) == {"word"}
+    assert not select._kept.cache_info().currsize

@@ -9,6 +9,7 @@ from __future__ import annotations
 from proxy.learning.facts.statements import gist
 from proxy.recall import known_index
 from proxy.recall.query import question, words
+from proxy.recall.ranking import select
 from proxy.recall.standing import standing
 
 
@@ -17,5 +18,6 @@ def forget_texts() -> None:
     words.forget()
     question.forget()
     standing.forget()
+    select.forget()
     gist.cache_clear()
     known_index.forget()

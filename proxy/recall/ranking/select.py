@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -48,6 +48,11 @@ BRIEF = 30
 DENSER = 1.1
 """What an excerpt may have in tokens by character, against the whole: it has more names and code.
 """
+
+KEPT_TEXTS = 512
+KEPT_LENGTH = 400
+"""Texts whose words are kept, and the characters that these have at most: 2 MB, or 18 of texts
+without spaces."""
 
 _READ = 4096
 _SPACED = 12
@@ -188,7 +193,22 @@ def _fitted(passage: Passage, cutter: Cutter) -> Passage:
 
 
 def _said(text: str) -> frozenset[str]:
-    """The words of a text, roughly; pairs of characters where it has no spaces."""
+    """The words of a text.  Who goes on about something has much the same recalled again."""
+    return _kept(text) if len(text) <= KEPT_LENGTH else _words_of(text)
+
+
+def forget() -> None:
+    """The texts that are kept."""
+    _kept.cache_clear()
+
+
+@lru_cache(maxsize=KEPT_TEXTS)
+def _kept(text: str) -> frozenset[str]:
+    return _words_of(text)
+
+
+def _words_of(text: str) -> frozenset[str]:
+    """Roughly; pairs of characters where it has no spaces."""
     text = text[:_READ].lower()
     parts = text.split()
     if len(parts) * _SPACED > len(text):

@@ -147,8 +147,14 @@ class KnownIndex:
         if known is None or not known.alone:
             return self._seen(owner, terms, await self._look(owner, terms, session))
         missing = [term for term in terms if term not in known.postings]
+        there = set(terms).difference(missing)
         look = await self._look(owner, missing, session)
-        if known.is_of(look) and self._owners.get(owner) is known:
+        # Somebody may have erased something meanwhile, and all terms are forgotten.
+        if (
+            known.is_of(look)
+            and self._owners.get(owner) is known
+            and known.postings.keys() >= there
+        ):
             return self._with_known(owner, known, terms, missing, look)
         if len(missing) < len(terms):
             look = await self._look(owner, terms, session)

@@ -225,3 +225,24 @@ async def test_no_terms_are_kept_once_anything_is_erased(watched: Watched) -> No
     await watched.check(KAI, [0])
     await watched.check_terms(KAI, TERMS)
     assert (watched.read, watched.looked[-1]) == (1, 4)
+
+
+async def test_terms_that_are_forgotten_while_others_are_read_are_read_too(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks while somebody erases something finds what there is all the same."""
+    await watched.says("a", "x1", user="kai", here=True)
+    for _ in range(2):
+        await watched.check_terms(KAI, (BOAT,))
+    look = watched.look
+
+    async def meanwhile(
+        owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
+    ) -> Look:
+        found = await look(owner, terms, newest, session)
+        forget_texts()
+        return found
+
+    monkeypatch.setattr(watched, "look", meanwhile)
+    await watched.check_terms(KAI, TERMS)
+    await watched.check_terms(KAI, (BOAT,))

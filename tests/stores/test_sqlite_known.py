@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from proxy.memory.items import Change, ItemOwner, Place
 from proxy.memory.model import Amendment, Ask, SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
 from proxy.stores.sqlite import write as sqlite_write
 from proxy.stores.sqlite.known.heads import KnownHeads
+from proxy.stores.sqlite.known.items import ITEM_BYTES, KnownItems
 from proxy.stores.sqlite.known.wal_index import HEADER, hold, let_go
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.store.archives import revise
@@ -26,6 +28,7 @@ NEAR = Ask(profile="default", max_messages=6)
 KEY, ANOTHER = SessionKey("tenant", "session"), SessionKey("tenant", "another")
 OWNER = Owner("tenant", session="session")
 PLACES = {"session": {1, 2, 3}}
+SHELF, CARD = ItemOwner("tenant", "kai"), Place(("a",), "card")
 
 Read = Callable[[SQLiteStore], Awaitable[object]]
 
@@ -33,6 +36,7 @@ READS: dict[str, Read] = {
     "load": lambda store: store.load(KEY, NEAR),
     "passages": lambda store: store.passages("tenant", None, PLACES),
     "look": lambda store: store.look(OWNER, (), 0, session="session"),
+    "items": lambda store: store.items_at(SHELF, [CARD, Place(("b",), "none")]),
 }
 
 
@@ -48,6 +52,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
     for n in range(3):
         await store.commit(KEY, chat(f"x{n}"))
     await store.write(OWNER, batch(0))
+    await store.change_items(SHELF, [card(b'{"a":1}')])
     for read in READS.values():
         await read(store)
     await store.commit(KEY, chat("x3"))
@@ -62,6 +67,11 @@ async def other(tmp_path: Path, store: SQLiteStore) -> AsyncIterator[SQLiteStore
     await other.open()
     yield other
     await other.close()
+
+
+def card(value: bytes, expires_at: float | None = None) -> Change:
+    namespace, key = CARD
+    return Change(namespace=namespace, key=key, value=value, expires_at=expires_at)
 
 
 def batch(revision: int, seq: int = 1) -> IndexBatch:
@@ -108,6 +118,7 @@ async def test_what_another_process_writes_is_seen(
     before = await READS[read](store)
     await revise(other, KEY, superseded=("x0.0",))
     await other.drop_session(OWNER, "session")
+    await other.change_items(SHELF, [card(b'{"a":2}')])
     if once_more:
         await store.commit(ANOTHER, chat("z0"))
     seen = await READS[read](store)
@@ -230,6 +241,12 @@ async def test_the_header_is_open_once_and_as_long_as_any_connection(tmp_path: P
 async def test_what_is_known_is_bounded(store: SQLiteStore) -> None:
     era = store._changes.era()
     assert era is not None
+    items = KnownItems(most=10 * ITEM_BYTES)
+    for n in range(50):
+        items.put((ItemOwner("tenant", str(n)), (CARD,)), {}, era)
+    assert items._size <= 10 * ITEM_BYTES
+    items.put((SHELF, (CARD,) * 9), {}, era)
+    assert items.of((SHELF, (CARD,) * 9), era) is None
     heads = KnownHeads(most=10)
     for n in range(50):
         heads.put(Owner("tenant", session=str(n)), str(n), Look(1, b"[]"), era)
@@ -240,4 +257,18 @@ async def test_erasing_forgets_what_is_known(store: SQLiteStore) -> None:
     assert store._passages._sessions
     await store.delete(KEY)
     assert not store._passages._sessions
+    assert not store._items._answers
     assert not store._heads._heads
+
+
+async def test_an_item_with_an_end_is_asked_for_each_time(tmp_path: Path) -> None:
+    now = [1000.0]
+    store = SQLiteStore(tmp_path / "m.db", timeout=PATIENCE, clock=lambda: now[0])
+    await store.open()
+    await store.change_items(SHELF, [card(b"{}", expires_at=1060.0)])
+    await store.commit(KEY, chat("x0"))
+    for _ in range(2):
+        assert CARD in await store.items_at(SHELF, [CARD])
+    now[0] += 61
+    assert not await store.items_at(SHELF, [CARD])
+    await store.close()

@@ -26,6 +26,7 @@ from proxy.stores.common.known_passages import KnownMessages
 from proxy.stores.sqlite.index import sweep
 from proxy.stores.sqlite.known.changes import Changes
 from proxy.stores.sqlite.known.heads import KnownHeads
+from proxy.stores.sqlite.known.items import KnownItems
 from proxy.stores.sqlite.known.wal_index import WalIndex, hold
 from proxy.stores.sqlite.schema import connect, connect_as_is
 from proxy.stores.sqlite.worker import Opener, Worker, one_look, readers
@@ -107,7 +108,8 @@ class SQLiteFile:
         self._opener: Opener = SQLiteOpener(self._path, commit_timeout, as_is=as_is)
         self._beside: SQLiteFile | None = None
         self._changes = Changes()
-        self._logs, self._passages, self._heads = KnownLogs(), KnownMessages(), KnownHeads()
+        self._logs, self._passages = KnownLogs(), KnownMessages()
+        self._heads, self._items = KnownHeads(), KnownItems()
         self._writer: Worker | None = None
         self._readers: Sequence[Worker] = ()
         self._lister: Worker | None = None
@@ -200,10 +202,13 @@ class SQLiteFile:
 
         Commits of others go in between the steps.
         """
-        result = await self._write(work, truncate=True)
-        while await self._write(sweep, truncate=True):
-            pass
-        return result
+        try:
+            result = await self._write(work, truncate=True)
+            while await self._write(sweep, truncate=True):
+                pass
+            return result
+        finally:
+            self._items.forget()
 
     async def _erase_texts(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """The same for what the process may know besides."""

@@ -21,7 +21,7 @@ from sqlite3 import Connection
 from msgspec.structs import replace
 
 from proxy.memory.archive import Message, Revision, SessionArchive
-from proxy.memory.items import Change, ItemOwner, Namespace
+from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import IndexBatch, Look, Owner
@@ -249,7 +249,17 @@ class SQLiteStore(SQLiteFile):
 
     # Items
 
-    items_at = reads(sqlite_items.items_at)
+    async def items_at(self, shelf: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
+        era, asked = self._changes.era(), (shelf, tuple(places))
+        known = self._items.of(asked, era)
+        if known is not None:
+            return known
+        found = await self._read_items(shelf, places)
+        if era is not None:
+            self._items.put(asked, found, era)
+        return found
+
+    _read_items = reads(sqlite_items.items_at)
     items = lists(sqlite_items.items)
     namespaces = lists(sqlite_items.namespaces)
     adopt_items = writes(sqlite_items.adopt_items)

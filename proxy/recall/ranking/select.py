@@ -33,8 +33,9 @@ on about them: else it goes on about what is in sight, and nothing older was mea
 ALIKE = 0.8
 """Share of words in common that makes two passages one."""
 
-CUT = 250
-"""Tokens, about, of the excerpt of a long passage."""
+CUT = 200
+"""Tokens, about, of the excerpt of a long passage: two pieces of it.  A third one, or the whole, is
+worth less than what else fits into its place."""
 
 CHEAP = 60
 """Tokens, at most, of a question that comes with its answer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -27,6 +27,10 @@ DAY = 86_400
 
 HEADING = 1.7
 """Characters to a token of the line with a day."""
+
+SURE = 1.5
+"""A passage that is estimated at so many times the room that is left does not fit; others are
+counted."""
 
 GAP = "..."
 """Stands for turns between two passages of a session."""
@@ -86,6 +90,20 @@ class Recollection(msgspec.Struct, frozen=True):
         standing, left = _standing_within(self.standing, cost, budget)
         return Recollection(_passages_within(self.passages, own, cost, left), standing)
 
+    def filled(self, more: Recollection, own: str, cost: Cost, left: int) -> Recollection:
+        """With those passages of ``more`` that fit into the ``left`` tokens beside these, in the
+        order of ``more``; itself where none does."""
+        kept = {(one.session, one.seq) for one in self.passages}
+        others = [one for one in more.passages if (one.session, one.seq) not in kept]
+        fitting = [one for one in others if one.tokens <= SURE * left]
+        there = {(one.session, _heading(one, own)) for one in self.passages}
+        added = _passages_within(fitting, own, cost, left, there)
+        if not added:
+            return self
+        kept.update((one.session, one.seq) for one in added)
+        passages = tuple(one for one in more.passages if (one.session, one.seq) in kept)
+        return Recollection(passages, self.standing)
+
 
 class Cost(msgspec.Struct, frozen=True):
     """What the parts of a prompt cost in tokens.
@@ -118,12 +136,19 @@ def _standing_within(
     return tuple(kept), left
 
 
-def _passages_within(found: Sequence[Found], own: str, cost: Cost, left: int) -> tuple[Found, ...]:
+def _passages_within(
+    found: Sequence[Found],
+    own: str,
+    cost: Cost,
+    left: int,
+    headed: Collection[tuple[str, str]] = (),
+) -> tuple[Found, ...]:
+    """``headed`` are the sessions, with their days, of what stands in the block already."""
     kept: list[Found] = []
-    there: set[tuple[str, str]] = set()
+    there = set(headed)
     for one in found:
         before = (one.session, _heading(one, own))
-        tokens = cost.line(one, _line) + (0 if kept else cost.frame)
+        tokens = cost.line(one, _line) + (0 if there else cost.frame)
         tokens += cost.heading(GAP if before in there else before[1])
         if tokens <= left:
             left -= tokens

@@ -97,6 +97,17 @@ def test_a_session_about_the_matter_lifts_its_passages() -> None:
     assert parts[1]["session"] > parts[4]["session"]
 
 
+def test_what_a_session_begins_with_comes_before_the_same_further_on() -> None:
+    other, tells = Said("We stayed for supper."), Said("The harvest festival was loud.")
+    sessions = [[other, other, other, tells], [tells, other, other, other]]
+    said = [replace(one, session=n) for n, talk in enumerate(sessions, 1) for one in talk]
+    best, next_one = person(*said).ranked("harvest festival")[:2]
+    assert (best.session, next_one.session) == (2, 1)
+    assert best.parts["lexical"] == next_one.parts["lexical"]
+    assert best.parts["opens"] == pytest.approx(WEIGHTS.opens)
+    assert next_one.parts["opens"] == 0
+
+
 @pytest.mark.parametrize(("asked", "role"), [("my", "user"), ("did you suggest a", "assistant")])
 def test_whose_words_are_asked_for_come_first(asked: str, role: str) -> None:
     for roles in (("user", "assistant"), ("assistant", "user")):

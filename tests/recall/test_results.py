@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from proxy.recall.results import (
@@ -155,6 +157,33 @@ def test_what_is_written_costs_no_more_than_was_counted() -> None:
     for budget in range(120):
         kept = fitted(Recollection(passages), budget)
         assert words(passage_lines(kept.passages, "s")) <= max(0, budget - 5)
+
+
+def test_what_is_left_is_filled_with_what_fits_best_first() -> None:
+    one, two = found("one two three", 1), found("four five six", 3, tokens=4)
+    long, small = found("far too long " * 9, 2), found("small", 5, tokens=1)
+    whole, less = Recollection((one, long, two, small)), Recollection((one,))
+    filled = [less.filled(whole, "s", Cost(0, words), left) for left in range(12)]
+    assert filled[2] is less
+    assert filled[3] == Recollection((one, small))
+    assert filled[5] == filled[7] == Recollection((one, two))
+    assert filled[8] == Recollection((one, two, small))
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9)), max_size=20), st.integers(0, 99))
+def test_what_is_filled_is_no_larger_than_what_was_left(
+    made: list[tuple[int, int]], left: int
+) -> None:
+    passages = tuple(
+        found("word " * size, seq, session=f"{session}", tokens=size)
+        for seq, (session, size) in enumerate(made)
+    )
+    less, whole = Recollection(passages[::3]), Recollection(passages)
+    more = less.filled(whole, "own", Cost(0, words), left)
+    before, after = (words(passage_lines(each.passages, "own")) for each in (less, more))
+    assert after - before <= left
+    assert all(each in more.passages for each in less.passages)
+    assert tuple(each for each in passages if each in more.passages) == more.passages
 
 
 def test_wishes_of_one_message_have_ids_of_their_own() -> None:

@@ -53,6 +53,7 @@ export default {
   "scorepart.dense": "Similar meaning",
   "scorepart.lexical": "Shared words",
   "scorepart.neighbours": "Its neighbours fit",
+  "scorepart.opens": "It begins its conversation",
   "scorepart.said": "Who said it",
   "scorepart.session": "Its conversation fits",
   "scorepart.time": "Its time fits",

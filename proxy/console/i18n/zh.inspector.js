@@ -53,6 +53,7 @@ export default {
   "scorepart.dense": "含义相近",
   "scorepart.lexical": "词语相同",
   "scorepart.neighbours": "上下文相符",
+  "scorepart.opens": "会话的开头",
   "scorepart.said": "发言者",
   "scorepart.session": "所在会话相符",
   "scorepart.time": "时间相符",

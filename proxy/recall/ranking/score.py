@@ -49,6 +49,8 @@ class Weights(msgspec.Struct, frozen=True):
     """Factor of ``before`` where the passage before ends with a question."""
     asks: float = -0.1
     """That it ends with a question itself."""
+    opens: float = 0.15
+    """That a session begins with it: who begins to talk says what it is about."""
     session: float = 0.45
     """Of the best match in its session."""
     time: float = 0.5
@@ -82,7 +84,7 @@ class Options(msgspec.Struct, frozen=True):
     weights: Weights = WEIGHTS
 
 
-PARTS = ("lexical", "dense", "neighbours", "session", "time", "said", "asks")
+PARTS = ("lexical", "dense", "neighbours", "session", "time", "said", "asks", "opens")
 
 
 class Ranked(msgspec.Struct, frozen=True, gc=False):
@@ -116,8 +118,8 @@ class Line(NamedTuple):
     """Passages laid out so that those next to each other stand side by side.
 
     ``places`` is where each stands.  By place: their sessions (0 where nothing stands), flags,
-    whether they ask, own scores, and whether the place one, or two, further on is of the same
-    session.
+    whether they ask, own scores, whether a session begins there, and whether the place one, or two,
+    further on is of the same session.
     """
 
     places: Array
@@ -125,6 +127,7 @@ class Line(NamedTuple):
     flags: Array
     asks: Array
     own: Array
+    opens: Array
     same: tuple[Array, Array]
 
     def at(self, found: Array) -> Array:
@@ -176,10 +179,12 @@ def _line(matches: Matches, numbers: Numbers, rows: Array) -> Line:
     size = int(places[-1]) + 1
     sessions, flags = np.zeros(size, np.uint32), np.zeros(size, np.uint8)
     sessions[places], flags[places] = rows["session"], rows["flags"]
+    opens = np.zeros(size, np.bool_)
+    opens[places] = rows["seq"] == 1
     same = (sessions[1:] == sessions[:-1], sessions[2:] == sessions[:-2])
     own = np.zeros(size, np.float32)
     own[places] = _own(matches, numbers)
-    return Line(places, sessions, flags, (flags & ASKS) > 0, own, same)
+    return Line(places, sessions, flags, (flags & ASKS) > 0, own, opens, same)
 
 
 def _own(matches: Matches, numbers: Numbers) -> Array:
@@ -268,6 +273,7 @@ def _parts(
         else weights.time * _best_of_session(dated.astype(np.float32), line.sessions),
         _said(matches, numbers, line, weights),
         weights.asks * line.asks,
+        weights.opens * line.opens,
     ]
 
 

@@ -36,8 +36,9 @@ ALIKE = 0.8
 FEW = 3
 """With so many texts one is compared at once."""
 
-CUT = 250
-"""Tokens, about, of the excerpt of a long passage."""
+CUT = 200
+"""Tokens, about, of the excerpt of a long passage: two pieces of it.  A third one, or the whole, is
+worth less than what else fits into its place."""
 
 CHEAP = 60
 """Tokens, at most, of a question that comes with its answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -44,14 +45,17 @@ class Person:
     def __post_init__(self) -> None:
         entries: list[TermEntry] = []
         self.passages = {}
+        seqs: Counter[int] = Counter()
         for number, said in enumerate(self.said):
             time = NOW - said.age * DAY
+            seqs[said.session] += 1
+            seq = seqs[said.session]
             tokens = 1 + len(said.text) // (4 if said.text.isascii() else 2)
             flags = SAID_BY_USER if said.role == "user" else 0
             analysis = analyse(said.text, time, "english")
-            entries.append(TermEntry(said.session, number, 0, time, tokens, flags, analysis))
+            entries.append(TermEntry(said.session, seq, 0, time, tokens, flags, analysis))
             self.passages[number] = Passage(
-                number, said.session, number, said.role, said.text, tokens, time
+                number, said.session, seq, said.role, said.text, tokens, time
             )
         packed = pack(entries, 0)
         self.rows, self.postings = read_rows(packed.rows), packed.postings

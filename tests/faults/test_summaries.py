@@ -55,6 +55,11 @@ async def killed_as_it_summarises(program: Served, up: ScriptedUpstream) -> Stor
     scribe, story = Scribe(up, lambda text: SILENT), Storyteller(up, [program.url])
     prompt = await story.tells(TURNS)
     assert prompt.told == []
+
+    async def is_asked() -> bool:
+        return bool(scribe.asked)
+
+    await eventually(is_asked)
     (request,) = scribe.asked
     assert markers(scribe.texts[0])[0] == "0"
     program.kill()

@@ -11,13 +11,22 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import msgspec
 import pytest
 
 from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, Due, SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
-from proxy.stores.sqlite.schema import MIGRATIONS, SCHEMA, Unusable, connect, migrate, schema_of
+from proxy.stores.sqlite.schema import (
+    MIGRATIONS,
+    SCHEMA,
+    Unusable,
+    connect,
+    migrate,
+    schema_of,
+    version,
+)
 from proxy.stores.sqlite.store import SQLiteStore
 from proxy.stores.sqlite.worker import LATER_AT_ONCE, Job, Jobs
 from tests.support.clock import Clock
@@ -222,6 +231,19 @@ def test_a_file_that_can_never_be_used_is_told_apart(path: Path, spoilt: str) ->
     with pytest.raises(Unusable, match="another file"):
         schema_of(path, PATIENCE)
     assert path.read_bytes() == before
+
+
+def test_a_file_that_another_process_is_just_making_is_no_foreign_one(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+    class Overtaken(sqlite3.Connection):
+        def execute(self, *statement: Any) -> sqlite3.Cursor:
+            rows = super().execute(*statement).fetchall()
+            connect(path, PATIENCE).close()
+            return super().execute("SELECT ?", rows[0])
+
+    with closing(sqlite3.connect(path, factory=Overtaken)) as connection:
+        assert version(connection) in (0, SCHEMA)
 
 
 def older(path: Path, schema: int) -> None:

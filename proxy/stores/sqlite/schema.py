@@ -338,8 +338,9 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIO
 def version(connection: sqlite3.Connection, known: int = SCHEMA) -> int:
     """The version of the file, 0 of an empty one.  Raises Unusable where it can be of no use."""
     try:
-        found = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        # In this order: another process that makes the tables now makes the version with them.
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        found = int(connection.execute("PRAGMA user_version").fetchone()[0])
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorname", "") in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
             raise Unusable(f"{error}: name another file, or put a backup in its place") from error

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from proxy.memory.items import Change, ItemOwner, Place
 from proxy.memory.model import Amendment, Ask, SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
+from proxy.stores.sqlite import read as sqlite_read
 from proxy.stores.sqlite import write as sqlite_write
 from proxy.stores.sqlite.known.heads import KnownHeads
 from proxy.stores.sqlite.known.items import ITEM_BYTES, KnownItems
@@ -200,6 +202,24 @@ async def test_many_turns_at_once_all_see_what_was_answered_before(store: SQLite
         return next(n for n, entry in enumerate(log) if entry.card.exchange == id)
 
     await asyncio.gather(*(talk(n) for n in range(8)))
+
+
+async def test_of_many_commits_at_once_the_last_one_looks(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, since = list[object](), sqlite_read.since
+
+    def counted(*arguments: Any) -> Any:
+        looks.append(arguments)
+        return since(*arguments)
+
+    monkeypatch.setattr(sqlite_read, "since", counted)
+    await asyncio.gather(*(store.commit(KEY, chat(f"t{n}")) for n in range(16)))
+    assert len(looks) < 16
+    expected = await fresh(store, KEY)
+    unread(store, monkeypatch)
+    assert await store.load(KEY, NEAR) == expected
+    assert not store._newest
 
 
 async def test_a_file_without_a_log_is_read_each_time(

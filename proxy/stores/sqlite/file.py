@@ -110,6 +110,8 @@ class SQLiteFile:
         self._changes = Changes()
         self._logs, self._passages = KnownLogs(), KnownMessages()
         self._heads, self._items = KnownHeads(), KnownItems()
+        self._newest: dict[SessionKey, object] = {}
+        """The write under way to a session that was asked for last."""
         self._writer: Worker | None = None
         self._readers: Sequence[Worker] = ()
         self._lister: Worker | None = None

@@ -98,16 +98,21 @@ class SQLiteStore(SQLiteFile):
     async def _written(self, key: SessionKey, write: Callable[..., T]) -> T:
         """Write to a session, and look in the same transaction at what the next load would find."""
         now, era, known, learned = self._clock(), self._logs.era, self._logs.of(key), None
+        this = self._newest[key] = object()
 
         def work(connection: Connection) -> tuple[T, KnownLog | None]:
             result = write(connection, now, key)
-            return result, self._look_again(connection, now, key, known)
+            # Of several at once the last one finds what all have written.
+            last = self._newest.get(key) is this
+            return result, self._look_again(connection, now, key, known) if last else None
 
         try:
             result, learned = await self._write_kept(work)
             return result
         finally:
             self._logs.written(key, learned, era)
+            if self._newest.get(key) is this:
+                del self._newest[key]
 
     def _look_again(
         self, connection: Connection, now: float, key: SessionKey, known: KnownLog | None

@@ -68,6 +68,18 @@ async def store(url: str, clock: Clock) -> AsyncIterator[Backend]:
 
 
 @pytest.fixture
+async def other(store: Backend, url: str, clock: Clock) -> AsyncIterator[Backend]:
+    """The store of another process."""
+    if url.startswith("memory"):
+        yield store  # nobody else can open it
+        return
+    other = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
+    await other.open()
+    yield other
+    await other.close()
+
+
+@pytest.fixture
 def tenant() -> str:
     return f"tenant-{uuid.uuid4().hex[:12]}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 from msgspec.structs import replace
@@ -10,10 +10,8 @@ from msgspec.structs import replace
 from proxy.memory.model import Amendment, Ask, Entry, Position, SessionKey, Snapshot, WindowMove
 from proxy.memory.store import Store, StoreError
 from proxy.stores.common.known_logs import ENTRY_BYTES, KnownLog, KnownLogs
-from proxy.stores.open import open_store
 from proxy.stores.sqlite import read as sqlite_read
 from proxy.stores.sqlite.store import SQLiteStore
-from tests.support.clock import Clock
 from tests.support.store.archives import revise, take_out
 from tests.support.store.commits import card, chat, draft, record
 from tests.support.waiting import PATIENCE
@@ -50,18 +48,6 @@ WRITES: dict[str, Write] = {
     "deleted": lambda store, key: store.delete(key),
     "put back": restore_other_words,
 }
-
-
-@pytest.fixture
-async def other(store: Store, url: str, clock: Clock) -> AsyncIterator[Store]:
-    """The store of another process."""
-    if url.startswith("memory"):
-        yield store  # nobody else can open it
-        return
-    other = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
-    await other.open()
-    yield other
-    await other.close()
 
 
 async def unread(store: Store, key: SessionKey, ask: Ask) -> Snapshot:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -15,11 +15,8 @@ from proxy.stores.common.known_passages import (
     KnownMessages,
     KnownPassages,
 )
-from proxy.stores.open import open_store
-from tests.support.clock import Clock
 from tests.support.store.archives import edited, revise, take_out
 from tests.support.store.commits import card, chat, draft
-from tests.support.waiting import PATIENCE
 
 SEQS = range(1, 30)
 
@@ -53,18 +50,6 @@ WRITES: dict[str, Write] = {
     "put back": put_back,
     "begun anew": begin_anew,
 }
-
-
-@pytest.fixture
-async def other(store: Store, url: str, clock: Clock) -> AsyncIterator[Store]:
-    """The store of another process."""
-    if url.startswith("memory"):
-        yield store  # nobody else can open it
-        return
-    other = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
-    await other.open()
-    yield other
-    await other.close()
 
 
 async def there(store: Store, key: SessionKey) -> dict[int, Message]:

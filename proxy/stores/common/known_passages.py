@@ -30,10 +30,6 @@ class KnownPassages(msgspec.Struct, frozen=True, gc=False):
     stamp: Any = b""
     messages: Mapping[int, Message] = msgspec.field(default_factory=dict)
 
-    def has(self, seqs: Collection[int]) -> bool:
-        there = self.messages
-        return all([seq in there for seq in seqs])
-
     def lacks(self, seqs: Collection[int]) -> list[int]:
         there = self.messages
         return [seq for seq in seqs if seq not in there]

@@ -198,8 +198,7 @@ def passage_arguments(
     user: str | None, seqs: Collection[int], known: KnownPassages
 ) -> list[Argument]:
     there = known.messages
-    unknown = [seq for seq in seqs if seq not in there]
-    parts = (unknown, [seq for seq in seqs if seq in there] if there else ())
+    parts = (known.lacks(seqs), [seq for seq in seqs if seq in there] if there else ())
     packed = [pack(f"<{len(part)}I", *part) for part in parts]
     return [int(user is not None), user or "", known.stamp, *packed]
 

@@ -79,7 +79,7 @@ class Lookup(NamedTuple):
 
     def borne_out(self, just: told.Told, user: str | None) -> bool:
         """Whether all of them are known, and as they were when the request was told."""
-        return just.bears_out(self.key, user, self.known.stamp) and self.known.has(self.seqs)
+        return just.bears_out(self.key, user, self.known.stamp) and not self.known.lacks(self.seqs)
 
     def call(self, user: str | None) -> tuple[Sequence[bytes], Sequence[Any]]:
         return session_keys(self.key), passage_arguments(user, self.seqs, self.known)

@@ -85,12 +85,11 @@ class SQLiteStore(SQLiteFile):
         return snapshot
 
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
-        if commit.superseded or commit.activated or commit.idempotency_key:
-            try:
-                return await self._written(key, partial(sqlite_write.commit, commit=commit))
-            finally:
+        try:
+            return await self._written(key, partial(sqlite_write.commit, commit=commit))
+        finally:
+            if commit.superseded or commit.activated or commit.idempotency_key:
                 self._passages.changed(key)
-        return await self._written(key, partial(sqlite_write.commit, commit=commit))
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> None:
         await self._written(key, partial(sqlite_write.amend, amendment=amendment))

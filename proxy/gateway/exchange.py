@@ -202,7 +202,7 @@ async def load(exchange: ChatExchange, services: Services) -> Loaded:
     Raises ProxyError 403 for another user's session, StoreError.
     """
     request, context = exchange.request, exchange.context
-    asked, count = request.last_user_text, exchange.counter.count_text
+    asked, count = request.last_user_text, exchange.counter.count_lines
     looking = services.knowledge.begin(context, asked, count, wanted=exchange.enriched)
     rewriting = services.rewrite.begin(context, request) if exchange.enriched else None
     try:

@@ -37,18 +37,19 @@ from proxy.learning.instructions.document import (
 from proxy.learning.instructions.improve import InstructionsImprover
 from proxy.learning.instructions.pending import PendingFeedback
 from proxy.learning.instructions.store import InstructionStore
+from proxy.learning.likeness import AskedText
 from proxy.learning.profile import store as profile_card
 from proxy.learning.profile.document import Profile, Schemas, Version, profile_place
 from proxy.learning.profile.extract import ProfileExtractor
 from proxy.learning.profile.store import ProfileStore
-from proxy.learning.prompt_cards import CARDS, Allowance, Asked, Block, Where, card_place
+from proxy.learning.prompt_cards import CARDS, Allowance, Block, Where, card_place
 from proxy.memory.items import PEOPLE, REQUESTS, Item, ItemOwner, Items, Namespace, Place
 from proxy.settings import ProfileSettings
 from proxy.settings.written import LearnedSettings
 
 CollectionT = TypeVar("CollectionT", bound=Collection)
 
-Choose = Callable[[bytes, ProfileSettings, Asked, Allowance], Block | None]
+Choose = Callable[[bytes, ProfileSettings, AskedText, Allowance], Block | None]
 
 
 class Store(Items, History, Protocol):

@@ -1,9 +1,6 @@
 """What is known of a person, and of how to answer, chosen for a prompt.
 
 ``look`` is the only I/O, begun while the session is being loaded; what fits is chosen afterwards.
-
-The texts are few and short (facts, examples) and lie together on a card, so that all of them are
-compared at once, without an index.
 """
 
 from __future__ import annotations
@@ -11,94 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from proxy.learning.likeness import AskedText
 from proxy.memory.items import PEOPLE, Item, ItemOwner, Items, Place
 from proxy.memory.model import Recalled
-from proxy.recall.query.question import Question, Sought, read
-from proxy.recall.query.words import analyse
 from proxy.settings import ProfileSettings
 from proxy.settings.written import LearnedSettings
-
-SIZE = 4
-"""Bytes that are kept of a term: a card is loaded with every request."""
-
-IMAGINED = 40
-"""Texts without any of the words, beside those there are: of two texts both may have a word that
-still says something."""
-
-NOWHERE = 1 / 20
-"""A word that no text has counts as one in this share of them."""
-
-Scores = NDArray[np.float64]
-
-
-def terms_in(text: str, time: float) -> bytes:
-    """What a text of that time (Unix seconds) is found by, packed."""
-    return b"".join(sorted(term[:SIZE] for term in analyse(text, time).terms))
-
-
-class Asked(Protocol):
-    """A question, read; see :class:`proxy.recall.query.question.Question`."""
-
-    @property
-    def empty(self) -> bool: ...
-    @property
-    def words(self) -> tuple[Sought, ...]: ...
-    @property
-    def days(self) -> tuple[bytes, ...]: ...
-    @property
-    def names(self) -> tuple[bytes, ...]: ...
-
-
-class Words:
-    """The terms of several texts: ``sizes`` are the numbers of terms, ``packed`` is all of them."""
-
-    def __init__(self, sizes: Sequence[int], packed: bytes) -> None:
-        self._texts = len(sizes)
-        self._terms = np.frombuffer(packed, "<u4")
-        self._owner = np.repeat(np.arange(self._texts), sizes)
-
-    @classmethod
-    def of(cls, packed: Iterable[bytes]) -> Words:
-        parts = list(packed)
-        return cls([len(part) // SIZE for part in parts], b"".join(parts))
-
-    def likeness(self, question: Asked) -> Scores:
-        """For each text the share, 0 to 1, of what the question asks for that it has.
-
-        What is only near a word in meaning does not count: a text is a line, all of which is shown.
-        """
-        sought = [(word.terms, word.weight) for word in question.words if not word.near]
-        sought += [((day,), 1.0) for day in (*question.days, *question.names)]
-        if not sought:
-            return np.zeros(self._texts)
-        having = self._having([terms for terms, _ in sought])
-        worth = np.array([weight for _, weight in sought]) * self._rarity(having.sum(axis=0))
-        whole = worth.sum()
-        return np.asarray(having @ worth / whole if whole else np.zeros(self._texts))
-
-    def _having(self, sought: Sequence[Sequence[bytes]]) -> NDArray[np.bool_]:
-        """Which text (row) has one of the terms that each of these (columns) is sought by."""
-        packed = b"".join(term[:SIZE] for terms in sought for term in terms)
-        which = np.repeat(np.arange(len(sought)), [len(terms) for terms in sought])
-        at, of = np.nonzero(self._terms[:, None] == np.frombuffer(packed, "<u4")[None, :])
-        having = np.zeros((self._texts, len(sought)), np.bool_)
-        having[self._owner[at], which[of]] = True
-        return having
-
-    def _rarity(self, having: NDArray[np.int64]) -> Scores:
-        """The idf of Lucene's BM25, which is never negative."""
-        texts = self._texts + IMAGINED
-        having_it = np.where(having > 0, having, NOWHERE * texts)
-        return np.asarray(np.log1p((texts - having_it + 0.5) / (having_it + 0.5)))
-
 
 CountText = Callable[[str], int]
 
@@ -202,40 +122,13 @@ class CardKind(Protocol):
         ...
 
     def choose(
-        self, card: bytes, profile: ProfileSettings, question: Asked, room: Allowance
+        self, card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
     ) -> Block | None:
         """What of the card's value goes into a prompt; pure, fast.
 
         Raises msgspec.DecodeError for a card that is none.
         """
         ...
-
-
-class Late:
-    """A question that is read when a part needs that: where all fits, none does."""
-
-    def __init__(self, text: str, now: float) -> None:
-        self._text, self._now = text, now
-
-    @cached_property
-    def _question(self) -> Question:
-        return read(self._text, (), self._now)
-
-    @property
-    def empty(self) -> bool:
-        return self._question.empty
-
-    @property
-    def words(self) -> tuple[Sought, ...]:
-        return self._question.words
-
-    @property
-    def days(self) -> tuple[bytes, ...]:
-        return self._question.days
-
-    @property
-    def names(self) -> tuple[bytes, ...]:
-        return self._question.names
 
 
 class PromptCards:
@@ -276,7 +169,7 @@ class PromptCards:
         if not cards.found:
             return Known()
         now = self._time()
-        asked, counted = Late(question, now), partial(self._count, count)
+        asked, counted = AskedText(question, now), partial(self._count, count)
         head: list[Block] = []
         tail: list[Block] = []
         for kind in self._kinds:

@@ -22,12 +22,12 @@ from proxy.learning.episodes.store import NOTE
 from proxy.learning.evidence import Said
 from proxy.learning.extract import Unreadable
 from proxy.learning.kinds import EPISODES
+from proxy.learning.likeness import AskedText
 from proxy.learning.prompt_cards import Block
 from proxy.memory.archive import Details
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey, message_id
 from proxy.recall.own_words import pasted
-from proxy.recall.query.question import read
 from tests.support.learning import environment
 from tests.support.learning.environment import Env
 from tests.support.learning.harness import KAI, MAY, Harness, block_of, count
@@ -63,7 +63,7 @@ async def chosen(env: Env, question: str, budget: int = 1000) -> Block | None:
     found = await env.harness.store.items_at(where.shelf, [where.place])
     if where.place not in found:
         return None
-    card, asked = bytes(found[where.place].value), read(question, (), now)
+    card, asked = bytes(found[where.place].value), AskedText(question, now)
     return block_of(EPISODES, card, settings, asked, budget, now)
 
 

@@ -15,9 +15,9 @@ from proxy.gateway.context import ProfileRules
 from proxy.learning.facts.card import NOTE, FactCard, card_of, line_of, read_card
 from proxy.learning.facts.fact import Fact
 from proxy.learning.kinds import FACTS, Kind
+from proxy.learning.likeness import AskedText
 from proxy.learning.prompt_cards import (
     Allowance,
-    Asked,
     Block,
     Cards,
     PromptCards,
@@ -27,7 +27,6 @@ from proxy.learning.prompt_cards import (
 )
 from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import Recalled
-from proxy.recall.query.question import read
 from proxy.settings import ProfileSettings
 from proxy.stores.open import Backend
 from tests.support.learning.harness import DAY, MAY, Harness, block_of, count, learning
@@ -45,7 +44,7 @@ def chosen(
     facts: list[Fact], question: str = "", most: int = 300, budget: int = 10_000, now: float = NOW
 ) -> Block | None:
     card = msgspec.json.encode(card_of(facts, FactCard(), count, MAY))
-    asked = read(question, (), now)
+    asked = AskedText(question, now)
     return block_of(FACTS, card, learning(max_tokens=most), asked, budget, now)
 
 
@@ -149,7 +148,7 @@ def test_a_block_is_never_more_than_it_may_be(
 def test_a_block_that_costs_more_than_was_estimated_still_fits() -> None:
     facts = [fact(n, f"The user has {n} cats at home.") for n in range(8)]
     card = msgspec.json.encode(card_of(facts, FactCard(), lambda text: 1, MAY))
-    found = block_of(FACTS, card, learning(max_tokens=100), read("cats", (), NOW), 100, NOW)
+    found = block_of(FACTS, card, learning(max_tokens=100), AskedText("cats", NOW), 100, NOW)
     assert found is not None and found.tokens <= 100
 
 
@@ -158,7 +157,7 @@ def test_choosing_is_fast(number: int, most_ms: float) -> None:
     facts = [fact(n, f"The user has {n} cats, boats and dogs at home.") for n in range(number)]
     card = msgspec.json.encode(card_of(facts, FactCard(), count, MAY))
     settings = learning(max_tokens=800)
-    asked = read("Which boats do I have, and where is my dog in Berlin?", (), NOW)
+    asked = AskedText("Which boats do I have, and where is my dog in Berlin?", NOW)
     times = timeit.repeat(
         lambda: block_of(FACTS, card, settings, asked, 10_000, NOW), number=5, repeat=5
     )
@@ -180,7 +179,7 @@ def fixed(name: str, *, shared: bool = False) -> Kind:
         return Where(ItemOwner(tenant, user), KAI_CARD.place._replace(key=name)) if user else None
 
     def choose(
-        card: bytes, profile: ProfileSettings, question: Asked, room: Allowance
+        card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
     ) -> Block | None:
         return Block(name, "", card.decode(), 40) if room.tokens >= 40 else None
 

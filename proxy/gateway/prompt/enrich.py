@@ -133,7 +133,7 @@ def _chosen(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> Known:
     messages, asked = prompt.messages, exchange.request.last_user
     at = last_user(messages)
     question = text_at(messages, at, asked) if at is not None else ""
-    known = step.choose(knowledge, question, budget, exchange.counter.count_text)
+    known = step.choose(knowledge, question, budget, exchange.counter.count_lines)
     return known if at is not None else Known(known.head)
 
 

@@ -12,7 +12,7 @@ import msgspec
 from proxy.learning.batch import Answered
 from proxy.learning.collection import LearnedMemory
 from proxy.learning.evidence import Source, source_fields
-from proxy.learning.prompt_cards import terms_in
+from proxy.learning.likeness import terms_in
 from proxy.memory.items import PEOPLE, Item, Namespace, Place
 
 FEATURE = "episodes"

@@ -21,9 +21,9 @@ from proxy.learning.facts.fact import FACTS, Fact, new_id
 from proxy.learning.facts.rules import entered
 from proxy.learning.facts.statements import is_of_kin, tells_of_user
 from proxy.learning.facts.store import FactStore, StoredFacts
+from proxy.learning.likeness import AskedText
 from proxy.memory.items import Items
 from proxy.recall.own_words import BLANK
-from proxy.recall.query.question import read
 
 NO_JSON = "the answer about facts is not the JSON that was asked for"
 
@@ -113,7 +113,7 @@ def _shown(kept: StoredFacts, batch: Batch, now: float) -> list[Fact]:
     held = _held(kept, now)
     if len(held) > SHOWN:
         asked = "\n".join(said.own[:CUE] for said in batch.said)
-        scores = kept.card.value.words.likeness(read(asked, (), now)).tolist()
+        scores = kept.card.value.words.likeness(AskedText(asked, now))
         lines = zip(kept.card.value.lines, scores, strict=True)
         likeness = {line.id: score for line, score in lines}
         latest = sorted(held, key=lambda fact: -fact.last_confirmed)

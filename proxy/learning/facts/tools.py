@@ -9,8 +9,8 @@ from proxy.learning.facts.claim import Claim
 from proxy.learning.facts.fact import MOST_CHARACTERS, USER, Fact, Facts, new_id, one_line
 from proxy.learning.facts.rules import Notes
 from proxy.learning.facts.store import FactStore
+from proxy.learning.likeness import AskedText
 from proxy.memory.items import ItemOwner
-from proxy.recall.query.question import read
 from proxy.settings.written import FactsSettings
 
 
@@ -48,7 +48,7 @@ class FactTools:
         """Facts in force that share words with a question, best first.  One round trip."""
         card = await self._facts.card(shelf)
         now = self._facts.clock()
-        scores = card.words.likeness(read(query, (), now)).tolist()
+        scores = card.words.likeness(AskedText(query, now))
         found = [
             FoundFact(line.id, line.line.removeprefix("- "), score)
             for score, line in zip(scores, card.lines, strict=True)

@@ -19,7 +19,8 @@ from typing import Literal
 import msgspec
 
 from proxy.learning.evidence import Source
-from proxy.learning.prompt_cards import Allowance, Asked, Block, Where, whole_block
+from proxy.learning.likeness import AskedText
+from proxy.learning.prompt_cards import Allowance, Block, Where, whole_block
 from proxy.memory.items import INSTRUCTIONS, ItemOwner, Namespace, Place
 from proxy.memory.model import exchange_of
 from proxy.recall.lexicon.loader import any_of, compiled, told
@@ -210,6 +211,8 @@ def where(tenant: str, user: str | None, profile: ProfileSettings) -> Where:
     return Where(ItemOwner(tenant), current_place(profile.instructions.name))
 
 
-def choose(card: bytes, profile: ProfileSettings, question: Asked, room: Allowance) -> Block | None:
+def choose(
+    card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+) -> Block | None:
     """All of it, or as many of its first lines as fit."""
     return whole_block(FEATURE, NOTE, _current.decode(card).text.splitlines(), room)

@@ -10,6 +10,7 @@ import msgspec
 
 from proxy.learning.collection import Collection, Forgotten, Stored, anything, dropping, putting
 from proxy.learning.facts.fact import one_line
+from proxy.learning.likeness import AskedText
 from proxy.learning.profile.document import (
     FEATURE,
     MOST_VERSIONS,
@@ -25,7 +26,7 @@ from proxy.learning.profile.document import (
     version_place,
 )
 from proxy.learning.profile.replay import folded, replayed, undone
-from proxy.learning.prompt_cards import FRAME, Allowance, Asked, Block, card_place, whole_block
+from proxy.learning.prompt_cards import FRAME, Allowance, Block, card_place, whole_block
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner
 from proxy.settings import ProfileSettings
@@ -76,7 +77,9 @@ def _plain(value: object) -> str:
     return one_line(value if isinstance(value, str) else msgspec.json.encode(value).decode())
 
 
-def choose(card: bytes, profile: ProfileSettings, question: Asked, room: Allowance) -> Block | None:
+def choose(
+    card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+) -> Block | None:
     """The first lines that fit: a document has its most general members first."""
     lines = _first(_cards.decode(card).lines, room.tokens - FRAME)
     return whole_block(FEATURE, NOTE, list(lines), room)

@@ -14,7 +14,7 @@ from proxy.learning.facts.fact import DAY, Fact, Facts, fact_fields, new_id
 from proxy.learning.facts.rules import entered
 from proxy.learning.facts.store import FactStore, StoredFacts
 from proxy.learning.kinds import Kind, Kinds
-from proxy.learning.prompt_cards import Words, terms_in
+from proxy.learning.likeness import AskedText, Words, terms_in
 from proxy.memory.items import Item, ItemOwner, fits
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given, Repeated
@@ -53,7 +53,6 @@ from proxy.memory_api.shapes.people import (
 )
 from proxy.memory_api.shapes.people import MemorySearch as Asked
 from proxy.recall.index import Owner
-from proxy.recall.query.question import read
 from proxy.recall.recaller import RecallAdmin
 
 TAG = "Memories"
@@ -293,7 +292,7 @@ class MemorySearch(msgspec.Struct, frozen=True):
         now = self.memories.clock()
         every = [*said, *learned]
         words = Words.of(known.get(str(each["id"])) or _terms(each) for each in every)
-        shares = words.likeness(read(wanted.query, (), now)).tolist()
+        shares = words.likeness(AskedText(wanted.query, now))
         best = max((_number(each, "score") for each in said), default=0.0) or 1.0
         scored = [
             _with_score(

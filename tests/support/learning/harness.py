@@ -18,7 +18,8 @@ from proxy.learning.facts.store import FactStore
 from proxy.learning.job import LearningJob
 from proxy.learning.kinds import FACTS, Kind
 from proxy.learning.learned import Forgetting
-from proxy.learning.prompt_cards import Allowance, Asked, Block
+from proxy.learning.likeness import AskedText
+from proxy.learning.prompt_cards import Allowance, Block
 from proxy.learning.reading import Reader
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Draft, SessionKey, Work, message_id
@@ -44,7 +45,7 @@ def block_of(
     kind: Kind,
     card: bytes,
     profile: ProfileSettings,
-    question: Asked,
+    question: AskedText,
     budget: int,
     now: float = 0.0,
 ) -> Block | None:

@@ -20,7 +20,8 @@ from proxy.learning.collection import (
 from proxy.learning.evidence import Source, source_fields, source_of
 from proxy.learning.extract import KindModel, Unusable, json_in, told
 from proxy.learning.kinds import Kind, persons_card
-from proxy.learning.prompt_cards import Allowance, Asked, Block, card_place, whole_block
+from proxy.learning.likeness import AskedText
+from proxy.learning.prompt_cards import Allowance, Block, card_place, whole_block
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
 from proxy.settings import ProfileSettings
 from proxy.settings.written import LearnerSettings
@@ -118,7 +119,9 @@ def place_of(shelf: ItemOwner, id: str) -> Place:
     return Place((PEOPLE, shelf.user, NAME), id)
 
 
-def choose(card: bytes, profile: ProfileSettings, question: Asked, room: Allowance) -> Block | None:
+def choose(
+    card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+) -> Block | None:
     hobbies = msgspec.json.decode(card, type=HobbyCard).hobbies
     return whole_block(NAME, "What they do for fun.", [each.text for each in hobbies], room)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 
 import msgspec
+from cachetools import LRUCache
 
 from proxy.background.completion import BudgetSpent
 from proxy.memory import usage
@@ -42,7 +42,7 @@ class Budget:
 
     def __init__(self, meter: Meter, tokens_per_day: int, clock: Callable[[], float]) -> None:
         self._meter, self._most, self._clock = meter, tokens_per_day, clock
-        self._today: OrderedDict[str, _Today] = OrderedDict()
+        self._today: LRUCache[str, _Today] = LRUCache(MOST)
         self._owed: dict[tuple[str, UsageKey], usage.Spent] = {}
 
     def __repr__(self) -> str:
@@ -65,9 +65,6 @@ class Budget:
             )
             today = _Today(day, now, counted + self._tokens_owed(tenant, day))
             self._today[tenant] = today
-            self._today.move_to_end(tenant)
-            if len(self._today) > MOST:
-                self._today.popitem(last=False)
         return today.tokens
 
     def _tokens_owed(self, tenant: str, day: str) -> int:

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from proxy.background.budget import Budget
 from proxy.background.completion import (
@@ -86,7 +87,7 @@ class UpstreamCompleter:
         self._further = further
         self._upstreams, self._credentials, self._budget = upstreams, credentials, budget
         self._counter, self._telemetry, self._clock = counter, telemetry, clock
-        self._without_schema: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._without_schema: LRUCache[tuple[str, str], None] = LRUCache(MODELS)
 
     def __repr__(self) -> str:
         return f"<UpstreamCompleter of {len(self._upstreams)} APIs>"
@@ -141,8 +142,6 @@ class UpstreamCompleter:
 
     def _remember(self, place: str, model: str) -> None:
         self._without_schema[place, model] = None
-        if len(self._without_schema) > MODELS:
-            self._without_schema.popitem(last=False)
 
     async def _ask(self, request: _Request) -> Written:
         """Ask once and count it, whatever comes of it.  Raises Refused, Failed."""

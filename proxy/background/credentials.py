@@ -6,7 +6,7 @@ latest request, in this process only.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from cachetools import LRUCache
 
 from proxy.errors import RawHeaders
 from proxy.wire.api import bearer
@@ -30,7 +30,7 @@ class Credentials:
     def __init__(self, anonymous: str, upstream_key: str | None = None) -> None:
         self._anonymous = anonymous
         self._for_all = bearer(upstream_key) or None
-        self._latest: OrderedDict[str, RawHeaders] = OrderedDict()
+        self._latest: LRUCache[str, RawHeaders] = LRUCache(MOST)
 
     def __repr__(self) -> str:
         return f"<Credentials of {len(self._latest)} tenants>"
@@ -40,9 +40,6 @@ class Credentials:
         if self._for_all is not None or tenant == self._anonymous:
             return
         self._latest[tenant] = [field for field in headers if field[0] in KEPT]
-        self._latest.move_to_end(tenant)
-        if len(self._latest) > MOST:
-            self._latest.popitem(last=False)
 
     def of(self, tenant: str) -> RawHeaders | None:
         """What to send for a tenant; None where that is not known."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
 import msgspec
+from cachetools import LRUCache
 
 from proxy.background.completion import CompletionError, Denied, Refused
 from proxy.background.runner import LEASE, LeaseLost, held
@@ -116,7 +116,7 @@ class LearningJob(msgspec.Struct):
     extractors: Sequence[Extractor] = ()
     improvers: Sequence[Improver] = ()
     skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
-    _unreadable: OrderedDict[object, int] = msgspec.field(default_factory=OrderedDict)
+    _unreadable: LRUCache[object, int] = msgspec.field(default_factory=lambda: LRUCache(REMEMBERED))
 
     def ready(self, work: Work) -> bool:
         settings = self.profile_of(work.profile)
@@ -258,10 +258,8 @@ class LearningJob(msgspec.Struct):
             first.message,
             len(first.text),
         )
-        before = self._unreadable.pop(which, 0)
+        before = self._unreadable.get(which, 0)
         self._unreadable[which] = before + 1
-        if len(self._unreadable) > REMEMBERED:
-            self._unreadable.popitem(last=False)
         return before
 
     async def _skip(self, extractor: Extractor, batch: Batch, failure: CompletionError) -> bool:

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
+from cachetools import LRUCache
 from msgspec.structs import replace
 
 from proxy.learning.likeness import AskedText
@@ -139,7 +139,7 @@ class PromptCards:
 
     def __init__(self, items: Items, kinds: Sequence[CardKind], clock: Callable[[], float]) -> None:
         self._items, self._kinds, self._time = items, tuple(kinds), clock
-        self._counted: OrderedDict[tuple[CountText, int], int] = OrderedDict()
+        self._counted: LRUCache[tuple[CountText, int], int] = LRUCache(COUNTED)
 
     async def look(self, tenant: str, user: str | None, settings: ProfileSettings) -> Cards:
         """One round trip to each shelf.  Raises StoreError."""
@@ -190,8 +190,6 @@ class PromptCards:
         tokens = self._counted.get(known)
         if tokens is None:
             tokens = self._counted[known] = count(text)
-            if len(self._counted) > COUNTED:
-                self._counted.popitem(last=False)
         return tokens
 
 

@@ -7,8 +7,9 @@ whether it is still active, and what it says now.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
+
+from cachetools import LRUCache
 
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Index, Owner, PassageHistory
@@ -65,7 +66,7 @@ class Recaller:
         self._index, self._history = known or KnownIndex(index), history
         self._index_updater = index_updater
         self._text_of, self._clock, self._nearness = text_of, clock, nearness
-        self._several: OrderedDict[Owner, None] = OrderedDict()
+        self._several: LRUCache[Owner, None] = LRUCache(REMEMBERED)
 
     async def recall(self, query: RecallQuery) -> Recollection:
         """What belongs into a prompt.  Raises StoreError."""
@@ -114,8 +115,6 @@ class Recaller:
         if state is None or state.sessions <= (1 if look.mark else 0):
             return state is not None
         self._several[owner] = None
-        if len(self._several) > REMEMBERED:
-            self._several.popitem(last=False)
         return False
 
     def _told(self, query: RecallQuery, seen: Looked) -> Looked:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
+from cachetools import LRUCache
 
 from proxy.background.completion import Assignment, Completer, CompletionError, assignment
 from proxy.memory.store import StoreError
@@ -77,7 +78,7 @@ class Rewriter:
         self._completer, self._count = completer, count
         self._running: set[asyncio.Task[Rewritten]] = set()
         self._busy: Counter[str] = Counter()
-        self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._failures: LRUCache[str, tuple[int, float]] = LRUCache(TENANTS)
 
     def __repr__(self) -> str:
         return f"<Rewriter [running: {len(self._running)}]>"
@@ -128,10 +129,8 @@ class Rewriter:
             self._failures.pop(tenant, None)
 
     def _failed(self, tenant: str) -> None:
-        failures, _ = self._failures.pop(tenant, (0, 0.0))
+        failures, _ = self._failures.get(tenant, (0, 0.0))
         self._failures[tenant] = failures + 1, asyncio.get_running_loop().time() + PAUSE
-        if len(self._failures) > TENANTS:
-            self._failures.popitem(last=False)
 
     async def _ask(
         self, asked: Assignment, question: str, before: Sequence[Utterance]

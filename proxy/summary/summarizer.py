@@ -7,11 +7,11 @@ that it covers has changed meanwhile; otherwise it is begun anew from what is th
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
+from cachetools import LRUCache
 from msgspec.structs import replace
 
 from proxy.background.completion import Completer, CompletionError, Refused
@@ -230,16 +230,13 @@ class GivenUp:
     """
 
     def __init__(self) -> None:
-        self._marks: OrderedDict[SessionKey, int] = OrderedDict()
+        self._marks: LRUCache[SessionKey, int] = LRUCache(MOST)
 
     def __repr__(self) -> str:
         return f"<GivenUp [{len(self._marks)} sessions]>"
 
     def note(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> None:
         self._marks[key] = _mark(version, turns)
-        self._marks.move_to_end(key)
-        if len(self._marks) > MOST:
-            self._marks.popitem(last=False)
 
     def knows(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> bool:
         return self._marks.get(key) == _mark(version, turns)

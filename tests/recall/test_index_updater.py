@@ -165,10 +165,9 @@ async def test_a_session_that_is_nobody_s_is_looked_at_once_when_it_is_new(bench
     assert bench.indexer.done == [("level", KEY)]
 
 
-async def test_only_so_many_owners_are_kept_in_mind(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_only_so_many_owners_are_kept_in_mind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "KNOWN", 3)
+    bench = Bench()
     owners = [Owner("tenant", user=f"{n}") for n in range(4)]
     async with bench.open() as index_updater:
         for owner in owners:

@@ -117,8 +117,12 @@ def test_so_much_is_kept_of_who_asked_last() -> None:
         logs.put(SessionKey("t", name), log_of(name, 1), logs.era)
     logs.put(SessionKey("t", "a"), log_of("a", 2), logs.era)
     assert [logs.of(SessionKey("t", name)) is not None for name in "abc"] == [True, False, True]
+    # What is more than all that may be kept is not, and nothing goes for it.
     logs.put(SessionKey("t", "d"), log_of("d", 4), logs.era)
-    assert [logs.of(SessionKey("t", name)) for name in "abcd"] == [None] * 4
+    kept = [logs.of(SessionKey("t", name)) is not None for name in "abcd"]
+    assert kept == [True, False, True, False]
+    logs.put(SessionKey("t", "a"), log_of("a", 4), logs.era)
+    assert logs.of(SessionKey("t", "a")) is None
 
 
 def test_what_was_read_before_all_was_forgotten_does_not_come_back() -> None:

@@ -106,8 +106,11 @@ def test_so_much_is_kept_of_the_sessions_that_were_asked_last() -> None:
     known.put(a, known.of(a), known.era)
     known.put(b, known.of(b).and_(messages(2)), known.era)
     assert [len(known.of(key).messages) for key in (a, b, c)] == [1, 2, 0]
+    # What is more than all that may be kept is not, and nothing goes for it.
     known.put(c, KnownPassages(b"1", messages(1, 2, 3, 4)), known.era)
-    assert [known.of(key) for key in (a, b, c)] == [NOTHING_KNOWN] * 3
+    assert [len(known.of(key).messages) for key in (a, b, c)] == [1, 2, 0]
+    known.put(b, KnownPassages(b"1", messages(1, 2, 3, 4)), known.era)
+    assert [len(known.of(key).messages) for key in (a, b, c)] == [1, 0, 0]
 
 
 def test_what_was_looked_up_before_all_was_forgotten_does_not_come_back() -> None:

@@ -264,7 +264,7 @@ async def test_what_is_known_is_bounded(store: SQLiteStore) -> None:
     items = KnownItems(most=10 * ITEM_BYTES)
     for n in range(50):
         items.put((ItemOwner("tenant", str(n)), (CARD,)), {}, era)
-    assert items._size <= 10 * ITEM_BYTES
+    assert items._answers.currsize <= 10 * ITEM_BYTES
     items.put((SHELF, (CARD,) * 9), {}, era)
     assert items.of((SHELF, (CARD,) * 9), era) is None
     heads = KnownHeads(most=10)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Literal, NamedTuple
+
+from cachetools import LRUCache
 
 MOST = 256
 """Kinds that are known; the one that was refused longest ago is forgotten."""
@@ -36,7 +37,7 @@ class Refusals:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._until: OrderedDict[RefusalKind, float] = OrderedDict()
+        self._until: LRUCache[RefusalKind, float] = LRUCache(MOST)
 
     def __len__(self) -> int:
         return len(self._until)
@@ -46,9 +47,6 @@ class Refusals:
         if not kind.short:
             return
         self._until[kind] = self._clock() + SECONDS
-        self._until.move_to_end(kind)
-        if len(self._until) > MOST:
-            self._until.popitem(last=False)
 
     def __contains__(self, kind: RefusalKind) -> bool:
         until = self._until.get(kind)

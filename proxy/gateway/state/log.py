@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
+from cachetools import LRUCache
 
 from proxy.formats.native import frame_of, without_answer
 from proxy.formats.responses.items import API
@@ -84,7 +84,7 @@ class StateLog:
         self, store: StateStore, timeout: float, clock: Callable[[], float] = time.time
     ) -> None:
         self.store, self._timeout, self._clock = store, timeout, clock
-        self._kept: OrderedDict[SessionKey, float] = OrderedDict()
+        self._kept: LRUCache[SessionKey, float] = LRUCache(KNOWN)
         self._turns: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
 
     async def session_of(self, tenant: str, reference: str) -> SessionKey:
@@ -119,9 +119,6 @@ class StateLog:
             logger.warning("a response is known by its session alone: %s", failure)
             return
         self._kept[key] = now
-        self._kept.move_to_end(key)
-        if len(self._kept) > KNOWN:
-            self._kept.popitem(last=False)
 
     def _is_kept(self, key: SessionKey, ttl: int, now: float) -> bool:
         written = self._kept.get(key)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
+from cachetools import LRUCache
 
 from proxy.memory.model import Card, Injection, Recalled, message_id
 
@@ -97,7 +98,7 @@ class KnownRuns:
     """
 
     def __init__(self) -> None:
-        self._windows: dict[str, tuple[Sequence[Card], tuple[Run, ...]]] = {}
+        self._windows: LRUCache[str, tuple[Sequence[Card], tuple[Run, ...]]] = LRUCache(WINDOWS)
 
     def __len__(self) -> int:
         return len(self._windows)
@@ -106,14 +107,12 @@ class KnownRuns:
         """As ``runs_of``."""
         if not cards:
             return ()
-        known, runs = self._windows.pop(cards[0].id, ((), ()))
+        known, runs = self._windows.get(cards[0].id, ((), ()))
         if cards[: len(known)] != known:
             known, runs = (), ()
         *before, last = runs or [Run("", NOWHERE, ())]  # the last one may go on
         runs = (*before, *runs_of(cards[len(known) - len(last.tokens) :]))
         self._windows[cards[0].id] = cards, runs
-        if len(self._windows) > WINDOWS:
-            del self._windows[next(iter(self._windows))]
         return runs
 
 

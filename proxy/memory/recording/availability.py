@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 import msgspec
+from cachetools import LRUCache
 
 from proxy.memory.limit import Limit
 from proxy.memory.model import SessionKey
@@ -71,7 +71,7 @@ class Troubles:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._known: OrderedDict[SessionKey, Trouble] = OrderedDict()
+        self._known: LRUCache[SessionKey, Trouble] = LRUCache(KNOWN)
 
     def __len__(self) -> int:
         """How many failed when they were last tried, and lately."""
@@ -83,11 +83,9 @@ class Troubles:
 
     def failed(self, key: SessionKey, failure: StoreError) -> None:
         """It has failed, perhaps again: leave it alone."""
-        before, (first, most) = self._known.pop(key, None), PAUSES
+        before, (first, most) = self._known.get(key), PAUSES
         pause = first if before is None else min(before.pause * 2, most)
         self._known[key] = Trouble(failure, pause, self._clock() + pause)
-        if len(self._known) > KNOWN:
-            self._known.popitem(last=False)
 
     def worked(self, key: SessionKey) -> None:
         self._known.pop(key, None)

@@ -8,6 +8,8 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from cachetools import LRUCache
+
 from proxy.memory.archive import Archive
 from proxy.memory.items import ItemOwner, Items
 from proxy.memory.recording.spool import Spool, SpoolError
@@ -34,7 +36,7 @@ class KnownTenants:
 
     def __init__(self, settings: Settings, store: Holdings, meter: Meter, spool: Spool) -> None:
         self._settings, self._store, self._meter, self._spool = settings, store, meter, spool
-        self._seen: dict[str, None] = {}
+        self._seen: LRUCache[str, None] = LRUCache(KEPT)
 
     async def knows(self, tenant: str) -> bool:
         """Does the configuration name this tenant, or is anything kept of it?
@@ -46,8 +48,6 @@ class KnownTenants:
         known = await has_memory(self._store, tenant) or await self._has_more(tenant)
         if known:
             self._seen[tenant] = None
-            if len(self._seen) > KEPT:
-                del self._seen[next(iter(self._seen))]
         return known
 
     async def _has_more(self, tenant: str) -> bool:

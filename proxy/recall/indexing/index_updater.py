@@ -14,6 +14,8 @@ from contextlib import suppress
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
+from cachetools import LRUCache
+
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import Owner
@@ -131,7 +133,7 @@ class IndexUpdater:
         self._resting: OrderedDict[SessionKey, bool] = OrderedDict()
         """Sessions that rest, and whether something of them is not indexed."""
         self._round = 0
-        self._known: OrderedDict[Owner, float] = OrderedDict()
+        self._known: LRUCache[Owner, float] = LRUCache(KNOWN)
         self._stale: set[Owner] = set()
         self._turns: WeakValueDictionary[Work, asyncio.Lock] = WeakValueDictionary()
         self._next: dict[SessionKey, asyncio.Task[None]] = {}
@@ -179,9 +181,6 @@ class IndexUpdater:
         if now - self._known.get(owner, -AGAIN) < AGAIN:
             return
         self._known[owner] = now
-        self._known.move_to_end(owner)
-        if len(self._known) > KNOWN:
-            self._known.popitem(last=False)
         self._add(owner)
 
     def asked(self, key: SessionKey, owner: Owner) -> None:

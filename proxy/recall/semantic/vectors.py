@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from proxy.memory.store import StoreError
@@ -175,7 +175,7 @@ class Nearness:
     def __init__(self, index: Index, embedder: Embedder, patience: float) -> None:
         self._embedder, self._patience = embedder, patience
         self._shelf = Shelf(index)
-        self._known: OrderedDict[str, Array] = OrderedDict()
+        self._known: LRUCache[str, Array] = LRUCache(MOST_QUESTIONS)
         self._running: set[asyncio.Task[Any]] = set()
         self._rests_until = 0.0
         self._late = 0
@@ -228,7 +228,7 @@ class Nearness:
         return matrix.near(vector)
 
     async def _vector(self, text: str) -> Array | None:
-        vector = self._known.pop(text, None)
+        vector = self._known.get(text)
         try:
             if vector is None:
                 (vector,) = await self._embedder.embed([text])
@@ -239,8 +239,6 @@ class Nearness:
             logger.exception("a question could not be embedded")
             return None
         self._known[text] = vector
-        if len(self._known) > MOST_QUESTIONS:
-            self._known.popitem(last=False)
         return vector
 
     def _rest(self, why: str) -> None:
@@ -260,8 +258,10 @@ class Shelf:
     """Owners' vectors, read once and then extended by what is new."""
 
     def __init__(self, index: Index, most: int = MOST_BYTES) -> None:
-        self._index, self._left = index, most
-        self._kept: OrderedDict[tuple[Owner, str], Kept] = OrderedDict()
+        self._index = index
+        self._kept: LRUCache[tuple[Owner, str], Kept] = LRUCache(
+            most, getsizeof=lambda kept: kept.matrix.bytes
+        )
 
     async def matrix(self, owner: Owner, name: str, size: int, state: State) -> Matrix:
         """All vectors of that name, as far as the state says.  Raises StoreError."""
@@ -276,13 +276,6 @@ class Shelf:
             more = Matrix.read(begin, data.ljust((end - begin) * size, b"\0"), size)
             whole = kept.matrix.extended(more) if kept.matrix.end == begin else more
             kept = Kept(state.born, whole)
-        self._keep((owner, name), kept)
+        if kept.matrix.bytes <= self._kept.maxsize:
+            self._kept[owner, name] = kept
         return kept.matrix
-
-    def _keep(self, key: tuple[Owner, str], kept: Kept) -> None:
-        before = self._kept.pop(key, None)
-        self._kept[key] = kept
-        self._left += (before.matrix.bytes if before else 0) - kept.matrix.bytes
-        while self._left < 0:
-            _, oldest = self._kept.popitem(last=False)
-            self._left += oldest.matrix.bytes

@@ -7,11 +7,12 @@ has seqs from ``end`` on.  Several processes may write: each look asks the store
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
+from cachetools import LRUCache
 from msgspec.structs import replace
 
 from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
@@ -49,6 +50,11 @@ class KnownLog(msgspec.Struct, frozen=True, gc=False):
     nobodys: bool = False
     seen: LastLoad | None = None
 
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about; 0 if there is nothing in it."""
+        return sum(map(len, self.bodies.values())) + ENTRY_BYTES * len(self.log)
+
     def since(self, begin: int) -> LogPart:
         """What is known from a turn on that is not before ``begin``."""
         at = bisect_left(self.log, begin, key=lambda entry: entry.position.turn)
@@ -69,16 +75,16 @@ class KnownLogs:
     """Those of the sessions that asked last, within ``most`` bytes."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
-        self._most = most
-        self._logs: OrderedDict[SessionKey, tuple[KnownLog, int]] = OrderedDict()
-        self._size = 0
+        self._logs: LRUCache[SessionKey, tuple[KnownLog, int]] = LRUCache(
+            most, getsizeof=itemgetter(1)
+        )
         self.era = 0
         """Changes when all is forgotten: what was read before must not come back."""
         self.writes = 0
         """Changes with each write: what was read before may not be what is there."""
 
     def __repr__(self) -> str:
-        return f"<KnownLogs [{len(self._logs)}, bytes: {self._size}]>"
+        return f"<KnownLogs [{len(self._logs)}, bytes: {self._logs.currsize}]>"
 
     def of(self, key: SessionKey) -> KnownLog | None:
         known = self._logs.get(key)
@@ -89,15 +95,13 @@ class KnownLogs:
         before = self._logs.get(key)
         if era != self.era or (before and before[0] is log):
             return
-        if log is None or not log.log:
-            return self._drop(key)
-        if before and before[0].stamp == log.stamp and before[0].end > log.end:
+        if log and before and before[0].stamp == log.stamp and before[0].end > log.end:
             return  # another look was faster
-        self._drop(key)
-        size = sum(map(len, log.bodies.values())) + ENTRY_BYTES * len(log.log)
-        self._logs[key], self._size = (log, size), self._size + size
-        while self._size > self._most:
-            self._drop(next(iter(self._logs)))
+        size = log.size if log else 0
+        if log and 0 < size <= self._logs.maxsize:
+            self._logs[key] = log, size
+        else:
+            self._logs.pop(key, None)
 
     def written(self, key: SessionKey, log: KnownLog | None, era: int) -> None:
         """Something was written to the session, which has this log now; None: that is not known."""
@@ -111,8 +115,4 @@ class KnownLogs:
     def forget(self) -> None:
         """Something was erased."""
         self._logs.clear()
-        self._size, self.era = 0, self.era + 1
-
-    def _drop(self, key: SessionKey) -> None:
-        _, size = self._logs.pop(key, (None, 0))
-        self._size -= size
+        self.era += 1

@@ -8,11 +8,12 @@ in whatever way it can tell.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Mapping
+from operator import itemgetter
 from typing import Any
 
 import msgspec
+from cachetools import LRUCache
 
 from proxy.memory.archive import Message
 from proxy.memory.model import SessionKey
@@ -51,14 +52,14 @@ class KnownMessages:
     """Those of the sessions that were asked last, within ``most`` bytes."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
-        self._most = most
-        self._sessions: OrderedDict[SessionKey, tuple[KnownPassages, int]] = OrderedDict()
-        self._size = 0
+        self._sessions: LRUCache[SessionKey, tuple[KnownPassages, int]] = LRUCache(
+            most, getsizeof=itemgetter(1)
+        )
         self.era = 0
         """Changes when all is forgotten: what was read before must not come back."""
 
     def __repr__(self) -> str:
-        return f"<KnownMessages [{len(self._sessions)}, bytes: {self._size}]>"
+        return f"<KnownMessages [{len(self._sessions)}, bytes: {self._sessions.currsize}]>"
 
     def of(self, key: SessionKey) -> KnownPassages:
         known = self._sessions.get(key)
@@ -66,28 +67,20 @@ class KnownMessages:
 
     def put(self, key: SessionKey, passages: KnownPassages, era: int) -> None:
         """Keep what was read in this era."""
-        if era != self.era:
+        if era != self.era or (passages.messages and passages is self.of(key)):
             return
-        if passages.messages and passages is self.of(key):
-            return self._sessions.move_to_end(key)
-        self._drop(key)
         size = sum([len(message.wire) + MESSAGE_BYTES for message in passages.messages.values()])
-        if not size:
-            return
-        self._sessions[key], self._size = (passages, size), self._size + size
-        while self._size > self._most:
-            self._drop(next(iter(self._sessions)))
+        if 0 < size <= self._sessions.maxsize:
+            self._sessions[key] = passages, size
+        else:
+            self._sessions.pop(key, None)
 
     def changed(self, key: SessionKey) -> None:
         """What is kept of a session, and what is being read, may not be what there is."""
-        self._drop(key)
+        self._sessions.pop(key, None)
         self.era += 1
 
     def forget(self) -> None:
         """Something was erased."""
         self._sessions.clear()
-        self._size, self.era = 0, self.era + 1
-
-    def _drop(self, key: SessionKey) -> None:
-        _, size = self._sessions.pop(key, (None, 0))
-        self._size -= size
+        self.era += 1

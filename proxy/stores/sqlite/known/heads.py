@@ -6,8 +6,7 @@ tells of it.  An index that expires by itself is not kept.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
+from cachetools import LRUCache
 from msgspec.structs import replace
 
 from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
@@ -32,8 +31,7 @@ class KnownHeads:
     """Looks at the indexes of those who asked last, without postings."""
 
     def __init__(self, most: int = MOST_OWNERS) -> None:
-        self._most = most
-        self._heads: OrderedDict[Owner, _Head] = OrderedDict()
+        self._heads: LRUCache[Owner, _Head] = LRUCache(most)
         self.writes = 0
         """Changes with each write: what was read before may not be what is there."""
 
@@ -44,7 +42,6 @@ class KnownHeads:
         head = self._heads.get(owner)
         if head is None or head.era is not era or session not in head.marks:
             return None
-        self._heads.move_to_end(owner)
         return replace(head.look, mark=head.marks[session])
 
     def put(self, owner: Owner, session: str, look: Look, era: Era) -> None:
@@ -57,9 +54,6 @@ class KnownHeads:
         if len(head.marks) >= MOST_MARKS:
             head.marks.clear()
         head.marks[session] = look.mark
-        self._heads.move_to_end(owner)
-        if len(self._heads) > self._most:
-            self._heads.popitem(last=False)
 
     def written(self, owner: Owner, batch: IndexBatch | None) -> None:
         """This process has added a batch to an index; None: it may have."""

@@ -6,8 +6,11 @@ expire by themselves are not kept, and erasing forgets all.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
+from operator import attrgetter
+from typing import NamedTuple
+
+from cachetools import LRUCache
 
 from proxy.memory.items import Item, ItemOwner, Place
 from proxy.stores.sqlite.known.changes import Era
@@ -21,37 +24,35 @@ ITEM_BYTES = 700
 Asked = tuple[ItemOwner, tuple[Place, ...]]
 
 
+class _Answer(NamedTuple):
+    """What was found in an era, and its bytes."""
+
+    era: Era
+    found: Mapping[Place, Item]
+    size: int
+
+
 class KnownItems:
     """Answers to those who asked last, within ``most`` bytes."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
-        self._most, self._size = most, 0
-        self._answers: OrderedDict[Asked, tuple[Era, Mapping[Place, Item], int]] = OrderedDict()
+        self._answers: LRUCache[Asked, _Answer] = LRUCache(most, getsizeof=attrgetter("size"))
 
     def __repr__(self) -> str:
-        return f"<KnownItems [{len(self._answers)}, bytes: {self._size}]>"
+        return f"<KnownItems [{len(self._answers)}, bytes: {self._answers.currsize}]>"
 
     def of(self, asked: Asked, era: Era | None) -> dict[Place, Item] | None:
         known = self._answers.get(asked)
-        if known is None or known[0] is not era:
-            return None
-        self._answers.move_to_end(asked)
-        return dict(known[1])
+        return dict(known.found) if known and known.era is era else None
 
     def put(self, asked: Asked, found: Mapping[Place, Item], era: Era) -> None:
         """Keep what was read in this era, unless it expires or is nearly all that may be kept."""
-        self._drop(asked)
         size = ITEM_BYTES * len(asked[1]) + sum([len(item.value) for item in found.values()])
-        if 4 * size > self._most or any([item.expires_at is not None for item in found.values()]):
-            return
-        self._answers[asked], self._size = (era, dict(found), size), self._size + size
-        while self._size > self._most:
-            self._drop(next(iter(self._answers)))
+        expires = any([item.expires_at is not None for item in found.values()])
+        if expires or 4 * size > self._answers.maxsize:
+            self._answers.pop(asked, None)
+        else:
+            self._answers[asked] = _Answer(era, dict(found), size)
 
     def forget(self) -> None:
         self._answers.clear()
-        self._size = 0
-
-    def _drop(self, asked: Asked) -> None:
-        if known := self._answers.pop(asked, None):
-            self._size -= known[2]

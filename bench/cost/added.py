@@ -21,9 +21,9 @@ from bench.processes import Process
 from bench.wire import Answer, Connection, connect
 
 WARM_UP = 10
-PAUSE = 0.15
-"""Seconds between pairs, in which what was just said is indexed: people do not chat without rest,
-and a request that shares the core with indexing measures both."""
+PAUSE = 0.6
+"""Seconds between pairs, in which what was just said is indexed, a moment after a session is quiet:
+people do not chat without rest, and who asks in another session before that waits for it."""
 
 OFF = "without"
 CONFIG = f"[profiles.{OFF}.recall]\nenabled = false\n"

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.query.question import MOST_WORDS, read
+from proxy.recall.query.question import FRAME_WEIGHT, MOST_WORDS, read
+from proxy.recall.query.words import stem
+from proxy.recall.ranking.packing import term_of
 from tests.support.store.remembering import NOW, Said, person
 
 SMALL_TALK = (
@@ -97,6 +99,30 @@ def test_a_message_goes_on_in_its_own_language(text: str, goes_on: bool) -> None
 def test_a_question_tells_whose_words_it_asks_for(text: str, user: bool, assistant: bool) -> None:
     question = read(text, (), NOW)
     assert (question.user, question.assistant) == (user, assistant)
+
+
+def weights(text: str, *words: str) -> list[float]:
+    sought = read(text, (), NOW).words
+    terms = [term_of(stem(word, "english")) for word in words]
+    return [word.weight for term in terms for word in sought if term in word.terms]
+
+
+def test_words_of_how_one_asks_count_half() -> None:
+    assert weights("kinds", "kinds") == [FRAME_WEIGHT]
+    assert weights("What kinds of bicycle?", "kinds", "bicycle") == [FRAME_WEIGHT, 1.0]
+
+
+def test_a_language_has_its_own_words_of_how_one_asks() -> None:
+    assert weights("Which Art was it?", "art") == [1.0]
+    (word,) = [each for each in read("Welche Art war es?", (), NOW).words if each.text == "art"]
+    assert word.weight == FRAME_WEIGHT
+
+
+def test_what_a_question_is_about_is_found_before_how_it_asks() -> None:
+    kind = Said("Such a kind of fog was on the river.", session=1)
+    canoe = Said("Somebody left a canoe on the lawn.", session=2)
+    for said in ((kind, canoe), (canoe, kind)):
+        assert person(*said).recall("What kind of canoe is it?")[0] == canoe.text
 
 
 @given(st.text(), st.lists(st.text(), max_size=3))

@@ -41,6 +41,8 @@ class About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the wording of a question tells what it is about, beside its topic."""
 
+    frame: str = ""
+    """Words of how one asks, in all their forms: they say little of what is asked about."""
     about_user: Told = Told()
     """Words of the first person."""
     about_assistant: Told = Told()

@@ -16,7 +16,8 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from proxy.recall.lexicon.cues import EVERYTHING, Seen
-from proxy.recall.lexicon.loader import compiled, told
+from proxy.recall.lexicon.folding import fold
+from proxy.recall.lexicon.loader import LANGUAGES, compiled, told
 from proxy.recall.query import small_talk, wording
 from proxy.recall.query.counting import counted
 from proxy.recall.query.dates import spans, terms_of_spans
@@ -42,6 +43,9 @@ from proxy.recall.ranking.packing import term_of
 
 READ = 2048
 """Characters of a message that are read as a question; what follows is material."""
+
+_FRAMES = {each.language.name: frozenset(fold(each.question.frame).split()) for each in LANGUAGES}
+"""Words of how one asks by Snowball's name of the language, folded."""
 
 _GOES_ON = compiled(rf"\W*{told(lambda each: each.question.goes_on)}")
 _GOES_ON_IN_ENGLISH = compiled(rf"\W*{told(lambda each: each.question.goes_on, ENGLISH)}")
@@ -84,14 +88,17 @@ FEW_WORDS = 3
 CONTEXT_SHARE = 0.6
 """What all words of the messages before count, in words of the message itself."""
 
+FRAME_WEIGHT = 0.5
+"""What a word counts that is of how one asks: "kinds" in "what kinds of tea do I like"."""
+
 BEGINNING_WEIGHT = 0.25
 """What the beginning of a word counts beside the word."""
 
 RELATED_WEIGHT = 0.4
 """What a word near in meaning counts beside the word."""
 
-SAYS_MUCH = 3.5
-"""Words of a message from which on words near them in meaning count less."""
+SAYS_MUCH = 4.0
+"""Words of a message, by what they count, from which on words near them in meaning count less."""
 
 TIME_WEIGHT = 1.0
 """What telling a time counts as an answer to "when", in words."""
@@ -243,11 +250,16 @@ def _sought(text: str) -> Iterator[Sought]:
         _grams(word) if word.unspaced else _of_word(word.text, said.likely) for word in said.words
     ]
     own, beginnings, near = (list(chain.from_iterable(part)) for part in zip(*known, strict=True))
+    # What says much itself does not need what is near it as much.
+    share = min(1.0, SAYS_MUCH / max(1.0, sum([word.weight for word in own]))) ** 2
     yield from own
-    yield from beginnings
-    # What says much itself does not need them as much.
-    share = RELATED_WEIGHT * min(1.0, SAYS_MUCH / max(1, len(own))) ** 2
-    yield from (word._replace(weight=share) for word in near)
+    yield from _weighted(beginnings, BEGINNING_WEIGHT)
+    yield from _weighted(near, RELATED_WEIGHT * share)
+
+
+def _weighted(words: Iterable[Sought], share: float) -> Iterator[Sought]:
+    for terms, weight, text, near in words:
+        yield Sought(terms, share * weight, text, near)
 
 
 Parts: TypeAlias = "tuple[Iterable[Sought], tuple[Sought, ...], tuple[Sought, ...]]"
@@ -271,13 +283,14 @@ def _of_word(word: str, likely: tuple[str, ...]) -> Parts:
     spoken = likely or (ENGLISH,)
     stems = [stem(word, language) for language in languages]
     stems += [stem(form, language) for language in spoken for form in forms(word, language)]
-    said = Sought(tuple(dict.fromkeys(map(term_of, stems))), 1.0, _stump(stems[0]))
+    weight = FRAME_WEIGHT if _is_of_frame(word, likely) else 1.0
+    said = Sought(tuple(dict.fromkeys(map(term_of, stems))), weight, _stump(stems[0]))
     begins = beginning(word)
     near = (stem(each, language) for language in spoken for each in related(word, language))
     return (
         (said,),
-        () if begins is None else (Sought((begins,), BEGINNING_WEIGHT),),
-        tuple(Sought((term_of(each),), 1.0, near=True) for each in near),
+        () if begins is None else (Sought((begins,), weight),),
+        tuple(Sought((term_of(each),), weight, near=True) for each in near),
     )
 
 
@@ -287,4 +300,13 @@ def _stump(stem: str) -> str:
 
 
 def _says_nothing(word: str, likely: Sequence[str]) -> bool:
-    return is_stop_word(word, likely[0] if likely else ENGLISH)
+    return is_stop_word(word, _spoken(likely))
+
+
+def _is_of_frame(word: str, likely: Sequence[str]) -> bool:
+    """Whether a word is of how one asks in this language."""
+    return word in _FRAMES.get(_spoken(likely), ())
+
+
+def _spoken(likely: Sequence[str]) -> str:
+    return likely[0] if likely else ENGLISH

@@ -105,16 +105,21 @@ class Shortlist(msgspec.Struct, frozen=True):
         return seqs
 
 
+def matched(question: Question, look: Look, state: State) -> Matches:
+    """What an index of this state has of the words of a question."""
+    return match(question, look, Corpus(state.passages, state.length))
+
+
 def select(
     query: RecallQuery,
-    question: Question,
+    matches: Matches,
     look: Look,
     state: State,
     now: float,
     near: Near = NOTHING_NEAR,
 ) -> Selection:
     """Which passages to look at; ``near`` is what is near the question in meaning."""
-    matches = match(question, look, Corpus(state.passages, state.length))
+    question = matches.question
     there_is = near.related or relevant(matches, query.options.min_score)
     worth_it = there_is and not question.empty
     return Selection(

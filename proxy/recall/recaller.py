@@ -12,22 +12,26 @@ from collections.abc import Callable
 from cachetools import LRUCache
 
 from proxy.memory.model import SessionKey
-from proxy.recall.index import Index, Owner, PassageHistory
+from proxy.recall.index import Index, Look, Owner, PassageHistory
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.indexer import Indexer
+from proxy.recall.indexing.state import State
 from proxy.recall.known_index import KnownIndex, Looked
 from proxy.recall.pipeline import (
     Messages,
     Selection,
     Shortlist,
     in_force,
+    matched,
     rank,
     replay,
     resolve,
     select,
 )
 from proxy.recall.query.query import RecallOptions, RecallQuery
-from proxy.recall.query.question import Question, read
+from proxy.recall.query.question import Question, in_other_words, read
+from proxy.recall.ranking.match import Matches
+from proxy.recall.ranking.select import faint
 from proxy.recall.results import Found, Recollection
 from proxy.recall.semantic.vectors import NOTHING_NEAR, Asked, Nearness
 
@@ -146,10 +150,25 @@ class Recaller:
         look, state = self._told(query, await self._look(query, question))
         if state is None:
             return None
+        matches = matched(question, look, state)
+        if query.again is None and faint(matches):
+            look, state, matches = await self._in_other_words(query, matches, look, state)
         near = NOTHING_NEAR
         if self._nearness and asked:
             near = await self._nearness.near(asked, query.owner, state)
-        return select(query, question, look, state, now, near)
+        return select(query, matches, look, state, now, near)
+
+    async def _in_other_words(
+        self, query: RecallQuery, matches: Matches, look: Look, state: State
+    ) -> tuple[Look, State, Matches]:
+        """Another look, for words near in meaning too; what there is where none are known."""
+        question = in_other_words(matches.question)
+        if question is not matches.question:
+            again = await self._index.look(query.owner, question.terms, query.key.session)
+            if again.state is not None:
+                look, state = again.look, again.state
+                matches = matched(question, look, state)
+        return look, state, matches
 
     def _asked(self, query: RecallQuery, question: Question) -> Asked | None:
         if self._nearness is None or question.empty or query.again is not None:

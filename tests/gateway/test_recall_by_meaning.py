@@ -16,9 +16,9 @@ from tests.support.upstream.answers import DROPPED, SILENT, Script, error_answer
 from tests.support.upstream.scripted import Request, ScriptedUpstream
 from tests.support.waiting import eventually
 
-VESSEL = "My ship is scarlet."
+VESSEL = "My dinghy is scarlet."
 ASKED = "Which boat is red?"
-IN_WORDS = "My ship?"
+IN_WORDS = "My dinghy?"
 
 
 def embedded(request: Request) -> Script:

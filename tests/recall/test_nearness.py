@@ -22,7 +22,7 @@ from tests.support.store.meanings import Meanings
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 from tests.support.waiting import PATIENCE
 
-VESSEL = "My ship is scarlet."
+VESSEL = "My dinghy is scarlet."
 ASKED = "Which boat is red?"
 """Means the same, in other words."""
 
@@ -48,7 +48,7 @@ class Sense:
 
 @pytest.fixture
 async def sense(remembering: Memory) -> AsyncIterator[Sense]:
-    """Someone with a scarlet ship, and soup; all of it has vectors."""
+    """Someone with a scarlet dinghy, and soup; all of it has vectors."""
     sense = Sense(remembering, Meanings())
     await remembering.commit("a", said("x1", VESSEL, "Is it?", "I had soup.", user="kai"))
     await sense.fill()
@@ -102,7 +102,7 @@ async def test_another_persons_vectors_are_not_searched(sense: Sense) -> None:
 
 async def test_what_is_new_is_found_beside_what_was_known(sense: Sense) -> None:
     await sense.recall()
-    await sense.memory.commit("b", said("x2", "A scarlet ship, I saw.", user="kai"))
+    await sense.memory.commit("b", said("x2", "A scarlet dinghy, I saw.", user="kai"))
     await sense.fill()
     assert {"x1.0", "x2.0"} <= set(ids(await sense.recall()))
 
@@ -221,7 +221,7 @@ async def test_vectors_are_read_once_and_then_only_the_new_ones(
     for n in range(2):
         await sense.recall()
         await sense.recall(WORDS)
-        await sense.memory.commit("b", said(f"x{n + 2}", "My vessel, too.", user="kai"))
+        await sense.memory.commit("b", said(f"x{n + 2}", "My gondola, too.", user="kai"))
         await sense.fill()
     await sense.recall()
     assert asked == [(0, 3), (3, 4), (4, 5)]

@@ -12,7 +12,7 @@ from proxy.memory.archive import Message
 from proxy.memory.model import SessionKey
 from proxy.recall.index import ROW_SIZE, Rows
 from proxy.recall.indexing.state import read_state
-from proxy.recall.pipeline import Messages, Selection, Shortlist, rank, resolve, select
+from proxy.recall.pipeline import Messages, Selection, Shortlist, matched, rank, resolve, select
 from proxy.recall.query.query import RecallOptions, RecallQuery
 from proxy.recall.query.question import read
 from proxy.recall.ranking.packing import check_of
@@ -41,7 +41,7 @@ async def begun(told: Memory, asks: RecallQuery) -> tuple[Selection, Rows]:
     look = await told.store.look(KAI, question.terms, 100, session=asks.key.session)
     state = read_state(look.state)
     assert state is not None
-    selection = select(asks, question, look, state, NOW)
+    selection = select(asks, matched(question, look, state), look, state, NOW)
     return selection, await told.store.rows(KAI, selection.all.tolist())
 
 

@@ -23,6 +23,7 @@ from proxy.recall.query.counting import counted
 from proxy.recall.query.dates import spans, terms_of_spans
 from proxy.recall.query.related import forms, related
 from proxy.recall.query.small_talk import closes, is_small_talk
+from proxy.recall.query.thesaurus import synonyms
 from proxy.recall.query.words import (
     ENGLISH,
     TELLS_TIME,
@@ -96,6 +97,12 @@ BEGINNING_WEIGHT = 0.25
 
 RELATED_WEIGHT = 0.4
 """What a word near in meaning counts beside the word."""
+
+OTHERS_WEIGHT = 0.5
+"""The same for a word of the thesaurus, which is looked for where little else was found."""
+
+MOST_OTHERS = 96
+"""So many of these are looked for."""
 
 SAYS_MUCH = 4.0
 """Words of a message, by what they count, from which on words near them in meaning count less."""
@@ -187,6 +194,30 @@ def read(text: str, before: Sequence[str], now: float) -> Question:
     )
 
 
+def in_other_words(question: Question) -> Question:
+    """The same, with words near those of the message in meaning; itself where none are known."""
+    known = {term for word in question.words for term in word.terms}
+    near = (term for term in _synonyms(question.text) if term not in known)
+    others = dict.fromkeys(islice(near, MOST_OTHERS))
+    if not others:
+        return question
+    weight = OTHERS_WEIGHT * _share_of_near([word for word in question.words if word.text])
+    more = (Sought((term,), weight, near=True) for term in others)
+    return msgspec.structs.replace(question, words=(*question.words, *more))
+
+
+def _synonyms(text: str) -> Iterator[bytes]:
+    """The terms of what the thesaurus has for the words of a message, in their order."""
+    said = reading(text)
+    spoken = said.likely or (ENGLISH,)
+    for word in said.words[:MOST_WORDS]:
+        if word.unspaced or _says_nothing(word.text, spoken) or _is_of_frame(word.text, spoken):
+            continue
+        for language in spoken:
+            for other in synonyms(stem(word.text, language), language):
+                yield term_of(stem(other, language))
+
+
 @lru_cache(maxsize=16)
 def _asked(text: str) -> tuple[Sought, ...]:
     """The words of a message.  Recall and what is known read the same one, one after the other."""
@@ -250,11 +281,14 @@ def _sought(text: str) -> Iterator[Sought]:
         _grams(word) if word.unspaced else _of_word(word.text, said.likely) for word in said.words
     ]
     own, beginnings, near = (list(chain.from_iterable(part)) for part in zip(*known, strict=True))
-    # What says much itself does not need what is near it as much.
-    share = min(1.0, SAYS_MUCH / max(1.0, sum([word.weight for word in own]))) ** 2
     yield from own
     yield from _weighted(beginnings, BEGINNING_WEIGHT)
-    yield from _weighted(near, RELATED_WEIGHT * share)
+    yield from _weighted(near, RELATED_WEIGHT * _share_of_near(own))
+
+
+def _share_of_near(own: Sequence[Sought]) -> float:
+    """What says much itself does not need what is near it as much."""
+    return min(1.0, SAYS_MUCH / max(1.0, sum([word.weight for word in own]))) ** 2
 
 
 def _weighted(words: Iterable[Sought], share: float) -> Iterator[Sought]:

@@ -58,7 +58,7 @@ class Matches(NamedTuple):
     passage, ``goes_on`` the most that one holds of what the messages before said, 1 where the
     question does not go on about them.  ``dated`` are the numbers of passages of the days that the
     question points at, ``spoken`` of those said by whom it names.  ``worths`` are what the terms
-    count, in their order.
+    count, in their order; ``whole`` is what all words that tell passages apart count together.
     """
 
     question: Question
@@ -69,6 +69,7 @@ class Matches(NamedTuple):
     dated: Numbers
     spoken: Numbers
     worths: Floats
+    whole: float
 
     @property
     def worth(self) -> Mapping[bytes, float]:
@@ -90,15 +91,17 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
     scores = _sums(passages, _saturated(found, corpus) * worth.repeat(sizes))
     cover = _cover(postings, telling, scores.size)
     (numbers,) = scores.nonzero()
+    whole = _whole(question, telling)
     return Matches(
         question,
         numbers,
         scores[numbers].astype(np.float32),
-        np.minimum(cover[numbers] / max(_whole(question, telling), 1e-9), 1.0).astype(np.float32),
+        np.minimum(cover[numbers] / max(whole, 1e-9), 1.0).astype(np.float32),
         _goes_on(question, postings, telling),
         _passages(look.postings[words:days]),
         _passages(look.postings[days:]),
         worth,
+        whole,
     )
 
 

@@ -26,6 +26,11 @@ than what a message costs beside its text."""
 MIN_SCORE = 0.15
 """The least share of what the question's words are worth that the best passage must hold."""
 
+FAINT = 0.45
+"""The share of what the question's words are worth that the best passage must hold, else words near
+them in meaning are looked for too: where its own find much, those only push in what was not meant.
+"""
+
 GOES_ON = 0.25
 """The least share of what the messages before said that one passage must hold, where a message goes
 on about them: else it goes on about what is in sight, and nothing older was meant."""
@@ -83,6 +88,16 @@ def relevant(matches: Matches, min_score: float = MIN_SCORE) -> bool:
     if matches.goes_on < GOES_ON:
         return False
     return bool(matches.cover.size) and float(matches.cover.max()) >= min_score
+
+
+def faint(matches: Matches) -> bool:
+    """Whether a question that stands by itself may have been answered in other words.
+
+    Not where all of its own are in so many passages that they tell none apart.
+    """
+    if not matches.whole or matches.question.context or matches.dated.size:
+        return False
+    return float(matches.cover.max(initial=0.0)) < FAINT
 
 
 def _always(number: int) -> bool:

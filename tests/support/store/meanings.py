@@ -9,7 +9,7 @@ import numpy as np
 
 from proxy.recall.ranking.packing import Array
 
-SAME = ("boat ship vessel", "dog puppy hound", "red scarlet", "soup broth", "rain drizzle")
+SAME = ("boat dinghy gondola", "dog puppy hound", "red scarlet", "soup broth", "rain drizzle")
 """Words with one meaning, one dimension a line."""
 
 

@@ -24,7 +24,7 @@ ITEM_BYTES = 700
 Asked = tuple[ItemOwner, tuple[Place, ...]]
 
 
-class _Answer(NamedTuple):
+class _Kept(NamedTuple):
     """What was found in an era, and its bytes."""
 
     era: Era
@@ -36,7 +36,7 @@ class KnownItems:
     """Answers to those who asked last, within ``most`` bytes."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
-        self._answers: LRUCache[Asked, _Answer] = LRUCache(most, getsizeof=attrgetter("size"))
+        self._answers: LRUCache[Asked, _Kept] = LRUCache(most, getsizeof=attrgetter("size"))
 
     def __repr__(self) -> str:
         return f"<KnownItems [{len(self._answers)}, bytes: {self._answers.currsize}]>"
@@ -52,7 +52,7 @@ class KnownItems:
         if expires or 4 * size > self._answers.maxsize:
             self._answers.pop(asked, None)
         else:
-            self._answers[asked] = _Answer(era, dict(found), size)
+            self._answers[asked] = _Kept(era, dict(found), size)
 
     def forget(self) -> None:
         self._answers.clear()

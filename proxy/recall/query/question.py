@@ -14,13 +14,14 @@ from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.recall.lexicon.cues import EVERYTHING, Seen
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.loader import LANGUAGES, compiled, told
 from proxy.recall.query import small_talk, wording
 from proxy.recall.query.counting import counted
-from proxy.recall.query.dates import spans, terms_of_spans
+from proxy.recall.query.dates import DAY, spans, terms_of_spans
 from proxy.recall.query.related import forms, related
 from proxy.recall.query.small_talk import closes, is_small_talk
 from proxy.recall.query.thesaurus import synonyms
@@ -167,25 +168,35 @@ def read(text: str, before: Sequence[str], now: float) -> Question:
     short message goes on about.  ``now`` is in Unix seconds.
     """
     text = text[:READ]
-    message = reading(text)
-    folded, seen = message.folded, message.seen
-    own = _asked(text)
+    message, own = reading(text), _asked(text)
     if not own and closes(message):
         return NOTHING
-    context = _context(message, counted(word.text for word in own), before)
-    sought = [*own, *context]
-    days = terms_of_spans(spans(folded, now, seen))
-    if not sought and not days:
+    alone = _alone(text, int(now // DAY))
+    context = _context(message, counted(word.text for word in own), before) if before else []
+    if not (own or context or alone.days):
         return NOTHING
-    if asks_when(folded, seen):
-        sought.append(Sought((TELLS_TIME,), TIME_WEIGHT))
+    if not context:
+        return alone
+    return replace(
+        alone,
+        words=tuple(_distinct([*own, *context, *alone.words])),
+        context=frozenset() if _names_one(text) else frozenset(w.terms[0] for w in context),
+    )
+
+
+@lru_cache(maxsize=16)
+def _alone(text: str, day: int) -> Question:
+    """A message by itself, on a day since 1970.  Recall and what is known read the same one, one
+    after the other."""
+    message = reading(text)
+    folded, seen = message.folded, message.seen
+    when = [Sought((TELLS_TIME,), TIME_WEIGHT)] if asks_when(folded, seen) else []
     user = about_user(folded, seen)
     ordered = wording.ORDERS.search(folded, seen) is not None
     return Question(
         text=text,
-        words=tuple(_distinct(sought)),
-        context=frozenset() if _names_one(text) else frozenset(w.terms[0] for w in context),
-        days=days,
+        words=tuple(_distinct([*_asked(text), *when])),
+        days=terms_of_spans(spans(folded, DAY * day, seen)),
         names=asked_about(text),
         user=user,
         assistant=about_assistant(folded, seen) and not (ordered and user),
@@ -203,7 +214,7 @@ def in_other_words(question: Question) -> Question:
         return question
     weight = OTHERS_WEIGHT * _share_of_near([word for word in question.words if word.text])
     more = (Sought((term,), weight, near=True) for term in others)
-    return msgspec.structs.replace(question, words=(*question.words, *more))
+    return replace(question, words=(*question.words, *more))
 
 
 def _synonyms(text: str) -> Iterator[bytes]:
@@ -220,14 +231,14 @@ def _synonyms(text: str) -> Iterator[bytes]:
 
 @lru_cache(maxsize=16)
 def _asked(text: str) -> tuple[Sought, ...]:
-    """The words of a message.  Recall and what is known read the same one, one after the other."""
+    """The words of a message."""
     return tuple(islice(_sought(text), MOST_WORDS))
 
 
 def forget() -> None:
     """All texts and words that are kept in mind."""
     small_talk.forget()
-    for kept in (_asked, _of_word):
+    for kept in (_asked, _alone, _of_word):
         kept.cache_clear()
 
 

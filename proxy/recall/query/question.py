@@ -220,13 +220,21 @@ def in_other_words(question: Question) -> Question:
 def _synonyms(text: str) -> Iterator[bytes]:
     """The terms of what the thesaurus has for the words of a message, in their order."""
     said = reading(text)
-    spoken = said.likely or (ENGLISH,)
     for word in said.words[:MOST_WORDS]:
-        if word.unspaced or _says_nothing(word.text, spoken) or _is_of_frame(word.text, spoken):
-            continue
-        for language in spoken:
-            for other in synonyms(stem(word.text, language), language):
-                yield term_of(stem(other, language))
+        if not word.unspaced:
+            yield from _synonyms_of(word.text, said.likely or (ENGLISH,))
+
+
+@lru_cache(maxsize=4096)
+def _synonyms_of(word: str, spoken: tuple[str, ...]) -> tuple[bytes, ...]:
+    if _says_nothing(word, spoken) or _is_of_frame(word, spoken):
+        return ()
+    near = (
+        term_of(stem(other, language))
+        for language in spoken
+        for other in synonyms(stem(word, language), language)
+    )
+    return tuple(dict.fromkeys(near))
 
 
 @lru_cache(maxsize=16)
@@ -238,7 +246,7 @@ def _asked(text: str) -> tuple[Sought, ...]:
 def forget() -> None:
     """All texts and words that are kept in mind."""
     small_talk.forget()
-    for kept in (_asked, _alone, _of_word):
+    for kept in (_asked, _alone, _of_word, _synonyms_of):
         kept.cache_clear()
 
 

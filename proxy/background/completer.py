@@ -137,11 +137,8 @@ class UpstreamCompleter:
         except SchemaRefused:
             plain = _Request(request.assignment, request.model, request.credential, False)
             written = await self._ask(plain)
-            self._remember(request.assignment.place, request.model)
+            self._without_schema[request.assignment.place, request.model] = None
             return written
-
-    def _remember(self, place: str, model: str) -> None:
-        self._without_schema[place, model] = None
 
     async def _ask(self, request: _Request) -> Written:
         """Ask once and count it, whatever comes of it.  Raises Refused, Failed."""

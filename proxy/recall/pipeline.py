@@ -119,9 +119,8 @@ def select(
     near: Near = NOTHING_NEAR,
 ) -> Selection:
     """Which passages to look at; ``near`` is what is near the question in meaning."""
-    question = matches.question
     there_is = near.related or relevant(matches, query.options.min_score)
-    worth_it = there_is and not question.empty
+    worth_it = there_is and not matches.question.empty
     return Selection(
         query=query,
         matches=matches,

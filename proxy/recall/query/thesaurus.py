@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from types import MappingProxyType
 
-CODES: Mapping[str, str] = MappingProxyType(
-    {
-        "english": "en",
-        "spanish": "es",
-        "french": "fr",
-        "italian": "it",
-        "portuguese": "pt",
-    }
-)
-"""The languages that have one, by Snowball's names."""
+from proxy.recall.lexicon.loader import COMMON, LANGUAGES
+
+_FOLDER = files("proxy.recall.lexicon") / "thesaurus"
+
+CODES: Mapping[str, str] = {
+    each.language.name: code
+    for code, each in zip(COMMON.order, LANGUAGES, strict=True)
+    if (_FOLDER / f"{code}.txt").is_file()
+}
+"""The codes of the languages that have one, by Snowball's names."""
 
 
 def synonyms(stem: str, language: str) -> tuple[str, ...]:
@@ -33,6 +32,5 @@ def synonyms(stem: str, language: str) -> tuple[str, ...]:
 @cache
 def _lines(code: str) -> Mapping[str, str]:
     """What is near each stem; read when first needed, and then half a megabyte in memory."""
-    folder = files("proxy.recall.lexicon") / "thesaurus"
-    text = (folder / f"{code}.txt").read_text(encoding="utf-8")
+    text = (_FOLDER / f"{code}.txt").read_text(encoding="utf-8")
     return dict(line.split(" ", 1) for line in text.splitlines())

@@ -95,13 +95,10 @@ class KnownLogs:
         before = self._logs.get(key)
         if era != self.era or (before and before[0] is log):
             return
-        if log and before and before[0].stamp == log.stamp and before[0].end > log.end:
-            return  # another look was faster
-        size = log.size if log else 0
-        if log and 0 < size <= self._logs.maxsize:
-            self._logs[key] = log, size
-        else:
+        if log is None or not 0 < (size := log.size) <= self._logs.maxsize:
             self._logs.pop(key, None)
+        elif not before or before[0].stamp != log.stamp or before[0].end <= log.end:
+            self._logs[key] = log, size  # else another look was faster
 
     def written(self, key: SessionKey, log: KnownLog | None, era: int) -> None:
         """Something was written to the session, which has this log now; None: that is not known."""

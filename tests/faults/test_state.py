@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from proxy.stores.redis.base import PARTS
 from tests.support.processes.redis import Server, standalone
 from tests.support.processes.worker import Served, served
 from tests.support.rig import KEY, rig
+from tests.support.store.inside import AUTHORIZATION
+from tests.support.talk.chatting import chatting_with_each
 from tests.support.talk.keeping import PROFILE, Keeping, asks
 from tests.support.talk.words import names
 from tests.support.upstream.items import as_messages
@@ -79,17 +82,16 @@ async def test_workers_know_what_the_others_keep(up: ScriptedUpstream, tmp_path:
     up.always(upstream)
     url = f"sqlite:///{tmp_path}/memory.db"
     with served(tmp_path / "proxy", up.url, url, memory__emulate_response_state="true") as program:
-        program.wait_for_workers(2)
-        previous, turns = None, 0
-        while turns < 20 or min(program.counted("memory_requests_total")) == 0:
-            assert turns < 400, "one worker takes every connection"
-            async with client_of(program) as client:
-                previous = await asks(client, f"u{turns}", previous)
-            turns += 1
-        assert len(program.counted("memory_requests_total")) == 2
-    said = sent(up).split()
-    assert [word for word in said if word in {f"u{n}" for n in range(turns)}][-1] == f"u{turns - 1}"
-    assert len(json.loads(up.requests[-1].body)["input"]) == 2 * turns - 1
+        async with chatting_with_each(program) as chats:
+            asked: dict[str, str] = {"model": "scripted-1"}
+            for n, chat in zip(range(20), cycle(chats), strict=False):
+                asked["input"] = f"u{n}"
+                answer = await chat.client.post(
+                    "/v1/responses", json=asked, headers={"authorization": AUTHORIZATION}
+                )
+                asked["previous_response_id"] = answer.json()["id"]
+    assert [word for word in sent(up).split() if word.startswith("u")][-1] == "u19"
+    assert len(json.loads(up.requests[-1].body)["input"]) == 39
 
 
 INDEX = {"owners", "marks", "passages", "postings", "vectors", "waste"}

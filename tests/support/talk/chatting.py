@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import httpx
 from proxy.memory.store import Store
 from tests.support.client import client_of
 from tests.support.processes.running import Running
+from tests.support.processes.worker import Served
 from tests.support.store.inside import AUTHORIZATION, Recorded, recorded
 from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.waiting import PATIENCE, eventually, felt
@@ -43,6 +45,37 @@ class Chat:
 async def chatting(url: str) -> AsyncIterator[Chat]:
     async with client_of(url) as client:
         yield Chat(client)
+
+
+@asynccontextmanager
+async def chatting_with_each(program: Served, workers: int = 2) -> AsyncIterator[list[Chat]]:
+    """Chats on connections that stay, of which every worker has some.
+
+    Which worker takes a connection is the kernel's choice.  Many come at once, as those that come
+    alone may all find the same one, or the one that started first.
+    """
+    program.wait_for_workers(workers)
+    for _ in range(50):
+        async with AsyncExitStack() as opened:
+            chats = [await opened.enter_async_context(chatting(program.url)) for _ in range(8)]
+            if all(await _greeted(chats, program)):
+                yield chats
+                return
+    raise AssertionError("one worker takes all connections")
+
+
+async def _greeted(chats: Sequence[Chat], program: Served) -> list[int]:
+    """How many connections each worker took."""
+    name = "memory_requests_total"
+    before = program.counted(name)
+
+    async def counted() -> bool:
+        """A request is counted behind its answer."""
+        return sum(program.counted(name)) == sum(before) + len(chats)
+
+    await asyncio.gather(*(chat.client.get("/healthz") for chat in chats))
+    await eventually(counted)
+    return [now - then for now, then in zip(program.counted(name), before, strict=True)]
 
 
 def memory_of(response: httpx.Response) -> tuple[int, str, str | None]:

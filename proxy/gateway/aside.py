@@ -1,15 +1,11 @@
-"""Work on large requests, beside the event loop.
-
-Threads of its own: the work of many of them at once must not keep what others wait for (the spool,
-say) from the threads that all share.
-"""
+"""Work that holds nobody up: on large requests in threads, and while something is waited for."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -21,7 +17,11 @@ THREADS = 2
 
 
 class Aside:
-    """Its threads begin with the first large request."""
+    """For large requests; its threads begin with the first one.
+
+    They are its own: the work of many at once must not keep what others wait for (the spool, say)
+    from the threads that all share.
+    """
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, "large-requests")
@@ -31,3 +31,22 @@ class Aside:
         if size <= LARGE:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+class Meanwhile(Generic[T]):
+    """Small work that is done as soon as whoever begins it waits for something."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._done: list[T] = []
+        self._handle = asyncio.get_running_loop().call_soon(self._do)
+
+    def _do(self) -> None:
+        self._done.append(self._work())
+
+    def result(self) -> T:
+        """What came of it; where nothing was waited for, or it failed, it is done now."""
+        self._handle.cancel()
+        if not self._done:
+            self._do()
+        return self._done[0]

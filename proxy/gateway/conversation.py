@@ -16,6 +16,7 @@ from proxy.chat.tools.offer import refuses_tools
 from proxy.errors import RawHeaders, unknown_profile
 from proxy.formats.breakpoints import names_marks
 from proxy.formats.format import Format
+from proxy.gateway.aside import Meanwhile
 from proxy.gateway.context import ProfileRules, RequestContext
 from proxy.gateway.dispatch.refusals import Refusals
 from proxy.gateway.exchange import ChatExchange, Services
@@ -49,6 +50,9 @@ MAX_ERROR = 64 * 1024
 """Bytes of an upstream's error that are read to see whether the context was too long."""
 
 _INVALID = (400, 422)
+
+Recording = Meanwhile[ExchangeRecorder]
+"""What a reply is to be recorded in: it is made while the upstream is waited for."""
 
 
 class UnreadBody(NamedTuple):
@@ -106,14 +110,18 @@ class Conversations:
             await self._services.state.keep_name(key, ttl)
         with Presence(call.receive) as presence:
             call.delivery.presence = presence
-            outgoing, reply = await self._ask(call, outgoing)
+            outgoing, reply, recording = await self._ask(call, outgoing)
             if self._on_answered is not None and reply.status < 400:
                 self._on_answered(call.caller.tenant, call.headers, call.upstream)
             try:
-                recorder = self._recorder(call, outgoing, reply, presence)
+                recorder = self._recorder(call, outgoing, reply, presence, recording)
                 if recorder is not None and outgoing.exchange.names is not None:
                     reply = RenamedReply(reply, outgoing.exchange.names)
-                del exchange, outgoing  # and all that was injected: a stream may last for minutes
+                del (
+                    exchange,
+                    outgoing,
+                    recording,
+                )  # and all that was injected: a stream may last for minutes
                 await self._deliver(call, reply, recorder)
             finally:
                 await reply.close()
@@ -188,24 +196,28 @@ class Conversations:
 
     async def _ask(
         self, call: ProxyRequest, outgoing: OutgoingRequest
-    ) -> tuple[OutgoingRequest, Reply]:
+    ) -> tuple[OutgoingRequest, Reply, Recording | None]:
         """Ask the upstream; where it refuses what memory added, again with less of it.
 
-        The request that it took, or refused for another reason, and its reply.
+        The request that it took, or refused for another reason, its reply, and, where it is
+        to be recorded, in what.
         """
         while True:
             call.report = outgoing.report
             body = await self._services.aside.run(len(outgoing.exchange.body), outgoing.body)
+            record = partial(recorder_for, outgoing, call.report, self._services)
+            recording = Meanwhile(record) if outgoing.recorded else None
             reply = await self._send(call, body, rewritten=outgoing.rewritten)
             if reply.status < 400:
                 for kind in outgoing.refused:
                     self._refusals[call.upstream].add(kind)
             if not self._may_be_for_memory(outgoing, reply):
-                return outgoing, await self._followed(call, outgoing, body, reply)
+                reply = await self._followed(call, outgoing, body, reply)
+                return outgoing, reply, recording
             reply = PeekedReply(reply)
             less = await self._less(outgoing, reply, body)
             if less is None:
-                return outgoing, reply
+                return outgoing, reply, recording
             await reply.close()
             outgoing = less
 
@@ -261,19 +273,23 @@ class Conversations:
         return refused_marks(outgoing) if invalid else None  # or for lists where texts had been
 
     def _recorder(
-        self, call: ProxyRequest, outgoing: OutgoingRequest, reply: Reply, presence: Presence
+        self,
+        call: ProxyRequest,
+        outgoing: OutgoingRequest,
+        reply: Reply,
+        presence: Presence,
+        recording: Recording | None,
     ) -> ExchangeRecorder | None:
         """What the reply is to be recorded in; None if it is not."""
         if encoding(reply.headers) != b"identity":
             outgoing = outgoing.unrecorded("encoded_body")
             call.report = outgoing.report
-        report = call.report
-        assert report is not None  # ``_ask`` has made it
-        self._services.telemetry.injected(report.tokens)
+        assert call.report is not None  # ``_ask`` has made it
+        self._services.telemetry.injected(call.report.tokens)
         if not 200 <= reply.status < 300:
             return None
         presence.patient = outgoing.drains
-        return recorder_for(outgoing, report, self._services) if outgoing.recorded else None
+        return recording.result() if recording and outgoing.recorded else None
 
     async def _deliver(
         self, call: ProxyRequest, reply: Reply, recorder: ExchangeRecorder | None

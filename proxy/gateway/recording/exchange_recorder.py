@@ -17,7 +17,7 @@ from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
 from proxy.chat.reply.reply import Reply
 from proxy.chat.tools.calltext import in_words
-from proxy.gateway.aside import Aside
+from proxy.gateway.aside import LARGE, Aside
 from proxy.gateway.context import RequestContext
 from proxy.gateway.exchange import Services
 from proxy.gateway.outgoing import Degraded, OutgoingRequest
@@ -242,7 +242,10 @@ def recorder_for(
     """What will be recorded of a request that is on its way; ``report`` is what it is told."""
     exchange = outgoing.exchange
     pending, m = _pending(outgoing), exchange.request.messages
-    new = m if isinstance(pending, Unplanned) else [m[fresh.i] for fresh, _ in pending.said]
+    new = m if isinstance(pending, Unplanned) else [said.message for said in pending.said]
+    size = sum(len(message.raw) for message in new)
+    if isinstance(pending, PendingRecord) and size <= LARGE:
+        pending = pending.counted(exchange.counter.count)
     return ExchangeRecorder(
         exchange.context.key,
         _heading(outgoing, report),
@@ -251,7 +254,7 @@ def recorder_for(
         exchange.counter.count,
         services.telemetry,
         services.aside,
-        sum(len(message.raw) for message in new),
+        size,
         outgoing.tools.log if outgoing.tools else None,
     )
 

@@ -6,6 +6,7 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -164,6 +165,14 @@ class ExchangeMeta(msgspec.Struct, frozen=True, gc=False):
     due: tuple[Due, ...] = ()
 
 
+class Said(NamedTuple):
+    """A message of the request that is new; ``tokens`` where they are counted already."""
+
+    fresh: Fresh
+    message: ChatMessage
+    tokens: int | None = None
+
+
 class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     """What of a plan has to be kept while the reply is on its way: little, for there are many.
 
@@ -172,7 +181,7 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     Exchange.
     """
 
-    said: tuple[tuple[Fresh, ChatMessage], ...]
+    said: tuple[Said, ...]
     superseded: tuple[str, ...]
     activated: tuple[str, ...]
     reply_joins: str | None
@@ -181,11 +190,15 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     left: Size
     follows: str
 
+    def counted(self, count: Count) -> PendingRecord:
+        said = (each._replace(tokens=count(each.message.record)) for each in self.said)
+        return replace(self, said=tuple(said))
+
 
 def pending_record(plan: Plan, prompt: Prompt, m: Sequence[ChatMessage]) -> PendingRecord:
     """What will be recorded of a request, but for the reply."""
     return PendingRecord(
-        said=tuple((fresh, m[fresh.i]) for fresh in plan.fresh),
+        said=tuple(Said(fresh, m[fresh.i]) for fresh in plan.fresh),
         superseded=tuple(sorted(plan.superseded)),
         activated=plan.activated,
         reply_joins=plan.reply_joins,
@@ -260,21 +273,20 @@ def amend(
 def _said(pending: PendingRecord, exchange: Exchange, count: Count) -> list[Draft]:
     drafts: list[Draft] = []
     turn = ""
-    for index, (fresh, message) in enumerate(pending.said):
+    for index, said in enumerate(pending.said):
         id = message_id(exchange.id, index)
-        turn = id if fresh.opens else fresh.joins or turn or id
-        drafts.append(_draft(fresh, message, id, turn, exchange, count))
+        turn = id if said.fresh.opens else said.fresh.joins or turn or id
+        drafts.append(_draft(said, id, turn, exchange, count))
     return drafts
 
 
-def _draft(
-    fresh: Fresh, message: ChatMessage, id: str, turn: str, exchange: Exchange, count: Count
-) -> Draft:
+def _draft(said: Said, id: str, turn: str, exchange: Exchange, count: Count) -> Draft:
+    fresh, message, tokens = said
     body = message.record  # made anew each time it is asked for
     card = Card(
         id=id,
         role=message.role,
-        tokens=count(body),
+        tokens=count(body) if tokens is None else tokens,
         digest=message.digest,
         calls=message.calls,
         answers=message.answers,

@@ -165,7 +165,7 @@ class ExchangeMeta(msgspec.Struct, frozen=True, gc=False):
     due: tuple[Due, ...] = ()
 
 
-class Said(NamedTuple):
+class PendingMessage(NamedTuple):
     """A message of the request that is new; ``tokens`` where they are counted already."""
 
     fresh: Fresh
@@ -181,7 +181,7 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     Exchange.
     """
 
-    said: tuple[Said, ...]
+    said: tuple[PendingMessage, ...]
     superseded: tuple[str, ...]
     activated: tuple[str, ...]
     reply_joins: str | None
@@ -198,7 +198,7 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
 def pending_record(plan: Plan, prompt: Prompt, m: Sequence[ChatMessage]) -> PendingRecord:
     """What will be recorded of a request, but for the reply."""
     return PendingRecord(
-        said=tuple(Said(fresh, m[fresh.i]) for fresh in plan.fresh),
+        said=tuple(PendingMessage(fresh, m[fresh.i]) for fresh in plan.fresh),
         superseded=tuple(sorted(plan.superseded)),
         activated=plan.activated,
         reply_joins=plan.reply_joins,
@@ -280,7 +280,7 @@ def _said(pending: PendingRecord, exchange: Exchange, count: Count) -> list[Draf
     return drafts
 
 
-def _draft(said: Said, id: str, turn: str, exchange: Exchange, count: Count) -> Draft:
+def _draft(said: PendingMessage, id: str, turn: str, exchange: Exchange, count: Count) -> Draft:
     fresh, message, tokens = said
     body = message.record  # made anew each time it is asked for
     card = Card(

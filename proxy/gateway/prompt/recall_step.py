@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +14,7 @@ from proxy.chat.blocks import block, escaped
 from proxy.chat.message import ChatMessage, Piece, last_user, text_of, without_reminders
 from proxy.gateway.context import RequestContext
 from proxy.gateway.report import Reason
+from proxy.memory.limit import Limit
 from proxy.memory.model import Recalled, Snapshot
 from proxy.memory.prompt.compose import Prompt
 from proxy.memory.recording.recorder import Prepared
@@ -187,7 +187,7 @@ class RecallStep:
         self, query: RecallQuery, timeout: float
     ) -> tuple[Recollection, Reason | None]:
         try:
-            async with asyncio.timeout(timeout):
+            async with Limit(timeout):
                 return await self._recaller.recall(query), None
         except TimeoutError:
             return Recollection(), "recall_timeout"

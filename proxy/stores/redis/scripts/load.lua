@@ -79,18 +79,26 @@ local function places(from, to)
   return found
 end
 
+local function backwards(list)
+  local found = {}
+  for i = #list, 1, -1 do found[#found + 1] = list[i] end
+  return found
+end
+
 -- What is at the end of the log from a seq on, if that is in no turn before `begin`; how much there is.
 local function latest(from, begin)
-  local all, found, offset = redis.call('ZCOUNT', ACTIVE, begin, '+inf'), {}, 0
-  while offset < all do
-    for _, member in ipairs(redis.call('ZREVRANGE', ACTIVE, offset, math.min(offset + 9, all - 1))) do
+  local all, newest, step = redis.call('ZCOUNT', ACTIVE, begin, '+inf'), {}, 10
+  while #newest < all do
+    local last = math.min(#newest + step, all) - 1
+    local members = redis.call('ZREVRANGE', ACTIVE, #newest, last)
+    step = BATCH -- what is more than one turn or two may be thousands
+    for _, member in ipairs(members) do
       local seq = string.sub(member, 1, 10)
-      if seq < from then return found, all end
-      table.insert(found, 1, seq)
+      if seq < from then return backwards(newest), all end
+      newest[#newest + 1] = seq
     end
-    offset = offset + 10
   end
-  return found, all
+  return backwards(newest), all
 end
 
 local function inactive_choices()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -33,20 +33,17 @@ class Aside:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-class Meanwhile(Generic[T]):
-    """Small work that is done as soon as whoever begins it waits for something."""
+def meanwhile(work: Callable[[], T]) -> Callable[[], T]:
+    """Do small work as soon as the caller waits for something; what is returned gives its result.
 
-    def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
-        self._done: list[T] = []
-        self._handle = asyncio.get_running_loop().call_soon(self._do)
+    Where nothing was waited for, or it failed, it is done when that is asked.
+    """
+    done: list[T] = []
 
-    def _do(self) -> None:
-        self._done.append(self._work())
+    def once() -> T:
+        if not done:
+            done.append(work())
+        return done[0]
 
-    def result(self) -> T:
-        """What came of it; where nothing was waited for, or it failed, it is done now."""
-        self._handle.cancel()
-        if not self._done:
-            self._do()
-        return self._done[0]
+    asyncio.get_running_loop().call_soon(once)
+    return once

@@ -16,7 +16,7 @@ from proxy.chat.tools.offer import refuses_tools
 from proxy.errors import RawHeaders, unknown_profile
 from proxy.formats.breakpoints import names_marks
 from proxy.formats.format import Format
-from proxy.gateway.aside import Meanwhile
+from proxy.gateway.aside import meanwhile
 from proxy.gateway.context import ProfileRules, RequestContext
 from proxy.gateway.dispatch.refusals import Refusals
 from proxy.gateway.exchange import ChatExchange, Services
@@ -51,8 +51,8 @@ MAX_ERROR = 64 * 1024
 
 _INVALID = (400, 422)
 
-Recording = Meanwhile[ExchangeRecorder]
-"""What a reply is to be recorded in: it is made while the upstream is waited for."""
+Recording = Callable[[], ExchangeRecorder]
+"""Gives what a reply is to be recorded in: it is made while the upstream is waited for."""
 
 
 class UnreadBody(NamedTuple):
@@ -117,11 +117,8 @@ class Conversations:
                 recorder = self._recorder(call, outgoing, reply, presence, recording)
                 if recorder is not None and outgoing.exchange.names is not None:
                     reply = RenamedReply(reply, outgoing.exchange.names)
-                del (
-                    exchange,
-                    outgoing,
-                    recording,
-                )  # and all that was injected: a stream may last for minutes
+                # And all that was injected: a stream may last for minutes.
+                del exchange, outgoing, recording
                 await self._deliver(call, reply, recorder)
             finally:
                 await reply.close()
@@ -206,7 +203,7 @@ class Conversations:
             call.report = outgoing.report
             body = await self._services.aside.run(len(outgoing.exchange.body), outgoing.body)
             record = partial(recorder_for, outgoing, call.report, self._services)
-            recording = Meanwhile(record) if outgoing.recorded else None
+            recording = meanwhile(record) if outgoing.recorded else None
             reply = await self._send(call, body, rewritten=outgoing.rewritten)
             if reply.status < 400:
                 for kind in outgoing.refused:
@@ -289,7 +286,7 @@ class Conversations:
         if not 200 <= reply.status < 300:
             return None
         presence.patient = outgoing.drains
-        return recording.result() if recording and outgoing.recorded else None
+        return recording() if recording and outgoing.recorded else None
 
     async def _deliver(
         self, call: ProxyRequest, reply: Reply, recorder: ExchangeRecorder | None

@@ -84,7 +84,7 @@ async def test_workers_know_what_the_others_keep(up: ScriptedUpstream, tmp_path:
     with served(tmp_path / "proxy", up.url, url, memory__emulate_response_state="true") as program:
         async with chatting_with_each(program) as chats:
             asked: dict[str, str] = {"model": "scripted-1"}
-            for n, chat in zip(range(20), cycle(chats), strict=False):
+            for n, chat in zip(range(20), cycle(chats)):
                 asked["input"] = f"u{n}"
                 answer = await chat.client.post(
                     "/v1/responses", json=asked, headers={"authorization": AUTHORIZATION}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proxy.gateway.aside import Meanwhile
+from proxy.gateway.aside import meanwhile
 from proxy.gateway.recording.exchange_recorder import recorder_for
 from tests.support.rig import Rig
 from tests.support.talk.words import answer, messages
@@ -24,17 +24,17 @@ async def test_it_is_done_while_something_is_waited_for_and_once() -> None:
         done.append(1)
         return len(done)
 
-    meanwhile = Meanwhile(work)
+    result = meanwhile(work)
     assert not done
     await asyncio.sleep(0)
     assert done == [1]
-    assert meanwhile.result() == meanwhile.result() == 1
+    assert result() == result() == 1
 
 
 async def test_where_nothing_was_waited_for_it_is_done_when_it_is_needed() -> None:
     done: list[int] = []
-    meanwhile = Meanwhile(lambda: done.append(1))
-    meanwhile.result()
+    result = meanwhile(lambda: done.append(1))
+    result()
     await asyncio.sleep(0)
     assert done == [1]
 
@@ -44,13 +44,13 @@ async def test_what_fails_fails_where_its_result_is_needed() -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda loop, context: reported.append(context))
     try:
-        meanwhile = Meanwhile(lambda: 1 // 0)
+        result = meanwhile(lambda: 1 // 0)
         await asyncio.sleep(0)
     finally:
         loop.set_exception_handler(None)
     assert len(reported) == 1
     with pytest.raises(ZeroDivisionError):
-        meanwhile.result()
+        result()
 
 
 async def test_it_is_made_before_the_upstream_has_answered(

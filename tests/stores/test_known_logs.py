@@ -34,8 +34,7 @@ WRITES: dict[str, Write] = {
     "nothing": lambda store, key: store.load(key, NEAR),
     "appended": lambda store, key: store.commit(key, chat("y1")),
     "appended thousands": lambda store, key: store.commit(
-        key,
-        record("y1", *(draft("y1", n) for n in range(2_500))),
+        key, record("y1", *(draft("y1", n) for n in range(2_500)))
     ),
     "moved": lambda store, key: store.commit(
         key, chat("y1", window=WindowMove(profile="default", start="x4.0"))

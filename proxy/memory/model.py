@@ -37,7 +37,7 @@ class SessionKey(NamedTuple):
     session: str
 
 
-class Position(NamedTuple):
+class Position(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
     """A place in the log.  The log is sorted by it: late tool answers join their turn."""
 
     turn: int
@@ -88,7 +88,7 @@ class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
         return exchange_of(self.id)
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A card at its place in the log."""
 
     position: Position
@@ -290,7 +290,7 @@ MOST_VERSIONS = 100
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A summary of the active log before ``until`` (turn, seq), as far as ``seen`` (a seq).
+    """A summary of the active log before ``until``, as far as ``seen`` (a seq).
 
     What joins an old turn later, an answer to a call of long ago, has a seq above ``seen`` and is
     not covered.  ``covers_until`` is the seq of the last message covered, 0 if none.  ``tokens``
@@ -299,7 +299,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     text: str
     version: int
-    until: tuple[int, int] = (0, 0)
+    until: Position = BEGINNING
     seen: int = 0
     covers_until: int = 0
     tokens: int = 0
@@ -307,8 +307,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: str | None = None
     created_at: float = 0.0
 
-    def covers(self, position: tuple[int, int]) -> bool:
-        return position < self.until and position[1] <= self.seen
+    def covers(self, position: Position) -> bool:
+        return position < self.until and position.seq <= self.seen
 
 
 Kind = Literal["summary", "learning"]

@@ -173,7 +173,7 @@ def _check_lines(lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExcha
     known = {placed.exchange.id: placed for placed in exchanges}
     before = 0
     for line in lines:
-        turn, seq = line.position
+        turn, seq = line.position.turn, line.position.seq
         if seq <= before or not 1 <= turn <= seq or not _stands(line, known):
             raise ValueError("a message that is not where its exchange has it")
         before = seq

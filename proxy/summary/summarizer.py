@@ -178,7 +178,7 @@ class Summarizer:
         return await asyncio.to_thread(read)
 
     def _lines(self, turn: Turn, bodies: Mapping[str, bytes]) -> list[TalkLine]:
-        found = [card for _, card in turn.entries if card.id in bodies]
+        found = [entry.card for entry in turn.entries if entry.card.id in bodies]
         return [line for card in found for line in lines_of(card, bodies[card.id], self._decode)]
 
     async def _write(

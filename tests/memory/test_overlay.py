@@ -16,6 +16,7 @@ from proxy.memory.model import (
     Commit,
     Draft,
     Entry,
+    Position,
     SessionKey,
     Snapshot,
     Summary,
@@ -155,9 +156,9 @@ def histories(draw: Draw) -> list[Commit]:
 @st.composite
 def summaries(draw: Draw, now: Snapshot) -> Summary:
     """A summary as far as some message that is seen, or beyond all of them."""
-    places = [tuple(entry.position) for entry in now.log]
-    until = draw(st.sampled_from([*places, (now.end.turn, now.end.seq + 1)]))
-    seen = draw(st.sampled_from([*(seq for _, seq in places), now.end.seq]))
+    places = [entry.position for entry in now.log]
+    until = draw(st.sampled_from([*places, Position(now.end.turn, now.end.seq + 1)]))
+    seen = draw(st.sampled_from([*(place.seq for place in places), now.end.seq]))
     return Summary(text="short", version=1, until=until, seen=seen)
 
 
@@ -195,7 +196,7 @@ def test_new_messages_come_behind_all_that_is_seen_idle_ones_included() -> None:
 
 def three_turns(*later: Commit) -> Snapshot:
     """Three turns of two messages, of which the first was summarised; then what is later."""
-    summary = Summary(text="short", version=1, until=(3, 3), seen=6)
+    summary = Summary(text="short", version=1, until=Position(3, 3), seen=6)
     return loaded(chat("x1"), chat("x2"), chat("x3"), *later, summary=summary, after=3)
 
 

@@ -37,7 +37,7 @@ def session(turns: int, start: int, covered: int | None, *, stalled: bool = Fals
     log = log_of(turns)
     summary = None
     if covered is not None:
-        until = (2 * covered + 1, 2 * covered + 1)
+        until = Position(2 * covered + 1, 2 * covered + 1)
         summary = Summary(text="so far", version=1, until=until, seen=2 * turns, tokens=5)
     return Snapshot(
         exists=True,
@@ -103,10 +103,10 @@ def test_a_window_that_would_show_more_than_the_summary_leaves_shows_what_it_lea
 
 
 def test_a_late_answer_to_a_call_in_a_covered_turn_is_not_covered() -> None:
-    summary = Summary(text="t", version=1, until=(5, 5), seen=8)
-    assert summary.covers((3, 3))
-    assert not summary.covers((3, 9))
-    assert not summary.covers((5, 5))
+    summary = Summary(text="t", version=1, until=Position(5, 5), seen=8)
+    assert summary.covers(Position(3, 3))
+    assert not summary.covers(Position(3, 9))
+    assert not summary.covers(Position(5, 5))
 
 
 def test_under_a_bound_of_the_request_the_summary_goes_before_the_oldest_turns() -> None:

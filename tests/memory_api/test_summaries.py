@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from proxy.memory.archive import Session
-from proxy.memory.model import SessionKey, Summary
+from proxy.memory.model import Position, SessionKey, Summary
 from proxy.memory.recording.spool import Spool
 from proxy.settings import Settings
 from proxy.stores.open import Backend
@@ -40,7 +40,7 @@ async def put(store: Backend, text: str, after: int) -> None:
     summary = Summary(
         text=text,
         version=0,
-        until=(until, 0),
+        until=Position(until, 0),
         seen=9,
         covers_until=until - 1,
         tokens=3,
@@ -140,7 +140,7 @@ async def test_an_edit_without_a_summary_covers_nothing_yet(
     assert response.json()["summary"]["covers_until"] == 0
     (summary,) = await store.summaries(KEY)
     assert summary.text == " Kai lives in Bern.\n"
-    assert not summary.covers((1, 1))
+    assert not summary.covers(Position(1, 1))
 
 
 async def test_an_edit_that_is_overtaken_is_made_on_the_newer_version(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import astuple
 
 from proxy.memory.history.branches import switch_to
 from proxy.portable.opening import opened
@@ -49,7 +50,12 @@ def test_a_conversation_without_branches_is_its_messages_in_order() -> None:
     session = archived(found, user="alice").session
     assert (session.created_at, session.last_active_at) == (1_700_000_000.25, 1_700_000_004)
     assert (session.user, session.messages, session.details.title) == ("alice", 4, "Dogs")
-    assert [line.position for line in archived(found).lines] == [(1, 1), (1, 2), (3, 3), (3, 4)]
+    assert [astuple(line.position) for line in archived(found).lines] == [
+        (1, 1),
+        (1, 2),
+        (3, 3),
+        (3, 4),
+    ]
 
 
 BRANCHED = talk(

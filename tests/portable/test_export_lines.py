@@ -61,7 +61,7 @@ def archived(bodies: tuple[bytes, ...] = (b'{"role":"user"}', b"{}")) -> Session
         for seq, body in enumerate(bodies, 1)
     )
     summaries = (
-        Summary(text="so", version=3, until=(1, 1), created_at=4.0),
+        Summary(text="so", version=3, until=Position(1, 1), created_at=4.0),
         Summary(text="hm", version=1),
     )
     tokens = [line.card.tokens for line in lines if line.state == "active"]
@@ -333,4 +333,4 @@ def test_a_message_line_says_all_that_a_card_does() -> None:
     fields = set(format.MessageLine.__struct_fields__)
     assert set(Card.__struct_fields__) <= fields
     assert set(StoredMessage._fields) - {"position", "card"} <= fields
-    assert set(Position._fields) <= fields
+    assert set(Position.__struct_fields__) <= fields

@@ -6,6 +6,7 @@ import asyncio
 
 import msgspec
 import pytest
+from msgspec.structs import astuple
 
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
@@ -115,7 +116,7 @@ async def test_a_message_joins_the_turn_it_names(store: Store, key: SessionKey) 
     last = draft("x3", 5, "assistant", turn="x3.4")
     await store.commit(key, record("x3", late, joined, own, unknown, later, last))
     seen = await store.load(key, ALL)
-    places = {entry.card.id: tuple(entry.position) for entry in seen.log}
+    places = {entry.card.id: astuple(entry.position) for entry in seen.log}
     assert ids(seen)[:4] == ["x1.0", "x1.1", "x3.0", "x3.1"]
     assert places["x3.0"] == (1, 5) and places["x3.1"] == (1, 6)
     assert places["x3.2"] == (7, 7) and places["x3.3"] == (8, 8)

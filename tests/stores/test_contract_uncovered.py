@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.memory.model import Ask, SessionKey, Snapshot, Summary, WindowMove
+from proxy.memory.model import Ask, Position, SessionKey, Snapshot, Summary, WindowMove
 from proxy.memory.store import Store
 from tests.support.store.commits import TOKENS, chat, draft, record, summary
 
@@ -12,7 +12,7 @@ TURN = 2 * TOKENS
 """Tokens of a turn."""
 
 
-async def eight_turns(store: Store, key: SessionKey, until: tuple[int, int] | None) -> None:
+async def eight_turns(store: Store, key: SessionKey, until: Position | None) -> None:
     """Turn xN has the seqs 2N - 1 and 2N; the window of profile p starts at x7."""
     for n in range(1, 8):
         await store.commit(key, chat(f"x{n}"))
@@ -42,21 +42,21 @@ def since(first: int, last: int = 8) -> list[str]:
         pytest.param(None, 5 * TURN, 3, id="no-summary-more-than-five-turns"),
         pytest.param(None, 5 * TURN - 1, 4, id="no-summary-whole-turns"),
         pytest.param(None, 0, 7, id="never-later-than-the-window"),
-        pytest.param((9, 9), None, 7, id="a-summary-not-asked-for"),
-        pytest.param((9, 9), 100 * TURN, 5, id="as-far-as-the-summary"),
-        pytest.param((9, 10), 100 * TURN, 5, id="whole-turns-at-the-summary"),
-        pytest.param((9, 9), 4 * TURN, 5, id="as-far-as-the-summary-just-so"),
-        pytest.param((9, 9), 3 * TURN - 1, 6, id="not-farther-than-the-bound"),
-        pytest.param((9, 9), 0, 7, id="a-summary-and-no-bound-to-speak-of"),
-        pytest.param((13, 13), 100 * TURN, 7, id="a-summary-up-to-the-window"),
-        pytest.param((15, 15), 100 * TURN, 7, id="a-summary-into-the-window"),
-        pytest.param((99, 99), 100 * TURN, 7, id="a-summary-of-everything"),
+        pytest.param(Position(9, 9), None, 7, id="a-summary-not-asked-for"),
+        pytest.param(Position(9, 9), 100 * TURN, 5, id="as-far-as-the-summary"),
+        pytest.param(Position(9, 10), 100 * TURN, 5, id="whole-turns-at-the-summary"),
+        pytest.param(Position(9, 9), 4 * TURN, 5, id="as-far-as-the-summary-just-so"),
+        pytest.param(Position(9, 9), 3 * TURN - 1, 6, id="not-farther-than-the-bound"),
+        pytest.param(Position(9, 9), 0, 7, id="a-summary-and-no-bound-to-speak-of"),
+        pytest.param(Position(13, 13), 100 * TURN, 7, id="a-summary-up-to-the-window"),
+        pytest.param(Position(15, 15), 100 * TURN, 7, id="a-summary-into-the-window"),
+        pytest.param(Position(99, 99), 100 * TURN, 7, id="a-summary-of-everything"),
     ],
 )
 async def test_a_log_begins_where_the_summary_ends(
     store: Store,
     key: SessionKey,
-    until: tuple[int, int] | None,
+    until: Position | None,
     uncovered: int | None,
     first: int,
     whole: bool,
@@ -72,16 +72,16 @@ async def test_a_log_begins_where_the_summary_ends(
     ("until", "uncovered", "first"),
     [
         pytest.param(None, 100 * TURN, 1, id="no-summary"),
-        pytest.param((9, 9), 100 * TURN, 5, id="as-far-as-the-summary"),
-        pytest.param((9, 9), 2 * TURN, 6, id="not-farther-than-the-bound"),
-        pytest.param((15, 15), 100 * TURN, 7, id="never-later-than-without"),
-        pytest.param((9, 9), None, 7, id="not-asked-for"),
+        pytest.param(Position(9, 9), 100 * TURN, 5, id="as-far-as-the-summary"),
+        pytest.param(Position(9, 9), 2 * TURN, 6, id="not-farther-than-the-bound"),
+        pytest.param(Position(15, 15), 100 * TURN, 7, id="never-later-than-without"),
+        pytest.param(Position(9, 9), None, 7, id="not-asked-for"),
     ],
 )
 async def test_a_window_that_has_never_moved_bounds_a_log_too(
     store: Store,
     key: SessionKey,
-    until: tuple[int, int] | None,
+    until: Position | None,
     uncovered: int | None,
     first: int,
 ) -> None:
@@ -98,7 +98,7 @@ async def test_a_window_that_has_never_moved_bounds_a_log_too(
 async def test_what_joined_a_summarised_turn_is_left_where_it_is(
     store: Store, key: SessionKey
 ) -> None:
-    await eight_turns(store, key, (9, 9))
+    await eight_turns(store, key, Position(9, 9))
     ask = Ask(profile="p", uncovered=100 * TURN)
     await store.commit(key, record("x9", draft("x9", 0, "tool", turn="x2.0")))
     assert turns(await store.load(key, ask)) == ["x2", "x9", *since(5)]
@@ -113,7 +113,7 @@ async def test_what_joined_a_summarised_turn_is_left_where_it_is(
 async def test_a_summary_that_is_dropped_is_not_reckoned_with(
     store: Store, key: SessionKey
 ) -> None:
-    await eight_turns(store, key, (9, 9))
+    await eight_turns(store, key, Position(9, 9))
     await store.put_summary(key, summary(13, seen=16), 1, None)
     ask = Ask(profile="p", uncovered=100 * TURN)
     assert turns(await store.load(key, ask)) == since(7)

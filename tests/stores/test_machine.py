@@ -23,6 +23,7 @@ from proxy.memory.model import (
     Draft,
     Due,
     Kind,
+    Position,
     SessionKey,
     State,
     Summary,
@@ -59,7 +60,7 @@ SUMMARIES = st.builds(
     Summary,
     text=st.sampled_from(["short", "shorter"]),
     version=st.just(0),
-    until=st.tuples(st.integers(0, 12), st.integers(0, 12)),
+    until=st.builds(Position, turn=st.integers(0, 12), seq=st.integers(0, 12)),
     seen=st.integers(0, 30),
 )
 LATE = 1e9

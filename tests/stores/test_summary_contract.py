@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from proxy.memory.model import MOST_VERSIONS, Amendment, Ask, SessionKey, Summary
+from proxy.memory.model import MOST_VERSIONS, Amendment, Ask, Position, SessionKey, Summary
 from proxy.memory.store import Store
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
@@ -37,7 +37,7 @@ async def test_a_summary_is_seen_as_it_was_put(store: Store, key: SessionKey) ->
     put = Summary(
         text='Kai sagte: "ja" \N{SNOWMAN}\n\x00 5 5 5 {}',
         version=77,
-        until=(3, 3),
+        until=Position(3, 3),
         seen=8,
         covers_until=2,
         tokens=9,

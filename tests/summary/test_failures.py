@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from proxy.background.completion import Completed, Failed, Refused
-from proxy.memory.model import WindowMove
+from proxy.memory.model import Position, WindowMove
 from tests.support.store.commits import chat, draft, record
 from tests.support.talk.summarising import PROFILE, Workshop, ids, profile
 
@@ -144,7 +144,7 @@ async def test_blank_messages_are_covered_without_a_word(workshop: Workshop) -> 
 
     assert workshop.narrator.seen == ["x1.0", *ids(2, 2)]
     summary = await workshop.summary()
-    assert summary is not None and summary.until == (5, 0)
+    assert summary is not None and summary.until == Position(5, 0)
 
 
 async def test_turns_of_nothing_but_blank_messages_are_not_asked_about(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from proxy.memory.model import Draft, SessionKey, Summary, WindowMove
+from proxy.memory.model import Draft, Position, SessionKey, Summary, WindowMove
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
 from tests.support.store.commits import chat, draft, record
@@ -52,7 +52,7 @@ async def test_a_summary_says_what_it_is(workshop: Workshop) -> None:
     assert summary == Summary(
         text="It was told x1.0 x1.1 x2.0 x2.1",
         version=1,
-        until=(5, 0),
+        until=Position(5, 0),
         seen=6,
         covers_until=4,
         tokens=7,
@@ -144,7 +144,7 @@ async def test_every_marker_of_a_huge_message_is_seen(workshop: Workshop) -> Non
     assert workshop.narrator.seen == [*ids(1, 1), *names, *ids(3, 3)]
     assert all(words(new_lines(asked)) <= 200 for asked in workshop.narrator.asked)
     versions = await workshop.store.summaries(workshop.key)
-    assert [summary.until for summary in versions] == [(6, 0), (4, 0), (3, 0)]
+    assert [summary.until.turn for summary in versions] == [6, 4, 3]
 
 
 def saying(exchange: str, text: str) -> Draft:

@@ -37,7 +37,7 @@ def waiting(snapshot: Snapshot, settings: SummarySettings = BUFFER) -> list[list
 
 
 THREE = [*turn(1), *turn(3), *turn(5)]
-COVERED = Summary(text="", version=1, until=(5, 0), seen=6)
+COVERED = Summary(text="", version=1, until=Position(5, 0), seen=6)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_late_answer_in_the_window_holds_back_those_that_came_after_it() -> No
     assert waiting(snapshot) == [[9]]
 
     with_it = reach(snapshot, waiting_turns(snapshot, BUFFER))
-    assert (with_it.until, with_it.seen, with_it.covers_until) == ((5, 0), 9, 9)
+    assert (with_it.until, with_it.seen, with_it.covers_until) == (Position(5, 0), 9, 9)
 
 
 def test_a_summary_with_a_part_of_the_late_answers_has_seen_no_further() -> None:
@@ -123,20 +123,20 @@ def test_a_summary_with_a_part_of_the_late_answers_has_seen_no_further() -> None
     assert reach(snapshot, turns[:1]).seen == 9
     assert reach(snapshot, turns[:2]).seen == 10
     assert reach(snapshot, turns).seen == 11
-    assert {reach(snapshot, turns[:n]).until for n in (1, 2, 3)} == {(5, 0)}
+    assert {reach(snapshot, turns[:n]).until for n in (1, 2, 3)} == {Position(5, 0)}
 
 
 def test_a_summary_of_everything_reaches_behind_the_last_turn() -> None:
     snapshot = session(*THREE)
     whole = reach(snapshot, waiting_turns(snapshot, ROLLING))
-    assert (whole.until, whole.seen, whole.covers_until) == ((6, 0), 6, 6)
+    assert (whole.until, whole.seen, whole.covers_until) == (Position(6, 0), 6, 6)
 
 
 def test_a_summary_keeps_its_text_and_version() -> None:
-    base = Summary(text="so far", version=4, until=(3, 0), seen=6, covers_until=2)
+    base = Summary(text="so far", version=4, until=Position(3, 0), seen=6, covers_until=2)
     snapshot = session(*THREE, start=5, summary=base)
     further = reach(snapshot, waiting_turns(snapshot, BUFFER))
-    assert (further.text, further.version, further.until) == ("so far", 4, (5, 0))
+    assert (further.text, further.version, further.until) == ("so far", 4, Position(5, 0))
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,7 @@ def query_for(
         return None
     digests = frozenset(said)
     shown = frozenset(
-        [position[1] for position, _ in prompt.stored] + _resent(prepared.snapshot, digests)
+        [entry.position.seq for entry in prompt.stored] + _resent(prepared.snapshot, digests)
     )
     gone = prepared.planned.plan.superseded
     hidden = _hidden(prepared.snapshot, shown, gone)
@@ -246,10 +246,10 @@ def query_for(
 
 def _resent(snapshot: Snapshot, said: frozenset[str]) -> list[int]:
     """Seqs of the turns that the client sent again, answers in another rendering included."""
-    turns = {position[0] for position, card in snapshot.log if card.digest in said}
+    turns = {e.position.turn for e in snapshot.log if e.card.digest in said}
     if not turns:
         return []
-    return [seq for (turn, seq), _ in snapshot.log if turn in turns]
+    return [e.position.seq for e in snapshot.log if e.position.turn in turns]
 
 
 def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> int:
@@ -257,10 +257,10 @@ def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> 
 
     What is before the log that was loaded is not shown.
     """
-    seqs = {position[1] for position, _ in snapshot.log}
+    seqs = {entry.position.seq for entry in snapshot.log}
     hidden = seqs - shown
     if hidden and gone:
-        hidden.difference_update([e[0][1] for e in snapshot.log if e[1].id in gone])
+        hidden.difference_update([e.position.seq for e in snapshot.log if e.card.id in gone])
     if hidden or snapshot.messages <= len(snapshot.log):
         return max(hidden, default=0)
     return max(1, min(seqs, default=1) - 1)

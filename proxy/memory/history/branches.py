@@ -176,7 +176,7 @@ def _answer(line: StoredMessage) -> bool:
     return line.card.role == "assistant" and not line.card.calls
 
 
-def _place(line: StoredMessage) -> tuple[int, int]:
+def _place(line: StoredMessage) -> Position:
     return line.position
 
 

@@ -167,7 +167,7 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     @property
     def cards(self) -> list[Card]:
         """The stored messages, with their tokens as they are sent."""
-        cards = [card for _, card in self.stored]
+        cards = [entry.card for entry in self.stored]
         return [_as_sent(card, self.told) for card in cards] if self.told else cards
 
     @property
@@ -176,7 +176,7 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
 
     def missing(self, bodies: Mapping[str, bytes]) -> list[str]:
         """Ids of the stored messages whose JSON is still to be fetched."""
-        return [card.id for _, card in self.stored if card.id not in bodies]
+        return [entry.card.id for entry in self.stored if entry.card.id not in bodies]
 
 
 class _Sent(msgspec.Struct, frozen=True, gc=False):
@@ -209,11 +209,11 @@ class _Sight(msgspec.Struct, frozen=True, gc=False):
     all: bool
 
     def sends(self, entry: Entry) -> bool:
-        return not entry[1].blank and (self.all or self.shows(entry))
+        return not entry.card.blank and (self.all or self.shows(entry))
 
     def shows(self, entry: Entry) -> bool:
-        position = entry[0]
-        if position[0] == self.running:
+        position = entry.position
+        if position.turn == self.running:
             return True
         return position >= self.start and not (self.summary and self.summary.covers(position))
 
@@ -231,7 +231,7 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
     beside = system_tokens + summary_tokens
     uncapped, shown = _shown(snapshot, plan, rules, start, beside)
-    everything = cover is None and (not plan.log or plan.log[0][0] >= shown)
+    everything = cover is None and (not plan.log or plan.log[0].position >= shown)
     sight = _Sight(shown, plan.running, cover, everything)
     pieces, stored, told = _pieces(plan, m, sight, plain=plain is not None, inject=rules.inject)
     all_of_it = plain if stored is plan.log else None
@@ -262,7 +262,7 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
 
 def _left(plan: Plan, start: Position, cover: Summary | None, window: Window) -> Size:
     """Until the window overflows; nothing where turns behind it wait for a summary already."""
-    if any(e[0] < start and not (cover and cover.covers(e[0])) for e in plan.log):
+    if any(e.position < start and not (cover and cover.covers(e.position)) for e in plan.log):
         return Size(0, 0)
     return window.left(size(view(plan.log, start)))
 
@@ -277,7 +277,7 @@ def _summary(
     tokens = summary.tokens + rules.summarised.frame
     if rules.cap is not None and system_tokens + tokens > rules.cap:
         return None, 0
-    hidden = (e for e in plan.order if not isinstance(e, int) and summary.covers(e[0]))
+    hidden = (e for e in plan.order if not isinstance(e, int) and summary.covers(e.position))
     if snapshot.whole and next(hidden, None) is None and summary.seen:
         return None, 0
     return summary, tokens
@@ -291,7 +291,7 @@ def _shown(
     shown, log = start, plan.log
     if rules.summarised is not None:
         cover = snapshot.summary
-        log = tuple(e for e in log if not (cover and cover.covers(e[0])))
+        log = tuple(e for e in log if not (cover and cover.covers(e.position)))
         if not snapshot.stalled:
             room = Window(max_tokens=max(0, rules.summarised.most - beside))
             shown = min(start, advance(log, BEGINNING, room, plan.running))
@@ -323,16 +323,16 @@ def render(
     """
     if not prompt.told and (behind := _behind(prompt.pieces, prompt.stored)) is not None:
         with suppress(KeyError):  # else all that is stored is here: nothing has to be left out
-            stored = [bodies[card.id] for _, card in prompt.stored]
+            stored = [bodies[entry.card.id] for entry in prompt.stored]
             if same(stored):
                 return [*stored, *[m[i] for i in behind]]
     pieces = [
-        m[piece] if isinstance(piece, int) else bodies.get(piece[1].id) for piece in prompt.pieces
+        m[piece] if isinstance(piece, int) else bodies.get(piece.card.id) for piece in prompt.pieces
     ]
     stored = [piece for piece in pieces if isinstance(piece, bytes)]
     if prompt.told or not same(stored):
         pieces = [
-            again(piece, not isinstance(entry, int) and entry[1].id in prompt.told)
+            again(piece, not isinstance(entry, int) and entry.card.id in prompt.told)
             if isinstance(piece, bytes)
             else piece
             for piece, entry in zip(pieces, prompt.pieces, strict=True)
@@ -349,7 +349,7 @@ def _start(
         gone = plan.superseded
         anew = any(e.position < old for e in snapshot.log if e.card.id in gone)
     start = BEGINNING if anew else old
-    shows_all = not plan.log or plan.log[0][0] >= start
+    shows_all = not plan.log or plan.log[0].position >= start
     if plain is not None and shows_all and window.holds(plain):
         return start, anew  # as ``advance`` would find, without another look at each of them
     return advance(plan.log, start, window, plan.running), anew
@@ -378,7 +378,9 @@ def _pieces(
 def _plain(log: Sequence[Entry]) -> Size | None:
     """The size of a log that has nothing blank, and nothing of tools: then every order is valid,
     for what the client sent is its own affair.  None of any other."""
-    tokens = [c.tokens for _, c in log if not (c.blank or c.calls or c.answers is not None)]
+    tokens = [
+        c.tokens for e in log if not ((c := e.card).blank or c.calls or c.answers is not None)
+    ]
     return Size(len(tokens), sum(tokens)) if len(tokens) == len(log) else None
 
 
@@ -405,7 +407,7 @@ def _sent(piece: Entry | int, m: Sequence[ChatMessage]) -> _Sent:
 
 
 def _count(entries: Sequence[Entry]) -> Size:
-    tokens = [card.tokens for _, card in entries]
+    tokens = [entry.card.tokens for entry in entries]
     return Size(len(tokens), sum(tokens))
 
 

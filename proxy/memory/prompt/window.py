@@ -35,7 +35,7 @@ ANYTHING = Size(sys.maxsize, sys.maxsize)
 
 def size(entries: Iterable[Entry]) -> Size:
     """Blank messages are never sent and count nothing."""
-    tokens = [card.tokens for _, card in entries if not card.blank]
+    tokens = [entry.card.tokens for entry in entries if not entry.card.blank]
     return Size(len(tokens), sum(tokens))
 
 
@@ -119,6 +119,6 @@ def _newest(
 
 def view(log: Sequence[Entry], start: Position, running: int | None = None) -> list[Entry]:
     """The entries that a window starting there shows."""
-    if log and log[0][0] >= start:
+    if log and log[0].position >= start:
         return list(log)
-    return [e for e in log if e[0] >= start or e[0][0] == running]
+    return [e for e in log if e.position >= start or e.position.turn == running]

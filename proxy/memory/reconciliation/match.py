@@ -36,7 +36,7 @@ def open_calls(log: Sequence[Entry]) -> dict[str, Entry]:
     """The unanswered calls by id; of calls with the same id the latest."""
     waiting: dict[str, Entry] = {}
     for entry in log:
-        card = entry[1]
+        card = entry.card
         for call in card.calls:
             waiting[call] = entry
         if card.answers is not None:

@@ -83,8 +83,8 @@ def passages(
 ) -> dict[tuple[str, int], Message]:
     """Active messages by session and seq, from one of each for each."""
     return {
-        (session, seq): Message(seq, card, "active", body or b"")
-        for session, ((_, seq), card), body in zip(sessions, entries, texts(bodies), strict=True)
+        (session, e.position.seq): Message(e.position.seq, e.card, "active", body or b"")
+        for session, e, body in zip(sessions, entries, texts(bodies), strict=True)
     }
 
 

@@ -83,7 +83,7 @@ def begins_at(
         first = _reaching(backwards(), ask.max_messages, ask.max_tokens)
     else:
         first = min(start.turn, newest)
-    covered = summary.until[0] if summary else 0
+    covered = summary.until.turn if summary else 0
     if ask.uncovered is None or covered >= first:
         return first
     rest = takewhile(lambda entry: entry[0] > covered, backwards())

@@ -61,7 +61,7 @@ class KnownLog(msgspec.Struct, frozen=True, gc=False):
         if not at:
             return LogPart(self.log, self.bodies)
         log = self.log[at:]
-        return LogPart(log, {card.id: self.bodies[card.id] for _, card in log})
+        return LogPart(log, {entry.card.id: self.bodies[entry.card.id] for entry in log})
 
 
 class LogPart(NamedTuple):

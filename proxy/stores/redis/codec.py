@@ -76,7 +76,7 @@ def pack_exchange(first: int, exchange: Exchange) -> bytes:
 
 def pack_version(summary: Summary) -> bytes:
     """A version of a summary, and in front of it what the scripts want to know."""
-    facts = (summary.version, *summary.until, summary.seen)
+    facts = (summary.version, summary.until.turn, summary.until.seq, summary.seen)
     return b"%d %d %d %d %b" % (*facts, codec.encode(summary))
 
 
@@ -392,14 +392,15 @@ def _meta(session: Session) -> Iterator[Value]:
     if details.system is not None:
         yield META, b"system", details.system
     yield META, b"system_tokens", b"%d" % details.system_tokens
-    for profile, (turn, seq) in session.windows.items():
-        yield META, WINDOW + profile.encode(), b"%d %d" % (turn, seq)
+    for profile, start in session.windows.items():
+        yield META, WINDOW + profile.encode(), b"%d %d" % (start.turn, start.seq)
 
 
 def _line(line: StoredMessage) -> Iterator[Value]:
-    (turn, seq), card = line.position, line.card
-    place = field_of(seq)
-    yield CARDS, place, b"%d %b" % (card.tokens, codec.encode_entry(turn, seq, card))
+    turn, card = line.position.turn, line.card
+    place = field_of(line.position.seq)
+    entry = codec.encode_entry(turn, line.position.seq, card)
+    yield CARDS, place, b"%d %b" % (card.tokens, entry)
     yield LOG, place, line.body
     if line.wire is not None:
         yield LOG, b"w" + place, line.wire

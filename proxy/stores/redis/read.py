@@ -194,7 +194,8 @@ def continued(known: KnownLog, first: First) -> KnownLog | None:
     entries = (*before.entries[-1:], *added)
     if not all(a.position < b.position for a, b in pairwise(entries)):
         return None
-    bodies = {card.id: text for (_, seq), card in added if (text := first.texts.get(seq))}
+    texts = first.texts
+    bodies = {e.card.id: text for e in added if (text := texts.get(e.position.seq))}
     if len(bodies) != len(added):
         return None
     return KnownLog(
@@ -261,7 +262,7 @@ def completed(first: First, more: Sequence[Entry]) -> Snapshot:
     """The snapshot with all entries that are there: once, though late answers move their places."""
     snapshot, texts = first.snapshot, first.texts
     if not (more or snapshot.whole) and _unbroken(first):
-        bodies = {card.id: texts[seq] or b"" for (_, seq), card in snapshot.log}
+        bodies = {e.card.id: texts[e.position.seq] or b"" for e in snapshot.log}
         return replace(snapshot, bodies=bodies)
     entries = {entry.position: entry for entry in (*snapshot.log, *more)}
     log = tuple(

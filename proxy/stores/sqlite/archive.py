@@ -195,7 +195,7 @@ def lines(
 def _lines(rows: Sequence[Any]) -> tuple[StoredMessage, ...]:
     entries = codec.decode_entries([row[0] for row in rows])
     return tuple(
-        StoredMessage(*entry, "active" if active else "superseded", body, wire)
+        StoredMessage(entry.position, entry.card, "active" if active else "superseded", body, wire)
         for entry, (_, active, body, wire) in zip(entries, rows, strict=True)
     )
 

@@ -259,7 +259,7 @@ def _snapshot(
 
 
 def _bodies(entries: Iterable[Entry], texts: Iterable[bytes | None]) -> dict[str, bytes]:
-    return {entry[1].id: body or b"" for entry, body in zip(entries, texts, strict=True)}
+    return {entry.card.id: body or b"" for entry, body in zip(entries, texts, strict=True)}
 
 
 def _sought(row: SessionRow, ask: Ask) -> SoughtLog:

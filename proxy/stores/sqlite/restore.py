@@ -155,7 +155,7 @@ def _keep(connection: sqlite3.Connection, head: Head, archived: SessionArchive) 
     """What memory keeps of the history."""
     connection.executemany(
         "INSERT INTO windows (session, profile, turn, seq) VALUES (?, ?, ?, ?)",
-        [(head.id, profile, *start) for profile, start in archived.session.windows.items()],
+        [(head.id, name, at.turn, at.seq) for name, at in archived.session.windows.items()],
     )
     connection.executemany(
         "INSERT INTO summaries (session, version, data) VALUES (?, ?, ?)",

@@ -190,15 +190,15 @@ def insert_messages(
     rows = (
         (
             session,
-            seq,
-            turn,
+            place.seq,
+            place.turn,
             card.tokens,
             state == "active",
-            codec.encode_entry(turn, seq, card),
+            codec.encode_entry(place.turn, place.seq, card),
             body,
             wire,
         )
-        for (turn, seq), card, state, body, wire in lines
+        for place, card, state, body, wire in lines
     )
     connection.executemany(_INSERT_MESSAGE, rows)
 

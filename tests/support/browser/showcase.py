@@ -95,7 +95,7 @@ def trip(now: float) -> SessionArchive:
         " train from Hamburg, want to see the aquarium and the trams, and need food"
         " without peanuts.",
         version=2,
-        until=(lines[begins].position.turn, lines[begins].position.seq),
+        until=lines[begins].position,
         seen=begins,
         covers_until=begins,
         tokens=48,

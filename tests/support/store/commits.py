@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from proxy.memory.model import Card, Commit, Draft, Exchange, Origin, State, Summary, message_id
+from proxy.memory.model import (
+    Card,
+    Commit,
+    Draft,
+    Exchange,
+    Origin,
+    Position,
+    State,
+    Summary,
+    message_id,
+)
 
 TOKENS = 10
 """What every message of these tests weighs unless told otherwise."""
@@ -62,4 +72,6 @@ def chat(id: str, at: float = 1000.0, tokens: int = TOKENS, **fields: Any) -> Co
 
 def summary(until: int, text: str = "in short", seen: int = 100) -> Summary:
     """A summary of all turns before the one that begins at seq ``until``."""
-    return Summary(text=text, version=0, until=(until, until), seen=seen, covers_until=until - 1)
+    return Summary(
+        text=text, version=0, until=Position(until, until), seen=seen, covers_until=until - 1
+    )

@@ -179,7 +179,7 @@ def _summary(lines: tuple[StoredMessage, ...], version: int, end: int) -> Summar
     return Summary(
         text=f"They spoke of {begins} things. {_WORDS * 6}",
         version=version,
-        until=(lines[begins].position.turn, lines[begins].position.seq),
+        until=lines[begins].position,
         seen=lines[begins - 1].position.seq,
         covers_until=covered[-1].position.seq,
         tokens=160,

@@ -130,7 +130,7 @@ async def _put_back(store: Backend) -> None:
         windows={"default": Position(3, 3)},
     )  # fmt: skip
     placed = PlacedExchange(3, exchange("p1", 850.0, size=2), ("p1.0", "p1.1"))
-    kept = Summary(text="long ago", version=7, until=(3, 3), seen=2, tokens=2, model="m")
+    kept = Summary(text="long ago", version=7, until=Position(3, 3), seen=2, tokens=2, model="m")
     assert await store.restore(BACK, SessionArchive(session, messages, (placed,), (kept,)))
 
 

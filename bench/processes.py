@@ -22,6 +22,8 @@ ROOT = Path(__file__).parents[1]
 START_SECONDS = 20.0
 STOP_SECONDS = 10.0
 LOG = "errors.log"
+SLOW_COMMANDS = 10_000
+"""Commands above its 10 ms that a Redis server keeps in mind."""
 LINUX = platform.system() == "Linux"
 
 
@@ -107,7 +109,8 @@ def redis(folder: Path, *, durable: bool = True) -> Iterator[str]:
     where.mkdir()
     log = ["--appendonly", "yes", "--appendfsync", "always"] if durable else ["--appendonly", "no"]
     place = ["--bind", "127.0.0.1", "--port", str(port), "--dir", str(where), "--save", ""]
-    server = subprocess.Popen([_redis_server(), *place, *log], stdout=subprocess.DEVNULL)
+    slow = ["--slowlog-max-len", str(SLOW_COMMANDS)]
+    server = subprocess.Popen([_redis_server(), *place, *log, *slow], stdout=subprocess.DEVNULL)
     with _ended(server):
         _wait_for(port)
         yield f"redis://127.0.0.1:{port}/0"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
+
+import redis
 
 from bench import processes
 from bench.attack.kinds import Attack, Run
@@ -20,7 +22,11 @@ CALM = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """``restarted`` is what was seen after the restart, where there was one."""
+    """``restarted`` is what was seen after the restart, where there was one.
+
+    ``longest``: seconds that a Redis server took for its longest command, and had for nobody else;
+    0 where none was noted.
+    """
 
     name: str
     store: str
@@ -29,6 +35,7 @@ class Result:
     seen: Seen
     restarted: Seen | None
     statuses: tuple[str, ...]
+    longest: float = 0.0
 
 
 def run(
@@ -55,7 +62,15 @@ def _one(attack: Attack, kind: str, folder: Path) -> Result:
         if attack.restarts:
             with _proxy(folder, upstream.url, store) as proxy:
                 restarted = asyncio.run(_watched(proxy, attack.after))
-    return Result(attack.name, kind, base, seconds, seen, restarted, statuses)
+        longest = _longest_command(store)
+    return Result(attack.name, kind, base, seconds, seen, restarted, statuses, longest)
+
+
+def _longest_command(store: str) -> float:
+    if not store.startswith("redis"):
+        return 0.0
+    with closing(redis.Redis.from_url(store)) as client:
+        return max((each["duration"] / 1e6 for each in client.slowlog_get(-1)), default=0.0)
 
 
 def _proxy(folder: Path, upstream: str, store: str) -> AbstractContextManager[processes.Process]:

@@ -9,9 +9,9 @@ from bench.attack.suite import Result
 from bench.attack.watch import Seen
 
 HEAD = (
-    "| attack | store | the attacker was answered | seconds | stall ms | victim's slowest ms "
-    "| victim's chats | degraded | failed | MB before | MB most |\n"
-    "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    "| attack | store | the attacker was answered | seconds | stall ms | Redis ms "
+    "| victim's slowest ms | victim's chats | degraded | failed | MB before | MB most |\n"
+    "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
 )
 
 
@@ -34,6 +34,7 @@ def _line(result: Result, name: str, answered: str, seconds: str, seen: Seen) ->
         answered,
         seconds,
         f"{seen.stall * 1000:.0f}",
+        f"{result.longest * 1000:.0f}" if result.longest else "",
         f"{seen.slowest_chat * 1000:.0f}",
         str(seen.chats),
         str(seen.degraded),

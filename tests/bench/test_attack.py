@@ -45,6 +45,16 @@ def test_an_attack_is_watched_on_either_side_of_a_restart(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+def test_the_longest_command_of_a_redis_is_told(tmp_path: Path) -> None:
+    def many(attacker: Attacker) -> None:
+        attacker.chat("s", messages_body([user(f"m{n}") for n in range(11_000)]))
+
+    (result,) = suite.run([Attack("many", lambda: many)], ["redis"], tmp_path, quiet)
+    assert 0.01 < result.longest < result.seconds
+    assert f"| {result.longest * 1000:.0f} |" in report([result])
+
+
+@pytest.mark.slow
 def test_a_soak_keeps_a_proxy_busy_with_all_kinds_of_clients(tmp_path: Path) -> None:
     soaked = soak.run("sqlite", tmp_path, SECONDS, lambda seconds: None)
     assert soaked.samples and soaked.samples[-1].rss > 0

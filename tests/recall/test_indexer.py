@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -11,7 +12,7 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexMark, Owner
 from proxy.recall.indexing import state as states
-from proxy.recall.indexing.indexer import AT_ONCE, MARGIN, TRIES
+from proxy.recall.indexing.indexer import AT_ONCE, FEW, IN_THE_LOOP, MARGIN, TRIES, Indexer
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 
 BOAT = "My boat is red."
@@ -49,6 +50,29 @@ async def test_more_messages_than_are_read_at_once_are_all_indexed(remembering: 
     texts = [f"My boat {n} is red." for n in range(2 * AT_ONCE + 1)]
     await remembering.commit("a", said("x1", *texts, user="kai"))
     assert await remembering.indexed(KAI) == [("a", n) for n in range(1, 2 * AT_ONCE + 2)]
+
+
+@pytest.mark.parametrize(
+    ("texts", "here"),
+    [
+        pytest.param([BOAT] * FEW, True, id="a-few"),
+        pytest.param([BOAT] * (FEW + 1), False, id="many"),
+        pytest.param(["soup " * IN_THE_LOOP], False, id="a-large-one"),
+    ],
+)
+async def test_what_takes_long_is_not_read_in_the_loop(
+    remembering: Memory, texts: list[str], here: bool
+) -> None:
+    threads: set[int] = set()
+
+    def text_of(wire: bytes) -> str:
+        threads.add(threading.get_ident())
+        return "soup"
+
+    key = await remembering.commit("a", said("x1", *texts), indexed=False)
+    indexer = Indexer(remembering.store, remembering.store, text_of, remembering.clock)
+    assert await indexer.level(key) == len(texts)
+    assert len(threads) == 1 and (threading.get_ident() in threads) == here
 
 
 async def test_large_messages_are_indexed_like_small_ones(remembering: Memory) -> None:

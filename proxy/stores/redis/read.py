@@ -7,6 +7,7 @@ changed, all is read again.  What a server has evicted is left out, and counted.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -37,6 +38,9 @@ from proxy.stores.redis.scripts import Scripts
 
 PIECE = 500
 """As in prelude.lua."""
+
+LONG = 4 * PIECE
+"""Entries from which on a log is put together in a thread."""
 
 TRIES = 5
 """How often a log is read again that is changed meanwhile."""
@@ -173,7 +177,8 @@ async def load(
             continue
         more = await _more(scripts, keys, first) if ask.whole else ()
         if more is not None:
-            return _whole(first, more)
+            long = len(more) > LONG
+            return await asyncio.to_thread(_whole, first, more) if long else _whole(first, more)
     raise StoreError("a session was changed again and again while it was read")
 
 

@@ -89,6 +89,23 @@ def _grown(messages: int) -> Callable[[], Run]:
     return build
 
 
+def _taken_back(messages: int) -> Callable[[], Run]:
+    """The same, and then everything is taken back, in two ways."""
+    grow = _grown(messages)
+
+    def build() -> Run:
+        grown, anew = grow(), messages_body([user("anew")])
+
+        def run(attacker: Attacker) -> None:
+            grown(attacker)
+            attacker.chat("attack", anew, x_memory_history="full")
+            attacker.chat("attack", anew, x_memory_rewind="100000")
+
+        return run
+
+    return build
+
+
 def _same_words(messages: int) -> Callable[[], Run]:
     """The same two words, thousands of times, resent."""
 
@@ -235,6 +252,7 @@ def attacks() -> tuple[Attack, ...]:
         Attack("one trailer, 170 MB", _endless_trailer),
         Attack("250,000 messages, then one", _then_next(250_000), 30, restarts=True),
         Attack("a session grown to 200,000", _grown(200_000), 20, restarts=True),
+        Attack("a session of 200,000 taken back", _taken_back(200_000), 20),
         Attack("10,000 messages resent", _resent(5_000)),
         Attack("12,000 messages resent", _resent(5_900), 10),
         Attack("50,000 messages resent", _resent(25_000), 10),

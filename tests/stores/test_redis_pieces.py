@@ -73,6 +73,52 @@ class Meanwhile:
         self.store._scripts.read = self.read  # type: ignore[method-assign]
 
 
+def choosing(id: str, *, before: int = 0) -> Commit:
+    """A reply with three choices, of which the second is the log's, behind so many messages."""
+    asked = tuple(draft(id, n) for n in range(before))
+    first, second, third = (
+        replace(each, state="active" if n == 1 else "superseded")
+        for n, each in enumerate(
+            draft(id, before + n, "assistant", origin="response", choice=n) for n in range(3)
+        )
+    )
+    return record(id, *asked, first, second, third)
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "before"),
+    [
+        pytest.param(PIECE // 3, 0, id="a-piece"),
+        pytest.param(PIECE // 3 + 1, 0, id="more"),
+        pytest.param(PIECE + 1, 0, id="more-exchanges"),
+        pytest.param(2, PIECE, id="long-exchanges"),
+    ],
+)
+async def test_all_choices_are_read_however_many(
+    store: RedisStore, exchanges: int, before: int
+) -> None:
+    for n in range(exchanges):
+        await store.commit(KEY, choosing(f"x{n}", before=before))
+    alternates = (await store.load(KEY, WHOLE)).alternates
+    assert {name: [e.card.choice for e in group] for name, group in alternates.items()} == {
+        f"x{n}": [0, 2] for n in range(exchanges)
+    }
+
+
+async def test_choices_that_change_meanwhile_are_read_again(store: RedisStore) -> None:
+    for n in range(PIECE + 1):
+        await store.commit(KEY, choosing(f"x{n}"))
+
+    async def act(n: int) -> None:
+        other = chat(f"y{n}", superseded=("x7.1",), activated=("x7.2",))
+        await store.commit(KEY, other)
+
+    with Meanwhile(store, act) as meanwhile:
+        alternates = (await store.load(KEY, WHOLE)).alternates
+    assert meanwhile.looks == ["first", "first"]
+    assert [e.card.choice for e in alternates["x7"]] == [0, 1]
+
+
 @pytest.mark.parametrize("size", [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])
 async def test_all_of_a_log_is_read_whatever_its_length(store: RedisStore, size: int) -> None:
     assert await store.commit(KEY, long("x", size)) == "recorded"

@@ -264,7 +264,8 @@ def _pending(outgoing: OutgoingRequest) -> PendingRecord | Unplanned:
     said = exchange.request.messages
     if isinstance(prompt, Degraded):
         return Unplanned(said, exchange.intent, exchange.rules.window)
-    return pending_record(prompt.loaded.prepared.planned.plan, prompt.prompt, said)
+    prepared = prompt.loaded.prepared
+    return pending_record(prepared.planned.plan, prompt.prompt, said, prepared.snapshot.log)
 
 
 def _heading(outgoing: OutgoingRequest, report: MemoryReport) -> Heading:

@@ -133,7 +133,7 @@ async def settle(
     planned = await planner.plan(key, snapshot, said, intent, rules)
     older = {entry.card.id for entry in seen}
     plan = replace(planned.plan, superseded=planned.plan.superseded & older)
-    pending = pending_record(plan, planned.prompt, said)
+    pending = pending_record(plan, planned.prompt, said, snapshot.log)
     meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
     return build_commit(pending, deferred.answers, meta, count)
 
@@ -195,11 +195,14 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
         return replace(self, said=tuple(said))
 
 
-def pending_record(plan: Plan, prompt: Prompt, m: Sequence[ChatMessage]) -> PendingRecord:
-    """What will be recorded of a request, but for the reply."""
+def pending_record(
+    plan: Plan, prompt: Prompt, m: Sequence[ChatMessage], log: Sequence[Entry]
+) -> PendingRecord:
+    """What will be recorded of a request, but for the reply; ``log`` is the active log before."""
+    gone = plan.superseded
     return PendingRecord(
         said=tuple(PendingMessage(fresh, m[fresh.i]) for fresh in plan.fresh),
-        superseded=tuple(sorted(plan.superseded)),
+        superseded=tuple([e.card.id for e in log if e.card.id in gone]) if gone else (),
         activated=plan.activated,
         reply_joins=plan.reply_joins,
         window_start=_window_start(plan, prompt) if prompt.moved or prompt.anew else None,

@@ -44,10 +44,10 @@ STATES: tuple[MessageState, ...] = ("active", "superseded")
 """Of what is indexed, whatever it is: that is asked when it is recalled."""
 
 IN_THE_LOOP = 16_000
-"""Bytes of messages up to which a thread would cost more than it saves, if they are not more than..."""
+"""Bytes of messages up to which a thread would cost more than it saves."""
 
 FEW = 16
-"""...so many: each takes a tenth of a millisecond, however little it says."""
+"""And so many of them: each takes a tenth of a millisecond, however little it says."""
 
 TRIES = 8
 """Attempts to write against other writers of the same index."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -23,6 +24,7 @@ from proxy.memory.model import MOST_VERSIONS, Exchange, SessionKey, State, Summa
 from proxy.memory.store import StoreError
 from proxy.stores.common.history import locate
 from proxy.stores.common.rules import of_session
+from proxy.stores.common.steps import revision_steps
 from proxy.stores.redis.base import RedisBase, field_of, mark_key, session_keys, within
 from proxy.stores.redis.codec import (
     batches,
@@ -177,13 +179,15 @@ class RedisArchive(RedisLists):
         Not so one that is made again after a StoreError: if the first was done, what ``was`` says
         is not so any more.
         """
-        arguments = revise_arguments(revision, secrets.token_hex(8))
-        try:
-            reply = await self._change(self._scripts.revise, session_keys(key), arguments)
-        finally:
-            self._forget()
-        if not reply:
-            return False
+        reply: Sequence[Any] = ()
+        for step in revision_steps(revision):
+            arguments = revise_arguments(step, secrets.token_hex(8))
+            try:
+                reply = await self._change(self._scripts.revise, session_keys(key), arguments)
+            finally:
+                self._forget()
+            if not reply:
+                return False
         _, owner, *activity = reply
         # The lists know when a session expires.
         if revision.details is not None:

@@ -65,6 +65,11 @@ def read_stored(value: bytes) -> Stored:
     return Stored(SeqSpan(int(first), int(size)), record)
 
 
+def read_span(value: bytes) -> SeqSpan:
+    first, size = value.split()
+    return SeqSpan(int(first), int(size))
+
+
 def read_exchange(value: bytes, usage: bytes | None) -> Exchange:
     return codec.decode_exchange(read_stored(value).record, usage)
 
@@ -217,7 +222,7 @@ def read_passages(known: KnownPassages, reply: Sequence[Any]) -> KnownPassages:
 
 
 class CommitContext(msgspec.Struct, frozen=True):
-    """What is known of erasures when an exchange is committed.
+    """What is known of erasures when an exchange is committed, or ``ahead`` of that.
 
     ``marks`` keys of marks are given to the script; ``mark`` is the latest that was looked at
     before, None where none was.  Among them is that of ``person``, "" for nobody's.
@@ -226,6 +231,7 @@ class CommitContext(msgspec.Struct, frozen=True):
     marks: int
     mark: float | None = None
     person: str = ""
+    ahead: bool = False
 
 
 def commit_arguments(
@@ -257,6 +263,7 @@ def commit_arguments(
         known.marks,
         "" if known.mark is None else repr(known.mark),
         known.person,
+        int(known.ahead),
     ]
     for draft in commit.drafts:
         arguments += _draft_arguments(draft)

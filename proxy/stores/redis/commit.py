@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from proxy.memory.erasure import Subject
 from proxy.memory.model import Amendment, Commit, Outcome, SessionKey
 from proxy.stores.common.rules import expiry, forbids, of_session
+from proxy.stores.common.steps import commit_steps
 from proxy.stores.redis.base import RedisBase, list_keys, mark_key, session_keys, within
 from proxy.stores.redis.codec import OUTCOMES, CommitContext, amend_arguments, commit_arguments
 from proxy.stores.redis.connection import checked
@@ -34,13 +35,24 @@ from proxy.stores.redis.work import QUEUE_KEYS, RedisQueue
 class RedisCommits(RedisLists, RedisQueue):
     """See :class:`proxy.memory.store.Memory`."""
 
-    @within("write")
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
-        reply = await self._write(key, commit, commit.user or "")
+        *ahead, last = commit_steps(commit)
+        for step in ahead:
+            outcome = await self._commit(key, step, ahead=True)
+            if outcome != "recorded":
+                return outcome
+        return await self._commit(key, last)
+
+    @within("write")
+    async def _commit(self, key: SessionKey, commit: Commit, *, ahead: bool = False) -> Outcome:
+        """``ahead`` of the commit itself: switches messages, and is refused as that would be."""
+        reply = await self._write(key, commit, commit.user or "", ahead=ahead)
         while reply[0] == b"owned":
-            reply = await self._write(key, commit, reply[1].decode())
+            reply = await self._write(key, commit, reply[1].decode(), ahead=ahead)
         outdate()
         outcome = OUTCOMES[reply[0]]
+        if ahead and outcome == "recorded":
+            return outcome
         # What the script could not write.  Also after a duplicate: the first attempt may have been
         # cut short between the two.
         if not self._one_slot and outcome in ("recorded", "duplicate"):
@@ -64,16 +76,21 @@ class RedisCommits(RedisLists, RedisQueue):
             await self._enqueue(key, commit.due)
         return outcome
 
-    async def _write(self, key: SessionKey, commit: Commit, person: str) -> Sequence[Any]:
+    async def _write(
+        self, key: SessionKey, commit: Commit, person: str, *, ahead: bool
+    ) -> Sequence[Any]:
         """The script's reply.  ``person`` is the user or the owner, "" for nobody."""
         keys = [*session_keys(key), mark_key(of_session(key))]
         if not self._one_slot:
             known = CommitContext(
-                marks=1, mark=await self._mark_of(key.tenant, person), person=person
+                marks=1,
+                mark=await self._mark_of(key.tenant, person),
+                person=person,
+                ahead=ahead,
             )
             arguments = commit_arguments(key, replace(commit, due=()), known, self._clock())
             return await self._reply(keys, arguments)
-        known = CommitContext(marks=2 if person else 1, person=person)
+        known = CommitContext(marks=2 if person else 1, person=person, ahead=ahead)
         keys += [mark_key(Subject(key.tenant, person))] if person else []
         keys += list_keys(key.tenant)
         keys += list_keys(key.tenant, person) if person else []

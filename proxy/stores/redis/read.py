@@ -30,6 +30,7 @@ from proxy.stores.redis.codec import (
     passage_arguments,
     read_passages,
     read_position,
+    read_span,
     read_stored,
     read_version,
 )
@@ -52,7 +53,8 @@ class First(msgspec.Struct, frozen=True, gc=False):
     ``shown`` and ``size`` count the messages that should be there, in the window and in the log;
     ``end`` is behind the last of them, and ``stamp`` changes with anything but what is appended.
     The log begins with the turn ``begin``.  ``known``: what was known is not among the entries.
-    ``look`` is a look at the session's own index, empty where it has none.
+    ``look`` is a look at the session's own index, empty where it has none.  ``choosy``:
+    it has so many inactive choices that they are still to be read.
     """
 
     snapshot: Snapshot
@@ -64,6 +66,7 @@ class First(msgspec.Struct, frozen=True, gc=False):
     begin: int
     known: bool
     look: Sequence[Any]
+    choosy: bool
 
 
 class Loaded(NamedTuple):
@@ -175,6 +178,12 @@ async def load(
                 return Loaded(snapshot, learned, first.look)
             known = None  # what came late stands farther up
             continue
+        if first.choosy:
+            choices = await _choices(scripts, keys, first)
+            if choices is None:
+                continue
+            snapshot = replace(first.snapshot, alternates=codec.alternates(choices))
+            first = replace(first, snapshot=snapshot)
         more = await _more(scripts, keys, first) if ask.whole else ()
         if more is not None:
             long = len(more) > LONG
@@ -227,10 +236,32 @@ async def _more(scripts: Scripts, keys: Sequence[bytes], first: First) -> list[E
     return found
 
 
+async def _choices(scripts: Scripts, keys: Sequence[bytes], first: First) -> list[Entry] | None:
+    """The inactive choices of a log that has many; None if the log was changed."""
+    spans: set[bytes] = set()  # SSCAN may tell of an exchange twice
+    cursor = b"0"
+    while True:
+        cursor, some, stamp = await scripts.read(scripts.load_choices, keys, (cursor,))
+        if stamp != first.stamp:
+            return None
+        spans.update(some)
+        if cursor == b"0":
+            break
+    found: list[Entry] = []
+    seqs = [begin + n for begin, size in map(read_span, spans) for n in range(size)]
+    for at in range(0, len(seqs), PIECE):
+        piece = seqs[at : at + PIECE]
+        _, joined, stamp = await scripts.read(scripts.load_choices, keys, ("", *piece))
+        if stamp != first.stamp:
+            return None
+        found += codec.decode_log(joined)
+    return found
+
+
 def read_first(reply: Sequence[Any], ask: Ask) -> First:
     owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
     attempt, attempt_usage, joined, shown, seqs, bodies, choices = reply[8:15]
-    summary, changes, stalled, size, stamp, end, begin, known, look = reply[15:]
+    summary, changes, stalled, size, stamp, end, begin, known, look, choosy = reply[15:]
     numbers = [int(number) for number in seqs.split(b",")] if seqs else []
     snapshot = Snapshot(
         exists=True,
@@ -251,7 +282,16 @@ def read_first(reply: Sequence[Any], ask: Ask) -> First:
     )
     texts = dict(zip(numbers, codec.texts(bodies), strict=True))
     return First(
-        snapshot, texts, int(shown), int(size), int(end), stamp, int(begin), bool(known), look
+        snapshot=snapshot,
+        texts=texts,
+        shown=int(shown),
+        size=int(size),
+        end=int(end),
+        stamp=stamp,
+        begin=int(begin),
+        known=bool(known),
+        look=look,
+        choosy=bool(choosy),
     )
 
 

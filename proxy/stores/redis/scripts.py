@@ -46,6 +46,7 @@ class Scripts:
         )
         self.load = read_script("load", "prelude")
         self.load_more = read_script("load_more", "prelude")
+        self.load_choices = read_script("load_choices", "prelude")
         self.messages = read_script("messages", "prelude", "page_prelude")
         self.behind = read_script("behind", "prelude", "page_prelude")
         self.exchanges = read_script("exchanges", "prelude")

@@ -28,6 +28,7 @@ from proxy.recall.index import IndexBatch, Look, Owner
 from proxy.stores.common.history import restored
 from proxy.stores.common.known_logs import KnownLog, LastLoad
 from proxy.stores.common.known_passages import KnownPassages
+from proxy.stores.common.steps import commit_steps, revision_steps
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import index as sqlite_index
 from proxy.stores.sqlite import items as sqlite_items
@@ -85,8 +86,14 @@ class SQLiteStore(SQLiteFile):
         return snapshot
 
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
+        *ahead, last = commit_steps(commit)
         try:
-            return await self._written(key, partial(sqlite_write.commit, commit=commit))
+            for step in ahead:
+                switching = partial(sqlite_write.commit, commit=step, ahead=True)
+                outcome = await self._written(key, switching)
+                if outcome != "recorded":
+                    return outcome
+            return await self._written(key, partial(sqlite_write.commit, commit=last))
         finally:
             if commit.superseded or commit.activated or commit.idempotency_key:
                 self._passages.changed(key)
@@ -193,7 +200,10 @@ class SQLiteStore(SQLiteFile):
         # What is edited and what was said of the session is not kept, like what is removed.
         erasing = revision.edited or revision.removed or revision.details
         run = self._erase_texts if erasing else self._write
-        return await run(lambda c: sqlite_archive.revise(c, now, key, revision))
+        for step in revision_steps(revision):
+            if not await run(partial(sqlite_archive.revise, now=now, key=key, revision=step)):
+                return False
+        return True
 
     async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:
         now, steps = self._clock(), sqlite_restore.steps(archived)

@@ -89,7 +89,15 @@ class CommitLook(msgspec.Struct, frozen=True):
     mark: float
 
 
-def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit) -> Outcome:
+def commit(
+    connection: sqlite3.Connection,
+    now: float,
+    key: SessionKey,
+    commit: Commit,
+    *,
+    ahead: bool = False,
+) -> Outcome:
+    """``ahead`` of the commit itself: switches messages, and is refused as that would be."""
     exchange = sized(commit)
     found = _find(connection, now, key, commit)
     head, attempt = found.head, None
@@ -103,6 +111,10 @@ def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: 
     new = head is None
     head = head or unborn(exchange.created_at, commit.ttl)
     _switch(connection, head, commit, attempt)
+    if ahead:
+        if not new:
+            save_head(connection, head)
+        return "recorded"
     _append(connection, now, key, head, exchange, commit, new=new)
     _remember(connection, head, commit)
     for due in commit.due:

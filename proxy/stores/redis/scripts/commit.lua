@@ -9,8 +9,8 @@
 -- the profile, the window's start (exchange, index; '' for none), the window's profile, anew, ttl
 -- ('' leaves it), the time since when keys count, now, the session's id, number of drafts, number of
 -- superseded, number of activated, number of pieces of work, number of keys that are marks, a mark
--- that was looked at before ('' for none), the person whose mark is among them ('' for none); then
--- the drafts, then places (exchange, index) of the superseded and the activated, then the pieces of
+-- that was looked at before ('' for none), the person whose mark is among them ('' for none), whether
+-- this is but a step ahead of the commit (0/1: it only supersedes and activates); then the drafts, then places (exchange, index) of the superseded and the activated, then the pieces of
 -- work.
 -- Returns { outcome, owner, last active, ttl }; the outcome "owned" says that nothing was done because
 -- the owner's mark must be looked at too.
@@ -19,8 +19,8 @@ local id, user, key, started, created = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV
 local record, reserved = ARGV[6], tonumber(ARGV[7])
 local drafts, gone, back = tonumber(ARGV[19]), tonumber(ARGV[20]), tonumber(ARGV[21])
 local oldest, now, work = tonumber(ARGV[16]), ARGV[17], tonumber(ARGV[22])
-local marks, mark, person = tonumber(ARGV[23]), ARGV[24], ARGV[25]
-local HEAD = 26
+local marks, mark, person, ahead = tonumber(ARGV[23]), ARGV[24], ARGV[25], ARGV[26] == '1'
+local HEAD = 27
 
 local meta = redis.call('HMGET', META, 'next', 'owner', 'last', 'ttl', 'active_at')
 local owner, last, old_ttl = meta[2], meta[3], tonumber(meta[4] or 0)
@@ -77,6 +77,10 @@ for i = 1, back do
   at = at + 2
 end
 note_changes()
+if ahead then
+  if meta[1] then redis.call('HINCRBY', META, 'revision', 1) end
+  return { 'recorded', owner or '', meta[5] or created, string.format('%d', old_ttl) }
+end
 
 -- Append.  The exchange first, so that drafts find the turn of those before them.
 local first, size = tonumber(meta[1] or 1), drafts + reserved

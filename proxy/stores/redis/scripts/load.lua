@@ -9,7 +9,8 @@
 -- last, last's usage, attempt, attempt's usage, entries joined by commas, how many are shown, seqs
 -- of those that are there joined by commas, their bodies, inactive choices joined by commas, summary, changes,
 -- stalled, size of the log, stamp, next, the turn it begins with, whether what is known was left out (0/1),
--- what index_look.lua returns without terms, of a session that is nobody's }.
+-- what index_look.lua returns without terms, of a session that is nobody's, whether the inactive choices
+-- are to be asked for with load_choices.lua (0/1) }.
 -- Of a whole log the entries are the first PIECE: the
 -- server does nothing else meanwhile; the others are asked for with load_more.lua.
 -- What is gone of a session, because the server evicts keys, say, is left out.
@@ -101,20 +102,17 @@ local function latest(from, begin)
   return backwards(newest), all
 end
 
+-- Nil where they are to be looked for among more than a piece.
 local function inactive_choices()
-  local seqs = {}
-  local exchanges = redis.call('SMEMBERS', CHOICES)
-  table.sort(exchanges)
-  for _, id in ipairs(exchanges) do
-    local _, size = exchange_of(id)
-    for index = 0, (size or 0) - 1 do
-      local tokens, _, seq = message_at(id, index)
-      if tokens and not redis.call('ZSCORE', ACTIVE, seq .. ' ' .. tokens) then
-        seqs[#seqs + 1] = seq
-      end
-    end
+  local most, seqs = PIECE, {}
+  if redis.call('SCARD', CHOICES) > most then return nil end
+  for _, id in ipairs(redis.call('SMEMBERS', CHOICES)) do
+    local first, size = exchange_of(id)
+    most = most - (size or 0)
+    if most < 0 then return nil end
+    for index = 0, (size or 0) - 1 do seqs[#seqs + 1] = padded(first + index) end
   end
-  return (entries(seqs))
+  return idle(seqs)
 end
 
 local newest = redis.call('ZREVRANGE', ACTIVE, 0, 0, 'WITHSCORES')[2]
@@ -159,9 +157,11 @@ if not meta[2] and KEYS[SESSION_KEYS + 1] then
   if index[1] then look = { index[1], index[2], mark or '' } end
 end
 local all = whole and (entries(ranked(0, PIECE))) or shown_entries
+local choices = whole and inactive_choices()
 return {
   meta[2], meta[3], meta[4], meta[5], meta[6], start, newest_record, newest_usage, attempt,
   attempt_usage, all, count, table.concat(shown_seqs, ','), fetch(LOG, shown_seqs),
-  whole and inactive_choices() or '', summary, meta[10], meta[11], redis.call('ZCARD', ACTIVE),
+  choices or '', summary, meta[10], meta[11], redis.call('ZCARD', ACTIVE),
   stamp, meta[1], string.format('%d', begin), known and 1 or 0, look,
+  whole and not choices and 1 or 0,
 }

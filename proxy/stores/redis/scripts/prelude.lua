@@ -45,9 +45,20 @@ local function exchange_in(card)
   return string.match(card[1], '^(.*)%.%d+$')
 end
 
+-- The first seq and the size of an exchange that was there before the script, or nil.
+local spans = {}
+local function span_of(id)
+  if not spans[id] then
+    local first, size = exchange_of(id)
+    if not first then return nil end
+    spans[id] = { first, size }
+  end
+  return unpack(spans[id])
+end
+
 -- tokens, turn and seq (padded) of the message at an index of an exchange, or nil
 local function message_at(id, index)
-  local first, size = exchange_of(id)
+  local first, size = span_of(id)
   if not first or tonumber(index) >= size then return nil end
   local seq = padded(first + tonumber(index))
   local card = redis.call('HGET', CARDS, seq)
@@ -177,6 +188,18 @@ local function entries(seqs)
     end
   end
   return table.concat(found, ','), there
+end
+
+-- The entries of those of these messages that are not in the log, joined by commas.
+local function idle(seqs)
+  local found = {}
+  for i, card in ipairs(fetch(CARDS, seqs)) do
+    local tokens = card and string.match(card, '^%d+')
+    if tokens and not redis.call('ZSCORE', ACTIVE, seqs[i] .. ' ' .. tokens) then
+      found[#found + 1] = string.sub(card, #tokens + 2)
+    end
+  end
+  return table.concat(found, ',')
 end
 
 -- Give all keys of the session the time to live (seconds); 0 is for ever.

@@ -1,0 +1,49 @@
+"""Changes of thousands of messages, in steps: while it takes one, a store does nothing else.
+
+Between two steps others see the session with a part of its newest messages taken back.  Where it is
+cut off there, coming again does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from proxy.memory.archive import Revision
+from proxy.memory.model import Commit
+
+SWITCHED_AT_ONCE = 1000
+"""Messages that a step supersedes or activates."""
+
+Switched = tuple[tuple[str, ...], tuple[str, ...]]
+"""What a step supersedes and what it activates, by id."""
+
+
+def commit_steps(commit: Commit) -> list[Commit]:
+    """What only switches, to be refused where the commit would be; the last one appends."""
+    *ahead, (gone, back) = _steps(commit.superseded, commit.activated)
+    if not ahead:
+        return [commit]
+    bare = replace(commit, drafts=(), due=())
+    switching = [replace(bare, superseded=some, activated=others) for some, others in ahead]
+    return [*switching, replace(commit, superseded=gone, activated=back)]
+
+
+def revision_steps(revision: Revision) -> list[Revision]:
+    """What only switches; the last one does all else."""
+    *ahead, (gone, back) = _steps(revision.superseded, revision.activated)
+    switching = [Revision(superseded=some, activated=others) for some, others in ahead]
+    return [*switching, replace(revision, superseded=gone, activated=back)]
+
+
+def _steps(gone: tuple[str, ...], back: tuple[str, ...]) -> Iterator[Switched]:
+    """Ids in the order of the log: the newest are superseded first, the oldest activated first."""
+    while len(gone) + len(back) > SWITCHED_AT_ONCE:
+        if gone:
+            yield gone[-SWITCHED_AT_ONCE:], ()
+            gone = gone[:-SWITCHED_AT_ONCE]
+        else:
+            yield (), back[:SWITCHED_AT_ONCE]
+            back = back[SWITCHED_AT_ONCE:]
+    yield gone, back

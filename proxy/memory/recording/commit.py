@@ -126,24 +126,27 @@ async def settle(
     rules = Rules(
         window=deferred.window, inject=False, summarised=Summarised(0) if summarised else None
     )
-    began = deferred.meta.exchange.started_at
-    seen = [entry for entry in snapshot.log if entry.card.created_at <= began]
-    intent = _behind_unseen_turns(deferred.intent, snapshot, seen)
+    log, began = snapshot.log, deferred.meta.exchange.started_at
+    intent = _behind_unseen_turns(deferred.intent, log, began)
     said = [utterance.message for utterance in deferred.said]
     planned = await planner.plan(key, snapshot, said, intent, rules)
-    older = {entry.card.id for entry in seen}
-    plan = replace(planned.plan, superseded=planned.plan.superseded & older)
-    pending = pending_record(plan, planned.prompt, said, snapshot.log)
+
+    def recorded() -> PendingRecord:
+        older = {entry.card.id for entry in log if entry.card.created_at <= began}
+        plan = replace(planned.plan, superseded=planned.plan.superseded & older)
+        return pending_record(plan, planned.prompt, said, log)
+
+    pending = await planner.run(len(log), recorded)
     meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
     return build_commit(pending, deferred.answers, meta, count)
 
 
-def _behind_unseen_turns(intent: Intent, snapshot: Snapshot, seen: Sequence[Entry]) -> Intent:
+def _behind_unseen_turns(intent: Intent, log: Sequence[Entry], began: float) -> Intent:
     """A rewind counts turns from the end that its client saw."""
     if not intent.rewind:
         return intent
-    turns = {entry.position.turn for entry in snapshot.log}
-    unseen = turns - {entry.position.turn for entry in seen}
+    turns = {entry.position.turn for entry in log}
+    unseen = turns - {e.position.turn for e in log if e.card.created_at <= began}
     return replace(intent, rewind=intent.rewind + len(unseen))
 
 

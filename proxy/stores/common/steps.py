@@ -38,12 +38,14 @@ def revision_steps(revision: Revision) -> list[Revision]:
 
 
 def _steps(gone: tuple[str, ...], back: tuple[str, ...]) -> Iterator[Switched]:
-    """Ids in the order of the log: the newest are superseded first, the oldest activated first."""
-    while len(gone) + len(back) > SWITCHED_AT_ONCE:
-        if gone:
-            yield gone[-SWITCHED_AT_ONCE:], ()
-            gone = gone[:-SWITCHED_AT_ONCE]
-        else:
-            yield (), back[:SWITCHED_AT_ONCE]
-            back = back[SWITCHED_AT_ONCE:]
-    yield gone, back
+    """Ids in the order of the log: the newest are superseded first, the oldest activated first.
+
+    All are superseded before one is activated: what is in both stays active.
+    """
+    if len(gone) + len(back) <= SWITCHED_AT_ONCE:
+        yield gone, back
+        return
+    for end in range(len(gone), 0, -SWITCHED_AT_ONCE):
+        yield gone[max(0, end - SWITCHED_AT_ONCE) : end], ()
+    for begin in range(0, len(back), SWITCHED_AT_ONCE):
+        yield (), back[begin : begin + SWITCHED_AT_ONCE]

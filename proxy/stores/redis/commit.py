@@ -15,7 +15,9 @@ A duplicate was recorded earlier: it is taken back if it never came into the lis
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -30,6 +32,9 @@ from proxy.stores.redis.connection import checked
 from proxy.stores.redis.lists import RedisLists
 from proxy.stores.redis.told import outdate
 from proxy.stores.redis.work import QUEUE_KEYS, RedisQueue
+
+MANY = 500
+"""Messages from which on a commit is written out in a thread."""
 
 
 class RedisCommits(RedisLists, RedisQueue):
@@ -88,16 +93,20 @@ class RedisCommits(RedisLists, RedisQueue):
                 person=person,
                 ahead=ahead,
             )
-            arguments = commit_arguments(key, replace(commit, due=()), known, self._clock())
-            return await self._reply(keys, arguments)
+            return await self._run_commit(keys, key, replace(commit, due=()), known)
         known = CommitContext(marks=2 if person else 1, person=person, ahead=ahead)
         keys += [mark_key(Subject(key.tenant, person))] if person else []
         keys += list_keys(key.tenant)
         keys += list_keys(key.tenant, person) if person else []
         keys += QUEUE_KEYS if commit.due else []
-        return await self._reply(keys, commit_arguments(key, commit, known, self._clock()))
+        return await self._run_commit(keys, key, commit, known)
 
-    async def _reply(self, keys: Sequence[bytes], arguments: Sequence[Any]) -> Sequence[Any]:
+    async def _run_commit(
+        self, keys: Sequence[bytes], key: SessionKey, commit: Commit, known: CommitContext
+    ) -> Sequence[Any]:
+        make = partial(commit_arguments, key, commit, known, self._clock())
+        many = len(commit.drafts) > MANY
+        arguments = await asyncio.to_thread(make) if many else make()
         reply: Sequence[Any] = await self._scripts.write(self._scripts.commit, keys, arguments)
         return reply
 

@@ -8,7 +8,7 @@ local meta = redis.call('HMGET', META, 'revision', 'created', 'last')
 if meta[1] and stamp_of(meta) ~= ARGV[1] then return 0 end
 local left = math.max(tonumber(ARGV[2]), 0)
 for i = 1, SESSION_KEYS do
-  redis.call('DEL', KEYS[i])
+  redis.call('UNLINK', KEYS[i])
   if ARGV[i + 2] ~= '' then redis.call('RESTORE', KEYS[i], left, ARGV[i + 2]) end
 end
 return 1

@@ -26,7 +26,7 @@ local meta = redis.call('HMGET', META, 'next', 'owner', 'last', 'ttl', 'active_a
 local owner, last, old_ttl = meta[2], meta[3], tonumber(meta[4] or 0)
 if not meta[1] then
   -- Keys of one session expire together, but not in the same instant on every server.
-  redis.call('DEL', unpack(KEYS, 1, SESSION_KEYS))
+  redis.call('UNLINK', unpack(KEYS, 1, SESSION_KEYS))
 end
 local function refused(outcome)
   -- Changes nothing, but is a write: WAIT on this connection then covers the first attempt too.

@@ -10,12 +10,12 @@ local length, size = redis.call('STRLEN', VOCABULARY), #ARGV[1]
 if size > 0 then
   if redis.call('GETRANGE', VOCABULARY, -size, -1) ~= ARGV[1] then return 1 end
   if length == size then
-    redis.call('DEL', VOCABULARY)
+    redis.call('UNLINK', VOCABULARY)
   else
     local left = redis.call('PTTL', VOCABULARY)
     redis.call('SET', VOCABULARY, redis.call('GETRANGE', VOCABULARY, 0, length - size - 1))
     if left > 0 then redis.call('PEXPIRE', VOCABULARY, left) end
   end
 end
-for i = PARTS + 1, #KEYS do redis.call('DEL', KEYS[i]) end
+for i = PARTS + 1, #KEYS do redis.call('UNLINK', KEYS[i]) end
 return 1

@@ -16,12 +16,12 @@ local brought = { unpack(KEYS, SESSION_KEYS + 1) }
 if redis.call('EXISTS', META) == 1 then
   -- Changes nothing, but is a write: WAIT on this connection then covers the first attempt too.
   redis.call('HINCRBY', META, 'revision', 0)
-  redis.call('DEL', unpack(brought))
+  redis.call('UNLINK', unpack(brought))
   return answer(redis.call('HGET', META, 'revised') == ARGV[2] and 1 or 0)
 end
 if redis.call('EXISTS', brought[1]) == 0 then return { -1, '', '', '' } end
 for i = 1, SESSION_KEYS do
-  redis.call('DEL', KEYS[i])
+  redis.call('UNLINK', KEYS[i])
   if redis.call('EXISTS', brought[i]) == 1 then redis.call('RENAME', brought[i], KEYS[i]) end
 end
 expire(tonumber(ARGV[1]))

@@ -12,7 +12,7 @@ touch_exchange(ARGV[1])
 note_changes()
 settle()
 if not redis.call('HGET', META, 'last') then
-  redis.call('DEL', unpack(KEYS, 1, SESSION_KEYS))
+  redis.call('UNLINK', unpack(KEYS, 1, SESSION_KEYS))
   return 1
 end
 if ARGV[2] ~= '' and redis.call('HGET', META, 'system') == ARGV[2] then

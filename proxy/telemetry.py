@@ -253,7 +253,7 @@ class Telemetry:
         folder = Path(self._folder)
         _forget_the_dead(folder)
         summed = CollectorRegistry()
-        MultiProcessCollector(summed, path=self._folder)  # type: ignore[no-untyped-call]
+        Workers(summed, path=self._folder)  # type: ignore[no-untyped-call]
         summed.register(Vitals(lambda: map(_process_of, folder.glob("gauge_livesum_*.db"))))
         return generate_latest(summed)
 
@@ -270,6 +270,16 @@ class Telemetry:
         self, name: str, text: str, buckets: tuple[float, ...]
     ) -> Callable[[float], None]:
         return Histogram(name, text, registry=self._registry, buckets=buckets).observe
+
+
+class Workers(MultiProcessCollector):
+    """The sum over the workers, but for one that is just opening its file: there is nothing in it
+    yet, and reading it would fail."""
+
+    def collect(self) -> Iterable[Metric]:
+        files = [str(file) for file in Path(self._path).glob("*.db") if _filled(file)]
+        metrics: Iterable[Metric] = self.merge(files, accumulate=True)  # type: ignore[no-untyped-call]
+        return metrics
 
 
 class Vitals(Collector):
@@ -312,6 +322,13 @@ def _forget_the_dead(folder: Path) -> None:
     for gauge in folder.glob("gauge_live*_*.db"):
         if not _alive(int(_process_of(gauge))):
             gauge.unlink(missing_ok=True)
+
+
+def _filled(file: Path) -> bool:
+    try:
+        return file.stat().st_size > 0
+    except FileNotFoundError:  # of a worker that another has just forgotten
+        return False
 
 
 def _process_of(gauge: Path) -> str:

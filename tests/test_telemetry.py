@@ -170,3 +170,11 @@ def test_the_open_streams_of_a_killed_worker_are_forgotten(
     assert not dead.exists()
     assert counted.exists()
     assert alive.exists()
+
+
+def test_a_worker_that_is_just_opening_its_files_spoils_no_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    (tmp_path / f"counter_{os.getpid()}.db").touch()
+    assert b"memory_build_info" in Telemetry().render()

@@ -130,14 +130,14 @@ async def test_a_rewind_takes_back_what_the_caller_has_seen_or_nothing(
 ) -> None:
     await three_turns(client)
     tag = (await client.get(f"{SESSIONS}/s")).headers["etag"]
-    load = store.load
+    lines = store.lines
 
     async def overtaken(*asked: Any) -> Any:
         monkeypatch.undo()
         assert await store.commit(KEY, chat("newer")) == "recorded"
-        return await load(*asked)
+        return await lines(*asked)
 
-    monkeypatch.setattr(store, "load", overtaken)
+    monkeypatch.setattr(store, "lines", overtaken)
     response = await client.post(URL, json={"turns": 1}, headers={"if-match": tag})
     assert response.status_code == 412
     assert (await client.get(f"{SESSIONS}/s")).json()["messages"] == 8

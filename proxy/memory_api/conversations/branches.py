@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -17,8 +18,8 @@ from proxy.memory.archive import Revision, StoredMessage
 from proxy.memory.history import branches
 from proxy.memory.history.branches import NoMessage, Switch, forked, switch_to
 from proxy.memory.history.editing import behind
-from proxy.memory.history.reading import WHOLE_LOG, all_exchanges, all_lines, read_session
-from proxy.memory.model import SessionKey
+from proxy.memory.history.reading import all_exchanges, all_lines, read_session
+from proxy.memory.model import Entry, SessionKey
 from proxy.memory.reconciliation.match import last_turns
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given, Repeated
@@ -122,8 +123,8 @@ async def rewind_session(
     The messages stay in history as superseded. Give either `turns` or `to`.
     """
     must_not_wait(api.spool, at)
-    await the_session(api.store, at)
-    gone = await _behind(api, at, back)
+    lines = await _lines(api, at, await the_session(api.store, at))
+    gone = await asyncio.to_thread(_behind, lines, back)
     # Behind it: then what is taken back is what the caller has seen.
     given.hold_for(session_object(await the_session(api.store, at)))
     await revise(api, at, Revision(superseded=tuple(gone)))
@@ -146,22 +147,27 @@ async def activate_message(api: Api, at: SessionAt, wanted: MessageAt, given: Gi
     return session_object(await the_session(api.store, at))
 
 
-async def _behind(api: Api, at: SessionKey, back: RewindTurns | RewindTo) -> list[str]:
-    log = (await api.store.load(at, WHOLE_LOG)).log
+async def _lines(api: Api, at: SessionKey, session: archive.Session) -> list[StoredMessage]:
+    """All messages without their texts, page by page: in one look a long session takes too long."""
+    lines = all_lines(api.store, at, session.end)
+    return [line._replace(body=b"", wire=None) async for line in lines]
+
+
+def _behind(lines: Sequence[StoredMessage], back: RewindTurns | RewindTo) -> list[str]:
+    active = [Entry(line.position, line.card) for line in lines if line.state == "active"]
+    log = sorted(active, key=lambda entry: entry.position)
     if isinstance(back, RewindTurns):
         return [entry.card.id for entry in last_turns(log, back.turns)]
     found = behind(log, back.to)
     if found is not None:
         return found
-    if await api.store.message(at, back.to) is None:
+    if not any(line.card.id == back.to for line in lines):
         raise message_not_found()
     raise invalid("to is superseded already: name an active message.", "to")
 
 
 async def _switch(api: Api, at: SessionKey, session: archive.Session, wanted: str) -> Switch:
-    lines: list[StoredMessage] = []
-    async for line in all_lines(api.store, at, session.end):
-        lines.append(line._replace(body=b"", wire=None))
+    lines = await _lines(api, at, session)
     newest_first = [placed async for placed in all_exchanges(api.store, at, session.end)]
     found = await asyncio.to_thread(switch_to, lines, newest_first[::-1], wanted)
     if found is None:

@@ -15,7 +15,7 @@ from proxy.recall.ranking.packing import term_of
 from tests.support.store.passages import Memory, ids, said
 from tests.support.store.remembering import NOW
 
-TOWED = "Otto repaired the automobile."
+REPAIRED = "Otto repaired the automobile."
 ASKED = "Who mended our car?"
 
 
@@ -72,19 +72,19 @@ async def filled(remembering: Memory, *texts: str) -> None:
 
 
 async def test_what_was_said_in_other_words_is_recalled(remembering: Memory) -> None:
-    await filled(remembering, TOWED)
+    await filled(remembering, REPAIRED)
     assert ids(await remembering.recall(ASKED)) == ["x0.0"]
 
 
 async def test_other_words_are_not_looked_for_where_a_passage_has_those_of_the_question(
     remembering: Memory,
 ) -> None:
-    await filled(remembering, TOWED, "Mia mended our car.")
+    await filled(remembering, REPAIRED, "Mia mended our car.")
     assert ids(await remembering.recall(ASKED)) == ["x1.0"]
 
 
 @pytest.mark.parametrize("text", ["Thanks a lot!", "How long does it take?"])
 async def test_what_asks_for_nothing_older_gets_nothing(remembering: Memory, text: str) -> None:
-    await filled(remembering, TOWED)
+    await filled(remembering, REPAIRED)
     before = ("The automobile is ready.", "It costs 90 euros.")
     assert not await remembering.recall(text, before=before)

@@ -53,7 +53,7 @@ class First(msgspec.Struct, frozen=True, gc=False):
     ``shown`` and ``size`` count the messages that should be there, in the window and in the log;
     ``end`` is behind the last of them, and ``stamp`` changes with anything but what is appended.
     The log begins with the turn ``begin``.  ``known``: what was known is not among the entries.
-    ``look`` is a look at the session's own index, empty where it has none.  ``choosy``:
+    ``look`` is a look at the session's own index, empty where it has none.  ``unread_choices``:
     it has so many inactive choices that they are still to be read.
     """
 
@@ -66,7 +66,7 @@ class First(msgspec.Struct, frozen=True, gc=False):
     begin: int
     known: bool
     look: Sequence[Any]
-    choosy: bool
+    unread_choices: bool
 
 
 class Loaded(NamedTuple):
@@ -178,7 +178,7 @@ async def load(
                 return Loaded(snapshot, learned, first.look)
             known = None  # what came late stands farther up
             continue
-        if first.choosy:
+        if first.unread_choices:
             choices = await _choices(scripts, keys, first)
             if choices is None:
                 continue
@@ -261,7 +261,7 @@ async def _choices(scripts: Scripts, keys: Sequence[bytes], first: First) -> lis
 def read_first(reply: Sequence[Any], ask: Ask) -> First:
     owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
     attempt, attempt_usage, joined, shown, seqs, bodies, choices = reply[8:15]
-    summary, changes, stalled, size, stamp, end, begin, known, look, choosy = reply[15:]
+    summary, changes, stalled, size, stamp, end, begin, known, look, unread_choices = reply[15:]
     numbers = [int(number) for number in seqs.split(b",")] if seqs else []
     snapshot = Snapshot(
         exists=True,
@@ -291,7 +291,7 @@ def read_first(reply: Sequence[Any], ask: Ask) -> First:
         begin=int(begin),
         known=bool(known),
         look=look,
-        choosy=bool(choosy),
+        unread_choices=bool(unread_choices),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from bench.attack.doors import DOORS
 from bench.attack.kinds import MEGABYTE, Attack, Run
@@ -246,6 +247,22 @@ def _crowd() -> Run:
     return run
 
 
+def _side_by_side(clients: int) -> Callable[[], Run]:
+    """Clients that bring a long history each, over and over."""
+
+    def build() -> Run:
+        body = messages_body(user(f"m{n}") for n in range(11_900))
+
+        def run(attacker: Attacker) -> None:
+            sessions = [f"attack-{n}" for n in range(4 * clients)]
+            with ThreadPoolExecutor(clients) as pool:
+                list(pool.map(lambda session: attacker.chat(session, body), sessions))
+
+        return run
+
+    return build
+
+
 def attacks() -> tuple[Attack, ...]:
     return (
         Attack("trailers, 300 MB", _trailers),
@@ -253,6 +270,7 @@ def attacks() -> tuple[Attack, ...]:
         Attack("250,000 messages, then one", _then_next(250_000), 30, restarts=True),
         Attack("a session grown to 200,000", _grown(200_000), 20, restarts=True),
         Attack("a session of 200,000 taken back", _taken_back(200_000), 20),
+        Attack("12 clients with 11,900 messages each", _side_by_side(12), 10),
         Attack("10,000 messages resent", _resent(5_000)),
         Attack("12,000 messages resent", _resent(5_900), 10),
         Attack("50,000 messages resent", _resent(25_000), 10),

@@ -12,16 +12,16 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.memory.limit import Limit, within
-from proxy.memory.model import Ask, SessionKey, Snapshot
+from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
 from proxy.memory.planner import LONG, Planner
 from proxy.memory.recording import availability, backlog
 from proxy.memory.recording.availability import KNOWN, PAUSES, Troubles, hashed
 from proxy.memory.recording.backlog import SESSIONS_AT_ONCE
-from proxy.memory.recording.recorder import PAUSE
+from proxy.memory.recording.recorder import LARGE, PAUSE
 from proxy.memory.store import StoreError, StoreTimeout
 from tests.support.clock import Clock
 from tests.support.faulty import FaultyStore
-from tests.support.store.commits import chat
+from tests.support.store.commits import chat, draft, record
 from tests.support.store.recording import (
     KEY,
     OTHER,
@@ -40,6 +40,43 @@ async def test_a_session_that_takes_too_long_pauses_nobody_else(bench: Workbench
     assert not bench.recorder.spools(OTHER) and not bench.recorder.spools(KEY)
     assert await bench.recorder.record(OTHER, chat("y1")) == "recorded"
     assert bench.recorder.troubled == 1
+
+
+def large(id: str) -> Commit:
+    return record(id, *(draft(id, n) for n in range(LARGE + 1)))
+
+
+async def test_large_commits_go_one_after_the_other_and_others_between_them(
+    bench: Workbench,
+) -> None:
+    bench.store.gate = asyncio.Event()
+    first = asyncio.create_task(bench.recorder.record(KEY, large("x1")))
+    second = asyncio.create_task(bench.recorder.record(OTHER, large("y1")))
+    await asyncio.sleep(0.01)
+    small = asyncio.create_task(bench.recorder.record(OTHER, chat("y2")))
+    await asyncio.sleep(0.01)
+    assert bench.store.asked["commit"] == 2  # of the first large one, and of the small one
+    bench.store.gate.set()
+    assert set(await asyncio.gather(first, second, small)) == {"recorded"}
+    assert bench.store.asked["commit"] == 3
+
+
+@pytest.mark.parametrize(("commit", "spooled"), [(large("x1"), False), (chat("x1"), True)])
+async def test_a_large_commit_that_is_late_pauses_nobody(
+    bench: Workbench, commit: Commit, spooled: bool
+) -> None:
+    bench.store.fail(StoreTimeout("late"), "commit")
+    assert await bench.recorder.record(KEY, commit) == "spooled"
+    assert bench.recorder.spools(OTHER) == spooled
+
+
+async def test_large_commits_that_wait_at_the_end_are_spooled(bench: Workbench) -> None:
+    bench.store.gate = asyncio.Event()
+    keys = (KEY, OTHER)
+    waiting = [asyncio.create_task(bench.recorder.record(key, large("x1"))) for key in keys]
+    await asyncio.sleep(0.01)
+    await bench.recorder.close(0.01)
+    assert await asyncio.gather(*waiting) == ["spooled"] * 2
 
 
 async def test_a_session_that_takes_too_long_is_left_alone_longer_each_time(

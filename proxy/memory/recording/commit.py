@@ -131,14 +131,14 @@ async def settle(
     said = [utterance.message for utterance in deferred.said]
     planned = await planner.plan(key, snapshot, said, intent, rules)
 
-    def recorded() -> PendingRecord:
+    def built() -> Commit:
         older = {entry.card.id for entry in log if entry.card.created_at <= began}
         plan = replace(planned.plan, superseded=planned.plan.superseded & older)
-        return pending_record(plan, planned.prompt, said, log)
+        pending = pending_record(plan, planned.prompt, said, log)
+        meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
+        return build_commit(pending, deferred.answers, meta, count)
 
-    pending = await planner.run(len(log), recorded)
-    meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
-    return build_commit(pending, deferred.answers, meta, count)
+    return await planner.run(len(log) + len(said), built)
 
 
 def _behind_unseen_turns(intent: Intent, log: Sequence[Entry], began: float) -> Intent:

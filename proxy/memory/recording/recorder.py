@@ -18,6 +18,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -58,6 +59,10 @@ LOOK_AT = 64
 
 LOOK_BACK = 2048
 """Answers that are looked at in all."""
+
+LARGE = 1000
+"""Messages from which on a commit keeps a store busy for so long that others feel it: there is one
+of them at a time, and that it is late tells nothing of the store."""
 
 REPLAY_EVERY = 0.25
 """Seconds between looks at the spool."""
@@ -112,6 +117,7 @@ class Recorder:
         self._reviewed = -REVIEW_EVERY
         self._failure: StoreError = StoreError()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._one_large = asyncio.Lock()
 
     @property
     def tally(self) -> Tally:
@@ -320,11 +326,17 @@ class Recorder:
         return await asyncio.shield(self._own(self._amend(key, amendment), "amendment"))
 
     async def _record(self, key: SessionKey, commit: Commit) -> CommitResult:
-        outcome = await self._at_once(key, lambda: self._store.commit(key, commit))
+        large = len(commit.drafts) > LARGE
+        work = partial(self._commit_large if large else self._store.commit, key, commit)
+        outcome = await self._at_once(key, work, large=large)
         if outcome == "recorded":
             self._on_recorded(key)
             self._on_due(commit.due)
         return outcome or await self._backlog.put(key, commit.exchange.id, "commit", commit)
+
+    async def _commit_large(self, key: SessionKey, commit: Commit) -> Outcome:
+        async with self._one_large:
+            return await self._store.commit(key, commit)
 
     async def _amend(self, key: SessionKey, amendment: Amendment) -> CommitResult:
         async def amended() -> CommitResult:
@@ -335,7 +347,11 @@ class Recorder:
         return outcome or await self._backlog.put(key, amendment.exchange, "amendment", amendment)
 
     async def _at_once(
-        self, key: SessionKey, write: Callable[[], Awaitable[CommitResult]]
+        self,
+        key: SessionKey,
+        write: Callable[[], Awaitable[CommitResult]],
+        *,
+        large: bool = False,
     ) -> CommitResult | None:
         """Write to the store, unless it is known to fail or earlier writes of the session wait."""
         if self.spools(key):
@@ -344,7 +360,7 @@ class Recorder:
             return await write()
         except StoreError as failure:
             logger.warning("an exchange goes to the spool: %s", failure)
-            if isinstance(failure, StoreTimeout):
+            if isinstance(failure, StoreTimeout) and not large:
                 self._no_commits_until = self._clock() + PAUSE
         except asyncio.CancelledError:
             logger.warning("an exchange goes to the spool: there is no more time for the store")

@@ -18,6 +18,7 @@ import pytest
 
 from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, Due, SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
+from proxy.stores.sqlite.rows import ROWS
 from proxy.stores.sqlite.schema import (
     MIGRATIONS,
     SCHEMA,
@@ -317,6 +318,33 @@ async def test_what_nobody_waits_for_gives_way() -> None:
     first, second = jobs.take(64), jobs.take(64)
     assert [job and job.later for job in first] == [False, False, *[True] * LATER_AT_ONCE]
     assert [job and job.later for job in second] == [True, True, None]
+
+
+async def test_what_is_large_is_alone_and_takes_turns_with_the_others() -> None:
+    jobs, loop = Jobs(), asyncio.get_running_loop()
+
+    def put(**kind: bool) -> Job:
+        job = Job(lambda c: None, loop, loop.create_future(), **kind)
+        jobs.put(job)
+        return job
+
+    large = [put(large=True) for _ in range(3)]
+    small, later = [put(), put()], put(later=True)
+    assert jobs.take(64) == [*small, later]
+    more = put()
+    assert jobs.take(64) == [large[0]]
+    assert jobs.take(64) == [more]
+    jobs.put(None)
+    assert [jobs.take(64) for _ in range(3)] == [[large[1]], [large[2]], [None]]
+
+
+@pytest.mark.parametrize("count", [ROWS - 1, ROWS, 2 * ROWS + 1])
+async def test_all_of_many_messages_are_written(store: SQLiteStore, count: int) -> None:
+    drafts = [draft("x", n, wire=b"{}" if n % 2 else None) for n in range(count)]
+    await store.commit(KEY, record("x", *drafts))
+    lines = (await store.lines(KEY, 0, 1000)).items
+    assert [line.card.id for line in lines] == [f"x.{n}" for n in range(count)]
+    assert [line.wire for line in lines] == [each.wire for each in drafts]
 
 
 async def test_a_caller_that_gives_up_leaves_nothing_half_written(

@@ -184,9 +184,15 @@ class SQLiteFile:
     ) -> Running[T]:
         return self._writing.run(work, self._commit_timeout, truncate=truncate)
 
-    def _write_kept(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+    def _write_large(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+        """What takes tenths of a second: it is alone in its transaction."""
+        return self._writing.run(work, self._commit_timeout, large=True)
+
+    def _write_kept(
+        self, work: Callable[[sqlite3.Connection], T], *, large: bool = False
+    ) -> Running[T]:
         """What changes nothing that is known, or tells of it."""
-        return self._writing.run(work, self._commit_timeout, kept=True)
+        return self._writing.run(work, self._commit_timeout, large=large, kept=True)
 
     def _write_later(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         """The same, which gives way to all else that is written, and can be made anew."""

@@ -20,7 +20,7 @@ from proxy.stores.sqlite.rows import (
     STAGED,
     Head,
     find_head,
-    insert_exchange,
+    insert_exchanges,
     insert_messages,
     new_head,
     remove,
@@ -123,9 +123,8 @@ def _insert(
     exchanges: Sequence[PlacedExchange],
     choices: Collection[str],
 ) -> None:
-    for placed in exchanges:
-        known = placed.exchange.id in choices
-        insert_exchange(connection, session, placed.first, placed.exchange, choices=known)
+    places = ((placed.first, placed.exchange) for placed in exchanges)
+    insert_exchanges(connection, session, places, choices)
     insert_messages(connection, session, lines)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Container, Iterable, Sequence
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -156,32 +157,71 @@ def remove(connection: sqlite3.Connection, session: int) -> None:
     connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
 
 
-_INSERT_MESSAGE = """
-INSERT INTO messages (session, seq, turn, tokens, active, entry, body, wire)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-"""
-
-_INSERT_EXCHANGE = """
-INSERT INTO exchanges (session, id, first, size, choices, profile, started_at, created_at, record)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
+ROWS = 50
+"""Rows that one statement inserts: each lets go of the interpreter and waits for it again, behind
+all threads that compute."""
 
 
-def insert_exchange(
-    connection: sqlite3.Connection, session: int, first: int, exchange: Exchange, *, choices: bool
+class Insertion(NamedTuple):
+    """The statements that insert a row, and ``ROWS`` of them."""
+
+    one: str
+    many: str
+
+    @classmethod
+    def into(cls, table: str, *columns: str) -> Insertion:
+        head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
+        row = f"({', '.join('?' * len(columns))})"
+        return cls(head + row, head + ", ".join([row] * ROWS))
+
+    def run(self, connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> None:
+        left = iter(rows)
+        while some := list(islice(left, ROWS)):
+            if len(some) == ROWS:
+                connection.execute(self.many, list(chain.from_iterable(some)))
+            else:
+                connection.executemany(self.one, some)
+
+
+_MESSAGES = Insertion.into(
+    "messages", "session", "seq", "turn", "tokens", "active", "entry", "body", "wire"
+)
+_EXCHANGES = Insertion.into(
+    "exchanges",
+    "session",
+    "id",
+    "first",
+    "size",
+    "choices",
+    "profile",
+    "started_at",
+    "created_at",
+    "record",
+)
+
+
+def insert_exchanges(
+    connection: sqlite3.Connection,
+    session: int,
+    exchanges: Iterable[tuple[int, Exchange]],
+    choices: Container[str],
 ) -> None:
-    row = (
-        session,
-        exchange.id,
-        first,
-        exchange.size,
-        choices,
-        exchange.profile,
-        exchange.started_at,
-        exchange.created_at,
-        codec.encode(exchange),
+    """Each behind its first seq; ``choices`` are the ids of those whose reply has several."""
+    rows = (
+        (
+            session,
+            exchange.id,
+            first,
+            exchange.size,
+            exchange.id in choices,
+            exchange.profile,
+            exchange.started_at,
+            exchange.created_at,
+            codec.encode(exchange),
+        )
+        for first, exchange in exchanges
     )
-    connection.execute(_INSERT_EXCHANGE, row)
+    _EXCHANGES.run(connection, rows)
 
 
 def insert_messages(
@@ -200,7 +240,7 @@ def insert_messages(
         )
         for place, card, state, body, wire in lines
     )
-    connection.executemany(_INSERT_MESSAGE, rows)
+    _MESSAGES.run(connection, rows)
 
 
 def switch(

@@ -57,6 +57,9 @@ from proxy.stores.sqlite.worker import T, Worker
 PATIENCE = 3
 """Times that a step of a restore is tried again."""
 
+MANY = 200
+"""Messages from which on writing them takes so long that nobody shares the transaction."""
+
 
 class SQLiteStore(SQLiteFile):
     """See :class:`proxy.stores.open.Backend`.
@@ -90,10 +93,11 @@ class SQLiteStore(SQLiteFile):
         try:
             for step in ahead:
                 switching = partial(sqlite_write.commit, commit=step, ahead=True)
-                outcome = await self._written(key, switching)
+                outcome = await self._written(key, switching, large=True)
                 if outcome != "recorded":
                     return outcome
-            return await self._written(key, partial(sqlite_write.commit, commit=last))
+            writing = partial(sqlite_write.commit, commit=last)
+            return await self._written(key, writing, large=len(last.drafts) > MANY)
         finally:
             if commit.superseded or commit.activated or commit.idempotency_key:
                 self._passages.changed(key)
@@ -101,7 +105,7 @@ class SQLiteStore(SQLiteFile):
     async def amend(self, key: SessionKey, amendment: Amendment) -> None:
         await self._written(key, partial(sqlite_write.amend, amendment=amendment))
 
-    async def _written(self, key: SessionKey, write: Callable[..., T]) -> T:
+    async def _written(self, key: SessionKey, write: Callable[..., T], *, large: bool = False) -> T:
         """Write to a session, and look in the same transaction at what the next load would find."""
         now, era, known, learned = self._clock(), self._logs.era, self._logs.of(key), None
         this = self._newest[key] = object()
@@ -113,7 +117,7 @@ class SQLiteStore(SQLiteFile):
             return result, self._look_again(connection, now, key, known) if last else None
 
         try:
-            result, learned = await self._write_kept(work)
+            result, learned = await self._write_kept(work, large=large)
             return result
         finally:
             self._logs.written(key, learned, era)
@@ -208,7 +212,8 @@ class SQLiteStore(SQLiteFile):
     async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:
         now, steps = self._clock(), sqlite_restore.steps(archived)
         if steps <= 1:
-            return await self._write(lambda c: sqlite_restore.restore(c, now, key, archived))
+            write = self._write_large if len(archived.lines) > MANY else self._write
+            return await write(lambda c: sqlite_restore.restore(c, now, key, archived))
         name = await self._write(lambda c: sqlite_restore.stage(c, now, key, archived))
         if name is None:
             return False
@@ -216,18 +221,18 @@ class SQLiteStore(SQLiteFile):
         try:
             for step in range(steps):
                 await self._patiently(partial(sqlite_restore.bring, brought, step))
-            return await self._write(partial(sqlite_restore.settle, brought, key, now))
+            return await self._write_large(partial(sqlite_restore.settle, brought, key, now))
         except BaseException:  # also where nobody waits any more: what is left goes with time
             with suppress(StoreError):
-                await self._write(lambda c: sqlite_restore.discard(c, name))
+                await self._write_large(lambda c: sqlite_restore.discard(c, name))
             raise
 
     async def _patiently(self, work: Callable[[Connection], None]) -> None:
         """Write what may be written twice; one that is late is tried again."""
         for _ in range(PATIENCE):
             with suppress(StoreTimeout):
-                return await self._write(work)
-        await self._write(work)
+                return await self._write_large(work)
+        await self._write_large(work)
 
     # Index
 

@@ -42,28 +42,35 @@ TRUNCATE_MS = 500
 class Job(msgspec.Struct, frozen=True):
     """``later``: it gives way to those that somebody waits for, and can be made anew: alone in its
     transaction it is not synced, so that a power cut may undo it.  What is synced after it never
-    outlasts it, as the log is read up to its first gap.  ``kept``: see ``Changes.ended``."""
+    outlasts it, as the log is read up to its first gap.  ``large``: it takes so long that nobody
+    shares its transaction.  ``kept``: see ``Changes.ended``."""
 
     work: Callable[[sqlite3.Connection], object]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[object]
     truncate: bool = False
     later: bool = False
+    large: bool = False
     kept: bool = False
 
 
 class Jobs:
-    """What waits for threads: in order, but that some gives way to all else."""
+    """What waits for threads: in order, but that some gives way to all else, and that what is large
+    takes turns with the others."""
 
     def __init__(self) -> None:
         self._arrived: SimpleQueue[None] = SimpleQueue()
         self._soon: deque[Job] = deque()
         self._later: deque[Job | None] = deque()
+        self._large: deque[Job] = deque()
+        self._large_next = False
 
     def put(self, job: Job | None) -> None:
         """A job, or None: one thread is to end when it has done what waits."""
         if job is None or job.later:
             self._later.append(job)
+        elif job.large:
+            self._large.append(job)
         else:
             self._soon.append(job)
         self._arrived.put(None)
@@ -71,10 +78,15 @@ class Jobs:
     def take(self, most: int) -> list[Job | None]:
         """Wait for one, and take up to ``most`` of those that wait; None is the last."""
         self._arrived.get()
+        self._large_next = bool(self._large) and (self._large_next or not self._soon)
+        if self._large_next:
+            self._large_next = False
+            return [self._large.popleft()]
+        self._large_next = True
         taken, left = [self._next()], LATER_AT_ONCE
         while len(taken) < most and taken[-1] is not None:
             left -= taken[-1].later
-            if not (self._soon or left):
+            if not (self._soon or (left and self._later)):
                 break
             try:
                 self._arrived.get_nowait()
@@ -141,20 +153,21 @@ class Worker:
         *,
         truncate: bool = False,
         later: bool = False,
+        large: bool = False,
         kept: bool = False,
     ) -> T:
         """The result of ``work``; what writes runs in a transaction.  Raises StoreError,
         StoreTimeout.
 
         With ``truncate`` the write-ahead log is emptied before the answer, unless another process
-        reads all the while.  ``later``, ``kept``: see Job.
+        reads all the while.  ``later``, ``large``, ``kept``: see Job.
 
         A caller that is cancelled or out of time leaves its job behind: it is skipped if it has not
         begun; if it has, reading is broken off, and writing takes effect as a whole or not at all.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
-        self._jobs.put(Job(work, loop, future, truncate, later, kept))
+        self._jobs.put(Job(work, loop, future, truncate, later, large, kept))
         try:
             return cast(T, await within(future, timeout))
         except TimeoutError as error:

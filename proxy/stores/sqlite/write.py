@@ -40,7 +40,7 @@ from proxy.stores.sqlite.rows import (
     NO_SYSTEM,
     Head,
     find_head,
-    insert_exchange,
+    insert_exchanges,
     insert_head,
     insert_messages,
     living,
@@ -245,8 +245,8 @@ def _append(
         insert_head(connection, key, head, exchange.created_at, system)
     else:
         save_head(connection, head, system)
-    choices = codec.has_choices(draft.card for draft in commit.drafts)
-    insert_exchange(connection, head.id, first, exchange, choices=choices)
+    choices = (exchange.id,) if codec.has_choices(each.card for each in commit.drafts) else ()
+    insert_exchanges(connection, head.id, [(first, exchange)], choices)
     insert_messages(connection, head.id, lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from bench.attack.doors import DOORS
 from bench.attack.kinds import MEGABYTE, Attack, Run
@@ -263,6 +264,17 @@ def _side_by_side(clients: int) -> Callable[[], Run]:
     return build
 
 
+def _imports_at_once(clients: int) -> Run:
+    """The same conversation of 49,000 messages from each."""
+    act = _long_conversation()
+
+    def run(attacker: Attacker) -> None:
+        with ThreadPoolExecutor(clients) as pool:
+            list(pool.map(act, [attacker] * clients))
+
+    return run
+
+
 def attacks() -> tuple[Attack, ...]:
     return (
         Attack("trailers, 300 MB", _trailers),
@@ -290,6 +302,7 @@ def attacks() -> tuple[Attack, ...]:
         Attack("400,000 calls", _many_calls),
         Attack("import of 2 M messages", _import, 10),
         Attack("import of 49,000 messages", _long_conversation, 5),
+        Attack("12 imports of 49,000 messages at once", partial(_imports_at_once, 12), 5),
         Attack("import of 20,000 sessions", _many_sessions, 5),
         Attack("an image of 30 MB", _body_of(_image)),
         Attack("gzip bomb of 2 GB", _answered("bomb")),

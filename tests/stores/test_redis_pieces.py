@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.memory.model import Ask, Commit, SessionKey
-from proxy.memory.store import StoreError
+from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.address import read_address
 from proxy.stores.redis.connection import connect
 from proxy.stores.redis.read import PIECE, TRIES
@@ -117,6 +117,25 @@ async def test_choices_that_change_meanwhile_are_read_again(store: RedisStore) -
         alternates = (await store.load(KEY, WHOLE)).alternates
     assert meanwhile.looks == ["first", "first"]
     assert [e.card.choice for e in alternates["x7"]] == [0, 1]
+
+
+async def test_a_turn_of_very_many_messages_is_read_in_pieces_or_not_at_all(
+    store: RedisStore,
+) -> None:
+    size = 8_000
+    assert await store.commit(KEY, record("x", *(draft("x", n) for n in range(size))))
+    assert await store.commit(KEY, record("y", *(draft("y", n, turn="x.0") for n in range(size))))
+    ask = Ask(profile="default", max_messages=4)
+    before = await store.load(KEY, ask)
+    assert len(before.log) == len(before.bodies) == 2 * size
+    third = record("z", *(draft("z", n, turn="x.0") for n in range(size + 1)))
+    assert await store.commit(KEY, third) == "recorded"
+    assert len((await store.load(KEY, ask)).log) == 3 * size + 1  # two thirds of it were known
+    store._logs.forget()
+    with pytest.raises(StoreTimeout, match="too long"):
+        await store.load(KEY, ask)
+    whole = await store.load(KEY, WHOLE)
+    assert (len(whole.log), whole.bodies, whole.lost) == (3 * size + 1, {}, 0)
 
 
 @pytest.mark.parametrize("size", [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])

@@ -8,19 +8,19 @@ changed, all is read again.  What a server has evicted is left out, and counted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from proxy.memory.archive import Message
 from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
-from proxy.memory.store import StoreError
+from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Owner
 from proxy.stores.common import codec
-from proxy.stores.common.history import locate_all
+from proxy.stores.common.history import SeqSpan, locate_all
 from proxy.stores.common.known_logs import KnownLog
 from proxy.stores.common.known_passages import KnownPassages
 from proxy.stores.redis import told
@@ -37,8 +37,18 @@ from proxy.stores.redis.codec import (
 from proxy.stores.redis.index import index_keys
 from proxy.stores.redis.scripts import Scripts
 
+T = TypeVar("T")
+
 PIECE = 500
 """As in prelude.lua."""
+
+BODIES = 4000
+"""Bodies that are asked for at once."""
+
+NOWHERE = SeqSpan(0, 0)
+
+LARGE = b"large"
+"""What load.lua says of a log whose end is too long to be read at once."""
 
 LONG = 4 * PIECE
 """Entries from which on a log is put together in a thread."""
@@ -122,17 +132,20 @@ class RedisReading(RedisBase):
         if not places:
             return {}
         _, _, log, _, exchanges, *_ = session_keys(key)
-        fields = [f"x{place.exchange}" for place in places]
-        values = await self._ask(exchanges, "HMGET", exchanges, *fields)
+        named = list(dict.fromkeys(place.exchange for place in places))
+        values = await self._ask(exchanges, "HMGET", exchanges, *(f"x{name}" for name in named))
+        pairs = zip(named, values, strict=True)
+        spans = {name: read_stored(value).span for name, value in pairs if value}
         seqs: dict[str, int] = {}
-        for place, value in zip(places, values, strict=True):
-            seq = read_stored(value).span.seq(place.number) if value else None
-            if seq is not None:
+        for place in places:
+            span = spans.get(place.exchange, NOWHERE)
+            if (seq := span.seq(place.number)) is not None:
                 seqs[f"{place.exchange}.{place.number}"] = seq
-        if not seqs:
-            return {}
-        found = await self._ask(log, "HMGET", log, *map(field_of, seqs.values()))
-        return {id: body for id, body in zip(seqs, found, strict=True) if body is not None}
+        found: dict[str, bytes] = {}
+        for some in pieces(list(seqs), BODIES):
+            bodies = await self._ask(log, "HMGET", log, *(field_of(seqs[id]) for id in some))
+            found |= {id: body for id, body in zip(some, bodies, strict=True) if body is not None}
+        return found
 
     @within("read")
     async def passages(
@@ -171,6 +184,8 @@ async def load(
         reply = await scripts.read(scripts.load, [*keys, *index], arguments)
         if not reply:
             return Loaded(Snapshot())
+        if reply == [LARGE]:
+            raise StoreTimeout("the end of the session is too long to be read at once")
         first = read_first(reply, ask)
         if known is not None and first.known:
             if learned := continued(known, first):
@@ -249,13 +264,16 @@ async def _choices(scripts: Scripts, keys: Sequence[bytes], first: First) -> lis
             break
     found: list[Entry] = []
     seqs = [begin + n for begin, size in map(read_span, spans) for n in range(size)]
-    for at in range(0, len(seqs), PIECE):
-        piece = seqs[at : at + PIECE]
+    for piece in pieces(seqs, PIECE):
         _, joined, stamp = await scripts.read(scripts.load_choices, keys, ("", *piece))
         if stamp != first.stamp:
             return None
         found += codec.decode_log(joined)
     return found
+
+
+def pieces(all_of_them: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (all_of_them[at : at + size] for at in range(0, len(all_of_them), size))
 
 
 def read_first(reply: Sequence[Any], ask: Ask) -> First:

@@ -13,8 +13,10 @@
 -- are to be asked for with load_choices.lua (0/1) }.
 -- Of a whole log the entries are the first PIECE: the
 -- server does nothing else meanwhile; the others are asked for with load_more.lua.
+-- Where more than MOST are to be shown it is { 'large' }, and of a whole log the bodies are left out.
 -- What is gone of a session, because the server evicts keys, say, is left out.
 
+local MOST = 24000 -- messages that are shown: the server does nothing else meanwhile
 local profile, whole, key, oldest = ARGV[1], ARGV[2] == '1', ARGV[5], tonumber(ARGV[6])
 local max_messages, max_tokens, uncovered = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[7])
 
@@ -128,13 +130,25 @@ if uncovered and covered < begin then
   begin = math.min(begin, reaching(nil, uncovered, covered))
 end
 local others = begin > 0 and older_turns(begin) or {}
+local known = not whole and stamp == ARGV[8] and #others == 0 and begin >= tonumber(ARGV[9])
+  and tonumber(meta[1]) - tonumber(ARGV[10]) <= MOST
+
+-- Is more to be shown than is read at once?  A turn may have any number of messages.
+local function too_many()
+  local all = redis.call('ZCOUNT', ACTIVE, begin, '+inf')
+  for _, turn in ipairs(others) do all = all + redis.call('ZCOUNT', ACTIVE, turn, turn) end
+  return all > MOST
+end
+local large = not known and too_many()
+if large and not whole then return { 'large' } end
 local shown = {}
-for _, turn in ipairs(others) do
+for _, turn in ipairs(large and {} or others) do
   for _, seq in ipairs(places(turn, turn)) do shown[#shown + 1] = seq end
 end
-local known = not whole and stamp == ARGV[8] and #others == 0 and begin >= tonumber(ARGV[9])
 local count
-if known then
+if large then
+  shown, count = {}, 0
+elseif known then
   -- What came farther up is missed in the count, and all is read again then.
   shown, count = latest(padded(ARGV[10]), begin)
 else

@@ -193,7 +193,8 @@ class WindowMove(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
-    """One exchange, as it goes into history: all of it or nothing.
+    """One exchange, as it goes into history: all of it or nothing.  Only where it supersedes or
+    activates thousands of messages a store does so before, in steps.
 
     ``drafts`` have the indexes 0 to ``len(drafts) - 1`` and become neighbours in history.
     ``reserved`` places follow them, for choices that are still streaming.  ``superseded`` and

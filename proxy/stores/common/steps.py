@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from proxy.memory.archive import Revision
 from proxy.memory.model import Commit
@@ -20,14 +20,19 @@ Switched = tuple[tuple[str, ...], tuple[str, ...]]
 """What a step supersedes and what it activates, by id."""
 
 
+class CommitStep(Commit, frozen=True, kw_only=True):
+    """A part of a commit that goes ahead of it: it only supersedes and activates, and is refused
+    where the commit would be."""
+
+
 def commit_steps(commit: Commit) -> list[Commit]:
-    """What only switches, to be refused where the commit would be; the last one appends."""
+    """The parts that go ahead, and the commit itself with the rest."""
     *ahead, (gone, back) = _steps(commit.superseded, commit.activated)
     if not ahead:
         return [commit]
-    bare = replace(commit, drafts=(), due=())
-    switching = [replace(bare, superseded=some, activated=others) for some, others in ahead]
-    return [*switching, replace(commit, superseded=gone, activated=back)]
+    fields = asdict(replace(commit, drafts=()))
+    parts = [CommitStep(**(fields | {"superseded": s, "activated": a})) for s, a in ahead]
+    return [*parts, replace(commit, superseded=gone, activated=back)]
 
 
 def revision_steps(revision: Revision) -> list[Revision]:

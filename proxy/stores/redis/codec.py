@@ -44,6 +44,7 @@ from proxy.stores.common.history import (
 )
 from proxy.stores.common.known_logs import KnownLog
 from proxy.stores.common.known_passages import NOTHING_KNOWN, KnownPassages
+from proxy.stores.common.steps import CommitStep
 from proxy.stores.redis.base import PARTS, field_of
 from proxy.stores.redis.work import due_arguments
 
@@ -222,7 +223,7 @@ def read_passages(known: KnownPassages, reply: Sequence[Any]) -> KnownPassages:
 
 
 class CommitContext(msgspec.Struct, frozen=True):
-    """What is known of erasures when an exchange is committed, or ``ahead`` of that.
+    """What is known of erasures when an exchange is committed.
 
     ``marks`` keys of marks are given to the script; ``mark`` is the latest that was looked at
     before, None where none was.  Among them is that of ``person``, "" for nobody's.
@@ -231,7 +232,6 @@ class CommitContext(msgspec.Struct, frozen=True):
     marks: int
     mark: float | None = None
     person: str = ""
-    ahead: bool = False
 
 
 def commit_arguments(
@@ -263,7 +263,7 @@ def commit_arguments(
         known.marks,
         "" if known.mark is None else repr(known.mark),
         known.person,
-        int(known.ahead),
+        int(isinstance(commit, CommitStep)),
     ]
     for draft in commit.drafts:
         arguments += _draft_arguments(draft)

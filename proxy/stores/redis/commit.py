@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from proxy.memory.erasure import Subject
 from proxy.memory.model import Amendment, Commit, Outcome, SessionKey
 from proxy.stores.common.rules import expiry, forbids, of_session
-from proxy.stores.common.steps import commit_steps
+from proxy.stores.common.steps import CommitStep, commit_steps
 from proxy.stores.redis.base import RedisBase, list_keys, mark_key, session_keys, within
 from proxy.stores.redis.codec import OUTCOMES, CommitContext, amend_arguments, commit_arguments
 from proxy.stores.redis.connection import checked
@@ -41,22 +41,21 @@ class RedisCommits(RedisLists, RedisQueue):
     """See :class:`proxy.memory.store.Memory`."""
 
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
-        *ahead, last = commit_steps(commit)
-        for step in ahead:
-            outcome = await self._commit(key, step, ahead=True)
+        outcome: Outcome = "recorded"
+        for step in commit_steps(commit):
+            outcome = await self._commit(key, step)
             if outcome != "recorded":
-                return outcome
-        return await self._commit(key, last)
+                break
+        return outcome
 
     @within("write")
-    async def _commit(self, key: SessionKey, commit: Commit, *, ahead: bool = False) -> Outcome:
-        """``ahead`` of the commit itself: switches messages, and is refused as that would be."""
-        reply = await self._write(key, commit, commit.user or "", ahead=ahead)
+    async def _commit(self, key: SessionKey, commit: Commit) -> Outcome:
+        reply = await self._write(key, commit, commit.user or "")
         while reply[0] == b"owned":
-            reply = await self._write(key, commit, reply[1].decode(), ahead=ahead)
+            reply = await self._write(key, commit, reply[1].decode())
         outdate()
         outcome = OUTCOMES[reply[0]]
-        if ahead and outcome == "recorded":
+        if isinstance(commit, CommitStep) and outcome == "recorded":
             return outcome
         # What the script could not write.  Also after a duplicate: the first attempt may have been
         # cut short between the two.
@@ -81,20 +80,15 @@ class RedisCommits(RedisLists, RedisQueue):
             await self._enqueue(key, commit.due)
         return outcome
 
-    async def _write(
-        self, key: SessionKey, commit: Commit, person: str, *, ahead: bool
-    ) -> Sequence[Any]:
+    async def _write(self, key: SessionKey, commit: Commit, person: str) -> Sequence[Any]:
         """The script's reply.  ``person`` is the user or the owner, "" for nobody."""
         keys = [*session_keys(key), mark_key(of_session(key))]
         if not self._one_slot:
             known = CommitContext(
-                marks=1,
-                mark=await self._mark_of(key.tenant, person),
-                person=person,
-                ahead=ahead,
+                marks=1, mark=await self._mark_of(key.tenant, person), person=person
             )
             return await self._run_commit(keys, key, replace(commit, due=()), known)
-        known = CommitContext(marks=2 if person else 1, person=person, ahead=ahead)
+        known = CommitContext(marks=2 if person else 1, person=person)
         keys += [mark_key(Subject(key.tenant, person))] if person else []
         keys += list_keys(key.tenant)
         keys += list_keys(key.tenant, person) if person else []

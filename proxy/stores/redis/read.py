@@ -20,7 +20,7 @@ from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Owner
 from proxy.stores.common import codec
-from proxy.stores.common.history import SeqSpan, locate_all
+from proxy.stores.common.history import locate_all
 from proxy.stores.common.known_logs import KnownLog
 from proxy.stores.common.known_passages import KnownPassages
 from proxy.stores.redis import told
@@ -44,8 +44,6 @@ PIECE = 500
 
 BODIES = 4000
 """Bodies that are asked for at once."""
-
-NOWHERE = SeqSpan(0, 0)
 
 LARGE = b"large"
 """What load.lua says of a log whose end is too long to be read at once."""
@@ -138,8 +136,8 @@ class RedisReading(RedisBase):
         spans = {name: read_stored(value).span for name, value in pairs if value}
         seqs: dict[str, int] = {}
         for place in places:
-            span = spans.get(place.exchange, NOWHERE)
-            if (seq := span.seq(place.number)) is not None:
+            span = spans.get(place.exchange)
+            if span and (seq := span.seq(place.number)) is not None:
                 seqs[f"{place.exchange}.{place.number}"] = seq
         found: dict[str, bytes] = {}
         for some in pieces(list(seqs), BODIES):

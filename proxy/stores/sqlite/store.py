@@ -28,7 +28,7 @@ from proxy.recall.index import IndexBatch, Look, Owner
 from proxy.stores.common.history import restored
 from proxy.stores.common.known_logs import KnownLog, LastLoad
 from proxy.stores.common.known_passages import KnownPassages
-from proxy.stores.common.steps import commit_steps, revision_steps
+from proxy.stores.common.steps import CommitStep, commit_steps, revision_steps
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import index as sqlite_index
 from proxy.stores.sqlite import items as sqlite_items
@@ -89,15 +89,15 @@ class SQLiteStore(SQLiteFile):
         return snapshot
 
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
-        *ahead, last = commit_steps(commit)
+        outcome: Outcome = "recorded"
         try:
-            for step in ahead:
-                switching = partial(sqlite_write.commit, commit=step, ahead=True)
-                outcome = await self._written(key, switching, large=True)
+            for step in commit_steps(commit):
+                large = isinstance(step, CommitStep) or len(step.drafts) > MANY
+                writing = partial(sqlite_write.commit, commit=step)
+                outcome = await self._written(key, writing, large=large)
                 if outcome != "recorded":
-                    return outcome
-            writing = partial(sqlite_write.commit, commit=last)
-            return await self._written(key, writing, large=len(last.drafts) > MANY)
+                    break
+            return outcome
         finally:
             if commit.superseded or commit.activated or commit.idempotency_key:
                 self._passages.changed(key)
@@ -204,10 +204,12 @@ class SQLiteStore(SQLiteFile):
         # What is edited and what was said of the session is not kept, like what is removed.
         erasing = revision.edited or revision.removed or revision.details
         run = self._erase_texts if erasing else self._write
-        for step in revision_steps(revision):
-            if not await run(partial(sqlite_archive.revise, now=now, key=key, revision=step)):
+        *ahead, last = revision_steps(revision)
+        for step in ahead:
+            switching = partial(sqlite_archive.revise, now=now, key=key, revision=step)
+            if not await self._write_large(switching):
                 return False
-        return True
+        return await run(partial(sqlite_archive.revise, now=now, key=key, revision=last))
 
     async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:
         now, steps = self._clock(), sqlite_restore.steps(archived)

@@ -78,8 +78,7 @@ class Jobs:
     def take(self, most: int) -> list[Job | None]:
         """Wait for one, and take up to ``most`` of those that wait; None is the last."""
         self._arrived.get()
-        self._large_next = bool(self._large) and (self._large_next or not self._soon)
-        if self._large_next:
+        if self._large and (self._large_next or not self._soon):
             self._large_next = False
             return [self._large.popleft()]
         self._large_next = True

@@ -30,6 +30,7 @@ from proxy.stores.common.history import (
     sized,
 )
 from proxy.stores.common.rules import UNMARKED, digest_of, forbids, of_session
+from proxy.stores.common.steps import CommitStep
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
 from proxy.stores.sqlite.archive import WASTE, purge
@@ -89,15 +90,7 @@ class CommitLook(msgspec.Struct, frozen=True):
     mark: float
 
 
-def commit(
-    connection: sqlite3.Connection,
-    now: float,
-    key: SessionKey,
-    commit: Commit,
-    *,
-    ahead: bool = False,
-) -> Outcome:
-    """``ahead`` of the commit itself: switches messages, and is refused as that would be."""
+def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit) -> Outcome:
     exchange = sized(commit)
     found = _find(connection, now, key, commit)
     head, attempt = found.head, None
@@ -111,7 +104,7 @@ def commit(
     new = head is None
     head = head or unborn(exchange.created_at, commit.ttl)
     _switch(connection, head, commit, attempt)
-    if ahead:
+    if isinstance(commit, CommitStep):
         if not new:
             save_head(connection, head)
         return "recorded"

@@ -104,7 +104,7 @@ local function latest(from, begin)
   return backwards(newest), all
 end
 
--- Nil where they are to be looked for among more than a piece.
+-- The entries of the choices that are not in the log; nil where they are to be looked for among more than a piece.
 local function inactive_choices()
   local most, seqs = PIECE, {}
   if redis.call('SCARD', CHOICES) > most then return nil end
@@ -141,17 +141,14 @@ local function too_many()
 end
 local large = not known and too_many()
 if large and not whole then return { 'large' } end
-local shown = {}
-for _, turn in ipairs(large and {} or others) do
-  for _, seq in ipairs(places(turn, turn)) do shown[#shown + 1] = seq end
-end
-local count
-if large then
-  shown, count = {}, 0
-elseif known then
+local shown, count = {}, 0
+if known then
   -- What came farther up is missed in the count, and all is read again then.
   shown, count = latest(padded(ARGV[10]), begin)
-else
+elseif not large then
+  for _, turn in ipairs(others) do
+    for _, seq in ipairs(places(turn, turn)) do shown[#shown + 1] = seq end
+  end
   for _, seq in ipairs(places(begin, '+inf')) do shown[#shown + 1] = seq end
   count = #shown
 end

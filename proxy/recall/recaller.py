@@ -39,15 +39,8 @@ REMEMBERED = 10_000
 """People that a process remembers to have several sessions."""
 
 
-SHORT = 32
-"""Messages that a session of nobody shows when it is indexed though nothing of it is hidden: these
-are soon read when something is."""
-
-
-def _rests(query: RecallQuery) -> bool:
-    """Whether nothing can be found for this question, nor for the next ones."""
-    alone = bool(query.owner.session) and len(query.shown) < SHORT
-    return alone and query.hidden == 0 and not query.again
+AHEAD = 32
+"""Messages of a session of nobody that are indexed and shown, as long as no more are indexed."""
 
 
 class Recaller:
@@ -88,16 +81,18 @@ class Recaller:
 
     async def _shortlist(self, query: RecallQuery) -> Shortlist | None:
         """What is worth looking up in history; None where there is nothing."""
-        if _rests(query):
-            self._index_updater.rests(query.key, query.owner)
-            return None
-        self._index_updater.asked(query.key, query.owner)
+        owner = query.owner
+        if owner.user:
+            self._index_updater.asked(query.key, owner)
+        elif query.nothing_hidden:
+            self._index_updater.rests(query.key, owner)
         if query.again == () or (query.nothing_hidden and query.own_session_only):
             return None
-        own = query.key if query.hidden is not None else None
-        await self._index_updater.settled(query.owner, but=own)
-        if query.nothing_hidden and await self._alone(query):
-            return None
+        if owner.user:
+            own = query.key if query.hidden is not None else None
+            await self._index_updater.settled(owner, but=own)
+            if query.nothing_hidden and await self._alone(query):
+                return None
         selection = await self._select(query)
         if selection is None or not selection.all.size:
             return None
@@ -131,17 +126,34 @@ class Recaller:
         return seen
 
     async def _look(self, query: RecallQuery, question: Question) -> Looked:
-        """Level with what of this session is recorded, but not shown; of a session that is nobody's
-        the index is made where there is none."""
+        """Level with what of this session is recorded, but not shown."""
         key, owner, terms = query.key, query.owner, question.terms
         seen = await self._index.look(owner, terms, key.session)
         indexed = seen.look.mark.seq if seen.look.mark else 0
-        if owner.session and not seen.look.revision:
-            self._index_updater.recorded(key)
-        elif not query.hidden or query.hidden <= indexed or not self._index_updater.late(key):
+        lacks = self._lacks if owner.user else self._nobodys_lacks
+        if not lacks(query, indexed):
             return seen
         await self._index_updater.settled(owner)
         return await self._index.look(owner, terms, key.session)
+
+    def _lacks(self, query: RecallQuery, indexed: int) -> bool:
+        """Whether something that could be found in this session is not indexed, for all that this
+        process knows."""
+        hidden = query.hidden or 0
+        return hidden > indexed and self._index_updater.late(query.key)
+
+    def _nobodys_lacks(self, query: RecallQuery, indexed: int) -> bool:
+        """The same of a session that is its only owner: nothing else catches up with its index, and
+        whoever recorded it may have let it rest."""
+        key, hidden = query.key, query.hidden
+        if hidden is not None and hidden + AHEAD <= indexed:
+            self._index_updater.rests(key, query.owner)
+            return False
+        self._index_updater.asked(key, query.owner)
+        if hidden is not None and hidden <= indexed:
+            return False
+        self._index_updater.recorded(key)
+        return True
 
     async def _select(self, query: RecallQuery) -> Selection | None:
         now = self._clock()

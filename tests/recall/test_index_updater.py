@@ -386,6 +386,20 @@ async def test_what_rests_is_not_indexed_until_somebody_asks(bench: Bench) -> No
     assert index_updater.late(KEY)
 
 
+async def test_of_what_rests_some_gather_and_are_indexed_together(bench: Bench) -> None:
+    index_updater, owner = bench.index_updater, Owner("tenant", session="session")
+    for _ in range(2):
+        index_updater.rests(KEY, owner)
+        for _ in range(following.TOGETHER - 1):
+            index_updater.recorded(KEY)
+            await index_updater._drain()
+        assert bench.indexer.done == [] and index_updater.late(KEY)
+        index_updater.recorded(KEY)
+        await index_updater._drain()
+        assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
+        bench.indexer.done.clear()
+
+
 async def test_of_what_rests_only_so_many_are_kept_in_mind(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

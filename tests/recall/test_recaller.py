@@ -9,14 +9,16 @@ import pytest
 from proxy.memory.model import Recalled, SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, Look, Owner
+from proxy.recall.indexing.index_updater import TOGETHER
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.query.query import RecallOptions
-from proxy.recall.recaller import SHORT, Recaller
+from proxy.recall.recaller import AHEAD, Recaller
 from proxy.recall.results import Found
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 
 BOAT = "My boat is red."
 ASKED = "Is my boat red?"
+NOBODYS = Owner(TENANT, session="a")
 
 
 async def test_a_passage_leads_back_to_its_message(remembering: Memory) -> None:
@@ -281,32 +283,73 @@ async def test_a_session_of_nobody_that_is_shown_as_a_whole_is_not_searched(
 async def test_a_short_session_of_nobody_is_indexed_when_something_of_it_is_to_be_found(
     remembering: Memory,
 ) -> None:
-    key, owner = SessionKey(TENANT, "a"), Owner(TENANT, session="a")
+    key = SessionKey(TENANT, "a")
     for number, text in enumerate((BOAT, "I had soup.", "It rains.")):
         shown = frozenset(range(1, number + 1))
         assert not await remembering.recall(ASKED, key=key, user=None, hidden=0, shown=shown)
         await remembering.commit("a", said(f"x{number}", text), indexed=False)
         remembering.index_updater.recorded(key)
     await remembering.index_updater._drain()
-    assert (await remembering.store.look(owner, (), 0)).revision == 0
+    assert (await remembering.store.look(NOBODYS, (), 0)).revision == 0
     last = frozenset([3])
     found = await remembering.recall(ASKED, key=key, user=None, hidden=2, shown=last)
     assert ids(found)[0] == "x0.0"
     await remembering.commit("a", said("x3", BOAT), indexed=False)
     remembering.index_updater.recorded(key)
     await remembering.index_updater._drain()
-    assert await remembering.indexed(owner) == [("a", seq) for seq in range(1, 5)]
+    assert await remembering.indexed(NOBODYS) == [("a", seq) for seq in range(1, 5)]
 
 
 async def test_a_longer_session_of_nobody_is_indexed_before_anything_is_hidden(
     remembering: Memory,
 ) -> None:
-    key, shown = SessionKey(TENANT, "a"), frozenset(range(SHORT))
-    assert not await remembering.recall(ASKED, key=key, user=None, hidden=0, shown=shown)
-    await remembering.commit("a", said("x1", BOAT), indexed=False)
-    remembering.index_updater.recorded(key)
+    key = SessionKey(TENANT, "a")
+    for number in range(TOGETHER):
+        shown = frozenset(range(1, number + 1))
+        assert not await remembering.recall(ASKED, key=key, user=None, hidden=0, shown=shown)
+        await remembering.index_updater._drain()
+        assert (await remembering.store.look(NOBODYS, (), 0)).revision == 0
+        await remembering.commit("a", said(f"x{number}", BOAT), indexed=False)
+        remembering.index_updater.recorded(key)
     await remembering.index_updater._drain()
-    assert await remembering.indexed(Owner(TENANT, session="a")) == [("a", 1)]
+    assert await remembering.indexed(NOBODYS) == [("a", seq + 1) for seq in range(TOGETHER)]
+
+
+async def test_a_session_of_nobody_whose_index_is_far_ahead_of_what_is_hidden_rests(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its index is written once for several turns, and before any of them is hidden."""
+    said_before = ["My boat is red.", *["I had soup."] * AHEAD]
+    key = await remembering.commit("a", said("x", *said_before))
+    level, steps = remembering.indexer.level, 0
+
+    async def counted(of: SessionKey) -> int:
+        nonlocal steps
+        steps += 1
+        return await level(of)
+
+    monkeypatch.setattr(remembering.indexer, "level", counted)
+    for number in range(TOGETHER + 2):
+        shown = frozenset(range(2, AHEAD + number + 2))
+        found = await remembering.recall(ASKED, key=key, user=None, hidden=1, shown=shown)
+        assert ids(found) == ["x.0"]
+        await remembering.commit("a", said(f"y{number}", "It rains."), indexed=False)
+        remembering.index_updater.recorded(key)
+        await remembering.index_updater._drain()
+        assert steps == (number + 1) // TOGETHER
+    later = len(said_before) + TOGETHER + 2
+    await remembering.recall("Does it rain?", key=key, user=None, hidden=later)
+    assert len(await remembering.indexed(NOBODYS)) == later
+
+
+@pytest.mark.parametrize("hidden", [None, 2])
+async def test_what_another_process_has_let_rest_is_found(
+    remembering: Memory, hidden: int | None
+) -> None:
+    key = await remembering.commit("a", said("x1", "I had soup."))
+    await remembering.commit("a", said("x2", BOAT), indexed=False)
+    found = await remembering.recall(ASKED, key=key, user=None, hidden=hidden)
+    assert "x2.0" in ids(found)
 
 
 async def test_who_searches_a_session_of_nobody_has_its_index_made(remembering: Memory) -> None:

@@ -1,7 +1,8 @@
 """The indexer's place in a running proxy: what has just been recorded is indexed a moment later.
 
 The turns of a session gather until it is quiet: to index ten of them costs little more than one.
-Who asks meanwhile, where they could be found, has them indexed first: see ``settled``.
+Who asks meanwhile, where they could be found, has them indexed first: see ``settled``.  A session
+that is its only owner and shows what it said last rests: there even more gather, see ``rests``.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ DELAY = 0.25
 
 MOST_DELAYS = 4
 """After so many of them they are indexed though it is not."""
+
+TOGETHER = 8
+"""Exchanges of a session that rests which are indexed at once."""
 
 RETRY = 2.0
 """Seconds to wait after a failure of the store."""
@@ -130,8 +134,8 @@ class IndexUpdater:
         self._waiting: OrderedDict[Work, Since] = OrderedDict()
         self._due: deque[Work] = deque()
         self._late = LateSessions()
-        self._resting: OrderedDict[SessionKey, bool] = OrderedDict()
-        """Sessions that rest, and whether something of them is not indexed."""
+        self._resting: OrderedDict[SessionKey, int] = OrderedDict()
+        """Sessions that rest, and how many of their exchanges are not indexed."""
         self._round = 0
         self._known: LRUCache[Owner, float] = LRUCache(KNOWN)
         self._stale: set[Owner] = set()
@@ -166,9 +170,12 @@ class IndexUpdater:
         late = self._resting.get(key)
         if late is None:
             self._add(key)
-        elif not late:
-            self._resting[key] = True
+            return
+        if not late:
             self._late.add(key)
+        self._resting[key] = late + 1
+        if late + 1 == TOGETHER:
+            self._wake(key)
 
     def edited(self, key: SessionKey, seqs: Sequence[int]) -> None:
         """Messages of this session say something else now."""
@@ -187,16 +194,20 @@ class IndexUpdater:
         """Somebody asks in this session, which is this owner's."""
         self.heard_of(owner)
         self._late.belongs(key, owner)
-        if self._resting.pop(key, False):
+        self._wake(key)
+
+    def _wake(self, key: SessionKey) -> None:
+        if self._resting.pop(key, 0):
             self._late.done(key)
             self._add(key)
 
     def rests(self, key: SessionKey, owner: Owner) -> None:
-        """There is nothing to be found in this session, which is its only owner: what is recorded
-        of it is indexed when somebody asks.  Most sessions of nobody end before that.
+        """This session is its only owner and shows what could be found in what it said last: what
+        is recorded of it is indexed when much has gathered, or when somebody asks.  Most sessions
+        of nobody end before that.
         """
         self._late.belongs(key, owner)
-        self._resting.setdefault(key, False)
+        self._resting.setdefault(key, 0)
         self._resting.move_to_end(key)
         if len(self._resting) > KNOWN:
             forgotten, late = self._resting.popitem(last=False)

@@ -14,6 +14,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from proxy.wire.body import PIECE, in_pieces
 from proxy.wire.failures import (
     UpstreamBroken,
     UpstreamError,
@@ -30,7 +31,6 @@ RawHeaders = list[tuple[bytes, bytes]]
 KEEP_ALIVE_SECONDS = 30.0
 MAX_HEADER_BYTES = 128 * 1024
 MAX_HEADERS = 1024
-WRITE_PIECE = 64 * 1024
 
 _SKIPPED: CIMultiDict[None] = CIMultiDict({"Content-Type": None})
 """What aiohttp would say of a body by itself."""
@@ -111,7 +111,7 @@ class AiohttpUpstream:
         content_length: int | None,
     ) -> aiohttp.ClientResponse:
         fields = _fields(headers)
-        if body is None or (isinstance(body, bytes) and len(body) <= WRITE_PIECE):
+        if body is None or (isinstance(body, bytes) and len(body) <= PIECE):
             return await self._request(method, url, fields, body)
         length = len(body) if isinstance(body, bytes) else content_length
         if length is not None:
@@ -150,7 +150,7 @@ class _Upload:
     """A body on its way out, watched: each piece has so many seconds to be taken."""
 
     def __init__(self, body: bytes | AsyncIterator[bytes], seconds: float) -> None:
-        self._source = _cut(body) if isinstance(body, bytes) else body
+        self._source = in_pieces(body) if isinstance(body, bytes) else body
         self._seconds = seconds
         self.patience: asyncio.Timeout | None = None
         self.failure: Exception | None = None
@@ -169,12 +169,6 @@ class _Upload:
     def _wait_until(self, when: float | None) -> None:
         if self.patience is not None:
             self.patience.reschedule(when)
-
-
-async def _cut(body: bytes) -> AsyncIterator[bytes]:
-    view = memoryview(body)
-    for at in range(0, len(view), WRITE_PIECE):
-        yield bytes(view[at : at + WRITE_PIECE])
 
 
 class AiohttpReply:

@@ -1,4 +1,4 @@
-"""Request bodies: read whole and bounded, or streamed on with back-pressure.
+"""Request bodies: read whole and bounded, streamed on with back-pressure, or cut to be sent.
 
 Knows ASGI's ``receive`` and nothing of what the bytes mean.
 """
@@ -13,6 +13,12 @@ from proxy.errors import request_timeout, request_too_large
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
+
+PIECE = 64 * 1024
+"""Bytes of a body that are sent at once; of a longer one each piece is waited for."""
+
+LONG = 1 << 20
+"""Bytes from which on a body is joined in a thread: CPython then lets go of the interpreter."""
 
 
 class ClientGone(Exception):
@@ -53,7 +59,17 @@ async def _rest(receive: Receive, first: bytes, limit: int) -> bytes:
             raise request_too_large(limit)
         parts.append(part)
         more = message.get("more_body", False)
-    return b"".join(parts)
+    if size < LONG:
+        return b"".join(parts)
+    return await asyncio.to_thread(b"".join, parts)
+
+
+async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
+    """A long body, cut: whoever takes them at once does not keep others from their turn."""
+    view = memoryview(body)
+    for at in range(0, len(view), PIECE):
+        yield bytes(view[at : at + PIECE])
+        await asyncio.sleep(0)
 
 
 async def stream(receive: Receive, first: Message | None = None) -> AsyncIterator[bytes]:

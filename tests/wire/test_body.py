@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from proxy.errors import ProxyError
-from proxy.wire.body import ClientGone, Message, read, stream
+from proxy.wire.body import LONG, PIECE, ClientGone, Message, in_pieces, read, stream
 
 GONE: Message = {"type": "http.disconnect"}
 
@@ -41,6 +41,29 @@ async def test_a_body_in_one_message_is_that_very_object() -> None:
 async def test_pieces_are_joined_in_order() -> None:
     client = Client(piece(b"a"), piece(b""), piece(b"bc"), piece(b"d", more=False))
     assert await read(client.receive, 4, 1.0) == b"abcd"
+
+
+async def test_long_ones_too() -> None:
+    parts = [bytes([n]) * (LONG // 4) for n in range(5)]
+    client = Client(*map(piece, parts[:-1]), piece(parts[-1], more=False))
+    assert await read(client.receive, 2 * LONG, 10.0) == b"".join(parts)
+
+
+async def test_a_long_body_is_cut_and_others_have_their_turn_in_between() -> None:
+    body = bytes(range(256)) * (3 * PIECE // 256) + b"end"
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    cut = [piece async for piece in in_pieces(body)]
+    beside.cancel()
+    assert b"".join(cut) == body and [len(piece) for piece in cut] == [PIECE] * 3 + [3]
+    assert turns >= len(cut)
 
 
 async def test_a_message_may_leave_out_its_fields() -> None:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
 from proxy.errors import RawHeaders
+from proxy.wire.body import PIECE, in_pieces
 from proxy.wire.direct.connection import Connection
 from proxy.wire.direct.dial import Dialer
 from proxy.wire.direct.incoming import Incoming
@@ -20,8 +21,6 @@ from proxy.wire.origin import Origin, UpstreamOptions, tls
 from proxy.wire.reply import READ_LIMIT, whole
 
 KEEP_ALIVE_SECONDS = 30.0
-WRITE_PIECE = 64 * 1024
-"""Bytes of a body that are sent at once; of a longer one each piece is waited for."""
 
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 """What may be sent twice (RFC 9110 9.2.2), where a kept connection turns out to be closed."""
@@ -76,8 +75,8 @@ class DirectUpstream:
     ) -> DirectReply:
         if isinstance(body, bytes):
             content_length = len(body)
-            if len(body) > WRITE_PIECE:
-                body = _cut(body)
+            if len(body) > PIECE:
+                body = in_pieces(body)
         head = self._head(method, target, headers, body, content_length)
         self.exchanges += 1
         try:
@@ -174,12 +173,6 @@ class DirectUpstream:
         if self._idle:
             left = self._idle[0].idle_since - oldest
             self._sweep = asyncio.get_running_loop().call_later(left, self._close_the_old)
-
-
-async def _cut(body: bytes) -> AsyncIterator[bytes]:
-    view = memoryview(body)
-    for at in range(0, len(view), WRITE_PIECE):
-        yield bytes(view[at : at + WRITE_PIECE])
 
 
 class DirectReply:

@@ -219,12 +219,13 @@ def _answered(kind: str, times: int = 1) -> Callable[[], Run]:
     return lambda: _chats(*[body] * times, x_bench_answer=kind)
 
 
-def _large_session() -> Run:
-    """Sixteen messages of 25 MB, then what an owner may do with such a session."""
-    message = messages_body([user("y " * (12 * MEGABYTE))])
+def _large_session(messages: int, megabytes: int) -> Run:
+    """Messages of so many MB, then what an owner may do with such a session.  Of more than 8 MB no
+    text is recorded."""
+    message = messages_body([user("y " * (megabytes * MEGABYTE // 2))])
 
     def run(attacker: Attacker) -> None:
-        for _ in range(16):
+        for _ in range(messages):
             attacker.chat("attack", message)
         session = "/memory/v1/sessions/attack"
         attacker.ask("GET", f"{session}/messages")
@@ -309,7 +310,8 @@ def attacks() -> tuple[Attack, ...]:
         Attack("gzip name of 400 MB", _answered("name")),
         Attack("event of 13.5 MB", _answered("event")),
         Attack("answer of 1 GB", _answered("plain")),
-        Attack("16 messages of 25 MB", _large_session, 5),
+        Attack("16 messages of 25 MB", partial(_large_session, 16, 25), 5),
+        Attack("60 messages of 7 MB", partial(_large_session, 60, 7), 10),
         Attack("3,000 people", _crowd),
         *DOORS,
     )

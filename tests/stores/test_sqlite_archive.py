@@ -24,6 +24,7 @@ from proxy.memory.store import StoreError
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import marks as sqlite_marks
 from proxy.stores.sqlite import restore as sqlite_restore
+from proxy.stores.sqlite import waste as sqlite_waste
 from proxy.stores.sqlite import write as sqlite_write
 from proxy.stores.sqlite.schema import MIGRATIONS, connect, migrate
 from proxy.stores.sqlite.store import SQLiteStore
@@ -139,7 +140,7 @@ async def test_marks_are_removed_bit_by_bit_when_their_time_is_over(
         await store.mark(Subject("tenant", f"u{n}"), 1000.0 + n)
     clock.now += MARKED_SECONDS + 3
     await store.commit(KEY, chat("x1"))
-    assert count(path, "erasures") == 5 - sqlite_archive.PURGED_AT_ONCE
+    assert count(path, "erasures") == 5 - sqlite_waste.PURGED_AT_ONCE
     for n in range(5):
         await store.commit(KEY, chat(f"y{n}"))
     assert count(path, "erasures") == 1

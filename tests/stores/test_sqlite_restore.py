@@ -14,6 +14,7 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import restore as sqlite_restore
+from proxy.stores.sqlite import waste as sqlite_waste
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
 from tests.support.store.archives import take_out
@@ -72,7 +73,7 @@ class Steps:
         if step == self.fails_at:
             raise sqlite3.OperationalError("disk I/O error")
         if step == self.expires_at:
-            sqlite_archive.purge(connection, 1e12)
+            sqlite_waste.purge(connection, 1e12)
         self._bring(brought, step, connection)
         self._bring(brought, step, connection)  # as after one that was late
         if step == self.late_at:

@@ -33,20 +33,25 @@ from proxy.stores.common.history import (
 )
 from proxy.stores.sqlite import index as sqlite_index
 from proxy.stores.sqlite import items as sqlite_items
-from proxy.stores.sqlite import marks as sqlite_marks
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
-from proxy.stores.sqlite.places import HAS_MESSAGES, ID, LIVE, SUMMARY, find, look_up
 from proxy.stores.sqlite.rows import (
+    HAS_MESSAGES,
+    ID,
+    LIVE,
     STAGED,
+    SUMMARY,
     Head,
+    find,
     find_head,
+    look_up,
     read_details,
     remove,
     save_details,
     save_head,
     switch,
 )
+from proxy.stores.sqlite.waste import purge
 
 _SESSION = f"""
 SELECT s.session, s.owner, s.messages, s.tokens, s.created_at, s.last_active_at,
@@ -368,40 +373,11 @@ def _detail(connection: sqlite3.Connection, head: Head, details: Details, now: f
 
 # Removing, and handing to another tenant
 
-PURGED_AT_ONCE = 2
-"""Of what has expired, sessions and the like, a commit removes so many, so as not to wait long."""
-
-
 # A session id that the new tenant has stays where it is.
 _FREE = """
 tenant = :old AND (expires_at IS NULL OR expires_at > :now)
     AND session NOT IN (SELECT session FROM sessions WHERE tenant = :new)
 """
-
-
-# Each of them is one look at the beginning of an index.
-WASTE = """
-SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?1)
-    OR EXISTS (SELECT 1 FROM owners WHERE expires_at <= ?1)
-    OR EXISTS (SELECT 1 FROM items WHERE expires_at <= ?1)
-    OR EXISTS (SELECT 1 FROM erasures WHERE expires_at <= ?1)
-    OR EXISTS (SELECT 1 FROM waste)
-"""
-
-
-def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONCE) -> None:
-    """Remove what has expired, at most ``limit`` of each kind; -1 is all."""
-    if not connection.execute(WASTE, (now,)).fetchone()[0]:
-        return
-    expired = connection.execute(
-        "SELECT id FROM sessions WHERE expires_at <= ? LIMIT ?", (now, limit)
-    ).fetchall()
-    for (session,) in expired:
-        remove(connection, session)
-    sqlite_index.discard_expired(connection, now, limit)
-    sqlite_items.discard_expired(connection, now, limit)
-    sqlite_marks.purge(connection, now, limit)
-    sqlite_index.sweep(connection, sqlite_index.SWEPT_AT_ONCE)
 
 
 def delete(connection: sqlite3.Connection, now: float, key: SessionKey) -> bool:

@@ -23,12 +23,12 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.common.known_logs import KnownLogs
 from proxy.stores.common.known_passages import KnownMessages
-from proxy.stores.sqlite.index import sweep
 from proxy.stores.sqlite.known.changes import Changes
 from proxy.stores.sqlite.known.heads import KnownHeads
 from proxy.stores.sqlite.known.items import KnownItems
 from proxy.stores.sqlite.known.wal_index import WalIndex, hold
 from proxy.stores.sqlite.schema import connect, connect_as_is
+from proxy.stores.sqlite.waste import sweep
 from proxy.stores.sqlite.worker import Opener, Worker, one_look, readers
 
 T = TypeVar("T")
@@ -184,9 +184,11 @@ class SQLiteFile:
     ) -> Running[T]:
         return self._writing.run(work, self._commit_timeout, truncate=truncate)
 
-    def _write_large(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+    def _write_large(
+        self, work: Callable[[sqlite3.Connection], T], *, truncate: bool = False
+    ) -> Running[T]:
         """What takes tenths of a second: it is alone in its transaction."""
-        return self._writing.run(work, self._commit_timeout, large=True)
+        return self._writing.run(work, self._commit_timeout, truncate=truncate, large=True)
 
     def _write_kept(
         self, work: Callable[[sqlite3.Connection], T], *, large: bool = False
@@ -212,7 +214,7 @@ class SQLiteFile:
         """
         try:
             result = await self._write(work, truncate=True)
-            while await self._write(sweep, truncate=True):
+            while await self._write_large(sweep, truncate=True):
                 pass
             return result
         finally:

@@ -20,7 +20,7 @@ from proxy.memory.model import (
 from proxy.stores.common import codec
 from proxy.stores.common.history import SeqSpan, begins_at, fits, locate_all
 from proxy.stores.common.known_logs import KnownLog, LogPart
-from proxy.stores.sqlite.places import LIVE, SUMMARY
+from proxy.stores.sqlite.rows import LIVE, SUMMARY
 from proxy.stores.sqlite.worker import one_look
 
 PIECE = 500

@@ -1,11 +1,12 @@
-"""The rows of a session while a transaction works on them, and the counts that they add up to."""
+"""Where sessions and messages stand in the SQLite file, the rows of a session while a transaction works
+on them, and the counts that they add up to."""
 
 from __future__ import annotations
 
 import secrets
 import sqlite3
 from collections.abc import Container, Iterable, Sequence
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,10 +15,34 @@ from proxy.memory.archive import Details, StoredMessage
 from proxy.memory.model import Exchange, Position, SessionKey
 from proxy.stores.common import codec
 from proxy.stores.common.history import FIRST_SEQ, MessagePlace
-from proxy.stores.sqlite.places import look_up
+
+LIVE = "(s.expires_at IS NULL OR s.expires_at > :now)"
+
+SUMMARY = "(SELECT data FROM summaries WHERE session = s.id ORDER BY version DESC LIMIT 1)"
+"""The version in force."""
+
+HAS_MESSAGES = """
+EXISTS (SELECT 1 FROM messages WHERE session = x.session
+        AND seq >= x.first AND seq < x.first + x.size)
+"""
+"""Of an exchange x."""
+
+_PLACE = """
+SELECT m.turn, m.seq, m.tokens, m.active FROM exchanges x
+JOIN messages m ON m.session = x.session AND m.seq = x.first + :index
+WHERE x.session = :session AND x.id = :exchange AND :index < x.size
+"""
+
+ID = f"SELECT s.id FROM sessions s WHERE s.tenant = ? AND s.session = ? AND {LIVE}".replace(
+    ":now", "?"
+)
+
+PlaceRow = tuple[int, int, int, int]
+"""turn, seq, tokens, active"""
 
 STAGED = "\0brought"
-"""No tenant: what is being put back stands under this name until it is complete."""
+"""No tenant: what is being put back stands under this name until it is complete, and what is being
+removed until it is gone."""
 
 HEAD = """
 s.id, s.owner, s.next, s.messages, s.tokens, s.last, s.ttl, s.expires_at, s.last_active_at,
@@ -47,9 +72,21 @@ _SAVE_DETAILS = """
 UPDATE sessions SET title = ?, metadata = ?, system = ?, system_tokens = ? WHERE id = ?
 """
 
-_TABLES = ("messages", "exchanges", "windows", "keys", "summaries")
-"""What belongs to a session, besides its own row."""
+_PARTS = (
+    ("messages", "seq", "length(body) + coalesce(length(wire), 0)"),
+    ("exchanges", "id", "length(record)"),
+    ("windows", "profile", "0"),
+    ("keys", "key", "0"),
+    ("summaries", "version", "length(data)"),
+)
+"""What belongs to a session, besides its own row: the tables, what is one there, and its bytes."""
 
+REMOVED_ROWS, REMOVED_BYTES = 2_000, 2_000_000
+"""What of each of them is removed at once, about: that takes some tens of milliseconds, as what is
+removed is overwritten."""
+
+REMOVED_AT = 0.0
+"""When a session has expired of which a part is removed."""
 
 UNBORN = 0
 """No row has this id."""
@@ -76,6 +113,23 @@ class Head(msgspec.Struct):
     expires_at: float | None
     last_active_at: float
     changes: int = 0
+
+
+def find(connection: sqlite3.Connection, key: SessionKey, now: float) -> int | None:
+    """The row id of a session that has not expired."""
+    row = connection.execute(ID, (key.tenant, key.session, now)).fetchone()
+    return row[0] if row else None
+
+
+def look_up(
+    connection: sqlite3.Connection, session: int, place: MessagePlace | None
+) -> PlaceRow | None:
+    """Turn, seq, tokens and state of a message, None if history does not have it."""
+    if place is None:
+        return None
+    arguments = {"session": session, "exchange": place.exchange, "index": place.number}
+    row: PlaceRow | None = connection.execute(_PLACE, arguments).fetchone()
+    return row
 
 
 def find_head(connection: sqlite3.Connection, key: SessionKey, now: float) -> Head | None:
@@ -151,10 +205,37 @@ def save_details(connection: sqlite3.Connection, session: int, details: Details)
     connection.execute(_SAVE_DETAILS, row)
 
 
-def remove(connection: sqlite3.Connection, session: int) -> None:
-    for table in _TABLES:
-        connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
-    connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
+def remove(connection: sqlite3.Connection, session: int) -> bool:
+    """Remove a session, of a large one a part; whether nothing is left.
+
+    Nobody finds what is left.  It has expired, so that it is removed part by part: see ``waste``.
+    """
+    if all([_removed(connection, session, *part) for part in _PARTS]):
+        connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
+        return True
+    connection.execute(
+        "UPDATE sessions SET tenant = ?, session = id, owner = NULL, expires_at = ? WHERE id = ?",
+        (STAGED, REMOVED_AT, session),
+    )
+    return False
+
+
+def _removed(
+    connection: sqlite3.Connection, session: int, table: str, entry: str, size: str
+) -> bool:
+    """Remove as much as is removed at once; whether that was all."""
+    found = connection.execute(
+        f"SELECT {entry}, {size} FROM {table} WHERE session = ? ORDER BY {entry} LIMIT ?",
+        (session, REMOVED_ROWS),
+    ).fetchall()
+    if not found:
+        return True
+    reached = accumulate(length for _, length in found)
+    last = next((n for n, bytes_ in enumerate(reached) if bytes_ >= REMOVED_BYTES), len(found) - 1)
+    connection.execute(
+        f"DELETE FROM {table} WHERE session = ? AND {entry} <= ?", (session, found[last][0])
+    )
+    return last + 1 == len(found) < REMOVED_ROWS
 
 
 ROWS = 50

@@ -11,8 +11,7 @@ from proxy.memory.model import MOST_VERSIONS, Position, SessionKey, Summary
 from proxy.stores.common import codec
 from proxy.stores.common.rules import forbids, of_session
 from proxy.stores.sqlite.marks import mark_of
-from proxy.stores.sqlite.places import find
-from proxy.stores.sqlite.rows import Head, find_head
+from proxy.stores.sqlite.rows import Head, find, find_head
 
 _VERSIONS = "SELECT data FROM summaries WHERE session = ? ORDER BY version DESC"
 

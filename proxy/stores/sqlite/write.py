@@ -33,9 +33,7 @@ from proxy.stores.common.rules import UNMARKED, digest_of, forbids, of_session
 from proxy.stores.common.steps import CommitStep
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
-from proxy.stores.sqlite.archive import WASTE, purge
 from proxy.stores.sqlite.marks import mark_of
-from proxy.stores.sqlite.places import look_up
 from proxy.stores.sqlite.rows import (
     HEAD,
     NO_SYSTEM,
@@ -45,10 +43,12 @@ from proxy.stores.sqlite.rows import (
     insert_head,
     insert_messages,
     living,
+    look_up,
     save_head,
     switch,
     unborn,
 )
+from proxy.stores.sqlite.waste import WASTE, purge
 
 # All that a commit wants to know first: each statement lets go of the interpreter and waits for it
 # again.

@@ -1,0 +1,141 @@
+"""What is removed bit by bit: nobody sees it meanwhile, nobody waits long, nothing of it stays."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from proxy.memory.model import Ask, SessionKey
+from proxy.stores.sqlite import rows, waste
+from proxy.stores.sqlite.store import SQLiteStore
+from tests.support.clock import Clock
+from tests.support.store.commits import chat, draft, record
+from tests.support.waiting import PATIENCE
+
+ALL = Ask(profile="default", whole=True)
+KEY, OTHER = SessionKey("tenant", "session"), SessionKey("other", "session")
+EXCHANGES = 5
+TABLES = ("sessions", "messages", "exchanges", "windows", "keys", "summaries")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "memory.db"
+
+
+@pytest.fixture
+async def store(
+    path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[SQLiteStore]:
+    """One to which two rows are many."""
+    monkeypatch.setattr(rows, "REMOVED_ROWS", 2)
+    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
+    await store.open()
+    yield store
+    await store.close()
+
+
+def left(path: Path) -> dict[str, int]:
+    with closing(sqlite3.connect(path)) as connection:
+        counts = {
+            name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
+            for name in TABLES
+        }
+    return {name: count for name, count in counts.items() if count}
+
+
+async def grown(store: SQLiteStore, ttl: int = 0) -> None:
+    for n in range(EXCHANGES):
+        secret = msgspec.structs.replace(draft(f"x{n}", 0), body=b'{"content":"secret"}')
+        commit = record(f"x{n}", secret, draft(f"x{n}", 1, "assistant"), user="kai")
+        await store.commit(KEY, msgspec.structs.replace(commit, ttl=ttl, idempotency_key=f"k{n}"))
+
+
+async def test_of_a_deleted_session_nothing_is_left_however_large_it_is(
+    store: SQLiteStore, path: Path
+) -> None:
+    await grown(store)
+    assert left(path)["messages"] == 2 * EXCHANGES
+    assert await store.delete(KEY)
+    assert left(path) == {}
+    assert not any(b"secret" in file.read_bytes() for file in path.parent.iterdir())
+    assert not await store.delete(KEY)
+
+
+async def test_while_a_session_is_removed_others_commit_and_nobody_sees_the_rest(
+    store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await grown(store)
+    steps = removals(monkeypatch)
+    with pytest.raises(Killed):
+        steps.fail_at(2)
+        await store.delete(KEY)
+    assert 0 < left(path)["messages"] < 2 * EXCHANGES
+    assert await store.session(KEY) is None and (await store.load(KEY, ALL)).messages == 0
+    assert await store.tenants() == [] and await store.people("tenant") == []
+    assert await store.move("tenant", "new") == 0
+    await store.commit(KEY, chat("y"))
+    assert (await store.load(KEY, ALL)).messages == 2
+    for n in range(EXCHANGES):
+        await store.commit(OTHER, chat(f"z{n}"))
+    assert left(path) == {"sessions": 2, "messages": 12, "exchanges": 6}
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["left alone", "begun again"])
+async def test_an_expired_session_is_removed_by_the_commits_of_others_a_part_each(
+    store: SQLiteStore, path: Path, clock: Clock, again: bool
+) -> None:
+    await grown(store, ttl=60)
+    clock.now += 61
+    if again:
+        await store.commit(KEY, chat("again"))
+        assert (await store.load(KEY, ALL)).messages == 2
+    before = left(path)["messages"]
+    for n in range(2 * EXCHANGES):
+        await store.commit(OTHER, chat(f"z{n}"))
+        now = left(path)["messages"] - 2 * (n + 1)
+        assert now >= before - 2 * waste.PURGED_AT_ONCE
+        before = now
+    assert before == (2 if again else 0)
+    assert left(path)["sessions"] == (2 if again else 1)
+
+
+async def test_long_messages_are_many_too(
+    store: SQLiteStore, path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "REMOVED_ROWS", 1000)
+    monkeypatch.setattr(rows, "REMOVED_BYTES", 1)
+    await grown(store, ttl=60)
+    clock.now += 61
+    await store.commit(OTHER, chat("z"))
+    assert left(path)["messages"] == 2 * EXCHANGES - 1 + 2
+
+
+class Killed(Exception):
+    pass
+
+
+class Removals:
+    def __init__(self, remove: Callable[[sqlite3.Connection, int], bool]) -> None:
+        self._remove, self._calls, self._fails_at = remove, 0, 0
+
+    def fail_at(self, call: int) -> None:
+        self._fails_at = call
+
+    def __call__(self, connection: sqlite3.Connection, session: int) -> bool:
+        self._calls += 1
+        if self._calls == self._fails_at:
+            raise Killed
+        return self._remove(connection, session)
+
+
+def removals(monkeypatch: pytest.MonkeyPatch) -> Removals:
+    """All but the first: what is left of what was removed."""
+    counted = Removals(rows.remove)
+    monkeypatch.setattr(waste, "remove", counted)
+    return counted

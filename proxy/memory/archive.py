@@ -22,6 +22,10 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
     after: str | None = None
 
 
+PAGE_BYTES = 8_000_000
+"""A page of messages ends early where its texts have so many bytes, but not before the second."""
+
+
 class Details(msgspec.Struct, frozen=True):
     """What people may change of a session itself.
 
@@ -145,7 +149,10 @@ class Archive(Protocol):
     async def messages(
         self, key: SessionKey, states: Collection[State], after: int, limit: int
     ) -> Page[Message]:
-        """History by seq, ascending, beginning behind seq ``after``; the cursor is the last seq."""
+        """History by seq, ascending, beginning behind seq ``after``; the cursor is the last seq.
+
+        There are fewer than ``limit`` on a page of long ones: see ``PAGE_BYTES``.
+        """
         ...
 
     async def message(self, key: SessionKey, message: str) -> StoredMessage | None:

@@ -13,6 +13,7 @@ from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexMark, Owner
 from proxy.recall.indexing import state as states
 from proxy.recall.indexing.indexer import AT_ONCE, FEW, IN_THE_LOOP, MARGIN, TRIES, Indexer
+from proxy.stores.sqlite import archive as sqlite_archive
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 
 BOAT = "My boat is red."
@@ -50,6 +51,17 @@ async def test_more_messages_than_are_read_at_once_are_all_indexed(remembering: 
     texts = [f"My boat {n} is red." for n in range(2 * AT_ONCE + 1)]
     await remembering.commit("a", said("x1", *texts, user="kai"))
     assert await remembering.indexed(KAI) == [("a", n) for n in range(1, 2 * AT_ONCE + 2)]
+
+
+async def test_messages_of_which_few_fill_a_page_are_all_indexed(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_archive, "PAGE_BYTES", 1)
+    texts = [f"My boat {n} is red." for n in range(5)]
+    key = await remembering.commit("a", said("x1", *texts, user="kai"), indexed=False)
+    assert await remembering.indexer.level(key) == 5
+    assert await remembering.indexer.level(key) == 0
+    assert await remembering.indexed(KAI) == [("a", n) for n in range(1, 6)]
 
 
 @pytest.mark.parametrize(

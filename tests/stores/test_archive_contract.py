@@ -20,6 +20,8 @@ from proxy.memory.model import (
     WindowMove,
 )
 from proxy.memory.store import Store
+from proxy.stores.redis import archive as redis_archive
+from proxy.stores.sqlite import archive as sqlite_archive
 from tests.support.clock import Clock
 from tests.support.store.archives import edited, exchanges, lines, revise
 from tests.support.store.commits import TOKENS, chat, draft, record, summary
@@ -96,6 +98,27 @@ async def test_lines_are_read_page_by_page_in_every_state(
     behind = await store.lines(key, 5, 9)
     assert behind.after is None and behind.items == seen[3:]
     assert (await store.lines(SessionKey(key.tenant, "other"), 0, 9)).items == ()
+
+
+@pytest.mark.parametrize(("most", "size"), [(1, 2), (1_500_000, 2), (2_500_000, 3), (10**7, 4)])
+async def test_a_page_of_long_messages_ends_early_but_not_before_the_second(
+    store: Store, key: SessionKey, most: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (sqlite_archive, redis_archive):
+        monkeypatch.setattr(module, "PAGE_BYTES", most)
+    for n in range(5):
+        await store.commit(key, record(f"x{n}", draft(f"x{n}", 0, wire=b"w" * 1_000_001)))
+    seen: list[int] = []
+    after: str | None = "0"
+    while after is not None:
+        page = await store.messages(key, ("active",), int(after), 4)
+        lines = await store.lines(key, int(after), 4)
+        assert [x.seq for x in page.items] == [x.position.seq for x in lines.items]
+        assert page.after == lines.after
+        assert len(page.items) == min(size, 5 - len(seen))
+        seen += [message.seq for message in page.items]
+        after = page.after
+    assert seen == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])

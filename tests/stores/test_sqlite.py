@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -365,6 +365,44 @@ async def test_a_caller_that_gives_up_leaves_nothing_half_written(
     whole = {entry.card.exchange for entry in log}
     assert len(log) == 2 * len(whole)
     assert {f"x{n}" for n in range(1, 20, 2)} <= whole
+
+
+SLOW = """
+WITH RECURSIVE n(i) AS (SELECT begun() UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+SELECT sum(length(hex(randomblob(1000000)))) FROM n
+"""
+"""Few instructions of SQLite's, and each takes milliseconds."""
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["out of time", "cancelled"])
+async def test_what_nobody_waits_for_any_more_is_not_read_to_its_end(
+    path: Path, leaves: bool
+) -> None:
+    store = SQLiteStore(path, timeout=PATIENCE if leaves else 0.05)
+    await store.open()
+    begun, ended = asyncio.Event(), list[str]()
+    loop = asyncio.get_running_loop()
+
+    def slow(connection: sqlite3.Connection) -> None:
+        connection.create_function("begun", 0, lambda: loop.call_soon_threadsafe(begun.set) and 1)
+        try:
+            connection.execute(SLOW).fetchone()
+        except sqlite3.OperationalError as error:
+            ended.append(str(error))
+            raise
+
+    reading = asyncio.ensure_future(store._list(slow))
+    await begun.wait()
+    if leaves:
+        reading.cancel()
+    with pytest.raises(asyncio.CancelledError if leaves else StoreTimeout):
+        await reading
+    async with asyncio.timeout(PATIENCE):
+        while not ended:
+            with suppress(StoreTimeout):
+                await store._list(lambda connection: None)
+    assert ended == ["interrupted"]
+    await store.close()
 
 
 async def test_a_file_that_stays_locked_is_a_timeout(path: Path) -> None:

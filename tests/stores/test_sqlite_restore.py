@@ -81,6 +81,16 @@ class Steps:
             raise StoreTimeout
 
 
+async def test_long_messages_take_steps_of_their_own(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_restore, "BYTES_AT_ONCE", 1)
+    archived, steps = await taken_out(store), Steps(monkeypatch)
+    assert await store.restore(KEY, archived)
+    assert await take_out(store, KEY) == archived
+    assert steps.taken == 10
+
+
 async def test_others_write_between_the_steps_and_nobody_sees_what_is_not_complete(
     store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

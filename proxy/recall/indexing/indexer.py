@@ -209,7 +209,7 @@ class Indexer:
         addition = Addition(look, state, session, found, self._text_of, before=before)
         if found and not await self._write(owner, addition):
             return ONCE_MORE
-        level = len(found) < AT_ONCE - 1
+        level = page.after is None
         if level:
             self._on_level(owner)
         return Step(len(found), level=level)

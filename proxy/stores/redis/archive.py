@@ -6,12 +6,13 @@ Off the path of a request.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from proxy.memory.archive import (
+    PAGE_BYTES,
     Message,
     Page,
     PlacedExchange,
@@ -93,6 +94,10 @@ def page_of(rows: Sequence[Message], limit: int) -> Page[Message]:
     return Page(page, str(page[-1].seq) if len(rows) > limit else None)
 
 
+T = TypeVar("T")
+Read = Callable[[bytes, bytes, Sequence[bytes]], list[T]]
+
+
 class RedisArchive(RedisLists):
     """See :class:`proxy.memory.archive.Archive`; a page takes as many steps as it needs."""
 
@@ -106,23 +111,28 @@ class RedisArchive(RedisLists):
         self, key: SessionKey, states: Collection[State], after: int, limit: int
     ) -> Page[Message]:
         wanted = (int("active" in states), int("superseded" in states))
-        rows: list[Message] = []
-        at = b"%d" % after
-        while at and any(wanted) and len(rows) <= limit:
-            arguments = (at, limit + 1 - len(rows), *wanted, SCANNED_AT_ONCE, 0)
-            at, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
-            rows += read_messages(*found)
-        return page_of(rows, limit)
+        if not any(wanted):
+            return Page(())
+        rows, more = await self._said(key, after, limit, (*wanted, 0), read_messages)
+        return Page(rows, str(rows[-1].seq) if more else None)
 
     async def lines(self, key: SessionKey, after: int, limit: int) -> Page[StoredMessage]:
-        rows: list[StoredMessage] = []
-        at = b"%d" % after
-        while at and len(rows) <= limit:
-            arguments = (at, limit + 1 - len(rows), *EVERY, SCANNED_AT_ONCE, 1)
+        rows, more = await self._said(key, after, limit, (*EVERY, 1), read_lines)
+        return Page(rows, str(rows[-1].position.seq) if more else None)
+
+    async def _said(
+        self, key: SessionKey, after: int, limit: int, wanted: tuple[int, int, int], read: Read[T]
+    ) -> tuple[tuple[T, ...], bool]:
+        """The rows of a page, and whether there may be more; ``wanted`` are the states, and whether
+        all that is kept of each."""
+        rows: list[T] = []
+        at, size, (*states, whole) = b"%d" % after, 0, wanted
+        while at and len(rows) <= limit and (size < PAGE_BYTES or len(rows) < 2):
+            arguments = (at, limit + 1 - len(rows), *states, SCANNED_AT_ONCE, whole)
             at, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
-            rows += read_lines(*found)
-        page = tuple(rows[:limit])
-        return Page(page, str(page[-1].position.seq) if len(rows) > limit else None)
+            rows += read(*found)
+            size += sum([len(text) for text in found[-1] if text])
+        return tuple(rows[:limit]), bool(at) or len(rows) > limit
 
     async def message(self, key: SessionKey, message: str) -> StoredMessage | None:
         place = locate(message)

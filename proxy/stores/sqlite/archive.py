@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from proxy.memory.archive import (
+    PAGE_BYTES,
     Details,
     Edited,
     Message,
@@ -68,11 +69,12 @@ WHERE session = ({ID}) AND seq > ? AND active IN (?, ?) ORDER BY seq LIMIT ?
 """
 
 _LINES = """
-SELECT entry, active, body, wire FROM messages WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?
+SELECT seq, entry, active, body, wire FROM messages
+WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?
 """
 
 _LINE = """
-SELECT m.entry, m.active, m.body, m.wire FROM exchanges x
+SELECT m.seq, m.entry, m.active, m.body, m.wire FROM exchanges x
 JOIN messages m ON m.session = x.session AND m.seq = x.first + ?3
 WHERE x.session = ?1 AND x.id = ?2 AND ?3 < x.size
 """
@@ -151,15 +153,28 @@ def messages(
     wanted = [1 if state == "active" else 0 for state in states]
     if not wanted:
         return Page(())
-    rows = connection.execute(
-        _MESSAGES, (*key, now, after, wanted[0], wanted[-1], limit + 1)
-    ).fetchall()
+    found = connection.execute(_MESSAGES, (*key, now, after, wanted[0], wanted[-1], limit + 1))
+    rows, more = _page(found, limit)
     cards = [entry.card for entry in codec.decode_entries([row[1] for row in rows])]
     page = tuple(
         Message(seq, card, "active" if active else "superseded", wire)
         for card, (seq, _, active, wire) in zip(cards, rows, strict=True)
-    )[:limit]
-    return Page(page, str(page[-1].seq) if len(rows) > limit else None)
+    )
+    return Page(page, str(page[-1].seq) if more else None)
+
+
+def _page(found: sqlite3.Cursor, limit: int) -> tuple[list[Any], bool]:
+    """The rows of a page, of which one more was asked for, and whether there are more.  Texts are
+    their columns from the fourth on."""
+    rows: list[Any] = []
+    size = 0
+    for row in found:
+        if len(rows) == limit or (size >= PAGE_BYTES and len(rows) > 1):
+            found.close()
+            return rows, True
+        rows.append(row)
+        size += sum([len(text) for text in row[3:] if text])
+    return rows, False
 
 
 def behind(
@@ -192,16 +207,15 @@ def lines(
     connection: sqlite3.Connection, now: float, key: SessionKey, after: int, limit: int
 ) -> Page[StoredMessage]:
     session = find(connection, key, now)
-    rows = connection.execute(_LINES, (session, after, limit + 1)).fetchall()
-    page = _lines(rows[:limit])
-    return Page(page, str(page[-1].position.seq) if len(rows) > limit else None)
+    rows, more = _page(connection.execute(_LINES, (session, after, limit + 1)), limit)
+    return Page(_lines(rows), str(rows[-1][0]) if more else None)
 
 
 def _lines(rows: Sequence[Any]) -> tuple[StoredMessage, ...]:
-    entries = codec.decode_entries([row[0] for row in rows])
+    entries = codec.decode_entries([row[1] for row in rows])
     return tuple(
         StoredMessage(entry.position, entry.card, "active" if active else "superseded", body, wire)
-        for entry, (_, active, body, wire) in zip(entries, rows, strict=True)
+        for entry, (_, _, active, body, wire) in zip(entries, rows, strict=True)
     )
 
 

@@ -10,6 +10,8 @@ import secrets
 import sqlite3
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from itertools import pairwise
+from typing import NamedTuple
 
 from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
 from proxy.memory.model import MOST_VERSIONS, SessionKey
@@ -31,18 +33,35 @@ from proxy.stores.sqlite.rows import (
 AT_ONCE = 1000
 """Messages, and exchanges, that are written in one step."""
 
+BYTES_AT_ONCE = 8_000_000
+"""Of the messages, about."""
+
 _IS_THERE = "SELECT 1 FROM messages WHERE session = ? AND seq = ?"
 
-Brought = tuple[str, SessionArchive, Restored]
-"""A session that is being brought: its hidden name, itself, and what is known of it."""
+
+class Brought(NamedTuple):
+    """A session that is being brought: its hidden name, itself, what is known of it, and which of
+    its messages each step writes."""
+
+    name: str
+    archived: SessionArchive
+    known: Restored
+    parts: Sequence[slice]
+
 
 LIVES = 600.0
 """Seconds until what was brought is removed if it has not become a session."""
 
 
-def steps(archived: SessionArchive) -> int:
-    """How many steps a session takes."""
-    return -(-max(len(archived.lines), len(archived.exchanges)) // AT_ONCE)
+def parts_of(archived: SessionArchive) -> list[slice]:
+    """The messages of each step that a session takes."""
+    ends, size = [0], 0
+    for number, line in enumerate(archived.lines, start=1):
+        size += len(line.body) + len(line.wire or b"")
+        if size >= BYTES_AT_ONCE or number == ends[-1] + AT_ONCE or number == len(archived.lines):
+            ends.append(number)
+            size = 0
+    return [slice(*part) for part in pairwise(ends)]
 
 
 def stage(
@@ -63,9 +82,10 @@ def bring(brought: Brought, step: int, connection: sqlite3.Connection) -> None:
 
     Raises StoreError if what came before has expired.
     """
-    name, archived, known = brought
-    part = slice(step * AT_ONCE, (step + 1) * AT_ONCE)
-    lines, exchanges = archived.lines[part], archived.exchanges[part]
+    name, archived, known, parts = brought
+    lines = archived.lines[parts[step]]
+    end = (step + 1) * AT_ONCE if step + 1 < len(parts) else None
+    exchanges = archived.exchanges[step * AT_ONCE : end]
     session = _staged(connection, name)
     first = lines[0].position.seq if lines else 0
     if not connection.execute(_IS_THERE, (session, first)).fetchone():
@@ -74,7 +94,7 @@ def bring(brought: Brought, step: int, connection: sqlite3.Connection) -> None:
 
 def settle(brought: Brought, key: SessionKey, now: float, connection: sqlite3.Connection) -> bool:
     """Make what was brought a session.  False: meanwhile there is another, and it is removed."""
-    name, archived, known = brought
+    name, archived, known, _ = brought
     session = _staged(connection, name)
     if find_head(connection, key, now) is not None:
         remove(connection, session)

@@ -1,5 +1,5 @@
-"""Where sessions and messages stand in the SQLite file, the rows of a session while a transaction works
-on them, and the counts that they add up to."""
+"""Where sessions and messages stand in the SQLite file, and the rows of a session while a
+transaction works on them, with the counts that they add up to."""
 
 from __future__ import annotations
 

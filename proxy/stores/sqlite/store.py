@@ -212,16 +212,17 @@ class SQLiteStore(SQLiteFile):
         return await run(partial(sqlite_archive.revise, now=now, key=key, revision=last))
 
     async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:
-        now, steps = self._clock(), sqlite_restore.steps(archived)
-        if steps <= 1:
+        now, parts = self._clock(), sqlite_restore.parts_of(archived)
+        if len(parts) <= 1:
             write = self._write_large if len(archived.lines) > MANY else self._write
             return await write(lambda c: sqlite_restore.restore(c, now, key, archived))
         name = await self._write(lambda c: sqlite_restore.stage(c, now, key, archived))
         if name is None:
             return False
-        brought = (name, archived, await asyncio.to_thread(restored, archived))
+        known = await asyncio.to_thread(restored, archived)
+        brought = sqlite_restore.Brought(name, archived, known, parts)
         try:
-            for step in range(steps):
+            for step in range(len(parts)):
                 await self._patiently(partial(sqlite_restore.bring, brought, step))
             return await self._write_large(partial(sqlite_restore.settle, brought, key, now))
         except BaseException:  # also where nobody waits any more: what is left goes with time

@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Protocol, TypeVar, cast
 
 import msgspec
@@ -27,7 +27,8 @@ T = TypeVar("T")
 Answer = tuple["asyncio.Future[object]", object]
 
 STEPS = 10_000
-"""SQLite's instructions between two looks at whether anybody still waits for what is read: 1 ms."""
+"""SQLite's instructions between two looks at whether anybody still waits for what is read: 1 ms,
+but seconds where each has megabytes to read.  What is at such a one is interrupted besides."""
 
 MAX_BATCH = 64
 """Most jobs that share one transaction, and with it one fsync."""
@@ -64,6 +65,8 @@ class Jobs:
         self._later: deque[Job | None] = deque()
         self._large: deque[Job] = deque()
         self._large_next = False
+        self._reads: dict[asyncio.Future[object], sqlite3.Connection] = {}
+        self._lock = Lock()
 
     def put(self, job: Job | None) -> None:
         """A job, or None: one thread is to end when it has done what waits."""
@@ -93,6 +96,21 @@ class Jobs:
                 break
             taken.append(self._next())
         return taken
+
+    def begin(self, job: Job, connection: sqlite3.Connection) -> None:
+        """A job reads, and may be broken off until its end."""
+        with self._lock:
+            self._reads[job.future] = connection
+
+    def end(self, job: Job) -> None:
+        with self._lock:
+            del self._reads[job.future]
+
+    def break_off(self, future: asyncio.Future[object]) -> None:
+        """Nobody waits any more for what is read, if it is being read."""
+        with self._lock:
+            if (connection := self._reads.get(future)) is not None:
+                connection.interrupt()
 
     def _next(self) -> Job | None:
         try:
@@ -170,7 +188,11 @@ class Worker:
         try:
             return cast(T, await within(future, timeout))
         except TimeoutError as error:
+            self._jobs.break_off(future)
             raise StoreTimeout(f"SQLite took longer than {timeout:g} s") from error
+        except asyncio.CancelledError:
+            self._jobs.break_off(future)
+            raise
 
     def stop(self) -> None:
         """Let the thread end once it has done what waits."""
@@ -197,7 +219,9 @@ class Worker:
     def _perform(self, batch: list[Job]) -> list[object]:
         try:
             with self._transaction(synced=not all(job.later for job in batch)) as connection:
-                if len(batch) == 1:
+                if not self._writes:
+                    results = [self._read(connection, job) for job in batch]
+                elif len(batch) == 1:
                     results = [self._alone(connection, batch[0])]
                 else:
                     results = [self._attempt(connection, job) for job in batch]
@@ -246,20 +270,28 @@ class Worker:
         """Does nobody wait for what is being read?  Then SQLite breaks it off."""
         return self._reading is not None and self._reading.done()
 
-    def _alone(self, connection: sqlite3.Connection, job: Job) -> object:
-        """The result of the one job of a transaction, or its exception with the transaction's
-        writes undone."""
+    def _read(self, connection: sqlite3.Connection, job: Job) -> object:
+        """The result of a job, or its exception."""
         self._reading = job.future
+        self._jobs.begin(job, connection)
         try:
             return job.work(connection)
         # The thread's boundary: whatever a job raises belongs to its caller, not to the thread.
         except Exception as error:  # noqa: BLE001
-            if self._writes:
-                connection.execute("ROLLBACK")
-                connection.execute("BEGIN")  # there is nothing left to commit
             return as_store_error(error)
         finally:
+            self._jobs.end(job)
             self._reading = None
+
+    def _alone(self, connection: sqlite3.Connection, job: Job) -> object:
+        """The result of the one job of a transaction, or its exception with the transaction's
+        writes undone."""
+        try:
+            return job.work(connection)
+        except Exception as error:  # noqa: BLE001 - as above
+            connection.execute("ROLLBACK")
+            connection.execute("BEGIN")  # there is nothing left to commit
+            return as_store_error(error)
 
     def _attempt(self, connection: sqlite3.Connection, job: Job) -> object:
         """The result of one of several jobs, or its exception with its own writes undone."""

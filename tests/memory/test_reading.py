@@ -8,7 +8,7 @@ from proxy.memory.archive import Page, Revision, StoredMessage
 from proxy.memory.history import reading
 from proxy.memory.history.reading import ATTEMPTS, all_lines, read_session
 from proxy.memory.model import SessionKey
-from proxy.memory.store import StoreError, StoreTimeout
+from proxy.memory.store import StoreError
 from tests.support.oracle.store import InMemoryStore
 from tests.support.store.commits import chat, summary
 
@@ -92,28 +92,3 @@ async def test_lines_begin_behind_a_place_and_end_at_another() -> None:
     await told(store)
     seqs = [line.position.seq async for line in all_lines(store, KEY, 9, 4)]
     assert seqs == [5, 6, 7, 8, 9]
-
-
-class Slow(InMemoryStore):
-    """Has no time for more than one message."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[int] = []
-
-    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[StoredMessage]:
-        self.asked.append(limit)
-        if limit > 1:
-            raise StoreTimeout("too many")
-        return await super().lines(key, after, limit)
-
-
-async def test_what_is_too_many_for_a_store_is_not_asked_for_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(reading, "PAGES", (200, 20, 1))
-    store = Slow()
-    await told(store, 3)
-    seqs = [line.position.seq async for line in all_lines(store, KEY, 6)]
-    assert seqs == [1, 2, 3, 4, 5, 6]
-    assert store.asked == [200, 20, 1, 1, 1, 1, 1, 1]

@@ -111,7 +111,7 @@ async def test_a_page_of_long_messages_ends_early_but_not_before_the_second(
     seen: list[int] = []
     after: str | None = "0"
     while after is not None:
-        page = await store.messages(key, ("active",), int(after), 4)
+        page = await store.messages(key, STATES, int(after), 4)
         lines = await store.lines(key, int(after), 4)
         assert [x.seq for x in page.items] == [x.position.seq for x in lines.items]
         assert page.after == lines.after

@@ -383,8 +383,12 @@ async def test_what_nobody_waits_for_any_more_is_not_read_to_its_end(
     begun, ended = asyncio.Event(), list[str]()
     loop = asyncio.get_running_loop()
 
+    def begins() -> int:
+        loop.call_soon_threadsafe(begun.set)
+        return 1
+
     def slow(connection: sqlite3.Connection) -> None:
-        connection.create_function("begun", 0, lambda: loop.call_soon_threadsafe(begun.set) and 1)
+        connection.create_function("begun", 0, begins)
         try:
             connection.execute(SLOW).fetchone()
         except sqlite3.OperationalError as error:

@@ -64,9 +64,8 @@ async def all_lines(
     store: SessionReader, key: SessionKey, end: int, after: int = 0
 ) -> AsyncIterator[StoredMessage]:
     """The messages behind seq ``after`` up to ``end``, ascending.  Raises StoreError."""
-    limits = list(PAGES)
     while True:
-        page = await _in_time(partial(store.lines, key, after), limits)
+        page = await _in_time(partial(store.lines, key, after))
         for line in page.items:
             if line.position.seq > end:
                 return
@@ -80,9 +79,9 @@ async def all_exchanges(
     store: SessionReader, key: SessionKey, end: int
 ) -> AsyncIterator[PlacedExchange]:
     """The exchanges that begin up to seq ``end``, descending.  Raises StoreError."""
-    before, limits = end + 1, list(PAGES)
+    before: int | None = end + 1
     while True:
-        page = await _in_time(partial(store.exchanges, key, before), limits)
+        page = await _in_time(partial(store.exchanges, key, before))
         for placed in page.items:
             yield placed
         if page.after is None:
@@ -90,11 +89,9 @@ async def all_exchanges(
         before = int(page.after)
 
 
-async def _in_time(read: Callable[[int], Awaitable[Page[T]]], limits: list[int]) -> Page[T]:
-    """A page of as many as a store can give in time; what is too many for it is left out from then
-    on.  Raises StoreError."""
-    while len(limits) > 1:
+async def _in_time(read: Callable[[int], Awaitable[Page[T]]]) -> Page[T]:
+    """A page of as many as a store can give in time.  Raises StoreError."""
+    for limit in PAGES[:-1]:
         with suppress(StoreTimeout):
-            return await read(limits[0])
-        del limits[0]
-    return await read(limits[0])
+            return await read(limit)
+    return await read(PAGES[-1])

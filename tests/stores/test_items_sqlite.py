@@ -116,7 +116,7 @@ def statements(path: Path) -> Iterable[list[str]]:
         sqlite_items.change_items(connection, 1.0, KAI, [put(("a",), "k", after=0)])
         sqlite_items.drop_some(connection, 1.0, KAI, ("a", "08"))
         connection.set_trace_callback(None)
-        yield run
+        yield list(dict.fromkeys(run))  # one that has triggers is told for each row
 
 
 def test_of_ten_thousand_items_only_those_asked_for_are_looked_at(

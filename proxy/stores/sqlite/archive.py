@@ -45,12 +45,14 @@ from proxy.stores.sqlite.rows import (
     Head,
     find,
     find_head,
+    keep_text,
     look_up,
     read_details,
     remove,
     save_details,
     save_head,
     switch,
+    text_in,
 )
 from proxy.stores.sqlite.waste import purge
 
@@ -63,24 +65,30 @@ LEFT JOIN exchanges x ON x.session = s.id AND x.id = s.last
 WHERE s.tenant = :tenant AND {LIVE}
 """
 
+_BODY_TEXT, _WIRE_TEXT = text_in("body"), text_in("wire")
+
 _MESSAGES = f"""
-SELECT seq, entry, active, coalesce(wire, body) FROM messages
+SELECT seq, entry, active, coalesce({_WIRE_TEXT}, {_BODY_TEXT}) FROM messages
 WHERE session = ({ID}) AND seq > ? AND active IN (?, ?) ORDER BY seq LIMIT ?
 """
 
-_LINES = """
-SELECT seq, entry, active, body, wire FROM messages
+_LINES = f"""
+SELECT seq, entry, active, {_BODY_TEXT}, {_WIRE_TEXT} FROM messages
 WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?
 """
 
-_LINE = """
-SELECT m.seq, m.entry, m.active, m.body, m.wire FROM exchanges x
+_LINE = f"""
+SELECT m.seq, m.entry, m.active, {text_in("m.body")}, {text_in("m.wire")} FROM exchanges x
 JOIN messages m ON m.session = x.session AND m.seq = x.first + ?3
 WHERE x.session = ?1 AND x.id = ?2 AND ?3 < x.size
 """
 
+_RECORD = f"""
+SELECT first, size, {text_in("record")}, usage FROM exchanges WHERE session = ? AND id = ?
+"""
+
 _EXCHANGES = f"""
-SELECT x.id, x.first, x.record, x.usage,
+SELECT x.id, x.first, {text_in("x.record")}, x.usage,
        (SELECT json_group_array(m.seq - x.first) FROM messages m WHERE m.session = x.session
             AND m.seq >= x.first AND m.seq < x.first + x.size)
 FROM exchanges x WHERE x.session = ? AND x.first < ? AND {HAS_MESSAGES}
@@ -223,10 +231,7 @@ def exchange(
     connection: sqlite3.Connection, now: float, key: SessionKey, exchange: str
 ) -> tuple[Exchange, Sequence[str]] | None:
     session = find(connection, key, now)
-    row = connection.execute(
-        "SELECT first, size, record, usage FROM exchanges WHERE session = ? AND id = ?",
-        (session, exchange),
-    ).fetchone()
+    row = connection.execute(_RECORD, (session, exchange)).fetchone()
     if row is None:
         return None
     first, size, record, usage = row
@@ -277,7 +282,9 @@ def _session(row: Sequence[Any]) -> Session:
 
 # Changing by hand
 
-_WIRE = "SELECT coalesce(wire, body) FROM messages WHERE session = ? AND seq = ?"
+_WIRE = f"""
+SELECT coalesce({_WIRE_TEXT}, {_BODY_TEXT}) FROM messages WHERE session = ? AND seq = ?
+"""
 
 _EDIT = """
 UPDATE messages SET tokens = ?, entry = ?, body = ?, wire = ? WHERE session = ? AND seq = ?
@@ -332,7 +339,8 @@ def _edit(connection: sqlite3.Connection, head: Head, edited: Edited) -> Positio
     assert found is not None  # looked at before
     turn, seq, tokens, active = found
     entry = codec.encode_entry(turn, seq, edited.card)
-    row = (edited.card.tokens, entry, edited.body, edited.wire, head.id, seq)
+    texts = (keep_text(connection, edited.body), keep_text(connection, edited.wire))
+    row = (edited.card.tokens, entry, *texts, head.id, seq)
     connection.execute(_EDIT, row)
     head.tokens += edited.card.tokens - tokens if active else 0
     head.changes += 1

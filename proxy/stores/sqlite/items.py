@@ -11,6 +11,7 @@ from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.stores.common.rules import begins, behind, ends, forbids, of_users, pack, page_of, unpack
 from proxy.stores.sqlite.marks import mark_of
+from proxy.stores.sqlite.rows import keep_text, text_in
 
 PURGED_AT_ONCE = 10
 """Expired items that a change removes at most, so that it does not wait long."""
@@ -24,13 +25,15 @@ PEOPLE_AT_ONCE = 1000
 _AT = "tenant = ? AND user = ? AND place = ?"
 _AMONG = "tenant = ? AND user = ? AND place > ? AND place < ?"
 _ALIVE = "(expires_at IS NULL OR expires_at > ?)"
-_ROW = "SELECT place, value, version, created_at, updated_at, expires_at FROM items"
+_ROW = f"""
+SELECT place, {text_in("value")}, version, created_at, updated_at, expires_at FROM items
+"""
 
 _EXPIRED = f"DELETE FROM items WHERE {_AT} AND expires_at <= ?"
 
 _ADOPT = """
 INSERT INTO items (tenant, user, place, version, created_at, updated_at, expires_at, value)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+VALUES (?, ?, ?, ?, ?, ?, ?, x'') ON CONFLICT DO NOTHING
 """
 
 _NEXT_PERSON = f"""
@@ -132,7 +135,8 @@ def change_items(
         if change.value is None:
             connection.execute(f"DELETE FROM items WHERE {_AT}", at)
         else:
-            connection.execute(_PUT, (*at, now, change.expires_at, change.value))
+            value = keep_text(connection, change.value)
+            connection.execute(_PUT, (*at, now, change.expires_at, value))
     return True
 
 
@@ -146,8 +150,10 @@ def adopt_items(
         at = (*shelf, pack(item.place))
         connection.execute(_EXPIRED, (*at, now))
         times = (item.created_at, item.updated_at, item.expires_at)
-        row = (*at, item.version, *times, bytes(item.value))
-        adopted += connection.execute(_ADOPT, row).rowcount
+        if connection.execute(_ADOPT, (*at, item.version, *times)).rowcount:
+            value = keep_text(connection, bytes(item.value))
+            connection.execute(f"UPDATE items SET value = ? WHERE {_AT}", (value, *at))
+            adopted += 1
     return adopted
 
 

@@ -20,7 +20,7 @@ from proxy.memory.model import (
 from proxy.stores.common import codec
 from proxy.stores.common.history import SeqSpan, begins_at, fits, locate_all
 from proxy.stores.common.known_logs import KnownLog, LogPart
-from proxy.stores.sqlite.rows import LIVE, SUMMARY
+from proxy.stores.sqlite.rows import LIVE, SUMMARY, text_in
 from proxy.stores.sqlite.worker import one_look
 
 PIECE = 500
@@ -37,11 +37,13 @@ JOINED = (
 """Of messages: whether something is there that was never written so, their entries, their bodies
 and how long each is."""
 
+_TEXT = text_in("body")
+
 # One statement for all that is not a message; each join finds at most one row.
 _LOOKED_AT = f"""
 SELECT s.id, s.owner, s.system, s.system_tokens, s.messages, s.tokens, w.turn, w.seq,
-       x.first, x.size, x.record, x.usage, a.record, a.usage, s.changes, s.stalled, s.created_at,
-       s.next, {SUMMARY}, s.expires_at{{}}
+       x.first, x.size, {text_in("x.record")}, x.usage, {text_in("a.record")}, a.usage, s.changes,
+       s.stalled, s.created_at, s.next, {SUMMARY}, s.expires_at{{}}
 FROM sessions s
 LEFT JOIN windows w ON w.session = s.id AND w.profile = :profile
 LEFT JOIN exchanges x ON x.session = s.id AND x.id = s.last
@@ -55,15 +57,15 @@ _HEAD = _LOOKED_AT.format("")
 # Of what was appended to a log that is known, unless it is much.
 _ADDED = f"""
 CASE WHEN s.next - :known <= {PIECE} THEN (SELECT {{}} FROM (
-    SELECT entry, body FROM messages WHERE session = s.id AND seq >= :known AND active = 1
-    ORDER BY seq
+    SELECT entry, {_TEXT} AS body FROM messages
+    WHERE session = s.id AND seq >= :known AND active = 1 ORDER BY seq
 )) END
 """
 
 _HEAD_SINCE = _LOOKED_AT.format("".join(f", {_ADDED.format(joined)}" for joined in JOINED))
 
-_BODY = """
-SELECT m.body FROM sessions s
+_BODY = f"""
+SELECT {text_in("m.body")} FROM sessions s
 JOIN exchanges x ON x.session = s.id AND x.id = :exchange
 JOIN messages m ON m.session = x.session AND m.seq = x.first + :index AND :index < x.size
 WHERE s.tenant = :tenant AND s.session = :name
@@ -71,7 +73,7 @@ WHERE s.tenant = :tenant AND s.session = :name
 
 # Places are seqs by session.  CROSS JOIN: what is asked for comes first, and each is looked up.
 _PASSAGES = f"""
-SELECT m.entry, m.body, json_array(s.session, s.expires_at IS NULL) AS home
+SELECT m.entry, {text_in("m.body")} AS body, json_array(s.session, s.expires_at IS NULL) AS home
 FROM json_each(:places) AS place
 CROSS JOIN sessions s ON s.tenant = :tenant AND s.session = place.key AND {LIVE}
     AND (:user IS NULL OR s.owner = :user)
@@ -87,12 +89,13 @@ _BACKWARDS = """
 SELECT turn, tokens FROM messages WHERE session = ? AND active = 1 ORDER BY turn DESC, seq DESC
 """
 
-_LOG_FROM = """
-SELECT entry, body FROM messages WHERE session = ? AND active = 1 AND turn >= ? ORDER BY turn, seq
+_LOG_FROM = f"""
+SELECT entry, {_TEXT} AS body FROM messages WHERE session = ? AND active = 1 AND turn >= ?
+ORDER BY turn, seq
 """
 
-_LOG_BEFORE = """
-SELECT entry, body FROM messages WHERE session = :session AND active = 1
+_LOG_BEFORE = f"""
+SELECT entry, {_TEXT} AS body FROM messages WHERE session = :session AND active = 1
     AND turn IN (
         SELECT turn FROM messages
         WHERE session = :session AND seq >= :first AND seq < :end AND active = 1 AND turn < :begin

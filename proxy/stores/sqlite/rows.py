@@ -21,6 +21,20 @@ LIVE = "(s.expires_at IS NULL OR s.expires_at > :now)"
 SUMMARY = "(SELECT data FROM summaries WHERE session = s.id ORDER BY version DESC LIMIT 1)"
 """The version in force."""
 
+LONG = 8_000
+"""Bytes from which on a text lies apart, of a message say: see ``schema``."""
+
+
+def text_in(column: str) -> str:
+    """SQL for a text, wherever it lies."""
+    return f"coalesce((SELECT data FROM texts WHERE id = {column}), {column})"
+
+
+def _size_of(column: str) -> str:
+    """SQL for its bytes, which are not read."""
+    return f"coalesce((SELECT length(data) FROM texts WHERE id = {column}), length({column}), 0)"
+
+
 HAS_MESSAGES = """
 EXISTS (SELECT 1 FROM messages WHERE session = x.session
         AND seq >= x.first AND seq < x.first + x.size)
@@ -73,8 +87,8 @@ UPDATE sessions SET title = ?, metadata = ?, system = ?, system_tokens = ? WHERE
 """
 
 _PARTS = (
-    ("messages", "seq", "length(body) + coalesce(length(wire), 0)"),
-    ("exchanges", "id", "length(record)"),
+    ("messages", "seq", f"{_size_of('body')} + {_size_of('wire')}"),
+    ("exchanges", "id", _size_of("record")),
     ("windows", "profile", "0"),
     ("keys", "key", "0"),
     ("summaries", "version", "length(data)"),
@@ -298,7 +312,7 @@ def insert_exchanges(
             exchange.profile,
             exchange.started_at,
             exchange.created_at,
-            codec.encode(exchange),
+            keep_text(connection, codec.encode(exchange)),
         )
         for first, exchange in exchanges
     )
@@ -316,12 +330,19 @@ def insert_messages(
             card.tokens,
             state == "active",
             codec.encode_entry(place.turn, place.seq, card),
-            body,
-            wire,
+            keep_text(connection, body),
+            keep_text(connection, wire),
         )
         for place, card, state, body, wire in lines
     )
     _MESSAGES.run(connection, rows)
+
+
+def keep_text(connection: sqlite3.Connection, text: bytes | None) -> bytes | int | None:
+    """What stands for a text in its row: it is put apart where it is long."""
+    if text is None or len(text) < LONG:
+        return text
+    return connection.execute("INSERT INTO texts (data) VALUES (?)", (text,)).lastrowid
 
 
 def switch(

@@ -9,7 +9,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -197,7 +197,32 @@ CREATE TABLE erasures (
 CREATE INDEX erasure_expiry ON erasures (expires_at)
 """
 
-MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
+# A table without rowids is searched by whole rows, those of others on the way included: so what is
+# long in one is the id of a text instead.  What was long before stays where it is.
+_TEXTS = "CREATE TABLE texts (id INTEGER PRIMARY KEY, data BLOB NOT NULL)"
+
+
+def _goes_along(table: str, *columns: str) -> str:
+    """A text goes with what it is of."""
+    old = [f"OLD.{column}" for column in columns]
+    when = f"WHEN 'integer' IN ({', '.join(f'typeof({each})' for each in old)})"
+    then = f"{when} BEGIN DELETE FROM texts WHERE id IN ({', '.join(old)}); END"
+    return (
+        f"CREATE TRIGGER {table}_removed AFTER DELETE ON {table} {then};"
+        f"CREATE TRIGGER {table}_changed AFTER UPDATE OF {', '.join(columns)} ON {table} {then}"
+    )
+
+
+_VERSION_6 = ";".join(
+    [
+        _TEXTS,
+        _goes_along("messages", "body", "wire"),
+        _goes_along("exchanges", "record"),
+        _goes_along("items", "value"),
+    ]
+)
+
+MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
 """The script at index N leads from version N to N + 1.  What has been released is never edited."""
 
 
@@ -324,7 +349,7 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIO
         # Asked again under the lock: another process may have been faster.
         found = version(connection, known)
         for script in migrations[found:]:
-            for statement in script.split(";"):
+            for statement in _statements(script):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {known}")
         connection.execute("COMMIT")
@@ -333,6 +358,16 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIO
             connection.execute("ROLLBACK")
         raise
     return found
+
+
+def _statements(script: str) -> Iterator[str]:
+    """One after the other; a trigger has several within."""
+    statement = ""
+    for part in script.split(";"):
+        statement += f"{part};"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 def version(connection: sqlite3.Connection, known: int = SCHEMA) -> int:

@@ -6,6 +6,7 @@ the protocols here.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -110,6 +111,11 @@ class Api:
     def eraser(self) -> Eraser:
         """One for all requests: it lets nothing be erased twice at the same time."""
         return Eraser(self.store, self.spool, self.learned, steady)
+
+    @cached_property
+    def large_fork(self) -> asyncio.Lock:
+        """Held while a large session is forked: all of it is in memory."""
+        return asyncio.Lock()
 
     @cached_property
     def reading(self) -> Reading:

@@ -100,6 +100,12 @@ session_exists = Failure(
     "There is a session with this id already. Choose another, or delete that session.",
     "id",
 )
+session_too_large = Failure(
+    413,
+    "session_too_large",
+    "The session has too much text to be copied at once.",
+    "The session has more than 256 MB of text. Export it, and import it under another id.",
+)
 version_conflict = Failure(
     409,
     "version_conflict",
@@ -168,6 +174,7 @@ ALL = (
     proposal_outdated,
     precondition_failed,
     request_too_large,
+    session_too_large,
     idempotency_key_reused,
     server_error,
     memory_unavailable,

@@ -5,7 +5,7 @@ What is read was written by others: ids, places and counts are checked before an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -162,14 +162,26 @@ def header(scope: format.Scope, now: float) -> bytes:
 
 
 def session_lines(archived: SessionArchive, dismissed: tuple[str, ...] = ()) -> Iterator[bytes]:
-    """All lines of one session; see ``SessionLine`` for ``dismissed``.
-
-    What exchanges name beside ``lines`` came while they were read, and is left out.
-    """
-    yield encoded(_session(archived.session, dismissed))
+    """All lines of one session; see ``SessionLine`` for ``dismissed``."""
+    yield session_line(archived.session, dismissed)
     for line in archived.lines:
-        yield encoded(_message(line))
-    there = {line.card.id for line in archived.lines}
+        yield message_line(line)
+    yield from rest_lines(archived, {line.card.id for line in archived.lines})
+
+
+def session_line(session: Session, dismissed: tuple[str, ...]) -> bytes:
+    return encoded(_session(session, dismissed))
+
+
+def message_line(line: StoredMessage) -> bytes:
+    return encoded(_message(line))
+
+
+def rest_lines(archived: SessionArchive, there: Collection[str]) -> Iterator[bytes]:
+    """What comes behind the messages, of which these ``there`` are the ids.
+
+    What exchanges name besides came while they were read, and is left out.
+    """
     named = [tuple(id for id in placed.messages if id in there) for placed in archived.exchanges]
     pairs = zip(archived.exchanges, named, strict=True)
     exchanges = [placed._replace(messages=ids) for placed, ids in pairs if ids]
@@ -179,7 +191,7 @@ def session_lines(archived: SessionArchive, dismissed: tuple[str, ...] = ()) -> 
         yield encoded(format.SummaryLine(summary=summary))
     yield encoded(
         format.SessionEnd(
-            messages=len(archived.lines),
+            messages=len(there),
             exchanges=len(exchanges),
             summaries=len(archived.summaries),
         )

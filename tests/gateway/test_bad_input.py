@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from proxy.gateway.recording.exchange_recorder import NAMED
 from tests.support.rig import CHAT, Rig
 from tests.support.talk.harm import began, nothing_was_lost
 from tests.support.talk.words import answer, messages
@@ -209,6 +210,15 @@ async def test_an_answer_with_half_an_emoji_in_its_names_is_recorded(
     assert response.status_code == 200 and response.content
     assert (recorded.model, recorded.finish_reason) == ("scripted\ufffd", "stop\ufffd")
     assert await talk.log() == "u1 a1"
+
+
+async def test_of_a_name_without_end_the_beginning_is_recorded(one: Rig) -> None:
+    talk, model = one.talk(), "m" * 1_000_000
+    one.up.reply(answer("a1"))
+    response = await talk.post(json.dumps({"model": model, "messages": messages("u1")}).encode())
+    recorded = await talk.exchange(response.headers["x-memory-exchange-id"])
+    assert one.up.requests[-1].json["model"] == model
+    assert recorded.asked == model[:NAMED]
 
 
 async def test_an_encoded_body_loses_nothing(one: Rig) -> None:

@@ -9,8 +9,9 @@ import httpx
 import pytest
 
 from proxy.learning.kinds import Kinds
-from proxy.memory.archive import Page, StoredMessage
+from proxy.memory.archive import Page, PlacedExchange, Revision, StoredMessage
 from proxy.memory.archive import Session as Listed
+from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory_api.transfer import export as exporter_module
@@ -155,6 +156,37 @@ async def test_what_is_said_while_a_session_is_read_is_left_out(
     content = (await client.get(f"{SESSIONS}/s/export")).content
     assert [line["id"] for line in lines(content) if line["kind"] == "message"] == ["x0.0", "x0.1"]
     assert ids(content) == ["s"]
+
+
+@pytest.mark.parametrize("user", ["kai", None])
+async def test_a_large_session_is_not_held_and_written_like_any_other(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, user: str | None
+) -> None:
+    await seed(client, "s", *talk("hello", "hi", "and?"), user=user)
+    held = (await client.get(f"{API}/export")).content
+    monkeypatch.setattr(exporter_module, "HELD", 1)
+    told = (await client.get(f"{API}/export")).content
+    assert ids(told) == ["s"]
+    assert lines(told)[1:] == lines(held)[1:]
+    assert ids((await client.get(f"{API}/users/other/export")).content) == []
+
+
+async def test_of_a_large_session_that_is_changed_meanwhile_the_export_has_no_end(
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporter_module, "HELD", 1)
+    key = SessionKey(TENANT, "s")
+    await store.commit(key, chat("x0"))
+    real = store.exchanges
+
+    async def exchanges(*asked: Any) -> Page[PlacedExchange]:
+        await store.revise(key, Revision(superseded=("x0.0",)))
+        return await real(*asked)
+
+    monkeypatch.setattr(store, "exchanges", exchanges)
+    response = await client.get(f"{SESSIONS}/s/export")
+    assert response.status_code == 503  # nothing of it had been sent yet
+    assert (await store.load(key, NEWEST_TURN)).changes == 1
 
 
 async def test_a_session_that_is_deleted_while_an_export_runs_is_left_out(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ from proxy.memory.archive import SessionArchive
 from proxy.memory.history.reading import read_session
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.spool import Spool
+from proxy.memory_api.conversations import branches
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
 from tests.support.memory_api import SESSIONS, Site, error_of, said, seed, talk
@@ -61,6 +63,41 @@ async def test_a_fork_has_everything_and_leaves_the_session_as_it_is(
     assert (copy.lines, copy.exchanges) == (before.lines, before.exchanges)
     messages = (await client.get(f"{SESSIONS}/s/messages")).json()
     assert (await client.get(f"{SESSIONS}/t/messages")).json() == messages
+
+
+async def test_large_sessions_are_forked_one_after_the_other(
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(branches, "HELD", 1)
+    await seed(client, "s", *talk("a", "b"))
+    restore, at_once, most = store.restore, 0, 0
+
+    async def counted(key: SessionKey, archived: SessionArchive) -> bool:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.01)
+        at_once -= 1
+        return await restore(key, archived)
+
+    monkeypatch.setattr(store, "restore", counted)
+    made = await asyncio.gather(*(client.post(URL, json={"id": f"t{n}"}) for n in range(4)))
+    assert [response.status_code for response in made] == [201] * 4
+    assert most == 1
+    assert await texts(client, "t3") == ["a", "b"]
+
+
+async def test_a_session_that_is_too_large_is_not_forked(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(branches, "HELD", 1)
+    monkeypatch.setattr(branches, "FORKED", 1)
+    await seed(client, "s", *talk("a", "b"))
+    for key in ({}, {"idempotency-key": "k"}):
+        response = await client.post(URL, json={"id": "t"}, headers=key)
+        assert response.status_code == 413
+        assert error_of(response)["code"] == "session_too_large"
+    assert (await client.get(f"{SESSIONS}/t")).status_code == 404
 
 
 async def test_each_goes_on_by_itself(client: httpx.AsyncClient) -> None:

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -406,6 +407,13 @@ async def test_what_nobody_waits_for_any_more_is_not_read_to_its_end(
             with suppress(StoreTimeout):
                 await store._list(lambda connection: None)
     assert ended == ["interrupted"]
+    await store.close()
+
+
+async def test_pages_that_take_long_have_their_time_one_after_the_other(path: Path) -> None:
+    store = SQLiteStore(path, timeout=0.5)
+    await store.open()
+    await asyncio.gather(*(store._page(lambda connection: time.sleep(0.2)) for _ in range(6)))
     await store.close()
 
 

@@ -290,6 +290,11 @@ def _heading(outgoing: OutgoingRequest, report: MemoryReport) -> Heading:
     )
 
 
+NAMED = 500
+"""Characters that are recorded of a name: no model's is longer."""
+
+
 def _encodable(said: str | None) -> str | None:
-    """Clients and upstreams may say half a surrogate pair, which no store keeps."""
-    return None if said is None else jsontext.well_formed(said)
+    """A name that clients or upstreams said: they may say half a surrogate pair, which no store
+    keeps."""
+    return None if said is None else jsontext.well_formed(said[:NAMED])

@@ -41,11 +41,17 @@ class SessionReader(Protocol):
     ) -> Page[PlacedExchange]: ...
 
 
-async def read_session(store: Store, key: SessionKey) -> SessionArchive | None:
+class TooLarge(Exception):
+    """A session has more text than there is to be room for."""
+
+
+async def read_session(
+    store: Store, key: SessionKey, most: int | None = None
+) -> SessionArchive | None:
     """A session with all that it owns but its idempotency keys; None if there is none.
 
     What is said while it is read is not in it.  Raises StoreError, also where people change it
-    faster than it can be read.
+    faster than it can be read, and TooLarge where its messages have more than ``most`` bytes.
     """
     for _ in range(ATTEMPTS):
         before = await store.load(key, NEWEST_TURN)
@@ -53,11 +59,56 @@ async def read_session(store: Store, key: SessionKey) -> SessionArchive | None:
         if session is None:
             return None
         summaries = tuple(await store.summaries(key))
-        lines = tuple([line async for line in all_lines(store, key, session.end)])
-        exchanges = [placed async for placed in all_exchanges(store, key, session.end)]
+        lines = await _lines(store, key, session.end, most)
+        exchanges = await _exchanges(store, key, session.end)
         if (await store.load(key, NEWEST_TURN)).changes == before.changes:
-            return SessionArchive(session, lines, tuple(reversed(exchanges)), summaries)
+            return SessionArchive(session, lines, exchanges, summaries)
     raise StoreError("a session was changed again and again while it was read")
+
+
+async def _lines(
+    store: SessionReader, key: SessionKey, end: int, most: int | None
+) -> tuple[StoredMessage, ...]:
+    lines: list[StoredMessage] = []
+    size = 0
+    async for line in all_lines(store, key, end):
+        size += len(line.body) + len(line.wire or b"")
+        if most is not None and size > most:
+            raise TooLarge
+        lines.append(line)
+    return tuple(lines)
+
+
+async def _exchanges(store: SessionReader, key: SessionKey, end: int) -> tuple[PlacedExchange, ...]:
+    """Ascending."""
+    newest_first = [placed async for placed in all_exchanges(store, key, end)]
+    return tuple(reversed(newest_first))
+
+
+class LargeSession:
+    """One that is not held: its messages are told page by page, and at their end whether all of it
+    is as it was at one moment."""
+
+    def __init__(self, store: Store, key: SessionKey) -> None:
+        self._store, self._key = store, key
+        self._changes = 0
+
+    async def begin(self) -> Session | None:
+        """Itself; None if it is not there.  Raises StoreError."""
+        self._changes = (await self._store.load(self._key, NEWEST_TURN)).changes
+        return await self._store.session(self._key)
+
+    def lines(self, session: Session) -> AsyncIterator[StoredMessage]:
+        """Its messages.  Raises StoreError."""
+        return all_lines(self._store, self._key, session.end)
+
+    async def end(self, session: Session) -> SessionArchive:
+        """All else of it.  Raises StoreError, also where it was changed since it began."""
+        exchanges = await _exchanges(self._store, self._key, session.end)
+        summaries = tuple(await self._store.summaries(self._key))
+        if (await self._store.load(self._key, NEWEST_TURN)).changes != self._changes:
+            raise StoreError("a session was changed while it was read")
+        return SessionArchive(session, (), exchanges, summaries)
 
 
 async def all_lines(

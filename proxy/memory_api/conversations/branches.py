@@ -18,14 +18,14 @@ from proxy.memory.archive import Revision, StoredMessage
 from proxy.memory.history import branches
 from proxy.memory.history.branches import NoMessage, Switch, forked, switch_to
 from proxy.memory.history.editing import behind
-from proxy.memory.history.reading import all_exchanges, all_lines, read_session
+from proxy.memory.history.reading import TooLarge, all_exchanges, all_lines, read_session
 from proxy.memory.model import Entry, SessionKey
 from proxy.memory.reconciliation.match import last_turns
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given, Repeated
 from proxy.memory_api.conversations.message_edit import revise
 from proxy.memory_api.conversations.sessions import BY_ID, SESSION, TAG, must_not_wait, the_session
-from proxy.memory_api.errors import message_not_found, session_exists
+from proxy.memory_api.errors import message_not_found, session_exists, session_too_large
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.idempotency import Attempt, Once
 from proxy.memory_api.objects import session_object
@@ -34,6 +34,10 @@ from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import MessageAt, SessionAt
 from proxy.memory_api.shapes.sessions import Fork, RewindTo, RewindTurns, Session
 
+HELD, FORKED = 8_000_000, 256_000_000
+"""Bytes of messages: up to which any number of sessions may be forked at once, and up to which one
+may after the other."""
+
 
 @operation(
     "POST",
@@ -41,7 +45,7 @@ from proxy.memory_api.shapes.sessions import Fork, RewindTo, RewindTurns, Sessio
     TAG,
     status=201,
     examples={"copy": {"id": "trip-to-porto", "title": "What if Porto?"}},
-    errors=(message_not_found, session_exists),
+    errors=(message_not_found, session_exists, session_too_large),
     links=(
         Link("getSession", BY_ID),
         Link("listMessages", BY_ID),
@@ -93,7 +97,26 @@ async def _is_there(api: Api, new: SessionKey, fork: branches.Fork) -> bool:
 
 
 async def _make(api: Api, at: SessionKey, new: SessionKey, fork: branches.Fork) -> None:
-    archived = await read_session(api.store, at)
+    try:
+        await _copied(api, at, new, fork, HELD)
+    except TooLarge:
+        async with api.large_fork:
+            await _copied_large(api, at, new, fork)
+    api.on_recorded(new)
+
+
+async def _copied_large(api: Api, at: SessionKey, new: SessionKey, fork: branches.Fork) -> None:
+    try:
+        await _copied(api, at, new, fork, FORKED)
+    except TooLarge:
+        raise session_too_large() from None
+
+
+async def _copied(
+    api: Api, at: SessionKey, new: SessionKey, fork: branches.Fork, most: int
+) -> None:
+    """Raises TooLarge."""
+    archived = await read_session(api.store, at, most)
     if archived is None:
         raise session_not_found()
     try:
@@ -104,7 +127,6 @@ async def _make(api: Api, at: SessionKey, new: SessionKey, fork: branches.Fork) 
         raise session_exists()
     reading = api.learned.kinds.reading
     await read_on(api.shelves, reading, archived.session, copy.session, at.tenant)
-    api.on_recorded(new)
 
 
 @operation(

@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
 
-from proxy.memory.archive import SessionArchive
-from proxy.memory.history.reading import read_session
+from proxy.memory.archive import Session, SessionArchive
+from proxy.memory.history.reading import LargeSession, TooLarge, read_session
 from proxy.memory.items import ItemOwner, all_items
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
@@ -37,6 +37,9 @@ MARGIN = 300.0
 PAGE = 100
 """Items that are read at once."""
 
+HELD = 8_000_000
+"""Bytes of messages up to which a session is held in memory while it is read and sent."""
+
 ATTEMPTS = 3
 """Tries to read a session, so that one slow answer does not cut off a long export."""
 
@@ -48,7 +51,7 @@ class Exporter:
     """One export; raises StoreError.
 
     ``user``: this person's alone.  It remembers the ids of the sessions that it has written, and of
-    all else holds one session, or one page of items, at a time.
+    all else holds one session, a page of a large one, or one page of items, at a time.
     """
 
     def __init__(self, parts: Api, tenant: str, user: str | None = None) -> None:
@@ -102,24 +105,48 @@ class Exporter:
 
     async def _session(self, id: str) -> AsyncIterator[bytes]:
         """Nothing for one that is gone, or another person's by now."""
-        found = await self._patiently(SessionKey(self._tenant, id))
-        if found is None or self._user not in (None, found.session.user):
+        key = SessionKey(self._tenant, id)
+        try:
+            found = await self._patiently(key)
+        except TooLarge:
+            async for line in self._large(key):
+                yield line
             return
-        user = found.session.user
-        dismissed: tuple[str, ...] = ()
-        if user:
-            self._people.add(user)
-        else:
-            dismissed = await self._recall_admin.dismissed(Owner(self._tenant, session=id))
-        self._counts[0] += 1
-        for line in lines.session_lines(found, dismissed):
+        if found is not None and self._is_wanted(found.session):
+            for line in lines.session_lines(found, await self._begun(found.session)):
+                yield line
+
+    async def _large(self, key: SessionKey) -> AsyncIterator[bytes]:
+        """The same of one that is not held in memory.  Raises StoreError where it is changed
+        meanwhile: what is written of it cannot be taken back."""
+        large = LargeSession(self._store, key)
+        session = await large.begin()
+        if session is None or not self._is_wanted(session):
+            return
+        yield lines.session_line(session, await self._begun(session))
+        there: set[str] = set()
+        async for message in large.lines(session):
+            there.add(message.card.id)
+            yield lines.message_line(message)
+        for line in lines.rest_lines(await large.end(session), there):
             yield line
+
+    def _is_wanted(self, session: Session) -> bool:
+        return self._user in (None, session.user)
+
+    async def _begun(self, session: Session) -> tuple[str, ...]:
+        """Count a session, and its person; what is dismissed in it, where it is nobody's."""
+        self._counts[0] += 1
+        if session.user:
+            self._people.add(session.user)
+            return ()
+        return await self._recall_admin.dismissed(Owner(self._tenant, session=session.id))
 
     async def _patiently(self, key: SessionKey) -> SessionArchive | None:
         for _ in range(ATTEMPTS - 1):
             with suppress(StoreError):
-                return await read_session(self._store, key)
-        return await read_session(self._store, key)
+                return await read_session(self._store, key, HELD)
+        return await read_session(self._store, key, HELD)
 
     async def _shelf(self, user: str) -> AsyncIterator[bytes]:
         """Nothing for one with nothing on it."""

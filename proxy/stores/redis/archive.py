@@ -129,7 +129,8 @@ class RedisArchive(RedisLists):
         at, size, (*states, whole) = b"%d" % after, 0, wanted
         while at and len(rows) <= limit and (size < PAGE_BYTES or len(rows) < 2):
             arguments = (at, limit + 1 - len(rows), *states, SCANNED_AT_ONCE, whole)
-            at, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
+            async with self._turns:  # what may be much has its time from when it is its turn
+                at, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
             rows += read(*found)
             size += sum([len(text) for text in found[-1] if text])
         return tuple(rows[:limit]), bool(at) or len(rows) > limit

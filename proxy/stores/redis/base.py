@@ -4,6 +4,7 @@ time.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import lru_cache, wraps
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -118,6 +119,10 @@ async def bounded(work: Awaitable[T], seconds: float) -> T:
         raise damage_in(error) or error from error.__cause__
 
 
+PAGES_AT_ONCE = 4
+"""Pages of messages that are read at once: each may have megabytes."""
+
+
 class RedisBase:
     """``timeout`` bounds each read, ``commit_timeout`` each step of a write, in seconds.
 
@@ -139,6 +144,7 @@ class RedisBase:
         self._timeout = timeout
         self._commit_timeout = commit_timeout
         self._clock = clock
+        self._turns = asyncio.Semaphore(PAGES_AT_ONCE)
         self._one_slot = one_slot
         self._logs = KnownLogs()
         self._passages = KnownMessages()

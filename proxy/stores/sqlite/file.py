@@ -110,6 +110,7 @@ class SQLiteFile:
         self._changes = Changes()
         self._logs, self._passages = KnownLogs(), KnownMessages()
         self._heads, self._items = KnownHeads(), KnownItems()
+        self._turn = asyncio.Lock()
         self._newest: dict[SessionKey, object] = {}
         """The write under way to a session that was asked for last."""
         self._writer: Worker | None = None
@@ -173,6 +174,11 @@ class SQLiteFile:
     def _list(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         """What people and the background read."""
         return self._by(self._lister, work)
+
+    async def _page(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """The same of what may be much: it has its time from when it is its turn."""
+        async with self._turn:
+            return await self._list(work)
 
     def _by(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         if reader is None:
@@ -258,6 +264,7 @@ class Lane:
 
 
 reads, lists = Lane(SQLiteFile._read, reads=True), Lane(SQLiteFile._list, reads=True)
+pages = Lane(SQLiteFile._page, reads=True)
 writes, erases = Lane(SQLiteFile._write), Lane(SQLiteFile._erase)
 writes_beside = Lane(SQLiteFile._write_kept)
 writes_later, erases_texts = Lane(SQLiteFile._write_later), Lane(SQLiteFile._erase_texts)

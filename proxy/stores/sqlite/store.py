@@ -44,6 +44,7 @@ from proxy.stores.sqlite.file import (
     erases,
     erases_texts,
     lists,
+    pages,
     reads,
     timeless,
     writes,
@@ -191,9 +192,9 @@ class SQLiteStore(SQLiteFile):
     session = lists(sqlite_archive.session, single=True)
     tenants = lists(sqlite_archive.tenants)
     sessions = lists(sqlite_archive.sessions)
-    messages = lists(sqlite_archive.messages, single=True)
+    messages = pages(sqlite_archive.messages, single=True)
     message = lists(sqlite_archive.message)
-    lines = lists(sqlite_archive.lines)
+    lines = pages(sqlite_archive.lines)
     exchange = lists(sqlite_archive.exchange)
     exchanges = lists(sqlite_archive.exchanges)
     delete = erases_texts(sqlite_archive.delete)

@@ -104,8 +104,8 @@ session_too_large = Failure(
     413,
     "session_too_large",
     "The session has too much text to be copied at once.",
-    "The session has more than 256 MB of text. Export it, and import it under another id, with a larger"
-    " server.max_import_bytes.",
+    "The session has more than 256 MB of text. Export it, and import it under another id, with"
+    " server.max_import_bytes raised.",
 )
 version_conflict = Failure(
     409,

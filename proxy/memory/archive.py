@@ -23,7 +23,8 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 PAGE_BYTES = 8_000_000
-"""A page of messages ends early where its texts have so many bytes, but not before the second."""
+"""A page of messages or sessions ends early where their texts have so many bytes, but not before
+the second message."""
 
 
 class Details(msgspec.Struct, frozen=True):
@@ -143,7 +144,10 @@ class Archive(Protocol):
     async def sessions(
         self, tenant: str, user: str | None, after: str | None, limit: int
     ) -> Page[Session]:
-        """A tenant's sessions, newest activity first; with ``user`` only this person's."""
+        """A tenant's sessions, newest activity first; with ``user`` only this person's.
+
+        There are fewer than ``limit`` on a page of large ones: see ``PAGE_BYTES``.
+        """
         ...
 
     async def messages(

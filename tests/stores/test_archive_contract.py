@@ -21,6 +21,7 @@ from proxy.memory.model import (
 )
 from proxy.memory.store import Store
 from proxy.stores.redis import archive as redis_archive
+from proxy.stores.redis import lists as redis_lists
 from proxy.stores.sqlite import archive as sqlite_archive
 from tests.support.clock import Clock
 from tests.support.store.archives import edited, exchanges, lines, revise
@@ -119,6 +120,26 @@ async def test_a_page_of_long_messages_ends_early_but_not_before_the_second(
         seen += [message.seq for message in page.items]
         after = page.after
     assert seen == [1, 2, 3, 4, 5]
+
+
+async def test_a_page_of_large_sessions_ends_early(
+    store: Store, key: SessionKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (sqlite_archive, redis_lists):
+        monkeypatch.setattr(module, "PAGE_BYTES", 1_000_000)
+    monkeypatch.setattr(redis_lists, "FEW", 1)
+    system = b'["' + b"s" * 600_000 + b'"]'
+    for n in range(6):
+        each = SessionKey(key.tenant, f"s{n}")
+        await store.commit(each, chat("x1", 1000.0 + n, system=system))
+    found: list[str] = []
+    after: str | None = None
+    while not found or after is not None:
+        page = await store.sessions(key.tenant, None, after, 100)
+        assert len(page.items) in (2, 3) or len(found) == 6 > len(page.items)
+        found += [session.id for session in page.items]
+        after = page.after
+    assert found == [f"s{n}" for n in reversed(range(6))]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])

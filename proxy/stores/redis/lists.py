@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from proxy.memory.archive import Page, Session
+from proxy.memory.archive import PAGE_BYTES, Page, Session
 from proxy.memory.erasure import Subject
 from proxy.memory.model import SessionKey
 from proxy.stores.common.history import read_cursor, rehomed, sessions_cursor
@@ -31,6 +31,10 @@ DropIndexes = Callable[[SessionKey, str, str], Awaitable[None]]
 Place = tuple[float, str]
 """In a list: the time of the last activity, and the session."""
 
+FEW, SMALL = 20, 1_000_000
+"""Sessions that are read at once at first, and the bytes up to which twice as many are then: one
+may have a system message of megabytes."""
+
 MOVE_SECONDS = 3600.0
 """Moving a tenant, or finding them all, takes as long as it takes; it must end even so."""
 
@@ -51,9 +55,12 @@ class RedisLists(RedisBase):
         found: list[tuple[Place, Session]] = []
         dead: list[Any] = []
         place = read_cursor(after) if after is not None else None
-        while len(found) <= limit and (rows := await self._behind(keys[0], place, limit + 1)):
-            place = rows[-1]
-            sessions = await self._described(tenant, [name for _, name in rows])
+        left, size, at_once = True, 0, FEW
+        while left and len(found) <= limit and (size < PAGE_BYTES or not found):
+            rows = await self._behind(keys[0], place, min(at_once, limit + 1))
+            sessions, read = await self._described(tenant, [name for _, name in rows])
+            left, place = bool(rows), rows[-1] if rows else place
+            size, at_once = size + read, 2 * at_once if read < SMALL else FEW
             for row, session in zip(rows, sessions, strict=True):
                 if session is None or (user is not None and session.user != user):
                     dead += [row[1], repr(row[0])]
@@ -62,7 +69,7 @@ class RedisLists(RedisBase):
         if dead:
             await self._scripts.read(self._scripts.forget, keys, dead)
         page = found[:limit]
-        more = sessions_cursor(*page[-1][0]) if len(found) > limit else None
+        more = sessions_cursor(*page[-1][0]) if page and (left or len(found) > limit) else None
         return Page(tuple(session for _, session in page), more)
 
     async def _behind(self, key: bytes, place: Place | None, limit: int) -> list[Place]:
@@ -95,10 +102,14 @@ class RedisLists(RedisBase):
         )
         return rank + 1 if rank is not None and float(score) == at else int(newer)
 
-    async def _described(self, tenant: str, names: Sequence[str]) -> list[Session | None]:
+    async def _described(
+        self, tenant: str, names: Sequence[str]
+    ) -> tuple[list[Session | None], int]:
+        """The sessions of these names, and how many bytes they have."""
         metas = [session_keys(SessionKey(tenant, name))[0] for name in names]
         replies = await self._link.many([(meta, ("HGETALL", meta)) for meta in metas])
-        return [read_session(name, fields) for name, fields in zip(names, replies, strict=True)]
+        sessions = [read_session(name, fields) for name, fields in zip(names, replies, strict=True)]
+        return sessions, sum([len(field) for fields in replies for field in fields])
 
     async def _remove(self, key: SessionKey, stamp: bytes = b"") -> tuple[int, str]:
         """A status and the owner, '' where nobody's or unknown.

@@ -144,9 +144,8 @@ def sessions(
         "limit": limit + 1,
         "now": now,
     }
-    rows = [_session(row) for row in connection.execute(statement, arguments)]
-    page = tuple(rows[:limit])
-    more = len(rows) > limit
+    rows, more = _page(connection.execute(statement, arguments), limit)
+    page = tuple([_session(row) for row in rows])
     return Page(page, sessions_cursor(page[-1].last_active_at, page[-1].id) if more else None)
 
 
@@ -172,8 +171,7 @@ def messages(
 
 
 def _page(found: sqlite3.Cursor, limit: int) -> tuple[list[Any], bool]:
-    """The rows of a page, of which one more was asked for, and whether there are more.  Texts are
-    their columns from the fourth on."""
+    """The rows of a page, of which one more was asked for, and whether there are more."""
     rows: list[Any] = []
     size = 0
     for row in found:
@@ -181,7 +179,7 @@ def _page(found: sqlite3.Cursor, limit: int) -> tuple[list[Any], bool]:
             found.close()
             return rows, True
         rows.append(row)
-        size += sum([len(text) for text in row[3:] if text])
+        size += sum([len(text) for text in row if isinstance(text, bytes)])
     return rows, False
 
 

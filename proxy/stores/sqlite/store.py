@@ -191,7 +191,7 @@ class SQLiteStore(SQLiteFile):
 
     session = lists(sqlite_archive.session, single=True)
     tenants = lists(sqlite_archive.tenants)
-    sessions = lists(sqlite_archive.sessions)
+    sessions = pages(sqlite_archive.sessions)
     messages = pages(sqlite_archive.messages, single=True)
     message = lists(sqlite_archive.message)
     lines = pages(sqlite_archive.lines)

@@ -13,7 +13,7 @@ from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexMark, Owner
 from proxy.recall.indexing import state as states
 from proxy.recall.indexing.indexer import AT_ONCE, FEW, IN_THE_LOOP, MARGIN, TRIES, Indexer
-from proxy.stores.sqlite import archive as sqlite_archive
+from proxy.stores.sqlite import rows
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 
 BOAT = "My boat is red."
@@ -56,7 +56,7 @@ async def test_more_messages_than_are_read_at_once_are_all_indexed(remembering: 
 async def test_messages_of_which_few_fill_a_page_are_all_indexed(
     remembering: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_archive, "PAGE_BYTES", 1)
+    monkeypatch.setattr(rows, "PAGE_BYTES", 1)
     texts = [f"My boat {n} is red." for n in range(5)]
     key = await remembering.commit("a", said("x1", *texts, user="kai"), indexed=False)
     assert await remembering.indexer.level(key) == 5

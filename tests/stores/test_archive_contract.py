@@ -22,7 +22,7 @@ from proxy.memory.model import (
 from proxy.memory.store import Store
 from proxy.stores.redis import archive as redis_archive
 from proxy.stores.redis import lists as redis_lists
-from proxy.stores.sqlite import archive as sqlite_archive
+from proxy.stores.sqlite import rows as sqlite_rows
 from tests.support.clock import Clock
 from tests.support.store.archives import edited, exchanges, lines, revise
 from tests.support.store.commits import TOKENS, chat, draft, record, summary
@@ -105,7 +105,7 @@ async def test_lines_are_read_page_by_page_in_every_state(
 async def test_a_page_of_long_messages_ends_early_but_not_before_the_second(
     store: Store, key: SessionKey, most: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (sqlite_archive, redis_archive):
+    for module in (sqlite_rows, redis_archive):
         monkeypatch.setattr(module, "PAGE_BYTES", most)
     for n in range(5):
         await store.commit(key, record(f"x{n}", draft(f"x{n}", 0, wire=b"w" * 1_000_001)))
@@ -125,7 +125,7 @@ async def test_a_page_of_long_messages_ends_early_but_not_before_the_second(
 async def test_a_page_of_large_sessions_ends_early(
     store: Store, key: SessionKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (sqlite_archive, redis_lists):
+    for module in (sqlite_rows, redis_lists):
         monkeypatch.setattr(module, "PAGE_BYTES", 1_000_000)
     monkeypatch.setattr(redis_lists, "FEW", 1)
     system = b'["' + b"s" * 600_000 + b'"]'

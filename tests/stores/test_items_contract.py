@@ -7,9 +7,11 @@ import asyncio
 import msgspec
 import pytest
 
-from proxy.memory.items import Item, ItemOwner, Place
+from proxy.memory.items import Change, Item, ItemOwner, Place
 from proxy.memory.model import SessionKey
 from proxy.stores.open import Backend
+from proxy.stores.redis import items as redis_items
+from proxy.stores.sqlite import rows as sqlite_rows
 from tests.support.clock import Clock
 from tests.support.store.commits import chat
 from tests.support.store.shelves import at, gone, places, put, value
@@ -175,6 +177,25 @@ async def test_pages_hold_each_item_once_though_others_come(
         after = seen[-1]
         await store.change_items(shelf, [put(("a",), f"new{len(seen)}")])
     assert seen == sorted(Place(("a", str(n % 3)), f"{n}") for n in range(7))
+
+
+async def test_a_page_of_large_items_ends_early(
+    store: Backend, shelf: ItemOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (sqlite_rows, redis_items):
+        monkeypatch.setattr(module, "PAGE_BYTES", 500_000)
+    long = msgspec.json.encode("v" * 250_000)
+    places = [Place(("a",), f"k{n:02d}") for n in range(12)]
+    for place in places:
+        await store.change_items(shelf, [Change(namespace=("a",), key=place.key, value=long)])
+    found: list[Place] = []
+    after: Place | None = None
+    while not found or after is not None:
+        page = await store.items(shelf, ("a",), after, 100)
+        assert len(page.items) in (2, 4) or len(found) == len(places)
+        found += [item.place for item in page.items]
+        after = found[-1] if page.after is not None else None
+    assert found == places
 
 
 async def test_a_page_begins_behind_a_place_wherever_that_is(

@@ -51,10 +51,10 @@ def behind(namespace: Namespace) -> bytes:
     return begins(namespace) + _LABEL_END.encode()
 
 
-def page_of(items: Sequence[Item], limit: int) -> Page[Item]:
-    """The first ``limit`` (at least 1) of items, of which one more was looked for."""
+def page_of(items: Sequence[Item], limit: int, *, more: bool = False) -> Page[Item]:
+    """The first ``limit`` (at least 1) of items; ``more``: there may be some behind all of them."""
     page = tuple(items[:limit])
-    return Page(page, page[-1].key if len(items) > limit else None)
+    return Page(page, page[-1].key if more or len(items) > limit else None)
 
 
 def asked_for(piece: Work | None, key: SessionKey, due: Due) -> Work:

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from proxy.memory.archive import Page
+from proxy.memory.archive import PAGE_BYTES, Page
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.stores.common.rules import begins, ends, pack, page_of, unpack
@@ -41,25 +41,33 @@ class RedisItems(RedisBase):
         alive = (item for item in found if item.expires_at is None or item.expires_at > now)
         return {item.place: item for item in alive}
 
-    @within("read")
     async def items(
         self, shelf: ItemOwner, prefix: Namespace, after: Place | None, limit: int
     ) -> Page[Item]:
         begin = max(begins(prefix), pack(after) if after is not None else b"")
-        rows = await self._rows(shelf, begin, ends(begins(prefix)), limit + 1)
-        return page_of([_item(row) for row in rows], limit)
+        async with self._turns:  # what may be much has its time from when it is its turn
+            rows, more = await self._page(shelf, begin, ends(begins(prefix)), limit + 1)
+        return page_of([_item(row) for row in rows], limit, more=more)
 
-    async def _rows(self, shelf: ItemOwner, at: bytes, end: bytes, limit: int) -> list[Row]:
-        """The first rows behind a place."""
+    @within("read")
+    async def _page(
+        self, shelf: ItemOwner, at: bytes, end: bytes, limit: int
+    ) -> tuple[list[Row], bool]:
+        return await self._rows(shelf, at, end, limit)
+
+    async def _rows(
+        self, shelf: ItemOwner, at: bytes, end: bytes, limit: int
+    ) -> tuple[list[Row], bool]:
+        """The first rows behind a place, and whether there may be more."""
         rows: list[Row] = []
+        left, size = True, 0
         script, keys = self._scripts.items_page, shelf_keys(shelf)
-        while len(rows) < limit:
+        while left and len(rows) < limit and size < PAGE_BYTES:
             arguments = (b"(" + at, b"(" + end, limit - len(rows), AT_ONCE, repr(self._clock()))
             at, *flat = await self._scripts.read(script, keys, arguments)
             rows += _pairs(flat)
-            if not at:
-                break
-        return rows
+            left, size = bool(at), size + sum([len(part) for part in flat])
+        return rows, left
 
     @within("read")
     async def namespaces(self, shelf: ItemOwner, prefix: Namespace) -> Sequence[Namespace]:
@@ -116,10 +124,11 @@ class RedisItems(RedisBase):
             await self._move_shelf(ItemOwner(old, user), ItemOwner(new, user))
 
     async def _move_shelf(self, here: ItemOwner, there: ItemOwner) -> None:
-        end, rows = ends(b""), await self._rows(here, b"", ends(b""), AT_ONCE)
+        end = ends(b"")
+        rows, _ = await self._rows(here, b"", end, AT_ONCE)
         while rows:
             await self._hand_over(here, there, rows)
-            rows = await self._rows(here, rows[-1][0], end, AT_ONCE)
+            rows, _ = await self._rows(here, rows[-1][0], end, AT_ONCE)
 
     async def _hand_over(self, here: ItemOwner, there: ItemOwner, rows: Sequence[Row]) -> None:
         """Copy and remove these rows; those that change meanwhile are copied once more."""

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from proxy.memory.archive import (
-    PAGE_BYTES,
     Details,
     Edited,
     Message,
@@ -47,6 +46,7 @@ from proxy.stores.sqlite.rows import (
     find_head,
     keep_text,
     look_up,
+    page_in,
     read_details,
     remove,
     save_details,
@@ -144,7 +144,7 @@ def sessions(
         "limit": limit + 1,
         "now": now,
     }
-    rows, more = _page(connection.execute(statement, arguments), limit)
+    rows, more = page_in(connection.execute(statement, arguments), limit)
     page = tuple([_session(row) for row in rows])
     return Page(page, sessions_cursor(page[-1].last_active_at, page[-1].id) if more else None)
 
@@ -161,26 +161,13 @@ def messages(
     if not wanted:
         return Page(())
     found = connection.execute(_MESSAGES, (*key, now, after, wanted[0], wanted[-1], limit + 1))
-    rows, more = _page(found, limit)
+    rows, more = page_in(found, limit)
     cards = [entry.card for entry in codec.decode_entries([row[1] for row in rows])]
     page = tuple(
         Message(seq, card, "active" if active else "superseded", wire)
         for card, (seq, _, active, wire) in zip(cards, rows, strict=True)
     )
     return Page(page, str(page[-1].seq) if more else None)
-
-
-def _page(found: sqlite3.Cursor, limit: int) -> tuple[list[Any], bool]:
-    """The rows of a page, of which one more was asked for, and whether there are more."""
-    rows: list[Any] = []
-    size = 0
-    for row in found:
-        if len(rows) == limit or (size >= PAGE_BYTES and len(rows) > 1):
-            found.close()
-            return rows, True
-        rows.append(row)
-        size += sum([len(text) for text in row if isinstance(text, bytes)])
-    return rows, False
 
 
 def behind(
@@ -213,7 +200,7 @@ def lines(
     connection: sqlite3.Connection, now: float, key: SessionKey, after: int, limit: int
 ) -> Page[StoredMessage]:
     session = find(connection, key, now)
-    rows, more = _page(connection.execute(_LINES, (session, after, limit + 1)), limit)
+    rows, more = page_in(connection.execute(_LINES, (session, after, limit + 1)), limit)
     return Page(_lines(rows), str(rows[-1][0]) if more else None)
 
 

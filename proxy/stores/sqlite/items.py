@@ -11,7 +11,7 @@ from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.stores.common.rules import begins, behind, ends, forbids, of_users, pack, page_of, unpack
 from proxy.stores.sqlite.marks import mark_of
-from proxy.stores.sqlite.rows import keep_text, text_in
+from proxy.stores.sqlite.rows import keep_text, page_in, text_in
 
 PURGED_AT_ONCE = 10
 """Expired items that a change removes at most, so that it does not wait long."""
@@ -95,11 +95,12 @@ def items(
 ) -> Page[Item]:
     beginning = begins(prefix)
     start = max(beginning, pack(after) if after is not None else b"")
-    rows = connection.execute(
+    found = connection.execute(
         f"{_ROW} WHERE {_AMONG} AND {_ALIVE} ORDER BY place LIMIT ?",
         (*shelf, start, ends(beginning), now, limit + 1),
     )
-    return page_of([_item(row) for row in rows], limit)
+    rows, more = page_in(found, limit)
+    return page_of([_item(row) for row in rows], limit, more=more)
 
 
 def namespaces(

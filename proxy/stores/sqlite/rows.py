@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy.memory.archive import Details, StoredMessage
+from proxy.memory.archive import PAGE_BYTES, Details, StoredMessage
 from proxy.memory.model import Exchange, Position, SessionKey
 from proxy.stores.common import codec
 from proxy.stores.common.history import FIRST_SEQ, MessagePlace
@@ -144,6 +144,19 @@ def look_up(
     arguments = {"session": session, "exchange": place.exchange, "index": place.number}
     row: PlaceRow | None = connection.execute(_PLACE, arguments).fetchone()
     return row
+
+
+def page_in(found: sqlite3.Cursor, limit: int) -> tuple[list[Any], bool]:
+    """The rows of a page, of which one more was asked for, and whether there are more."""
+    rows: list[Any] = []
+    size = 0
+    for row in found:
+        if len(rows) == limit or (size >= PAGE_BYTES and len(rows) > 1):
+            found.close()
+            return rows, True
+        rows.append(row)
+        size += sum([len(text) for text in row if isinstance(text, bytes)])
+    return rows, False
 
 
 def find_head(connection: sqlite3.Connection, key: SessionKey, now: float) -> Head | None:

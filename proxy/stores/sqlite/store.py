@@ -283,7 +283,7 @@ class SQLiteStore(SQLiteFile):
         return found
 
     _read_items = reads(sqlite_items.items_at)
-    items = lists(sqlite_items.items)
+    items = pages(sqlite_items.items)
     namespaces = lists(sqlite_items.namespaces)
     adopt_items = writes(sqlite_items.adopt_items)
     _some_people = lists(sqlite_items.people)

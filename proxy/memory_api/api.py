@@ -23,7 +23,7 @@ from proxy.memory.recording.spool import Spool
 from proxy.memory.usage import Meter
 from proxy.memory_api.erasure.eraser import Eraser
 from proxy.memory_api.overview.counts import Counted
-from proxy.memory_api.transfer.threads import Reading
+from proxy.memory_api.threads import Threads
 from proxy.recall.recaller import RecallAdmin
 from proxy.recall.results import Found
 from proxy.settings import Settings
@@ -118,5 +118,9 @@ class Api:
         return asyncio.Lock()
 
     @cached_property
-    def reading(self) -> Reading:
-        return Reading()
+    def searching(self) -> Threads:
+        return Threads("search")
+
+    @cached_property
+    def reading(self) -> Threads:
+        return Threads("import")

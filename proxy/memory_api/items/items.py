@@ -148,7 +148,7 @@ async def search_items(api: Api, tenant: Tenant, asked: shapes.ItemSearch) -> It
         offset=asked.offset or 0,
         limit=asked.limit or DEFAULT_FOUND,
     )
-    found = await ItemSearch(api.shelves).find(wanted)
+    found = await ItemSearch(api.shelves, api.searching).find(wanted)
     objects = [item_object(item, score) for item, score in found]
     return ItemList.of(objects, wanted.offset, wanted.limit)
 

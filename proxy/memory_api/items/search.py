@@ -5,14 +5,15 @@ Values may be large and many: they are read page by page, on a thread.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from proxy.chat.jsontext import shallow
 from proxy.memory.items import REQUESTS, Item, ItemOwner, Items, Namespace, Place, fits
+from proxy.memory_api.threads import Threads
 from proxy.recall.query import question
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import Analysis
@@ -42,8 +43,10 @@ class ItemQuery(msgspec.Struct, frozen=True):
 
 
 class ItemSearch:
-    def __init__(self, items: Items) -> None:
-        self._items = items
+    """``threads`` are for what is read of values, which may be much."""
+
+    def __init__(self, items: Items, threads: Threads) -> None:
+        self._items, self._threads = items, threads
 
     async def find(self, wanted: ItemQuery) -> list[Scored]:
         """Those from ``offset`` on, with a score if there is a query; one more than ``limit`` tells
@@ -55,7 +58,7 @@ class ItemSearch:
         found: list[Scored] = []
         passed = 0
         async for page in self._pages(wanted):
-            fitting = await asyncio.to_thread(self._fitting, page, wanted.filter)
+            fitting = await self._threads.run(partial(self._fitting, page, wanted.filter))
             found += [(item, None) for item in fitting[max(0, wanted.offset - passed) :]]
             passed += len(fitting)
             if len(found) > wanted.limit:
@@ -68,13 +71,13 @@ class ItemSearch:
         read: list[Analysis] = []
         looked = 0
         async for page in self._pages(wanted):
-            fitting = await asyncio.to_thread(self._fitting, page, wanted.filter)
+            fitting = await self._threads.run(partial(self._fitting, page, wanted.filter))
             places += [item.place for item in fitting]
-            read += await asyncio.to_thread(self._read, fitting, asked)
+            read += await self._threads.run(partial(self._read, fitting, asked))
             looked += len(page)
             if looked >= MOST_RANKED:
                 break
-        ranked = await asyncio.to_thread(rank, asked, read)
+        ranked = await self._threads.run(partial(rank, asked, read))
         best = ranked[wanted.offset : wanted.offset + wanted.limit + 1]
         items = await self._items.items_at(wanted.shelf, [places[n] for n, _ in best])
         return [(items[places[n]], score) for n, score in best if places[n] in items]

@@ -32,8 +32,8 @@ from proxy.memory_api.openapi.operation import JSON, NDJSON, Body, Parameter
 from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import DRY_RUN, OF_USER, SESSION, an_id
 from proxy.memory_api.shapes.overview import Imported, Skipped
+from proxy.memory_api.threads import Threads
 from proxy.memory_api.transfer.import_sessions import Importer
-from proxy.memory_api.transfer.threads import Reading
 from proxy.portable.conversing import Terms
 from proxy.portable.names import FORMATS, Format
 from proxy.portable.opening import BYTE_ORDER_MARK, ENOUGH, Limits, opened
@@ -208,7 +208,7 @@ async def _read(
     return format
 
 
-async def _each(reading: Reading, read: Callable[[], Iterator[Piece]], importer: Importer) -> None:
+async def _each(reading: Threads, read: Callable[[], Iterator[Piece]], importer: Importer) -> None:
     """Put in what is complete, a few pieces at a time; also what is before something wrong."""
     found = _Pieces(read)
     while pieces := await reading.run(found.next):

@@ -19,9 +19,9 @@ from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
 from proxy.memory_api.api import Api
+from proxy.memory_api.threads import Threads
 from proxy.memory_api.transfer.import_messages import Adopting
 from proxy.memory_api.transfer.noting import Noting
-from proxy.memory_api.transfer.threads import Reading
 from proxy.portable.check import check_session, is_id
 from proxy.portable.conversing import Terms, session_of
 from proxy.portable.source import Broken, Conversation, ImportedSession, Items, Notes, Piece
@@ -61,7 +61,7 @@ class Importer:
         parts: Api,
         tenant: str,
         terms: Terms,
-        reading: Reading,
+        reading: Threads,
         *,
         strict: bool,
         dry_run: bool = False,

@@ -31,7 +31,7 @@ DropIndexes = Callable[[SessionKey, str, str], Awaitable[None]]
 Place = tuple[float, str]
 """In a list: the time of the last activity, and the session."""
 
-FEW, SMALL = 20, 1_000_000
+FEW, SMALL = 5, 1_000_000
 """Sessions that are read at once at first, and the bytes up to which twice as many are then: one
 may have a system message of megabytes."""
 
@@ -47,8 +47,14 @@ class RedisLists(RedisBase):
         keys = await self._link.scan(ANY_LIST)
         return sorted({tenant for tenant in map(read_tenant, keys) if tenant})
 
-    @within("read")
     async def sessions(
+        self, tenant: str, user: str | None, after: str | None, limit: int
+    ) -> Page[Session]:
+        async with self._turns:  # what may be much has its time from when it is its turn
+            return await self._sessions(tenant, user, after, limit)
+
+    @within("read")
+    async def _sessions(
         self, tenant: str, user: str | None, after: str | None, limit: int
     ) -> Page[Session]:
         keys = list_keys(tenant, user)
@@ -57,7 +63,7 @@ class RedisLists(RedisBase):
         place = read_cursor(after) if after is not None else None
         left, size, at_once = True, 0, FEW
         while left and len(found) <= limit and (size < PAGE_BYTES or not found):
-            rows = await self._behind(keys[0], place, min(at_once, limit + 1))
+            rows = await self._behind(keys[0], place, min(at_once, limit + 1 - len(found)))
             sessions, read = await self._described(tenant, [name for _, name in rows])
             left, place = bool(rows), rows[-1] if rows else place
             size, at_once = size + read, 2 * at_once if read < SMALL else FEW

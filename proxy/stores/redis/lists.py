@@ -31,7 +31,7 @@ DropIndexes = Callable[[SessionKey, str, str], Awaitable[None]]
 Place = tuple[float, str]
 """In a list: the time of the last activity, and the session."""
 
-FEW, SMALL = 5, 1_000_000
+FEW, SMALL = 2, 1_000_000
 """Sessions that are read at once at first, and the bytes up to which twice as many are then: one
 may have a system message of megabytes."""
 

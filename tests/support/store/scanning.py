@@ -6,6 +6,7 @@ A text may be kept as it is, as JSON, or in base64, where it can begin at any of
 from __future__ import annotations
 
 import base64
+from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,8 @@ import msgspec
 from proxy.stores.sqlite.store import SQLiteMemory
 from tests.support.processes.redis import Server
 
-_NOT_DATA = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+_NOT_DATA = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, AbstractEventLoop)
+"""An event loop, to which a lock leads that was waited for, leads to all that runs in it."""
 
 
 @cache

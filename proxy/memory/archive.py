@@ -84,6 +84,11 @@ class StoredMessage(NamedTuple):
     body: bytes
     wire: bytes | None = None
 
+    @property
+    def size(self) -> int:
+        """Bytes of its texts."""
+        return len(self.body) + len(self.wire or b"")
+
 
 class PlacedExchange(NamedTuple):
     """An exchange at its place: its first seq, and the ids of its messages."""

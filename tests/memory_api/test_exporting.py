@@ -20,7 +20,7 @@ from proxy.portable.source import Warnings
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
 from tests.support.memory_api import SESSIONS, Site, error_of, seed, talk
-from tests.support.store.commits import chat
+from tests.support.store.commits import chat, summary
 
 API = "/memory/v1"
 TENANT = digest_of(b"alice")
@@ -187,6 +187,30 @@ async def test_of_a_large_session_that_is_changed_meanwhile_the_export_has_no_en
     response = await client.get(f"{SESSIONS}/s/export")
     assert response.status_code == 503  # nothing of it had been sent yet
     assert (await store.load(key, NEWEST_TURN)).changes == 1
+
+
+async def test_of_a_large_session_no_summary_is_written_of_what_is_said_meanwhile(
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporter_module, "HELD", 1)
+    key = SessionKey(TENANT, "s")
+    await store.commit(key, chat("x0"))
+    real, looks = store.lines, 0
+
+    async def told(*asked: Any) -> Page[StoredMessage]:
+        nonlocal looks
+        looks += 1
+        page = await real(*asked)
+        if looks == 2:  # the first has found that it is large
+            await store.commit(key, chat("x1"))
+            assert await store.put_summary(key, summary(4), 0, None)
+        return page
+
+    content = (await client.get(f"{SESSIONS}/s/export")).content
+    monkeypatch.setattr(store, "lines", told)
+    meanwhile = (await client.get(f"{SESSIONS}/s/export")).content
+    assert len(await store.summaries(key)) == 1
+    assert kinds(meanwhile) == kinds(content)
 
 
 async def test_a_session_that_is_deleted_while_an_export_runs_is_left_out(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from proxy.memory.archive import Page, PlacedExchange, Session, SessionArchive, StoredMessage
-from proxy.memory.model import Ask, SessionKey, Snapshot
+from proxy.memory.model import Ask, SessionKey, Snapshot, Summary
 from proxy.memory.store import Store, StoreError, StoreTimeout
 
 T = TypeVar("T")
@@ -16,6 +16,9 @@ T = TypeVar("T")
 PAGES = (200, 20, 1)
 """Messages or exchanges that are asked for at once: fewer where a store takes too long for so many,
 as messages can be large."""
+
+HELD = 8_000_000
+"""Bytes of messages up to which any number of sessions may be held in memory at once."""
 
 ATTEMPTS = 5
 """How often a session is read again that people change meanwhile."""
@@ -54,61 +57,59 @@ async def read_session(
     faster than it can be read, and TooLarge where its messages have more than ``most`` bytes.
     """
     for _ in range(ATTEMPTS):
-        before = await store.load(key, NEWEST_TURN)
-        session = await store.session(key)
+        reading = PagedSession(store, key)
+        session = await reading.begin()
         if session is None:
             return None
-        summaries = tuple(await store.summaries(key))
-        lines = await _lines(store, key, session.end, most)
-        exchanges = await _exchanges(store, key, session.end)
-        if (await store.load(key, NEWEST_TURN)).changes == before.changes:
-            return SessionArchive(session, lines, exchanges, summaries)
+        lines = await _held(reading.lines(session), most)
+        found = await reading.end(session, lines)
+        if found is not None:
+            return found
     raise StoreError("a session was changed again and again while it was read")
 
 
-async def _lines(
-    store: SessionReader, key: SessionKey, end: int, most: int | None
-) -> tuple[StoredMessage, ...]:
-    lines: list[StoredMessage] = []
+async def _held(lines: AsyncIterator[StoredMessage], most: int | None) -> tuple[StoredMessage, ...]:
+    held: list[StoredMessage] = []
     size = 0
-    async for line in all_lines(store, key, end):
-        size += len(line.body) + len(line.wire or b"")
+    async for line in lines:
+        size += line.size
         if most is not None and size > most:
             raise TooLarge
-        lines.append(line)
-    return tuple(lines)
+        held.append(line)
+    return tuple(held)
 
 
-async def _exchanges(store: SessionReader, key: SessionKey, end: int) -> tuple[PlacedExchange, ...]:
-    """Ascending."""
-    newest_first = [placed async for placed in all_exchanges(store, key, end)]
-    return tuple(reversed(newest_first))
-
-
-class LargeSession:
-    """One that is not held: its messages are told page by page, and at their end whether all of it
-    is as it was at one moment."""
+class PagedSession:
+    """A session that is read page by page: what it is, its messages, and at the end all else, and
+    whether it still is as it was.  All methods raise StoreError."""
 
     def __init__(self, store: Store, key: SessionKey) -> None:
         self._store, self._key = store, key
         self._changes = 0
+        self._summaries: tuple[Summary, ...] = ()
 
     async def begin(self) -> Session | None:
-        """Itself; None if it is not there.  Raises StoreError."""
+        """None if it is not there."""
         self._changes = (await self._store.load(self._key, NEWEST_TURN)).changes
-        return await self._store.session(self._key)
+        session = await self._store.session(self._key)
+        if session is not None:
+            # Now: later ones may cover what is said meanwhile.
+            self._summaries = tuple(await self._store.summaries(self._key))
+        return session
 
     def lines(self, session: Session) -> AsyncIterator[StoredMessage]:
-        """Its messages.  Raises StoreError."""
         return all_lines(self._store, self._key, session.end)
 
-    async def end(self, session: Session) -> SessionArchive:
-        """All else of it.  Raises StoreError, also where it was changed since it began."""
-        exchanges = await _exchanges(self._store, self._key, session.end)
-        summaries = tuple(await self._store.summaries(self._key))
+    async def end(
+        self, session: Session, lines: tuple[StoredMessage, ...] = ()
+    ) -> SessionArchive | None:
+        """With these of its messages; None if it was changed since it began."""
+        newest_first = [
+            placed async for placed in all_exchanges(self._store, self._key, session.end)
+        ]
         if (await self._store.load(self._key, NEWEST_TURN)).changes != self._changes:
-            raise StoreError("a session was changed while it was read")
-        return SessionArchive(session, (), exchanges, summaries)
+            return None
+        return SessionArchive(session, lines, tuple(reversed(newest_first)), self._summaries)
 
 
 async def all_lines(

@@ -18,7 +18,7 @@ from proxy.memory.archive import Revision, StoredMessage
 from proxy.memory.history import branches
 from proxy.memory.history.branches import NoMessage, Switch, forked, switch_to
 from proxy.memory.history.editing import behind
-from proxy.memory.history.reading import TooLarge, all_exchanges, all_lines, read_session
+from proxy.memory.history.reading import HELD, TooLarge, all_exchanges, all_lines, read_session
 from proxy.memory.model import Entry, SessionKey
 from proxy.memory.reconciliation.match import last_turns
 from proxy.memory_api.api import Api
@@ -34,9 +34,8 @@ from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import MessageAt, SessionAt
 from proxy.memory_api.shapes.sessions import Fork, RewindTo, RewindTurns, Session
 
-HELD, FORKED = 8_000_000, 256_000_000
-"""Bytes of messages: up to which any number of sessions may be forked at once, and up to which one
-may after the other."""
+FORKED = 256_000_000
+"""Bytes of messages up to which a session may be forked at all."""
 
 
 @operation(

@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
 
 from proxy.memory.archive import Session, SessionArchive
-from proxy.memory.history.reading import LargeSession, TooLarge, read_session
+from proxy.memory.history.reading import HELD, PagedSession, TooLarge, read_session
 from proxy.memory.items import ItemOwner, all_items
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
@@ -36,9 +36,6 @@ MARGIN = 300.0
 
 PAGE = 100
 """Items that are read at once."""
-
-HELD = 8_000_000
-"""Bytes of messages up to which a session is held in memory while it is read and sent."""
 
 ATTEMPTS = 3
 """Tries to read a session, so that one slow answer does not cut off a long export."""
@@ -119,16 +116,19 @@ class Exporter:
     async def _large(self, key: SessionKey) -> AsyncIterator[bytes]:
         """The same of one that is not held in memory.  Raises StoreError where it is changed
         meanwhile: what is written of it cannot be taken back."""
-        large = LargeSession(self._store, key)
-        session = await large.begin()
+        reading = PagedSession(self._store, key)
+        session = await reading.begin()
         if session is None or not self._is_wanted(session):
             return
         yield lines.session_line(session, await self._begun(session))
         there: set[str] = set()
-        async for message in large.lines(session):
+        async for message in reading.lines(session):
             there.add(message.card.id)
             yield lines.message_line(message)
-        for line in lines.rest_lines(await large.end(session), there):
+        rest = await reading.end(session)
+        if rest is None:
+            raise StoreError("a session was changed while it was read")
+        for line in lines.rest_lines(rest, there):
             yield line
 
     def _is_wanted(self, session: Session) -> bool:

@@ -57,7 +57,7 @@ def parts_of(archived: SessionArchive) -> list[slice]:
     """The messages of each step that a session takes."""
     ends, size = [0], 0
     for number, line in enumerate(archived.lines, start=1):
-        size += len(line.body) + len(line.wire or b"")
+        size += line.size
         if size >= BYTES_AT_ONCE or number == ends[-1] + AT_ONCE or number == len(archived.lines):
             ends.append(number)
             size = 0

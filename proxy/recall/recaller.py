@@ -40,7 +40,7 @@ REMEMBERED = 10_000
 
 
 AHEAD = 32
-"""Messages of a session of nobody that are indexed and shown, as long as no more are indexed."""
+"""A session of nobody rests where so many messages behind the last that is hidden are indexed."""
 
 
 class Recaller:

@@ -26,7 +26,7 @@ from proxy.memory.store import StoreError
 from proxy.stores.common.history import locate
 from proxy.stores.common.rules import of_session
 from proxy.stores.common.steps import revision_steps
-from proxy.stores.redis.base import RedisBase, field_of, mark_key, session_keys, within
+from proxy.stores.redis.base import RedisBase, field_of, in_turn, mark_key, session_keys, within
 from proxy.stores.redis.codec import (
     batches,
     pack_version,
@@ -120,6 +120,7 @@ class RedisArchive(RedisLists):
         rows, more = await self._said(key, after, limit, (*EVERY, 1), read_lines)
         return Page(rows, str(rows[-1].position.seq) if more else None)
 
+    @in_turn
     async def _said(
         self, key: SessionKey, after: int, limit: int, wanted: tuple[int, int, int], read: Read[T]
     ) -> tuple[tuple[T, ...], bool]:
@@ -129,8 +130,7 @@ class RedisArchive(RedisLists):
         at, size, (*states, whole) = b"%d" % after, 0, wanted
         while at and len(rows) <= limit and (size < PAGE_BYTES or len(rows) < 2):
             arguments = (at, limit + 1 - len(rows), *states, SCANNED_AT_ONCE, whole)
-            async with self._turns:  # what may be much has its time from when it is its turn
-                at, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
+            at, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
             rows += read(*found)
             size += sum([len(text) for text in found[-1] if text])
         return tuple(rows[:limit]), bool(at) or len(rows) > limit

@@ -106,6 +106,19 @@ def within(
     return decorated
 
 
+def in_turn(
+    work: Callable[Concatenate[Part, P], Awaitable[T]],
+) -> Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]:
+    """A method that may read much: it has its time, see ``within``, from when it is its turn."""
+
+    @wraps(work)
+    async def method(self: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        async with self._turns:
+            return await work(self, *args, **kwargs)
+
+    return method
+
+
 async def bounded(work: Awaitable[T], seconds: float) -> T:
     """The result of ``work``.  The one place where Redis' errors become StoreError."""
     try:
@@ -120,7 +133,7 @@ async def bounded(work: Awaitable[T], seconds: float) -> T:
 
 
 PAGES_AT_ONCE = 4
-"""Pages of messages that are read at once: each may have megabytes."""
+"""Pages that are read at once: each may have megabytes."""
 
 
 class RedisBase:

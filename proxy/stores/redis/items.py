@@ -12,7 +12,7 @@ from proxy.memory.archive import PAGE_BYTES, Page
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.stores.common.rules import begins, ends, pack, page_of, unpack
-from proxy.stores.redis.base import RedisBase, mark_key, within
+from proxy.stores.redis.base import RedisBase, in_turn, mark_key, within
 
 PARTS = (b"items", b"item-places", b"item-ends")
 """The keys of a shelf, in the order in which every script gets them."""
@@ -41,19 +41,14 @@ class RedisItems(RedisBase):
         alive = (item for item in found if item.expires_at is None or item.expires_at > now)
         return {item.place: item for item in alive}
 
+    @in_turn
+    @within("read")
     async def items(
         self, shelf: ItemOwner, prefix: Namespace, after: Place | None, limit: int
     ) -> Page[Item]:
         begin = max(begins(prefix), pack(after) if after is not None else b"")
-        async with self._turns:  # what may be much has its time from when it is its turn
-            rows, more = await self._page(shelf, begin, ends(begins(prefix)), limit + 1)
+        rows, more = await self._rows(shelf, begin, ends(begins(prefix)), limit + 1)
         return page_of([_item(row) for row in rows], limit, more=more)
-
-    @within("read")
-    async def _page(
-        self, shelf: ItemOwner, at: bytes, end: bytes, limit: int
-    ) -> tuple[list[Row], bool]:
-        return await self._rows(shelf, at, end, limit)
 
     async def _rows(
         self, shelf: ItemOwner, at: bytes, end: bytes, limit: int

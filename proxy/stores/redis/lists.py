@@ -16,6 +16,7 @@ from proxy.stores.common.history import read_cursor, rehomed, sessions_cursor
 from proxy.stores.redis.base import (
     ANY_LIST,
     RedisBase,
+    in_turn,
     list_keys,
     mark_key,
     read_tenant,
@@ -47,14 +48,9 @@ class RedisLists(RedisBase):
         keys = await self._link.scan(ANY_LIST)
         return sorted({tenant for tenant in map(read_tenant, keys) if tenant})
 
-    async def sessions(
-        self, tenant: str, user: str | None, after: str | None, limit: int
-    ) -> Page[Session]:
-        async with self._turns:  # what may be much has its time from when it is its turn
-            return await self._sessions(tenant, user, after, limit)
-
+    @in_turn
     @within("read")
-    async def _sessions(
+    async def sessions(
         self, tenant: str, user: str | None, after: str | None, limit: int
     ) -> Page[Session]:
         keys = list_keys(tenant, user)

@@ -17,8 +17,8 @@ from proxy.stores.sqlite.schema import MIGRATIONS, connect, migrate
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
 from tests.support.store.commits import chat
+from tests.support.store.files import opened
 from tests.support.store.shelves import gone, places, put, value
-from tests.support.waiting import PATIENCE
 
 KAI = ItemOwner("tenant", "kai")
 SECRET = b'{"text":"secret-text %b"}' % (b"x" * 9000)
@@ -31,10 +31,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
-    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
-    await store.open()
-    yield store
-    await store.close()
+    async with opened(path, clock) as store:
+        yield store
 
 
 def holds(path: Path, text: bytes) -> bool:

@@ -34,6 +34,7 @@ from proxy.stores.sqlite.worker import LATER_AT_ONCE, Job, Jobs
 from tests.support.clock import Clock
 from tests.support.processes.program import ROOT
 from tests.support.store.commits import chat, draft, exchange, record, summary
+from tests.support.store.files import opened
 from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
@@ -64,10 +65,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
-    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
-    await store.open()
-    yield store
-    await store.close()
+    async with opened(path, clock) as store:
+        yield store
 
 
 def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:

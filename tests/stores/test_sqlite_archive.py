@@ -31,7 +31,7 @@ from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
 from tests.support.store.archives import edited, exchanges, lines, revise
 from tests.support.store.commits import card, chat, draft, exchange, record, summary
-from tests.support.waiting import PATIENCE
+from tests.support.store.files import opened
 
 ALL = Ask(profile="default", whole=True)
 KEY = SessionKey("tenant", "session")
@@ -46,10 +46,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
-    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
-    await store.open()
-    yield store
-    await store.close()
+    async with opened(path, clock) as store:
+        yield store
 
 
 def holds(path: Path, text: str) -> bool:

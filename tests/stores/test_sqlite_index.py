@@ -17,6 +17,7 @@ from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
 from tests.support.store.batches import batch, term
 from tests.support.store.commits import chat
+from tests.support.store.files import opened
 from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")
@@ -32,10 +33,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
-    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
-    await store.open()
-    yield store
-    await store.close()
+    async with opened(path, clock) as store:
+        yield store
 
 
 def counts(path: Path) -> list[int]:

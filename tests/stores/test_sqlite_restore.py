@@ -19,7 +19,7 @@ from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
 from tests.support.store.archives import take_out
 from tests.support.store.commits import chat
-from tests.support.waiting import PATIENCE
+from tests.support.store.files import opened
 
 KEY = SessionKey("tenant", "session")
 TABLES = ("sessions", "messages", "exchanges", "windows", "summaries")
@@ -35,10 +35,8 @@ async def store(
     path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[SQLiteStore]:
     monkeypatch.setattr(sqlite_restore, "AT_ONCE", 2)
-    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
-    await store.open()
-    yield store
-    await store.close()
+    async with opened(path, clock) as store:
+        yield store
 
 
 async def taken_out(store: SQLiteStore) -> SessionArchive:

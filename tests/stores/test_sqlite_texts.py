@@ -21,6 +21,7 @@ from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
 from tests.support.store.archives import edited, lines, revise, take_out
 from tests.support.store.commits import chat, draft, record
+from tests.support.store.files import opened
 from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
@@ -43,10 +44,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
-    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
-    await store.open()
-    yield store
-    await store.close()
+    async with opened(path, clock) as store:
+        yield store
 
 
 def apart(path: Path) -> int:

@@ -15,7 +15,7 @@ from proxy.stores.sqlite import rows, waste
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
 from tests.support.store.commits import chat, draft, record
-from tests.support.waiting import PATIENCE
+from tests.support.store.files import opened
 
 ALL = Ask(profile="default", whole=True)
 KEY, OTHER = SessionKey("tenant", "session"), SessionKey("other", "session")
@@ -34,10 +34,8 @@ async def store(
 ) -> AsyncIterator[SQLiteStore]:
     """One to which two rows are many."""
     monkeypatch.setattr(rows, "REMOVED_ROWS", 2)
-    store = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
-    await store.open()
-    yield store
-    await store.close()
+    async with opened(path, clock) as store:
+        yield store
 
 
 def left(path: Path) -> dict[str, int]:

@@ -9,6 +9,7 @@ import pytest
 
 from proxy.errors import ProxyError
 from proxy.wire.body import LONG, PIECE, ClientGone, Message, in_pieces, read, stream
+from tests.support.turns import Neighbour
 
 GONE: Message = {"type": "http.disconnect"}
 
@@ -51,19 +52,10 @@ async def test_long_ones_too() -> None:
 
 async def test_a_long_body_is_cut_and_others_have_their_turn_in_between() -> None:
     body = bytes(range(256)) * (3 * PIECE // 256) + b"end"
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    beside = asyncio.create_task(others())
-    cut = [piece async for piece in in_pieces(body)]
-    beside.cancel()
+    async with Neighbour() as neighbour:
+        cut = [piece async for piece in in_pieces(body)]
     assert b"".join(cut) == body and [len(piece) for piece in cut] == [PIECE] * 3 + [3]
-    assert turns >= len(cut)
+    assert neighbour.turns >= len(cut)
 
 
 async def test_a_message_may_leave_out_its_fields() -> None:

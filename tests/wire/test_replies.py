@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import random
 import zlib
@@ -14,6 +13,7 @@ from proxy.errors import RawHeaders
 from proxy.wire.coding.unpacker import MAX_BARREN, PIECE
 from proxy.wire.failures import UpstreamBroken
 from proxy.wire.replies import DecodedReply, PeekedReply, encoding, is_event_stream
+from tests.support.turns import Neighbour
 
 
 class Pieces:
@@ -195,21 +195,13 @@ def endless(*blocks: bytes) -> Sequence[bytes]:
 
 async def test_a_bomb_goes_off_piece_by_piece_and_others_have_their_turn() -> None:
     packed = gzip.compress(bytes(ZEROS))
-    reply, turns, size = DecodedReply(Pieces([packed])), 0, 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    neighbour = asyncio.create_task(others())
-    async for piece in reply.chunks():
-        assert len(piece) <= PIECE
-        size += len(piece)
-    neighbour.cancel()
+    reply, size = DecodedReply(Pieces([packed])), 0
+    async with Neighbour() as neighbour:
+        async for piece in reply.chunks():
+            assert len(piece) <= PIECE
+            size += len(piece)
     assert size == ZEROS
-    assert turns >= ZEROS // PIECE
+    assert neighbour.turns >= ZEROS // PIECE
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ early waits instead of being refused.
 from __future__ import annotations
 
 import functools
-import gc
 import logging
 import math
 import os
@@ -29,6 +28,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from proxy import logs
+from proxy.process import lasting, prepare_threads, use_huge_pages
 from proxy.settings import ServerSettings, Settings
 from proxy.telemetry import FOLDER
 from proxy.wire.descriptors import raise_limit
@@ -40,15 +40,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 BACKLOG = 2048
-YOUNG = 10_000
-"""Objects that may be new before the collector looks for cycles among them.  A turn makes a
-thousand and leaves no cycle: Python's own 700 would have those of all turns under way looked at
-several times a turn."""
-
-SWITCH_SECONDS = 0.0005
-"""For how long a thread that computes may keep others waiting.  Python's own 5 ms are paid many
-times over by whoever reads from SQLite while a long conversation is planned."""
-
 KEEP_ALIVE_SECONDS = 75
 """Longer than the clients' own limits, so that it is they who close: nginx 60, httpx 5."""
 
@@ -253,8 +244,9 @@ class Application(msgspec.Struct, frozen=True):
     def __call__(self) -> ASGIApp:
         _end_at_hangup()
         try:
-            sys.setswitchinterval(SWITCH_SECONDS)
-            with _lasting():
+            prepare_threads()
+            use_huge_pages()
+            with lasting():
                 return self.factory()
         except Exception:  # noqa: BLE001 - any other exit would be restarted for ever
             _LOG.exception("the application cannot be made")
@@ -273,20 +265,6 @@ def _end_at_hangup() -> None:
 
 def _ignores_hangup() -> bool:
     return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-
-
-@contextmanager
-def _lasting() -> Iterator[None]:
-    """All that is loaded and made here stays to the end.  The collector finds nothing in it
-    meanwhile, and each later look at all of it would hold up every stream for a tenth of a second.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        gc.freeze()
-        gc.set_threshold(YOUNG)
 
 
 class Heads(msgspec.Struct, frozen=True):

@@ -124,10 +124,11 @@ def test_a_terminal_that_is_closed_cuts_no_answer(workers: int, tmp_path: Path) 
 
 def test_what_was_started_by_nohup_stays_when_the_terminal_is_closed() -> None:
     told = ran(
-        "import signal, uvicorn\n"
+        "import asyncio, signal, uvicorn\n"
         "from proxy.server import Application, _Workers\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "Application(lambda: None)()\n"
+        "async def made(): Application(lambda: None)()\n"
+        "asyncio.run(made())\n"
         "print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)\n"
         "_Workers(uvicorn.Config('x', log_config=None), [])\n"
         "print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)\n"
@@ -227,7 +228,12 @@ def test_all_connections_share_one_protocol_class() -> None:
 
 
 def test_the_collector_leaves_alone_what_the_application_is_made_of() -> None:
-    made = "made = []; Application(lambda: made.extend([[] for _ in range(1000)]))()"
-    asked = "print(gc.isenabled(), gc.get_freeze_count() > 1000)"
-    told = ran(f"import gc; from proxy.server import Application; {made}; {asked}")
+    told = ran(
+        "import asyncio, gc\n"
+        "from proxy.server import Application\n"
+        "kept = []\n"
+        "async def made(): Application(lambda: kept.extend([[] for _ in range(1000)]))()\n"
+        "asyncio.run(made())\n"
+        "print(gc.isenabled(), gc.get_freeze_count() > 1000)\n"
+    )
     assert told.stdout.split() == ["True", "True"]

@@ -1,0 +1,116 @@
+"""What a process that serves is set to: its threads, its garbage, its memory."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+SWITCH_SECONDS = 0.0005
+"""For how long a thread that computes may keep others waiting.  Python's own 5 ms are paid many
+times over by whoever reads from SQLite while a long conversation is planned."""
+
+YOUNG = 10_000
+"""Objects that may be new before the collector looks for cycles among them.  A turn makes a
+thousand and leaves no cycle: Python's own 700 would have those of all turns under way looked at
+several times a turn."""
+
+SETTLED_SECONDS = 5.0
+"""From the start of the process on: the stores are open by then, and what they need is loaded."""
+
+HUGE = 2 * 1024 * 1024
+"""Bytes of a huge page."""
+
+DENSE = 0.9
+"""Share of a region that is in memory, at least, so that huge pages take no more than it has."""
+
+_COLLAPSE = 25
+"""``MADV_COLLAPSE``, of Linux 6.1."""
+
+_ALLOWED = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_REGIONS = Path("/proc/self/smaps")
+
+_REGION = re.compile(
+    r"^(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+) rw-p \S+ \S+ 0 *(?:\[heap\])?\n"
+    r"(?:(?![0-9a-f]+-).*\n)*?Rss: +(?P<resident>\d+) kB$",
+    re.MULTILINE,
+)
+
+
+class Region(NamedTuple):
+    """Memory of this process, from ``start`` to before ``end``, with so many bytes of it there."""
+
+    start: int
+    end: int
+    resident: int
+
+
+def prepare_threads() -> None:
+    """Let no thread wait long for another that computes."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+
+
+@contextmanager
+def lasting() -> Iterator[None]:
+    """All that is loaded and made here stays to the end.  The collector finds nothing in it
+    meanwhile, and each later look at all of it would hold up every stream for a tenth of a second.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.freeze()
+        gc.set_threshold(YOUNG)
+
+
+def use_huge_pages() -> None:
+    """Lay what start-up leaves in memory into huge pages, once it is over, beside this loop."""
+    loop = asyncio.get_running_loop()
+    loop.call_later(SETTLED_SECONDS, loop.run_in_executor, None, into_huge_pages)
+
+
+def into_huge_pages() -> int:
+    """Lay what this process has in memory by now into huge pages: how many it took.
+
+    A turn touches more of it than the processor keeps addresses of in pages of 4 kB.  It takes no
+    more memory.  Nothing happens before Linux 6.1, elsewhere, or where the host wants no such
+    pages ("never"); what the kernel refuses stays as it is.
+    """
+    if sys.platform != "linux":
+        return 0
+    with suppress(OSError):
+        if "[never]" not in _ALLOWED.read_text(encoding="ascii"):
+            return _collapsed(whole_pages(regions(_REGIONS.read_text(encoding="utf-8"))))
+    return 0
+
+
+def regions(smaps: str) -> list[Region]:
+    """What is private and written, and of no file: where Python and the C library have objects.
+
+    ``smaps`` as in proc_pid_smaps(5).
+    """
+    return [
+        Region(int(found["start"], 16), int(found["end"], 16), 1024 * int(found["resident"]))
+        for found in _REGION.finditer(smaps)
+    ]
+
+
+def whole_pages(regions: Iterable[Region]) -> Iterator[int]:
+    """The addresses of the huge pages in those that are dense."""
+    for each in regions:
+        if each.resident >= DENSE * (each.end - each.start):
+            first = -(-each.start // HUGE) * HUGE
+            yield from range(first, each.end - HUGE + 1, HUGE)
+
+
+def _collapsed(pages: Iterable[int]) -> int:
+    advise = ctypes.CDLL(None).madvise
+    advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return sum(advise(page, HUGE, _COLLAPSE) == 0 for page in pages)

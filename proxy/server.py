@@ -28,10 +28,10 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from proxy import logs
-from proxy.process import lasting, prepare_threads, use_huge_pages
+from proxy.process.descriptors import raise_limit
+from proxy.process.runtime import lasting, prepare_threads, return_large_memory, use_huge_pages
 from proxy.settings import ServerSettings, Settings
 from proxy.telemetry import FOLDER
-from proxy.wire.descriptors import raise_limit
 from proxy.wire.server import HttpProtocol
 
 if TYPE_CHECKING:
@@ -245,6 +245,7 @@ class Application(msgspec.Struct, frozen=True):
         _end_at_hangup()
         try:
             prepare_threads()
+            return_large_memory()
             use_huge_pages()
             with lasting():
                 return self.factory()

@@ -80,6 +80,9 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "logs",
             "settings",
             "wire.hosts",
+            "wire.places",
+            "wire.body",
+            "wire.headers",
         }
     ),
     # Another door to the memory API: its operations, and nothing below them.
@@ -93,7 +96,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "settings",
             "telemetry",
             "wire.hosts",
-            "gateway.places",
+            "wire.places",
         }
     ),
     "portable": frozenset({"memory", "chat"}),
@@ -133,7 +136,8 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "memory": frozenset({"chat"}),
     "chat": frozenset(),
     "formats": frozenset({"chat", "errors"}),
-    "wire": frozenset({"errors"}),
+    "wire": frozenset({"errors", "process"}),
+    "process": frozenset(),
     "upstreams": frozenset({"wire", "chat", "tenancy", "errors", "settings.upstreams"}),
     "settings": frozenset({"stores.address"}),
     "errors": frozenset(),

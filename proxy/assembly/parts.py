@@ -52,6 +52,7 @@ from proxy.tenancy import Client, Tenancy
 from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.windows import ContextWindows
 from proxy.wire.hosts import Trusted
+from proxy.wire.places import Rooms
 
 PLANNERS = 2
 """Threads in which long conversations are planned."""
@@ -61,7 +62,7 @@ class Parts(msgspec.Struct, frozen=True):
     """What the applications are made of.
 
     ``writing`` is None where nothing is written by a model here.  Chats and previews share the
-    ``services``, and so the bound on what is read aside.
+    ``services``, and so the bound on what is read aside; all requests share the ``rooms``.
     """
 
     resources: Resources
@@ -72,6 +73,7 @@ class Parts(msgspec.Struct, frozen=True):
     recorder: Recorder
     tenancy: Tenancy
     services: Services
+    rooms: Rooms
     upstreams: Upstreams | None = None
     windows: ContextWindows | None = None
 
@@ -102,7 +104,8 @@ class Parts(msgspec.Struct, frozen=True):
         chats = Conversations(settings, passthrough, self.services, toolbox, on_answered)
         fetches = Fetches(passthrough, self.services)
         doors = StateDoors(settings, self.services, self._removals())
-        return Gateway(settings, self.tenancy, passthrough, chats, fetches, doors, telemetry)
+        parts = (passthrough, chats, fetches, doors, telemetry, self.rooms)
+        return Gateway(settings, self.tenancy, *parts)
 
     def _removals(self) -> Removals:
         """As the memory API removes."""
@@ -140,6 +143,7 @@ class Parts(msgspec.Struct, frozen=True):
             shelves=store,
             meter=store,
             learned=self.learned,
+            rooms=self.rooms,
             troubled=lambda: self.recorder.troubled,
             losing=lambda: self.recorder.losing,
         )
@@ -187,6 +191,7 @@ async def parts_of(
         recorder,
         tenancy,
         services,
+        Rooms(resources.settings.server.max_held_bytes),
         upstreams,
         windows,
     )

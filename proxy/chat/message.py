@@ -48,6 +48,10 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
         said = without_marks(self.said or self.raw)
         return without_large_media(said, self.max_inline_media_bytes)
 
+    def recorded(self) -> ChatMessage:
+        """The same with no more JSON than goes into history."""
+        return msgspec.structs.replace(self, raw=self.record, said=None)
+
 
 class _Plain(msgspec.Struct, forbid_unknown_fields=True):
     """The common shape: nothing but text.  The other fields are what SDKs dump as null, and what an

@@ -39,8 +39,6 @@ from proxy.gateway.state.renaming import RenamedReply
 from proxy.gateway.tools.rounds import Rounds, followed
 from proxy.gateway.tools.toolbox import MemoryTools
 from proxy.settings import Settings
-from proxy.wire import body as bodies
-from proxy.wire.coding.decoding import coding_of, decoded
 from proxy.wire.headers import content_length
 from proxy.wire.relay import Presence, relay
 from proxy.wire.replies import DecodedReply, PeekedReply, encoding, is_event_stream
@@ -104,6 +102,7 @@ class Conversations:
             call.report = exchange.report
         self._passthrough.choose(call, call.model)
         outgoing = await self._offered(call, await prepare(exchange, self._services))
+        call.held.grow(outgoing.held)
         outgoing = self._marked(call, outgoing)
         key, ttl = exchange.context.key, exchange.context.profile.ttl
         if outgoing.exchange.names is not None and not self._services.recorder.spools(key):
@@ -119,15 +118,15 @@ class Conversations:
                     reply = RenamedReply(reply, outgoing.exchange.names)
                 # And all that was injected: a stream may last for minutes.
                 del exchange, outgoing, recording
+                await call.held.body(await recorder.kept() if recorder else 0)
                 await self._deliver(call, reply, recorder)
             finally:
                 await reply.close()
 
     async def _read(self, call: ProxyRequest) -> ChatExchange | UnreadBody:
-        usual, server = self._usual(call), self._settings.server
-        declared, told = content_length(call.headers), call.identity.session
-        body = await bodies.read(call.receive, server.max_body_bytes, server.body_timeout, declared)
-        plain = await self._plain(call, body)
+        usual, told = self._usual(call), call.identity.session
+        body = await call.body(self._settings.server)
+        plain = await call.plain(body, self._settings.server, self._services.aside)
         if plain is None:
             return UnreadBody(told, body, "encoded_body")
         if told is None and not await self._name(call, plain):
@@ -149,13 +148,6 @@ class Conversations:
         if session is not None:
             call.identity = replace(call.identity, session=session)
         return session is not None
-
-    async def _plain(self, call: ProxyRequest, body: bytes) -> bytes | None:
-        """The body without what it is packed in; a little of it may become a lot."""
-        coding, limit = coding_of(call.headers), self._settings.server.max_body_bytes
-        if coding == b"identity":
-            return body
-        return await self._services.aside.run(limit, partial(decoded, body, coding, limit))
 
     def _usual(self, call: ProxyRequest) -> ProfileRules:
         """What the profile of a call means.  Raises ProxyError 400."""

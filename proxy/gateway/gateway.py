@@ -35,7 +35,6 @@ from proxy.gateway.identity import (
     check_signature,
 )
 from proxy.gateway.passthrough import Passthrough
-from proxy.gateway.places import Places
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.request import ProxyRequest, Scope
 from proxy.gateway.routes import Route
@@ -49,6 +48,7 @@ from proxy.wire.body import ClientGone, Receive
 from proxy.wire.failures import UpstreamError, answer_for
 from proxy.wire.headers import get
 from proxy.wire.hosts import Trusted
+from proxy.wire.places import Places, Rooms
 from proxy.wire.relay import Delivery, Send
 
 logger = logging.getLogger(__name__)
@@ -69,8 +69,9 @@ class Gateway:
         fetches: Fetches,
         doors: StateDoors,
         telemetry: Telemetry,
+        rooms: Rooms,
     ) -> None:
-        self._fetches, self._doors = fetches, doors
+        self._fetches, self._doors, self._rooms = fetches, doors, rooms
         self._tenancy, self._passthrough, self._conversations = tenancy, passthrough, conversations
         self._telemetry = telemetry
         self._require_user = settings.tenancy.require_user
@@ -113,6 +114,8 @@ class Gateway:
             if not self._open:
                 self._idle.set()
             self._telemetry.stream_closed()
+            if call is not None:
+                call.held.let_go()
             self._count(call, route, status)
             if ACCESS.isEnabledFor(logging.INFO):
                 ms = (time.perf_counter() - clock) * 1000
@@ -154,6 +157,7 @@ class Gateway:
             delivery=delivery,
             caller=caller,
             identity=identity,
+            held=self._rooms.holding(caller.tenant),
             report=report,
             destination=self._passthrough.named(identity.upstream) if identity.upstream else None,
             fetches=fetches,

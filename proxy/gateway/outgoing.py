@@ -69,6 +69,14 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
         return isinstance(self.prompt, AssembledPrompt) and not self.prompt.empty
 
     @property
+    def held(self) -> int:
+        """Bytes of the body, and of what was loaded of the session."""
+        of_session = 0
+        if isinstance(self.prompt, AssembledPrompt):
+            of_session = sum(map(len, self.prompt.loaded.bodies.values()))
+        return len(self.exchange.body) + of_session
+
+    @property
     def rewritten(self) -> bool:
         changed = self.exchange.expanded or self.unsigned is not None
         return self.adds or self.marks or self.tools is not None or changed

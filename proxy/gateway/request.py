@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from proxy.errors import RawHeaders
+from proxy.errors import ProxyError, RawHeaders
+from proxy.gateway.aside import Aside
 from proxy.gateway.identity import Identity
 from proxy.gateway.report import MemoryReport
 from proxy.gateway.routes import Route
 from proxy.memory.model import SessionKey
+from proxy.settings import ServerSettings
 from proxy.tenancy import Caller
 from proxy.upstreams.destination import Destination
+from proxy.wire import body as bodies
 from proxy.wire.body import Receive
+from proxy.wire.coding.decoding import IDENTITY, coding_of, decoded
+from proxy.wire.headers import content_length
+from proxy.wire.places import SMALL, Holding
 from proxy.wire.relay import Delivery
 
 Scope = MutableMapping[str, Any]
@@ -31,6 +38,7 @@ class ProxyRequest(msgspec.Struct):
     delivery: Delivery
     caller: Caller
     identity: Identity
+    held: Holding
     report: MemoryReport | None = None
     """What memory did, as far as it is known; None without a session."""
     fetches: bool = False
@@ -46,6 +54,31 @@ class ProxyRequest(msgspec.Struct):
     """Which of several upstreams it goes to; None is [upstream]."""
     upstream_seconds: float = 0.0
     """How long the heads of the upstream's answers took."""
+
+    async def body(self, limits: ServerSettings) -> bytes:
+        """The whole body.  Raises ProxyError 408, 413 and 503, and ClientGone."""
+        declared = content_length(self.headers)
+        most, timeout = limits.max_body_bytes, limits.body_timeout
+        return await bodies.read(self.receive, most, timeout, declared, self.held.body)
+
+    async def plain(self, body: bytes, limits: ServerSettings, aside: Aside) -> bytes | None:
+        """The body without what it is packed in, None where that is not known: a little of it may
+        become a lot.  Raises ProxyError 413 and 503."""
+        coding, most = coding_of(self.headers), limits.max_body_bytes
+        if coding == IDENTITY:
+            return body
+        try:
+            return await self._unpacked(body, coding, min(SMALL, most), aside)
+        except ProxyError as error:
+            if error.code != "request_too_large" or most <= SMALL:
+                raise
+        return await self._unpacked(body, coding, most, aside)
+
+    async def _unpacked(self, body: bytes, coding: bytes, most: int, aside: Aside) -> bytes | None:
+        await self.held.body(max(len(body), most))
+        found = await aside.run(most, partial(decoded, body, coding, most))
+        await self.held.body(max(len(body), len(found or b"")))
+        return found
 
     @property
     def key(self) -> SessionKey:

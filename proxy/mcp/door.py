@@ -10,7 +10,6 @@ from starlette.routing import BaseRoute
 
 from proxy.errors import ProxyError
 from proxy.gateway.identity import Aliases, IdentityReader
-from proxy.gateway.places import Places
 from proxy.mcp.errors import origin_not_allowed
 from proxy.mcp.visit import Visit
 from proxy.memory_api.access import Access
@@ -20,6 +19,7 @@ from proxy.memory_api.endpoint import Endpoint
 from proxy.settings import ServerSettings
 from proxy.telemetry import Telemetry
 from proxy.wire.hosts import Trusted
+from proxy.wire.places import Places
 
 PATH = "/mcp"
 MOST_BYTES = 256 * 1024
@@ -51,8 +51,9 @@ class Door:
             raise origin_not_allowed()
         tenant = self._access.tenant(request)
         visit = Visit(self._api, self._access, request, self._reader.identify(headers))
+        held = self._api.rooms.held_by(request.scope, tenant)
         with self._places.one(tenant):
-            return await self._answer(visit, await body_of(request, self._limits))
+            return await self._answer(visit, await body_of(request, self._limits, held))
 
 
 def mcp_route(api: Api, answer: Answer) -> BaseRoute:

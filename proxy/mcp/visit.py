@@ -25,6 +25,7 @@ from proxy.memory_api.body import LARGE
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.openapi.operation import Operation
 from proxy.memory_api.operation import handler_of
+from proxy.wire.places import let_go
 
 T = TypeVar("T")
 
@@ -96,11 +97,14 @@ class Visit(msgspec.Struct, frozen=True):
         """
         scope = self._scope(operation, path or {}, query or {})
         handle = handler_of(operation, self.api, self.access)
-        response = await handle(Request(scope, _sends(msgspec.json.encode(body) if body else b"")))
-        raw = bytes(response.body)
-        if len(raw) > LARGE:
-            return await asyncio.to_thread(_read, raw, answer)
-        return _read(raw, answer)
+        sends = _sends(msgspec.json.encode(body) if body else b"")
+        try:
+            raw = bytes((await handle(Request(scope, sends))).body)
+            if len(raw) > LARGE:
+                return await asyncio.to_thread(_read, raw, answer)
+            return _read(raw, answer)
+        finally:
+            let_go(scope)
 
     def _scope(
         self, operation: Operation, path: Mapping[str, str], query: Mapping[str, object]

@@ -29,6 +29,7 @@ from proxy.recall.results import Found
 from proxy.settings import Settings
 from proxy.telemetry import Telemetry
 from proxy.tenancy import Tenancy
+from proxy.wire.places import Rooms
 
 
 class Preview(Protocol):
@@ -83,6 +84,7 @@ class Api:
     ``counter`` gives the token count for a model, ``counters`` says which tables it uses,
     by the models' encodings;
     ``count_text`` gives the tokens of a text.
+    ``rooms`` is what all requests have to hold bodies and answers in.
     ``troubled`` gives the number of sessions that cannot be loaded whole or
     replayed in time; ``losing`` says whether exchanges were lost lately.
     """
@@ -104,6 +106,7 @@ class Api:
     shelves: Items
     meter: Meter
     learned: Learned
+    rooms: Rooms
     troubled: Callable[[], int] = lambda: 0
     losing: Callable[[], bool] = lambda: False
 

@@ -14,43 +14,37 @@ from typing import Any, TypeVar, cast, get_args
 import msgspec
 from msgspec.structs import FieldInfo
 from msgspec.structs import fields as fields_in
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from proxy.chat.extent import MAX_VALUES, has_over
 from proxy.chat.jsontext import UNREADABLE, fields, shallow
 from proxy.chat.jsontext import value as values
-from proxy.errors import ProxyError, request_timeout, request_too_large
+from proxy.errors import ProxyError
 from proxy.memory_api.fields import KEPT, LARGEST, REFUSAL, invalid
 from proxy.settings import ServerSettings
+from proxy.wire.body import ClientGone
+from proxy.wire.body import read as received
+from proxy.wire.headers import content_length
+from proxy.wire.places import Holding
 
 LARGE = 64 * 1024
 """Bytes of a body that is read on a thread."""
 
-_LENGTH = re.compile(r"[0-9]{1,15}")
 _AT = re.compile(r"- at `\$(\[\d+\])`")
 
 Kind = type[msgspec.Struct]
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-async def body_of(request: Request, server: ServerSettings) -> bytes:
-    """The body.  Raises ProxyError 413, 408, and 400 for too many values; and ClientDisconnect."""
-    declared = request.headers.get("content-length", "")
-    if _LENGTH.fullmatch(declared) and int(declared) > server.max_body_bytes:
-        raise request_too_large(server.max_body_bytes)
-    parts: list[bytes] = []
-    size = 0
+async def body_of(request: Request, server: ServerSettings, held: Holding) -> bytes:
+    """The body.  Raises ProxyError 413, 408, 503, and 400 for too many values; and
+    ClientDisconnect."""
+    declared, most = content_length(request.headers.raw), server.max_body_bytes
     try:
-        async with asyncio.timeout(server.body_timeout):
-            async for part in request.stream():
-                size += len(part)
-                if size > server.max_body_bytes:
-                    raise request_too_large(server.max_body_bytes)
-                parts.append(part)
-    except TimeoutError:
-        raise request_timeout() from None
-    body = b"".join(parts)
-    if size > MAX_VALUES and await asyncio.to_thread(has_over, MAX_VALUES, body):
+        body = await received(request.receive, most, server.body_timeout, declared, held.body)
+    except ClientGone:
+        raise ClientDisconnect from None
+    if len(body) > MAX_VALUES and await asyncio.to_thread(has_over, MAX_VALUES, body):
         raise invalid(f"The body has over {MAX_VALUES} values.")
     return body
 

@@ -14,20 +14,24 @@ from proxy.memory_api.body import body_of
 from proxy.memory_api.conditions import Conditions
 from proxy.memory_api.idempotency import Once
 from proxy.tenancy import Client
+from proxy.wire.places import Holding
 
 
 class Call:
-    """``tenant``: whose memory it may see, "" where that does not matter."""
+    """``tenant``: whose memory it may see, "" where that does not matter.  ``held``: the room that
+    its body and its answer have."""
 
-    def __init__(self, api: Api, access: Access, request: Request, tenant: str) -> None:
-        self.api, self.access, self.tenant = api, access, tenant
+    def __init__(
+        self, api: Api, access: Access, request: Request, tenant: str, held: Holding
+    ) -> None:
+        self.api, self.access, self.tenant, self.held = api, access, tenant, held
         self.request: Request = request
         self._body: bytes | None = None
 
     async def body(self) -> bytes:
-        """As it came.  Raises ProxyError 400, 408 and 413, and ClientDisconnect."""
+        """As it came.  Raises ProxyError 400, 408, 413 and 503, and ClientDisconnect."""
         if self._body is None:
-            self._body = await body_of(self.request, self.api.settings.server)
+            self._body = await body_of(self.request, self.api.settings.server, self.held)
         return self._body
 
 
@@ -51,6 +55,9 @@ Asking = Annotated[Client | None, From(lambda call: call.access.client(call.requ
 """The named client that asks, None for everybody else."""
 
 Whole = Annotated[bytes, From(lambda call: call.body())]
+Held = Annotated[Holding, From(lambda call: call.held)]
+"""The room that a request has: whoever reads its body piece by piece takes what it needs."""
+
 Asked = Annotated[Request, From(lambda call: call.request)]
 Given = Annotated[Conditions, From(lambda call: Conditions(call.request))]
 """The conditions of a change: whoever takes them can be bound to what was read."""

@@ -6,6 +6,7 @@ decoded.  Every failure has the shape of the proxy's errors; a bug is logged her
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import secrets
@@ -36,12 +37,17 @@ from proxy.memory_api.access import who
 from proxy.memory_api.conditions import conditional
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
+from proxy.wire.body import cut
+from proxy.wire.places import let_go
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 Handler = Callable[[Request], Awaitable[Response]]
+
+TAKES = 60.0
+"""Seconds for which a client may take nothing of an answer."""
 
 _GROUP = re.compile(r"\(\?P<(\w+)>[^)]*\)")
 
@@ -86,7 +92,8 @@ class Endpoint(BaseRoute):
         async def counted(message: Message) -> None:
             nonlocal size
             size += len(message.get("body", b""))
-            await send(message)
+            async for part in cut(message):
+                await _taken(send, part)
 
         try:
             response = await self._answer(Request(scope, receive))
@@ -95,6 +102,7 @@ class Endpoint(BaseRoute):
         except ClientDisconnect:
             pass
         finally:
+            let_go(scope)
             self._telemetry.answered(self._kind, status, "none")
             if self._kind != "health":  # asked every few seconds, by machines
                 ms = (time.perf_counter() - clock) * 1000
@@ -133,6 +141,16 @@ class Endpoint(BaseRoute):
             session=_named(request, "session"),
             user=_named(request, "user"),
         )
+
+
+async def _taken(send: Send, part: Message) -> None:
+    """Raises ClientDisconnect where a client takes nothing for too long: what it was to have would
+    stay in memory."""
+    try:
+        async with asyncio.timeout(TAKES):
+            await send(part)
+    except TimeoutError:
+        raise ClientDisconnect from None
 
 
 def _named(request: Request, part: str) -> str | None:

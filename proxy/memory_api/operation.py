@@ -13,7 +13,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from proxy.memory_api.access import Access
 from proxy.memory_api.api import Api
@@ -33,6 +33,7 @@ from proxy.memory_api.openapi.operation import (
     Parameter,
     Schema,
 )
+from proxy.wire.places import CHANGED, READ
 
 Run = Callable[..., Awaitable[object]]
 
@@ -91,10 +92,17 @@ def handler_of(operation: Operation, api: Api, access: Access) -> Handler:
     """What answers a request for it."""
 
     async def handle(request: Request) -> Response:
-        call = Call(api, access, request, await _tenant(operation, access, request))
+        tenant = await _tenant(operation, access, request)
+        held = api.rooms.held_by(request.scope, tenant)
+        call = Call(api, access, request, tenant, held)
         arguments = [await _awaited(reader(call)) for reader in operation.readers]
+        if operation.of_a_tenant:
+            await held.answer(READ if operation.method == "GET" else CHANGED)
         answer = await operation.run(api, *arguments)
-        return answer if isinstance(answer, Response) else reply(answer, operation.status)
+        response = answer if isinstance(answer, Response) else reply(answer, operation.status)
+        if not isinstance(response, StreamingResponse):
+            held.answered(len(response.body))
+        return response
 
     return handle
 

@@ -105,6 +105,7 @@ class ServerSettings(Section):
     max_body_bytes: int = Field(default=32 * MIB, ge=1)
     max_import_bytes: int = Field(default=64 * MIB, ge=1)
     max_header_bytes: int = Field(default=64 * 1024, ge=1024)
+    max_held_bytes: int = Field(default=1024 * MIB, ge=0)
     body_timeout: Seconds = 30.0
     max_concurrent_requests: int = Field(default=0, ge=0)
     cors_origins: tuple[Origin, ...] = ()

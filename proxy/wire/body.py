@@ -10,9 +10,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 
 from proxy.errors import request_timeout, request_too_large
+from proxy.wire.places import SMALL
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
+Hold = Callable[[int], Awaitable[None]]
+"""Has room for so many bytes of a body, instead of what it had before.  Raises ProxyError."""
 
 PIECE = 64 * 1024
 """Bytes of a body that are sent at once; of a longer one each piece is waited for."""
@@ -25,12 +28,14 @@ class ClientGone(Exception):
     """The client closed the connection before its request was complete.  Nobody is left to tell."""
 
 
-async def read(receive: Receive, limit: int, timeout: float, declared: int | None = None) -> bytes:
+async def read(
+    receive: Receive, limit: int, timeout: float, declared: int | None, hold: Hold
+) -> bytes:
     """The whole body.
 
     ``limit`` in bytes; ``timeout`` in seconds for all of it; ``declared`` is its Content-Length.
-    Raises ProxyError 413 ``request_too_large`` (before reading, if the declared length says so)
-    and 408 ``request_timeout``, and ClientGone.
+    Raises ProxyError 413 ``request_too_large`` (before reading, if the declared length says so),
+    408 ``request_timeout``, what ``hold`` raises, and ClientGone.
     """
     if declared is not None and declared > limit:
         raise request_too_large(limit)
@@ -42,14 +47,17 @@ async def read(receive: Receive, limit: int, timeout: float, declared: int | Non
                 raise request_too_large(limit)
             if not message.get("more_body", False):
                 return first
-            return await _rest(receive, first, limit)
+            return await _rest(receive, first, limit, declared, hold)
     except TimeoutError:
         raise request_timeout() from None
 
 
-async def _rest(receive: Receive, first: bytes, limit: int) -> bytes:
-    parts = [first]
-    size = len(first)
+async def _rest(
+    receive: Receive, first: bytes, limit: int, declared: int | None, hold: Hold
+) -> bytes:
+    parts, size = [first], len(first)
+    held = min(limit, SMALL) if declared is None else declared
+    await hold(held)
     more = True
     while more:
         message = await _next(receive)
@@ -57,11 +65,18 @@ async def _rest(receive: Receive, first: bytes, limit: int) -> bytes:
         size += len(part)
         if size > limit:
             raise request_too_large(limit)
+        if size > held:
+            held = limit
+            await hold(held)
         parts.append(part)
         more = message.get("more_body", False)
-    if size < LONG:
-        return b"".join(parts)
-    return await asyncio.to_thread(b"".join, parts)
+    await hold(size)
+    return await joined(parts, size)
+
+
+async def joined(parts: list[bytes], size: int) -> bytes:
+    """A body of so many bytes, in one piece."""
+    return b"".join(parts) if size < LONG else await asyncio.to_thread(b"".join, parts)
 
 
 async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
@@ -70,6 +85,19 @@ async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
     for at in range(0, len(view), PIECE):
         yield bytes(view[at : at + PIECE])
         await asyncio.sleep(0)
+
+
+async def cut(message: Message) -> AsyncIterator[Message]:
+    """A message of an answer; one with a long body in pieces, which are sent as they are taken: the
+    server keeps whatever it is given at once."""
+    body: bytes = message.get("body", b"")
+    if len(body) <= PIECE:
+        yield message
+        return
+    view, last = memoryview(body), (len(body) - 1) // PIECE * PIECE
+    for at in range(0, last, PIECE):
+        yield {**message, "body": bytes(view[at : at + PIECE]), "more_body": True}
+    yield {**message, "body": bytes(view[last:])}
 
 
 async def stream(receive: Receive, first: Message | None = None) -> AsyncIterator[bytes]:

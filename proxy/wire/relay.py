@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 
 from proxy.errors import RawHeaders
-from proxy.wire.body import ClientGone, Message, Receive
+from proxy.wire.body import ClientGone, Message, Receive, cut
 from proxy.wire.upstream import Reply
 
 Send = Callable[[Message], Awaitable[None]]
@@ -94,7 +94,8 @@ class Delivery:
             self.presence.over = True
         self.bytes += len(data)
         self.complete = True
-        await self._send({"type": "http.response.body", "body": data})
+        async for part in cut({"type": "http.response.body", "body": data}):
+            await self._send(part)
 
 
 async def relay(reply: Reply, delivery: Delivery, length: int | None) -> None:

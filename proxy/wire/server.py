@@ -18,7 +18,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from proxy.errors import ProxyError, headers_too_large, malformed_request
-from proxy.wire.descriptors import Shortage
+from proxy.process.descriptors import Shortage
 from proxy.wire.headers import check_framing
 
 

@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from proxy.errors import ProxyError
-from proxy.wire.body import LONG, PIECE, ClientGone, Message, in_pieces, read, stream
+from proxy.errors import ProxyError, overloaded
+from proxy.wire import body as bodies
+from proxy.wire.body import LONG, PIECE, ClientGone, Message, Receive, in_pieces, stream
+from proxy.wire.places import SMALL
 from tests.support.turns import Neighbour
 
 GONE: Message = {"type": "http.disconnect"}
@@ -30,6 +32,26 @@ class Client:
         if not self._messages:
             await asyncio.Event().wait()
         return self._messages.pop(0)
+
+
+class Held:
+    """Room without end; remembers what was asked of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    async def hold(self, size: int) -> None:
+        self.asked.append(size)
+
+
+async def read(
+    receive: Receive,
+    limit: int,
+    timeout: float,
+    declared: int | None = None,
+    held: Held | None = None,
+) -> bytes:
+    return await bodies.read(receive, limit, timeout, declared, (held or Held()).hold)
 
 
 async def test_a_body_in_one_message_is_that_very_object() -> None:
@@ -99,6 +121,36 @@ async def test_a_body_that_never_ends_times_out(messages: list[Message]) -> None
 async def test_a_client_that_leaves_is_no_error_answer(messages: list[Message]) -> None:
     with pytest.raises(ClientGone):
         await read(Client(*messages).receive, 10, 1.0)
+
+
+async def test_what_comes_in_one_message_needs_no_room() -> None:
+    held = Held()
+    await read(Client(piece(b"x", more=False)).receive, 10, 1.0, 1, held)
+    assert held.asked == []
+
+
+async def test_a_body_has_room_for_what_it_declares_before_it_is_received() -> None:
+    held = Held()
+    client = Client(piece(b"x"), piece(b"y", more=False))
+    assert await read(client.receive, 10, 1.0, 2, held) == b"xy"
+    assert held.asked == [2, 2]
+
+
+async def test_one_that_declares_nothing_has_room_for_little_and_then_for_all_it_may_have() -> None:
+    held, part = Held(), bytes(SMALL)
+    client = Client(piece(part), piece(part), piece(b"", more=False))
+    assert await read(client.receive, 10 * SMALL, 1.0, None, held) == part + part
+    assert held.asked == [SMALL, 10 * SMALL, 2 * SMALL]
+
+
+async def test_what_has_no_room_is_received_no_further() -> None:
+    async def full(size: int) -> None:
+        raise overloaded()
+
+    client = Client(piece(b"x"), piece(b"y", more=False))
+    with pytest.raises(ProxyError) as caught:
+        await bodies.read(client.receive, 10, 1.0, 2, full)
+    assert (caught.value.code, client.asked) == ("overloaded", 1)
 
 
 async def test_a_cancelled_read_stays_cancelled() -> None:

@@ -28,9 +28,8 @@ from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.destination import COOKIE, PAYING, VERSION, Destination
 from proxy.upstreams.places import PlacedReply, Places
 from proxy.upstreams.windows import ContextWindows
-from proxy.wire import body as bodies
 from proxy.wire.failures import UpstreamError
-from proxy.wire.headers import content_length, get
+from proxy.wire.headers import get
 from proxy.wire.hosts import Trusted
 from proxy.wire.relay import Presence
 from proxy.wire.upstream import Reply, Upstream
@@ -118,9 +117,8 @@ class Dispatch(Passthrough):
         self.choose(call, None)
         if call.destination is not None or not _may_be_json(call.headers):
             return await super().serve(call)
-        limits, declared = self._choosing.limits, content_length(call.headers)
-        reading = bodies.read(call.receive, limits.max_body_bytes, limits.body_timeout, declared)
-        await self.forward(call, await reading or self._nothing(call))
+        body = await call.body(self._choosing.limits)
+        await self.forward(call, body or self._nothing(call))
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
         known = call.destination is not None or call.identity.upstream
@@ -131,8 +129,7 @@ class Dispatch(Passthrough):
 
     async def _list(self, call: ProxyRequest) -> None:
         """All models that there are; where no upstream has a list, what the first one says."""
-        limits = self._choosing.limits
-        body = await bodies.read(call.receive, limits.max_body_bytes, limits.body_timeout)
+        body = await call.body(self._choosing.limits)
         with Presence(call.receive) as presence:
             call.delivery.presence = presence
             models = await self._catalogue.models(partial(self._ask_for_list, call))

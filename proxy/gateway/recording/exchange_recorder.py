@@ -115,6 +115,13 @@ class Unplanned(msgspec.Struct, frozen=True, gc=False):
     intent: Intent
     window: Window
 
+    @property
+    def messages(self) -> Sequence[ChatMessage]:
+        return self.said
+
+    def recorded(self) -> Unplanned:
+        return msgspec.structs.replace(self, said=[each.recorded() for each in self.said])
+
 
 class ExchangeRecorder:
     """Where the tap writes the reply.
@@ -140,6 +147,16 @@ class ExchangeRecorder:
         self._tools = tools
         self._commit: Commit | None = None
         self._told_usage = self._counted_cache = False
+
+    async def kept(self) -> int:
+        """Keep of the messages what will be recorded of them: how many bytes that is.
+
+        A picture of megabytes is none of it, and a stream may last for minutes.
+        """
+        if self._size > LARGE:
+            self._pending = await self._aside.run(self._size, self._pending.recorded)
+            self._size = sum(len(message.raw) for message in self._pending.messages)
+        return self._size
 
     async def commit(self, reply: Reply | None, *, incomplete: bool) -> None:
         """Record the exchange; durable on return, or counted as lost."""
@@ -241,9 +258,8 @@ def recorder_for(
 ) -> ExchangeRecorder:
     """What will be recorded of a request that is on its way; ``report`` is what it is told."""
     exchange = outgoing.exchange
-    pending, m = _pending(outgoing), exchange.request.messages
-    new = m if isinstance(pending, Unplanned) else [said.message for said in pending.said]
-    size = sum(len(message.raw) for message in new)
+    pending = _pending(outgoing)
+    size = sum(len(message.raw) for message in pending.messages)
     if isinstance(pending, PendingRecord) and size <= LARGE:
         pending = pending.counted(exchange.counter.count)
     return ExchangeRecorder(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import NamedTuple
 
 from proxy.errors import (
@@ -45,9 +44,7 @@ from proxy.memory.naming import reference_in, reference_of
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
-from proxy.wire import body as bodies
-from proxy.wire.coding.decoding import coding_of, decoded
-from proxy.wire.headers import content_length
+from proxy.wire.places import READ
 
 ATTEMPTS = 10
 """How often a deletion is tried again that another change has overtaken."""
@@ -103,10 +100,13 @@ class StateDoors:
 
     async def serve(self, call: ProxyRequest) -> None:
         """Answer a call.  Raises ProxyError and ClientGone before the answer."""
+        if call.method == "GET":
+            await call.held.answer(READ)
         try:
             body = await self._answer(call)
         except (StoreError, SpoolError, Busy) as failure:
             raise memory_unavailable() from failure
+        call.held.answered(len(body))
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         report = call.report.headers() if call.report else []
         await call.delivery.start(200, [*headers, *report])
@@ -228,11 +228,9 @@ class StateDoors:
 
     async def _body(self, call: ProxyRequest) -> bytes:
         """The whole body, unpacked.  Raises ProxyError, ClientGone."""
-        server, declared = self._settings.server, content_length(call.headers)
-        limit = server.max_body_bytes
-        body = await bodies.read(call.receive, limit, server.body_timeout, declared)
-        unpacking = partial(decoded, body, coding_of(call.headers), limit)
-        plain = await self._services.aside.run(len(body), unpacking)
+        server = self._settings.server
+        body = await call.body(server)
+        plain = await call.plain(body, server, self._services.aside)
         if plain is None:
             raise invalid_value("The body is packed in a way that is not known.", "body")
         return plain

@@ -193,6 +193,16 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     left: Size
     follows: str
 
+    @property
+    def messages(self) -> Sequence[ChatMessage]:
+        """Those that are new."""
+        return [each.message for each in self.said]
+
+    def recorded(self) -> PendingRecord:
+        """With no more of the messages than what goes into history."""
+        said = (each._replace(message=each.message.recorded()) for each in self.said)
+        return replace(self, said=tuple(said))
+
     def counted(self, count: Count) -> PendingRecord:
         said = (each._replace(tokens=count(each.message.record)) for each in self.said)
         return replace(self, said=tuple(said))

@@ -20,7 +20,7 @@ from proxy.logs import audit
 from proxy.memory.store import StoreError
 from proxy.memory_api.access import who
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Asked, Call, Tenant
+from proxy.memory_api.call import Asked, Call, Held, Tenant
 from proxy.memory_api.errors import (
     invalid_import,
     invalid_session_id,
@@ -38,8 +38,13 @@ from proxy.portable.conversing import Terms
 from proxy.portable.names import FORMATS, Format
 from proxy.portable.opening import BYTE_ORDER_MARK, ENOUGH, Limits, opened
 from proxy.portable.source import Broken, Piece, Warnings
+from proxy.wire.headers import content_length
 
 CONFLICTS = ("skip", "error")
+
+HOLDS = 16 * 1024 * 1024
+"""Bytes of the room for bodies that a file takes which is read in pieces: most need less, one with
+a line of that size more."""
 
 AT_ONCE = 100
 """Pieces that are held at once: a few, and more only where they are small."""
@@ -139,6 +144,7 @@ async def import_file(
     strict: Strict,
     dry_run: Tried,
     request: Asked,
+    held: Held,
 ) -> Imported:
     """Import a file.
 
@@ -146,6 +152,8 @@ async def import_file(
     twice changes nothing. What was complete before something broken stays imported.
     `dry_run=true` reads all of the file, and only counts.
     """
+    declared = content_length(request.headers.raw)
+    await held.body(HOLDS if declared is None else min(declared, HOLDS))
     wanted = ImportRequest(format, session, user)
     terms = _terms(api, wanted)
     importer = Importer(api, tenant, terms, api.reading, strict=strict, dry_run=dry_run)

@@ -15,6 +15,7 @@ from proxy.wire.headers import get_all
 
 CODING = b"content-encoding"
 
+IDENTITY = b"identity"
 ZSTD = b"zstd"
 GZIP = (b"gzip", b"x-gzip", b"deflate")
 
@@ -23,9 +24,9 @@ MAX_WINDOW = 8 * 1024 * 1024
 
 
 def coding_of(headers: RawHeaders) -> bytes:
-    """How a body is coded, b"identity" where it is not; several codings are one that none knows."""
+    """How a body is coded, ``IDENTITY`` where it is not; several codings are one nobody knows."""
     said = b",".join(get_all(headers, CODING))
-    return said.strip().lower() or b"identity"
+    return said.strip().lower() or IDENTITY
 
 
 def decoded(body: bytes, coding: bytes, limit: int) -> bytes | None:
@@ -33,7 +34,7 @@ def decoded(body: bytes, coding: bytes, limit: int) -> bytes | None:
 
     Raises ProxyError 413 where it becomes larger than ``limit`` bytes: no more is made of it.
     """
-    if coding == b"identity":
+    if coding == IDENTITY:
         return body
     if coding != ZSTD and coding not in GZIP:
         return None

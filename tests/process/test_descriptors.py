@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.wire.descriptors import ENOUGH, RESERVE, SILENCE, Shortage, limit, raise_limit
+from proxy.process.descriptors import ENOUGH, RESERVE, SILENCE, Shortage, limit, raise_limit
 from tests.support.processes.program import line, running
 from tests.support.waiting import PATIENCE
 
@@ -67,7 +67,7 @@ def test_it_is_said_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_the_limit_is_looked_up_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now, looks = 100.0, [64, 128]
-    monkeypatch.setattr("proxy.wire.descriptors.limit", lambda: looks.pop(0))
+    monkeypatch.setattr("proxy.process.descriptors.limit", lambda: looks.pop(0))
     shortage = Shortage(lambda: now)
     for _ in range(3):
         shortage.taken(1)

@@ -1,5 +1,6 @@
 """What a serving process is set to: its memory lies in huge pages where the system has them."""
 
+import platform
 import re
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.process import HUGE, Region, into_huge_pages, regions, whole_pages
+from proxy.process.runtime import HUGE, Region, into_huge_pages, regions, whole_pages
 
 SMAPS = """\
 55d000000000-55d000800000 rw-p 00000000 00:00 0                          [heap]
@@ -52,12 +53,12 @@ def test_a_host_that_wants_no_huge_pages_gets_none(
     file = tmp_path / "enabled"
     if wanted is not None:
         file.write_text(wanted)
-    monkeypatch.setattr("proxy.process._ALLOWED", file)
+    monkeypatch.setattr("proxy.process.runtime._ALLOWED", file)
     assert into_huge_pages() == 0
 
 
 _TAKES_SOME = """
-from proxy.process import into_huge_pages
+from proxy.process.runtime import into_huge_pages
 from pathlib import Path
 kept = [[] for _ in range(600_000)]
 def now(): return Path("/proc/self/smaps_rollup").read_text()
@@ -82,3 +83,27 @@ def _kilobytes(name: str, rollup: str) -> int:
     found = re.search(rf"^{name}: +(\d+) kB$", rollup, re.MULTILINE)
     assert found is not None
     return int(found[1])
+
+
+_FREES_SOME = """
+import sys
+from pathlib import Path
+from proxy.process.runtime import return_large_memory
+if sys.argv[1:]: return_large_memory()
+def resident(): return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+bytearray(30 << 20)  # from here on the C library would keep blocks of this size
+before = resident()
+large = [bytearray(b"x") * (30 << 20) for _ in range(4)]
+above = [bytearray(50_000) for _ in range(9)]
+del large
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has to be told")
+def test_what_large_requests_took_goes_back_to_the_system() -> None:
+    kept, returned = (
+        int(subprocess.check_output([sys.executable, "-c", _FREES_SOME, *told], timeout=60))
+        for told in ([], ["told"])
+    )
+    assert returned < 10 << 20 < kept

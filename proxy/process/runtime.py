@@ -30,6 +30,16 @@ HUGE = 2 * 1024 * 1024
 DENSE = 0.9
 """Share of a region that is in memory, at least, so that huge pages take no more than it has."""
 
+LARGE = 1024 * 1024
+"""Bytes from which on memory goes back to the system as soon as it is free.  Else the C library
+takes ever larger blocks for its own after the first that was, and keeps them."""
+
+SPARE = 4 * LARGE
+"""Bytes at the end of what it has for small ones that it keeps."""
+
+_TRIM, _MAP = -1, -3
+"""``M_TRIM_THRESHOLD`` and ``M_MMAP_THRESHOLD`` of glibc's mallopt(3)."""
+
 _COLLAPSE = 25
 """``MADV_COLLAPSE``, of Linux 6.1."""
 
@@ -54,6 +64,16 @@ class Region(NamedTuple):
 def prepare_threads() -> None:
     """Let no thread wait long for another that computes."""
     sys.setswitchinterval(SWITCH_SECONDS)
+
+
+def return_large_memory() -> None:
+    """Give large blocks back as soon as they are free: a request of 30 MB would be remembered by as
+    much memory, and many at once by many times that.  Only glibc has to be told."""
+    if sys.platform == "linux":
+        with suppress(AttributeError):
+            adjust = ctypes.CDLL(None).mallopt
+            adjust(_MAP, LARGE)
+            adjust(_TRIM, SPARE)
 
 
 @contextmanager

@@ -1,0 +1,246 @@
+"""How much one tenant may have at the same time, and all of them together: requests, and bytes.
+
+Bytes are those that a process holds whole: bodies of requests, and answers of the memory API that
+are not taken yet.  Most requests have few, and no part in this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, MutableMapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from proxy.errors import overloaded
+
+FREE = 64 * 1024
+"""Bytes of a request that are not counted."""
+
+SMALL = 1024 * 1024
+"""Bytes up to which a body has room that larger ones cannot take."""
+
+READ, CHANGED = 16 * 1024 * 1024, 4 * 1024 * 1024
+"""Bytes that an answer from the store may have, as far as is known before, and that of a change."""
+
+PATIENCE = 10.0
+"""Seconds for which a request waits for room."""
+
+HELD = "proxy.held"
+"""Where a request's scope has what it ``Holds``."""
+
+_FREE = nullcontext()
+
+
+class Places:
+    """So many for each tenant, in this process; 0 is any number."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken: Counter[str] = Counter()
+
+    def one(self, tenant: str) -> AbstractContextManager[None]:
+        """One of the tenant's places.  Raises ProxyError 503 if all are taken."""
+        return self._one(tenant) if self._most else _FREE
+
+    @contextmanager
+    def _one(self, tenant: str) -> Iterator[None]:
+        if self._taken[tenant] >= self._most:
+            raise overloaded()
+        self._taken[tenant] += 1
+        try:
+            yield
+        finally:
+            self._taken[tenant] -= 1
+            if not self._taken[tenant]:
+                del self._taken[tenant]
+
+
+class Waiting:
+    """One that waits for so many bytes of room."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+
+class Room:
+    """So many bytes, of which one tenant may have half.
+
+    Who has nothing gets what it asks for as soon as nobody else has anything, however much that is.
+    Tenants that wait have their turns one after the other, and each its requests in their order.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._taken = most, 0
+        self._of: Counter[str] = Counter()
+        self._waiting: dict[str, OrderedDict[Waiting, None]] = {}
+        self._ready: OrderedDict[str, None] = OrderedDict()
+        """Those tenants that wait, and not for themselves."""
+
+    async def take(self, tenant: str, size: int) -> None:
+        """Raises ProxyError 503 ``overloaded`` after ``PATIENCE``."""
+        if not self._ready and tenant not in self._waiting and self._fits(tenant, size):
+            return self.add(tenant, size)
+        one = Waiting(size)
+        self._waiting.setdefault(tenant, OrderedDict())[one] = None
+        self._ready[tenant] = None
+        self._grant()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await one.granted
+        except TimeoutError:
+            self._leave(tenant, one)
+            raise overloaded() from None
+        except asyncio.CancelledError:
+            self._leave(tenant, one)
+            raise
+
+    def take_now(self, tenant: str, size: int) -> None:
+        """The same without waiting.  Raises ProxyError 503 ``overloaded`` at once."""
+        if not self._fits(tenant, size):
+            raise overloaded()
+        self.add(tenant, size)
+
+    def add(self, tenant: str, size: int) -> None:
+        """Take it whether there is room or not."""
+        self._taken += size
+        self._of[tenant] += size
+
+    def give_back(self, tenant: str, size: int) -> None:
+        self._taken -= size
+        self._of[tenant] -= size
+        if not self._of[tenant]:
+            del self._of[tenant]
+        if tenant in self._waiting:
+            self._ready[tenant] = None
+        self._grant()
+
+    def _grant(self) -> None:
+        """To all for whom there is room, in turn."""
+        while self._ready:
+            tenant = next(iter(self._ready))
+            one = next(iter(self._waiting[tenant]))
+            if one.granted.cancelled():  # it is about to leave
+                self._remove(tenant, one)
+            elif not self._is_within_share(tenant, one.size):
+                del self._ready[tenant]  # until it gives something back
+            elif self._is_there(one.size):
+                self.add(tenant, one.size)
+                self._remove(tenant, one)
+                one.granted.set_result(None)
+            else:
+                return
+
+    def _leave(self, tenant: str, one: Waiting) -> None:
+        """It does not wait any more; what it was granted at the same moment goes back."""
+        if one in self._waiting.get(tenant, ()):
+            self._remove(tenant, one)
+            self._grant()
+        elif one.granted.done() and not one.granted.cancelled():
+            self.give_back(tenant, one.size)
+
+    def _remove(self, tenant: str, one: Waiting) -> None:
+        others = self._waiting[tenant]
+        del others[one]
+        if others:
+            self._ready[tenant] = None
+            self._ready.move_to_end(tenant)
+        else:
+            del self._waiting[tenant]
+            self._ready.pop(tenant, None)
+
+    def _fits(self, tenant: str, size: int) -> bool:
+        return self._is_within_share(tenant, size) and self._is_there(size)
+
+    def _is_within_share(self, tenant: str, size: int) -> bool:
+        had = self._of[tenant]
+        return not had or had + size <= self._most // 2
+
+    def _is_there(self, size: int) -> bool:
+        return not self._taken or self._taken + size <= self._most
+
+
+class Rooms:
+    """The room of a process, ``most`` bytes: half for bodies over ``SMALL``, a quarter for others,
+    a quarter for answers.  0 is any number of bytes."""
+
+    def __init__(self, most: int) -> None:
+        most = most or sys.maxsize
+        self.large, self.small, self.answers = Room(most // 2), Room(most // 4), Room(most // 4)
+
+    def holding(self, tenant: str) -> Holding:
+        return Holding(self, tenant)
+
+    def held_by(self, scope: MutableMapping[str, Any], tenant: str) -> Holding:
+        """What the request of this scope holds, until ``let_go``."""
+        held = scope[HELD] = self.holding(tenant)
+        return held
+
+
+class Holding:
+    """What one request holds, until ``let_go``."""
+
+    def __init__(self, rooms: Rooms, tenant: str) -> None:
+        self._rooms, self._tenant = rooms, tenant
+        self._body = self._answer = 0
+        self._room = rooms.small
+
+    async def body(self, size: int) -> None:
+        """Of its body so many bytes, instead of what it has of it.
+
+        Raises ProxyError 503 ``overloaded`` if it wants more and there is no room for long.
+        """
+        size = size if size > FREE else 0
+        if size > self._body:
+            self._leave_body()
+            room = self._rooms.small if size <= SMALL else self._rooms.large
+            await room.take(self._tenant, size)
+            self._room, self._body = room, size
+        elif size < self._body:
+            self._room.give_back(self._tenant, self._body - size)
+            self._body = size
+
+    def grow(self, size: int) -> None:
+        """Of its body and what memory adds to it so many bytes, if that is a lot.
+
+        Raises ProxyError 503 ``overloaded`` if there is no room: it is loaded, and would be held
+        while it waits.
+        """
+        if size <= max(self._body, SMALL):
+            return
+        self._leave_body()
+        self._room = self._rooms.large
+        self._room.take_now(self._tenant, size)
+        self._body = size
+
+    async def answer(self, size: int) -> None:
+        """An answer that may have so many bytes.  Raises ProxyError 503 ``overloaded``."""
+        await self._rooms.answers.take(self._tenant, size)
+        self._answer += size
+
+    def answered(self, size: int) -> None:
+        """So many it has."""
+        size = size if size > FREE else 0
+        if size > self._answer:
+            self._rooms.answers.add(self._tenant, size - self._answer)
+        elif size < self._answer:
+            self._rooms.answers.give_back(self._tenant, self._answer - size)
+        self._answer = size
+
+    def let_go(self) -> None:
+        self._leave_body()
+        self.answered(0)
+
+    def _leave_body(self) -> None:
+        if self._body:
+            self._room.give_back(self._tenant, self._body)
+            self._body = 0
+
+
+def let_go(scope: MutableMapping[str, Any]) -> None:
+    """What the request of this scope holds, if it holds something."""
+    held: Holding | None = scope.pop(HELD, None)
+    if held is not None:
+        held.let_go()

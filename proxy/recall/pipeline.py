@@ -38,6 +38,10 @@ MOST_READ = 80
 SPARE = 1.15
 """So much of the budget is chosen, in case that the estimates of tokens are too high."""
 
+MORE, MOST = 200, 1.55
+"""Tokens beside that, up to so much of the budget: what is left of a small one is filled with what
+fits."""
+
 NO_SESSION = 2**32 - 1
 """The number of no session."""
 
@@ -244,7 +248,7 @@ def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recoll
         return sources[number].is_meant
 
     known = () if query.searches else (query.text,)
-    room = int(SPARE * left)
+    room = int(min(SPARE * left + MORE, MOST * left))
     chosen = choose(shortlist.matches, shortlist.ranked, passage_of, room, known, is_meant)
     why = {each.number: each for each in shortlist.ranked}
     passages = [

@@ -21,7 +21,7 @@ K1 = 1.2
 B = 0.75
 """BM25's saturation of frequency and its normalisation by length."""
 
-RARITY = 1.2
+RARITY = 1.4
 """Exponent of the idf: one rare word is better than two common ones."""
 
 COMMON = 1 / 3

@@ -18,7 +18,7 @@ from proxy.recall.ranking.packing import ASKS, FILLER, SAID_BY_USER, Array
 MOST_RANKED = 200
 """Passages in a ranking; no budget holds more."""
 
-SHORT = 80
+SHORT = 90
 LONG = 300
 """Tokens: what is shorter is not cheaper by as much as it says less, what is longer is cut."""
 
@@ -43,23 +43,23 @@ class Weights(msgspec.Struct, frozen=True):
 
     before: float = 0.3
     after: float = 0.25
-    around: float = 0.1
+    around: float = 0.15
     """Of the match of the passages one before, one after and two away."""
     answer: float = 1.5
     """Factor of ``before`` where the passage before ends with a question."""
     asks: float = -0.1
     """That it ends with a question itself."""
-    opens: float = 0.15
+    opens: float = 0.1
     """That a session begins with it: who begins to talk says what it is about."""
     session: float = 0.45
     """Of the best match in its session."""
     time: float = 0.5
     """That its session has a passage of the days that the question points at."""
-    said: float = 0.5
+    said: float = 0.65
     """That it was said by the one whom the question asks about."""
     told: float = 1.0
     """The same where it asks for the order in which somebody told things."""
-    dense: float = 0.3
+    dense: float = 0.35
     """Of its dense score: what is near in meaning is often beside the point."""
     price: float = 0.4
     """Exponent of the tokens that it costs, by which its score is divided."""

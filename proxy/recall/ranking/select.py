@@ -48,7 +48,7 @@ worth less than what else fits into its place."""
 CHEAP = 60
 """Tokens, at most, of a question that comes with its answer."""
 
-BRIEF = 30
+BRIEF = 40
 """Tokens, at most, of a user's answer that says little without its question."""
 
 DENSER = 1.1

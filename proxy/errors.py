@@ -372,6 +372,11 @@ def overloaded() -> ProxyError:
     return _unavailable("overloaded", "The proxy has too much to do. Try again in a moment.")
 
 
+def no_room() -> ProxyError:
+    said = "There are too many large requests or answers at once. Try again in a moment."
+    return _unavailable("overloaded", said)
+
+
 def memory_unavailable() -> ProxyError:
     return _unavailable(
         "memory_unavailable", "The memory cannot be read at present. Try again in a moment."

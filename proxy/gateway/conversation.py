@@ -118,7 +118,7 @@ class Conversations:
                     reply = RenamedReply(reply, outgoing.exchange.names)
                 # And all that was injected: a stream may last for minutes.
                 del exchange, outgoing, recording
-                await call.held.body(await recorder.kept() if recorder else 0)
+                call.held.lessen(await recorder.kept() if recorder else 0)
                 await self._deliver(call, reply, recorder)
             finally:
                 await reply.close()

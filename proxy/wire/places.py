@@ -13,7 +13,7 @@ from collections.abc import Iterator, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from proxy.errors import overloaded
+from proxy.errors import no_room, overloaded
 
 FREE = 64 * 1024
 """Bytes of a request that are not counted."""
@@ -92,7 +92,7 @@ class Room:
                 await one.granted
         except TimeoutError:
             self._leave(tenant, one)
-            raise overloaded() from None
+            raise no_room() from None
         except asyncio.CancelledError:
             self._leave(tenant, one)
             raise
@@ -100,7 +100,7 @@ class Room:
     def take_now(self, tenant: str, size: int) -> None:
         """The same without waiting.  Raises ProxyError 503 ``overloaded`` at once."""
         if not self._fits(tenant, size):
-            raise overloaded()
+            raise no_room()
         self.add(tenant, size)
 
     def add(self, tenant: str, size: int) -> None:
@@ -198,7 +198,13 @@ class Holding:
             room = self._rooms.small if size <= SMALL else self._rooms.large
             await room.take(self._tenant, size)
             self._room, self._body = room, size
-        elif size < self._body:
+        else:
+            self.lessen(size)
+
+    def lessen(self, size: int) -> None:
+        """Of its body no more than so many bytes from now on."""
+        size = size if size > FREE else 0
+        if size < self._body:
             self._room.give_back(self._tenant, self._body - size)
             self._body = size
 

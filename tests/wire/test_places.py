@@ -163,6 +163,18 @@ async def test_a_body_takes_what_it_has_and_not_what_it_said() -> None:
     assert is_empty(rooms.large)
 
 
+async def test_what_is_left_of_a_body_waits_for_nothing() -> None:
+    rooms = Rooms(64 * MIB)
+    held = rooms.holding("a")
+    held.lessen(2 * MIB)
+    assert is_empty(rooms.large)
+    await held.body(4 * MIB)
+    held.lessen(2 * MIB)
+    assert rooms.large._taken == 2 * MIB
+    held.lessen(0)
+    assert is_empty(rooms.large)
+
+
 async def test_one_that_grows_leaves_the_room_of_the_small_ones() -> None:
     rooms = Rooms(64 * MIB)
     held = rooms.holding("a")

@@ -194,7 +194,7 @@ class Holding:
         """
         size = size if size > FREE else 0
         if size > self._body:
-            self._leave_body()
+            self.lessen(0)
             room = self._rooms.small if size <= SMALL else self._rooms.large
             await room.take(self._tenant, size)
             self._room, self._body = room, size
@@ -216,7 +216,7 @@ class Holding:
         """
         if size <= max(self._body, SMALL):
             return
-        self._leave_body()
+        self.lessen(0)
         self._room = self._rooms.large
         self._room.take_now(self._tenant, size)
         self._body = size
@@ -236,13 +236,8 @@ class Holding:
         self._answer = size
 
     def let_go(self) -> None:
-        self._leave_body()
+        self.lessen(0)
         self.answered(0)
-
-    def _leave_body(self) -> None:
-        if self._body:
-            self._room.give_back(self._tenant, self._body)
-            self._body = 0
 
 
 def let_go(scope: MutableMapping[str, Any]) -> None:

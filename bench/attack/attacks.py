@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from bench.attack.doors import DOORS
 from bench.attack.kinds import MEGABYTE, Attack, Run
-from bench.attack.sending import Attacker, Json, assistant, messages_body, user
+from bench.attack.sending import Attacker, Json, assistant, chat_head, messages_body, user
 
 
 def _head(path: str, *fields: str) -> bytes:
@@ -276,6 +277,23 @@ def _imports_at_once(clients: int) -> Run:
     return run
 
 
+def _without_an_end(clients: int, megabytes: int) -> Run:
+    """Bodies of which all but a little arrives."""
+    body = messages_body([user("y " * (megabytes * MEGABYTE // 2))])
+    begun = chat_head("attack", len(body)) + body[:-MEGABYTE]
+
+    def pieces() -> Iterator[bytes]:
+        yield begun
+        time.sleep(10)
+        yield body[-MEGABYTE:-1]
+
+    def run(attacker: Attacker) -> None:
+        with ThreadPoolExecutor(clients) as pool:
+            list(pool.map(lambda _: attacker.raw(pieces(), 20), range(clients)))
+
+    return run
+
+
 def attacks() -> tuple[Attack, ...]:
     return (
         Attack("trailers, 300 MB", _trailers),
@@ -312,6 +330,7 @@ def attacks() -> tuple[Attack, ...]:
         Attack("answer of 1 GB", _answered("plain")),
         Attack("16 messages of 25 MB", partial(_large_session, 16, 25), 5),
         Attack("60 messages of 7 MB", partial(_large_session, 60, 7), 10),
+        Attack("60 bodies of 30 MB without an end", partial(_without_an_end, 60, 30), 5),
         Attack("3,000 people", _crowd),
         *DOORS,
     )

@@ -41,8 +41,13 @@ def head(key: str, method: str, path: str, length: int, more: bytes = b"") -> by
 def chat(key: str, session: str, messages: Iterable[Json], more: bytes = b"") -> bytes:
     """A chat request."""
     body = messages_body(messages)
+    return chat_head(session, len(body), key, more) + body
+
+
+def chat_head(session: str, length: int, key: str = ATTACKER, more: bytes = b"") -> bytes:
+    """The head of one with a body of so many bytes."""
     more += b"x-session-id: %b\r\n" % session.encode()
-    return head(key, "POST", "/v1/chat/completions", len(body), more) + body
+    return head(key, "POST", "/v1/chat/completions", length, more)
 
 
 class Attacker:

@@ -6,7 +6,7 @@ Knows ASGI's ``receive`` and nothing of what the bytes mean.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from typing import Any
 
 from proxy.errors import request_timeout, request_too_large
@@ -71,33 +71,32 @@ async def _rest(
         parts.append(part)
         more = message.get("more_body", False)
     await hold(size)
-    return await joined(parts, size)
-
-
-async def joined(parts: list[bytes], size: int) -> bytes:
-    """A body of so many bytes, in one piece."""
     return b"".join(parts) if size < LONG else await asyncio.to_thread(b"".join, parts)
+
+
+def _pieces(body: bytes) -> Iterator[bytes]:
+    view = memoryview(body)
+    return (bytes(view[at : at + PIECE]) for at in range(0, len(view), PIECE))
 
 
 async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
     """A long body, cut: whoever takes them at once does not keep others from their turn."""
-    view = memoryview(body)
-    for at in range(0, len(view), PIECE):
-        yield bytes(view[at : at + PIECE])
+    for piece in _pieces(body):
+        yield piece
         await asyncio.sleep(0)
 
 
 async def cut(message: Message) -> AsyncIterator[Message]:
     """A message of an answer; one with a long body in pieces, which are sent as they are taken: the
     server keeps whatever it is given at once."""
-    body: bytes = message.get("body", b"")
-    if len(body) <= PIECE:
+    left = len(message.get("body", b""))
+    if left <= PIECE:
         yield message
         return
-    view, last = memoryview(body), (len(body) - 1) // PIECE * PIECE
-    for at in range(0, last, PIECE):
-        yield {**message, "body": bytes(view[at : at + PIECE]), "more_body": True}
-    yield {**message, "body": bytes(view[last:])}
+    for piece in _pieces(message["body"]):
+        left -= len(piece)
+        more = left > 0 or message.get("more_body", False)
+        yield {**message, "body": piece, "more_body": more}
 
 
 async def stream(receive: Receive, first: Message | None = None) -> AsyncIterator[bytes]:

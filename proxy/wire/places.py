@@ -28,9 +28,9 @@ PATIENCE = 10.0
 """Seconds for which a request waits for room."""
 
 HELD = "proxy.held"
-"""Where a request's scope has what it ``Holds``."""
+"""Where a request's scope has its ``Holding``."""
 
-_FREE = nullcontext()
+_ANY = nullcontext()
 
 
 class Places:
@@ -42,7 +42,7 @@ class Places:
 
     def one(self, tenant: str) -> AbstractContextManager[None]:
         """One of the tenant's places.  Raises ProxyError 503 if all are taken."""
-        return self._one(tenant) if self._most else _FREE
+        return self._one(tenant) if self._most else _ANY
 
     @contextmanager
     def _one(self, tenant: str) -> Iterator[None]:
@@ -192,7 +192,7 @@ class Holding:
 
         Raises ProxyError 503 ``overloaded`` if it wants more and there is no room for long.
         """
-        size = size if size > FREE else 0
+        size = _counted(size)
         if size > self._body:
             self.lessen(0)
             room = self._rooms.small if size <= SMALL else self._rooms.large
@@ -203,7 +203,7 @@ class Holding:
 
     def lessen(self, size: int) -> None:
         """Of its body no more than so many bytes from now on."""
-        size = size if size > FREE else 0
+        size = _counted(size)
         if size < self._body:
             self._room.give_back(self._tenant, self._body - size)
             self._body = size
@@ -228,7 +228,7 @@ class Holding:
 
     def answered(self, size: int) -> None:
         """So many it has."""
-        size = size if size > FREE else 0
+        size = _counted(size)
         if size > self._answer:
             self._rooms.answers.add(self._tenant, size - self._answer)
         elif size < self._answer:
@@ -238,6 +238,10 @@ class Holding:
     def let_go(self) -> None:
         self.lessen(0)
         self.answered(0)
+
+
+def _counted(size: int) -> int:
+    return size if size > FREE else 0
 
 
 def let_go(scope: MutableMapping[str, Any]) -> None:

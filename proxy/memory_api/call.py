@@ -55,9 +55,6 @@ Asking = Annotated[Client | None, From(lambda call: call.access.client(call.requ
 """The named client that asks, None for everybody else."""
 
 Whole = Annotated[bytes, From(lambda call: call.body())]
-Held = Annotated[Holding, From(lambda call: call.held)]
-"""The room that a request has: whoever reads its body piece by piece takes what it needs."""
-
 Asked = Annotated[Request, From(lambda call: call.request)]
 Given = Annotated[Conditions, From(lambda call: Conditions(call.request))]
 """The conditions of a change: whoever takes them can be bound to what was read."""

@@ -143,6 +143,26 @@ async def test_what_is_loaded_of_a_session_counts_too(narrow: Rig) -> None:
     assert (await talk.post(SMALL)).status_code == 200
 
 
+async def test_what_is_read_of_an_import_and_not_complete_counts(
+    narrow: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.memory_api.transfer.import_route.HOLDS", MIB // 2)
+    talk, path = narrow.talk(), "/memory/v1/import"
+    said = [f"u{n}" for n in range(40)] + ["y" * 2 * MIB]
+    lines = [{"messages": [{"role": "user", "content": each}]} for each in said]
+    file = "\n".join(map(json.dumps, lines)).encode()
+    first, release = asked_slowly(narrow.talk())
+    await narrow.up.wait_for(1)
+    refused = await narrow.client.post(path, content=file, headers=talk.all_headers)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "overloaded")
+    assert "40 sessions were imported before that, and stay." in refused.json()["error"]["message"]
+    release.set()
+    assert (await first).status_code == 200
+    whole = await narrow.client.post(path, content=file, headers=talk.all_headers)
+    assert (whole.status_code, whole.json()["sessions"]) == (200, 1)
+    assert (await narrow.talk().post(LARGE)).status_code == 200
+
+
 async def filled(one: Rig) -> tuple[Talk, str]:
     """A session whose messages are a page of 14 MiB, and their path."""
     talk = one.talk()

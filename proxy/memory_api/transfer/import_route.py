@@ -20,7 +20,7 @@ from proxy.logs import audit
 from proxy.memory.store import StoreError
 from proxy.memory_api.access import who
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Asked, Call, Held, Tenant
+from proxy.memory_api.call import Asked, Call, From, Tenant
 from proxy.memory_api.errors import (
     invalid_import,
     invalid_session_id,
@@ -39,12 +39,13 @@ from proxy.portable.names import FORMATS, Format
 from proxy.portable.opening import BYTE_ORDER_MARK, ENOUGH, Limits, opened
 from proxy.portable.source import Broken, Piece, Warnings
 from proxy.wire.headers import content_length
+from proxy.wire.places import Holding
 
 CONFLICTS = ("skip", "error")
 
 HOLDS = 16 * 1024 * 1024
-"""Bytes of the room for bodies that a file takes which is read in pieces: most need less, one with
-a line of that size more."""
+"""Bytes of the room for bodies that a file takes which is read in pieces: most need less, and one
+with a session larger than that so much again for each part of it."""
 
 AT_ONCE = 100
 """Pieces that are held at once: a few, and more only where they are small."""
@@ -114,6 +115,35 @@ Strict = Annotated[
         read=_strict,
     ),
 ]
+
+
+class Incoming:
+    """A file as it comes.  ``held`` is its room."""
+
+    def __init__(self, request: Request, held: Holding, patience: float) -> None:
+        self.chunks, self.patience = _chunks(request, patience), patience
+        self._held, self._waiting = held, 0
+
+    def read(self, size: int, *, complete: bool) -> None:
+        """So many more bytes, and whether they complete something: what does not is held.
+
+        Raises ProxyError 503 ``overloaded`` if there is no room for it.
+        """
+        self._waiting = size if complete else self._waiting + size
+        takes = -(-self._waiting // HOLDS) * HOLDS
+        self._held.lessen(takes)
+        if takes > HOLDS:
+            self._held.grow(takes)
+
+
+async def _file(call: Call) -> Incoming:
+    """With the room that it needs at first: before its answer has any, as with all bodies."""
+    declared = content_length(call.request.headers.raw)
+    await call.held.body(HOLDS if declared is None else min(declared, HOLDS))
+    return Incoming(call.request, call.held, call.api.settings.server.body_timeout)
+
+
+OfFile = Annotated[Incoming, From(_file)]
 FILE = Body(
     {JSON: {"type": ["object", "array"]}, NDJSON: {"type": "string"}},
     examples={
@@ -144,7 +174,7 @@ async def import_file(
     strict: Strict,
     dry_run: Tried,
     request: Asked,
-    held: Held,
+    file: OfFile,
 ) -> Imported:
     """Import a file.
 
@@ -152,23 +182,22 @@ async def import_file(
     twice changes nothing. What was complete before something broken stays imported.
     `dry_run=true` reads all of the file, and only counts.
     """
-    declared = content_length(request.headers.raw)
-    await held.body(HOLDS if declared is None else min(declared, HOLDS))
     wanted = ImportRequest(format, session, user)
     terms = _terms(api, wanted)
     importer = Importer(api, tenant, terms, api.reading, strict=strict, dry_run=dry_run)
-    patience = api.settings.server.body_timeout
-    chunks = _chunks(request, patience)
-    warnings = Warnings()
+    warnings, refused = Warnings(), None
     try:
-        found = await _read(api, chunks, wanted, importer, warnings)
+        found = await _read(api, file, wanted, importer, warnings)
         await importer.end()
     except (Broken, ProxyError) as error:
-        await _drain(chunks, patience)
-        raise _told(error, 0 if dry_run else importer.counts.sessions) from None
+        # It holds what was read of the file, which goes before the rest comes.
+        refused = _told(error, 0 if dry_run else importer.counts.sessions)
     finally:
         with suppress(StoreError, ProxyError):  # of what came before something wrong
             await importer.end()
+    if refused is not None:
+        await _drain(file)
+        raise refused
     counts = importer.counts
     if not dry_run:
         audit("imported", **who(request), sessions=counts.sessions, messages=counts.messages)
@@ -197,40 +226,40 @@ def _terms(api: Api, wanted: ImportRequest) -> Terms:
 
 
 async def _read(
-    api: Api,
-    chunks: AsyncIterator[bytes],
-    wanted: ImportRequest,
-    importer: Importer,
-    warnings: Warnings,
+    api: Api, file: Incoming, wanted: ImportRequest, importer: Importer, warnings: Warnings
 ) -> Format:
     server = api.settings.server
     limits = Limits(LINE * server.max_body_bytes, server.max_import_bytes)
-    beginning = (await _beginning(chunks)).removeprefix(BYTE_ORDER_MARK)
+    beginning = (await _beginning(file.chunks)).removeprefix(BYTE_ORDER_MARK)
     format, source = opened(beginning, wanted.format, limits, warnings)
     if format == "memory-proxy" and (wanted.session or wanted.user):
         raise invalid("An export says itself whose it is: leave out session and user.")
     await _each(api.reading, partial(source.feed, beginning), importer)
-    async for chunk in chunks:
-        await _each(api.reading, partial(source.feed, chunk), importer)
+    async for chunk in file.chunks:
+        some = await _each(api.reading, partial(source.feed, chunk), importer)
+        file.read(len(chunk), complete=some)
     await _each(api.reading, source.finish, importer)
     return format
 
 
-async def _each(reading: Threads, read: Callable[[], Iterator[Piece]], importer: Importer) -> None:
-    """Put in what is complete, a few pieces at a time; also what is before something wrong."""
-    found = _Pieces(read)
+async def _each(reading: Threads, read: Callable[[], Iterator[Piece]], importer: Importer) -> bool:
+    """Put in what is complete, a few pieces at a time; also what is before something wrong.
+    Whether there was something."""
+    found, some = _Pieces(read), False
     while pieces := await reading.run(found.next):
+        some = True
         for piece in pieces:
             await importer.take(piece)
     if found.broken is not None:
         raise found.broken
+    return some
 
 
-async def _drain(chunks: AsyncIterator[bytes], patience: float) -> None:
+async def _drain(file: Incoming) -> None:
     """Let the rest come, so that the client reads the answer instead of failing to write."""
     with suppress(ProxyError, TimeoutError):
-        async with asyncio.timeout(patience):
-            async for _ in chunks:
+        async with asyncio.timeout(file.patience):
+            async for _ in file.chunks:
                 pass
 
 

@@ -64,6 +64,30 @@ TABLE = [
 ]
 
 
+EDITED = [
+    pytest.param("u1 a1 u2 a2", "u1' a1 u2 a2 u3", "u1' a1 u2 a2 u3", "u3", "", id="the first"),
+    pytest.param("u1 a1 u2 a2", "u1 a1 u2' a2 u3", "u1 a1 u2' a2 u3", "u3", "", id="the second"),
+    pytest.param("u1 a1 u2 a2", "u1' a1 u2' a2 u3", "u1' a1 u2' a2 u3", "u3", "", id="all"),
+    pytest.param(
+        "u1 a1(c1) t1:c1 a2 u3 a3",
+        "u1 a1(c1) t1':c1 a2 u3 a3 u4",
+        "u1 a1 t1' a2 u3 a3 u4",
+        "u4",
+        "",
+        id="a result",
+    ),
+    pytest.param("u1 a1 u2 a2", "u1' a1 u2", "u1' a1 u2", "", "a2", id="and asked again behind it"),
+    pytest.param("p q u1 a1", "p' q u2", "p' q u1 a1 u2", "u2", "", id="in a preamble"),
+]
+
+
+@pytest.mark.parametrize(("h", "m", "upstream", "new", "gone"), EDITED)
+def test_what_was_edited_with_its_answer_kept_goes_in_place_of_what_is_stored(
+    h: str, m: str, upstream: str, new: str, gone: str
+) -> None:
+    assert outcome(log(h), m) == (upstream, new, gone)
+
+
 @pytest.mark.parametrize(("h", "m", "upstream", "new", "gone"), TABLE)
 def test_table(h: str, m: str, upstream: str, new: str, gone: str) -> None:
     assert outcome(log(h), m) == (upstream, new, gone)

@@ -11,8 +11,8 @@ Four kinds of match:
            call or a result that equals nothing in H but for the ids of the calls;
 * REPLACED an answer directly after a match where another answer is stored: the client edited it, or
            tells a call in a form of its own;
-* RETOLD   the same, where later messages of that turn match: the log goes on from the stored form.
-           Nothing here finds it; ``match`` does.
+* RETOLD   the same, where later messages of that turn match, or a question or a result of which the
+           answer does: the log goes on from the stored form.  ``match`` finds these, nothing here.
 
 Each run holds at least one EQUAL or SIMILAR assistant message and begins with a user message, at
 M's start or after a message that equals nothing in H.  A REPLACED answer may lie inside a run, and

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -82,9 +83,10 @@ def match_messages(
     if not found:
         return Alignment()
     evidence = any(cards[x.j].evidence for x in last_run(found, cards))
-    matches = list(found)
+    matches = [*found, *_told_anew(found, seen, cards)]
+    matches.sort()
     if len(seen) < len(m) or len(cards) < len(log):
-        matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in found]
+        matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in matches]
     return Alignment(tuple(_in_client_form(_retold(matches, log), log, m)), evidence)
 
 
@@ -138,6 +140,18 @@ def _with_edited_answers(
         free = [j for j in log.told_otherwise(match.j, m[i]) if j < end]
         added += [Match(i, j, MatchKind.REPLACED) for j in free[:1]]
     return tuple(sorted((*matches, *added)))
+
+
+def _told_anew(matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side]) -> Iterator[Match]:
+    """What the client edited and kept the answers of: a question, or a result of the same call, is
+    in another form the one that stands alone between the same two matches, or before the first."""
+    for before, after in pairwise((Match(-1, -1, MatchKind.EQUAL), *matches)):
+        if (after.i - before.i, after.j - before.j) != (2, 2):
+            continue
+        mine, theirs = m[after.i - 1], h[after.j - 1]
+        same = (mine.role, mine.answers) == (theirs.role, theirs.answers)
+        if same and mine.role != "assistant" and before.kind is not MatchKind.REPLACED:
+            yield Match(after.i - 1, after.j - 1, MatchKind.RETOLD)
 
 
 def _retold(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:

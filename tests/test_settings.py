@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import re
@@ -12,6 +13,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from proxy.settings import Settings, SettingsError, effective, load, without_credentials
+from proxy.settings.content import MAX_CHARACTERS
 
 DIGEST = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
 WRITTEN = ("summary", "facts", "profile", "episodes", "instructions", "tools")
@@ -105,6 +107,14 @@ def test_a_setting_that_is_a_file_itself_is_not_read() -> None:
     assert load(environ=environ).upstream.ca_file == "/no/such"
 
 
+def test_a_file_of_a_thousand_clients_is_read_to_its_end(tmp_path: Path) -> None:
+    clients = [{"name": f"c{n}", "key_sha256": [f"{n:064x}"]} for n in range(1000)]
+    file = tmp_path / "clients.json"
+    file.write_text(json.dumps(clients))
+    assert file.stat().st_size > 2**16
+    assert len(load(environ={"MEMORY_PROXY_CLIENTS_FILE": str(file)}).clients) == 1000
+
+
 @pytest.mark.parametrize(
     ("held", "told"),
     [
@@ -112,6 +122,7 @@ def test_a_setting_that_is_a_file_itself_is_not_read() -> None:
         pytest.param(b"\n", ": is empty", id="empty"),
         pytest.param(b"\xff\xfe", ": is not text", id="binary"),
         pytest.param(b"a b", "must be visible ASCII", id="wrong"),
+        pytest.param(b"a" * (MAX_CHARACTERS + 1), ": holds more than 1,048,576", id="too-long"),
     ],
 )
 def test_a_file_with_no_value_in_it_is_told_by_its_variable(

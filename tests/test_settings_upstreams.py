@@ -10,6 +10,7 @@ import pytest
 
 from proxy import preflight
 from proxy.settings import ListedUpstream, Settings, SettingsError, effective, load
+from proxy.settings.content import MAX_CHARACTERS
 
 ONE = '[[upstreams]]\nname = "one"\nurl = "http://one/v1"\n'
 CLIENTS = (
@@ -150,6 +151,15 @@ def test_a_key_that_is_none_is_told_without_it(tmp_path: Path) -> None:
         one(tmp_path, 'api_key_env = "THEIR_KEY"', THEIR_KEY="sk secret")
     assert "upstreams[0].api_key_env: must be visible ASCII" in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_a_key_file_that_is_far_too_long_is_told_and_not_cut(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text("k" * (MAX_CHARACTERS + 1))
+    with pytest.raises(SettingsError) as caught:
+        one(tmp_path, f'api_key_file = "{file}"')
+    told = f"upstreams[0].api_key_file: {file}: holds more than 1,048,576 characters"
+    assert str(caught.value) == told
 
 
 def test_a_url_that_only_the_client_cannot_use_is_told_before_the_start(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ nothing outside the process but the files of the configuration.
 ``upstreams`` [[upstreams]]
 ``model``     all of them together, and the rules between them
 ``sources``   command line, environment and file as sources of pydantic-settings
+``content``   a value that is a file of its own
 ``load``      the settings of a start, or every problem told at once
 ``display``   the effective values with secrets masked
 ``file``      a configuration file with some of them

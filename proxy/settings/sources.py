@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_settings import EnvSettingsSource, InitSettingsSource, TomlConfigSettingsSource
 
+from proxy.settings.content import content_of
 from proxy.settings.display import effective
 from proxy.settings.model import PREFIX, Location, Settings
 
@@ -25,8 +26,6 @@ DEFAULTS = f"{PREFIX}DEFAULTS"
 
 FROM_FILE = "_FILE"
 """What ends with it names a file with the value, as the secrets of containers are."""
-
-MAX_VALUE_BYTES = 64 * 1024
 
 ELSEWHERE = frozenset({CONFIG, DEFAULTS, *(f"{PREFIX}{name}" for name in ("URL", "KEY", "TENANT"))})
 """Variables that are no settings: where the file is, and how commands reach a running proxy."""
@@ -105,15 +104,10 @@ class Environment(EnvSettingsSource):
     def _content(self, variable: str, path: str) -> str:
         """What the file holds that a variable names, "" where that is a problem."""
         try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read(MAX_VALUE_BYTES).strip()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "is not text"
-            self.problems.append(f"{variable}: {path}: {reason}")
+            return content_of(path)
+        except ValueError as error:
+            self.problems.append(f"{variable}: {error}")
             return ""
-        if not text:
-            self.problems.append(f"{variable}: {path}: is empty")
-        return text
 
     def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
         """Lists are JSON, and tables that are values, not sections.

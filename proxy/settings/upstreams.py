@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 
+from proxy.settings.content import content_of
 from proxy.settings.sections import (
     Seconds,
     Secret,
@@ -20,8 +21,6 @@ from proxy.settings.sections import (
 
 DEFAULT = "default"
 """What [upstream] is called where one of several is named."""
-
-MAX_KEY_BYTES = 64 * 1024
 
 _NAME = re.compile(r"[a-z0-9_-]{1,64}")
 _VALUE = re.compile(r"[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?")  # RFC 9110 section 5.5, in ASCII
@@ -104,18 +103,7 @@ def with_key(upstream: ListedUpstream, environ: Mapping[str, str]) -> ListedUpst
         if not text:
             raise ValueError(f"the environment has no {upstream.api_key_env}")
     elif upstream.api_key_file:
-        text = _content(upstream.api_key_file)
+        text = content_of(upstream.api_key_file)
     else:
         return upstream
     return upstream.model_copy(update={"api_key": secret(SecretStr(text))})
-
-
-def _content(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read(MAX_KEY_BYTES).strip()
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: {getattr(error, 'strerror', None) or 'is not text'}") from error
-    if not text:
-        raise ValueError(f"{path}: is empty")
-    return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from proxy.integrations.terms import UNREACHABLE, MemoryProxyError
+from proxy.integrations.terms import NO_ANSWER_OF_OURS, UNREACHABLE, MemoryProxyError
 
 FAILED, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
@@ -35,6 +35,8 @@ def told(error: MemoryProxyError) -> CommandError:
     if error.code == UNREACHABLE:
         hint = "Start the proxy, name another with --url, or use --store to work without one."
         return CommandError(f"{error.message} {hint}")
+    if error.code == NO_ANSWER_OF_OURS:  # what another server means by its status is not ours
+        return CommandError(f"{error.message} Name the proxy with --url.")
     if error.status == 401:
         hint = (
             "Put the key into MEMORY_PROXY_KEY, or the administrator's into MEMORY_PROXY_ADMIN_KEY."

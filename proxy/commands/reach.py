@@ -61,7 +61,8 @@ class Reach(msgspec.Struct, frozen=True):
         admin_key, key = _key(ADMIN_KEY, environ), _key(KEY, environ)
         if (tenant or self.of_all) and not admin_key:
             what = "This" if self.of_all else "--tenant"
-            raise CommandError(f"{what} needs the administrator's key in {ADMIN_KEY}.", USAGE)
+            sentence = f"{what} needs the administrator's key in {ADMIN_KEY}."
+            raise CommandError(sentence, NOT_ALLOWED)
         if key and not tenant and not self.of_all:
             return memory_api.MemoryApi(url, key, None, None)
         api = memory_api.MemoryApi(url, admin_key, tenant, None)

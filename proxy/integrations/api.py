@@ -136,7 +136,8 @@ def _object_of(response: httpx.Response) -> dict[str, Any]:
 
 def _failure(status: int, found: object) -> MemoryProxyError:
     error = found.get("error") if isinstance(found, dict) else None
-    if isinstance(error, dict) and {"code", "message"} <= error.keys():
-        return MemoryProxyError(status, str(error["code"]), str(error["message"]))
+    match error:  # codes of ours are words; those of model servers may be numbers, or null
+        case {"code": str(code), "message": str(message)}:
+            return MemoryProxyError(status, code, message)
     sentence = f"What answered, with status {status}, is not the proxy's memory API."
     return MemoryProxyError(status, NO_ANSWER_OF_OURS, sentence)

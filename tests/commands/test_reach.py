@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from typer.testing import CliRunner
@@ -23,6 +25,20 @@ def test_no_proxy_says_what_to_do() -> None:
     result = RUNNER.invoke(app, ["sessions", "list", "--url", f"http://127.0.0.1:{port}"])
     assert result.exit_code == 1
     assert "Start the proxy, name another with --url, or use --store" in result.stderr
+
+
+@pytest.mark.parametrize("answered", [401, 404, 409])
+def test_what_another_server_answers_says_nothing_about_memory(answered: int) -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(answered)
+
+    with HTTPServer(("127.0.0.1", 0), Other) as server:
+        Thread(target=server.handle_request).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        result = RUNNER.invoke(app, ["users", "show", "kai", "--url", url])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"with status {answered}, is not the proxy's memory API" in result.stderr
 
 
 def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
@@ -55,7 +71,7 @@ def test_url_and_store_exclude_each_other() -> None:
 
 def test_a_tenant_needs_the_administrators_key(program: Program) -> None:
     arguments = ["sessions", "list", "--url", program.url, "--tenant", "anonymous"]
-    assert RUNNER.invoke(app, arguments).exit_code == 2
+    assert RUNNER.invoke(app, arguments).exit_code == 4
     allowed = RUNNER.invoke(app, arguments, env={"MEMORY_PROXY_ADMIN_KEY": ADMIN})
     assert allowed.exit_code == 0, allowed.output
 
@@ -122,11 +138,11 @@ def test_tenants_are_listed_for_the_administrator(at: str, program: Program, tal
     assert digest_of(KEY.encode()) in shown.stdout.split()
 
 
-@pytest.mark.parametrize(("key", "status"), [("", 2), ("wrong", 4)])
-def test_tenants_are_the_administrators_to_list(key: str, status: int, program: Program) -> None:
+@pytest.mark.parametrize("key", ["", "wrong"])
+def test_tenants_are_the_administrators_to_list(key: str, program: Program) -> None:
     environ = {"MEMORY_PROXY_KEY": KEY, "MEMORY_PROXY_ADMIN_KEY": key}
     result = RUNNER.invoke(app, ["tenants", "list", "--url", program.url], env=environ)
-    assert (result.exit_code, result.stdout) == (status, "")
+    assert (result.exit_code, result.stdout) == (4, "")
 
 
 @pytest.mark.parametrize("key", ["sk-hush\n", "sk-hush\r\nX-Admin: 1", "sk hush", "sk-hüsh"])

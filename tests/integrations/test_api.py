@@ -64,6 +64,10 @@ def test_an_error_of_the_proxy_is_told_as_it_is() -> None:
         pytest.param(httpx.Response(200, json=[]), id="no object"),
         pytest.param(httpx.Response(404, json={"error": "Not found"}), id="another API"),
         pytest.param(httpx.Response(404, json={"detail": "Not found"}), id="no error"),
+        pytest.param(
+            httpx.Response(404, json={"error": {"code": 404, "message": "File Not Found"}}),
+            id="a model server",
+        ),
         pytest.param(httpx.Response(302, headers={"location": "/login"}), id="elsewhere"),
     ],
 )

@@ -20,6 +20,7 @@ from proxy.memory_api.overview.stats import (
     Sample,
     Span,
     Used,
+    once,
     percentile,
     span_of,
     tallied,
@@ -39,6 +40,8 @@ MIDDAY = 19_800 * DAY + DAY / 2
 
 def sample(at: float, session: str = "s", **more: Any) -> Sample:
     known: dict[str, Any] = {
+        "id": "ex",
+        "began": 0.0,
         "messages": 2,
         "chat": True,
         "used": Used(10, 5, 2),
@@ -151,6 +154,14 @@ def test_of_an_import_only_the_messages_count() -> None:
     assert (total.exchanges, total.messages, total.latencies) == (0, 2, [])
 
 
+def test_an_exchange_counts_once_in_the_session_that_was_made_first() -> None:
+    fork = [sample(105.0, "fork", id=id, began=120.0) for id in ("1", "2", "3")]
+    first = [sample(105.0, "first", id=id, began=100.0) for id in ("1", "2")]
+    expected = {("1", "first"), ("2", "first"), ("3", "fork")}
+    for samples in (fork + first, first + fork):
+        assert {(each.id, each.session) for each in once(samples)} == expected
+
+
 @given(st.lists(st.floats(50.0, 250.0), max_size=40), st.sampled_from([1.0, 7.0, 60.0, 500.0]))
 def test_the_buckets_add_up_to_the_total(times: list[float], step: float) -> None:
     samples = [sample(at, f"s{n % 3}", latency=float(n)) for n, at in enumerate(times)]
@@ -243,6 +254,21 @@ async def test_hours_are_buckets_too(client: httpx.AsyncClient, store: Backend, 
     await said(store, "a", now - 3600)
     found = await report(client, days=1, bucket="hour")
     assert len(found["series"]) == 24 and found["series"][-2]["exchanges"] == 1
+
+
+async def test_what_a_fork_has_of_its_session_is_not_counted_again(
+    client: httpx.AsyncClient, store: Backend, now: float
+) -> None:
+    for n in range(3):
+        await said(store, "a", now - 90 + n)
+    before = await report(client)
+    for new in ("b", "c"):
+        forked = await client.post("/memory/v1/sessions/a/fork", json={"id": new})
+        assert forked.status_code == 201
+    assert await report(client) == before
+    await said(store, "b", now - 10)
+    totals = (await report(client))["totals"]
+    assert (totals["exchanges"], totals["sessions"], totals["tokens"]["prompt"]) == (4, 2, 80)
 
 
 async def test_one_person_alone(client: httpx.AsyncClient, store: Backend, now: float) -> None:

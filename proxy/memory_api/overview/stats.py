@@ -86,7 +86,7 @@ async def get_stats(api: Api, tenant: Tenant, days: Days, bucket: Step, user: Of
     walk = Walk(api.store, tenant, user, span.since)
     samples = [sample async for sample in walk.samples()]
     counted = [each for each in samples if each.at > walk.counted_since]
-    total, series = await asyncio.to_thread(tallied, counted, span)
+    total, series = await asyncio.to_thread(tallied, once(counted), span)
     return Stats(
         since=span.since,
         until=span.until,
@@ -146,7 +146,7 @@ class Walk:
         while len(found) <= self._left:
             page = await self._store.exchanges(key, before, PAGE)
             recent = [
-                sample_of(session.id, placed)
+                sample_of(session, placed)
                 for placed in page.items
                 if placed.exchange.created_at >= self._since
             ]
@@ -243,14 +243,16 @@ def _number(said: Mapping[str, object], names: Iterable[str]) -> int:
 
 
 class Sample(NamedTuple):
-    """What counts of an exchange; ``at`` in Unix seconds.
+    """What counts of an exchange; ``at`` in Unix seconds, and ``began``, when its session was made.
 
     An import is no ``chat``: only its messages count.  ``latency`` is what memory took before the
     upstream was called, in milliseconds, None where it was not measured.
     """
 
+    id: str
     at: float
     session: str
+    began: float
     messages: int
     chat: bool
     used: Used
@@ -260,12 +262,14 @@ class Sample(NamedTuple):
     latency: float | None
 
 
-def sample_of(session: str, placed: PlacedExchange) -> Sample:
+def sample_of(session: Session, placed: PlacedExchange) -> Sample:
     exchange, did = placed.exchange, placed.exchange.memory
     shown = shown_in(did)
     return Sample(
+        id=exchange.id,
         at=exchange.created_at,
-        session=session,
+        session=session.id,
+        began=session.created_at,
         messages=len(placed.messages),
         chat=not _is_import(exchange),
         used=used_in(exchange.usage),
@@ -278,6 +282,12 @@ def sample_of(session: str, placed: PlacedExchange) -> Sample:
 
 def _is_import(exchange: Exchange) -> bool:
     return exchange.memory.reason == "import"
+
+
+def once(samples: Iterable[Sample]) -> list[Sample]:
+    """Each exchange once, in the session that was made first: others with it are its forks."""
+    newest_first = sorted(samples, key=lambda each: each.began, reverse=True)
+    return list({each.id: each for each in newest_first}.values())
 
 
 class Span(NamedTuple):

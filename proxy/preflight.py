@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -41,11 +42,26 @@ def unreadable(settings: Settings) -> Iterator[str]:
             upstream_options(settings.at(listed))
         except ValueError as error:
             yield f"upstreams[{index}]: {error}"
+    yield from _authorities(settings)
     for path in sorted(settings.schemas - {""}):
         try:
             profile_schema.read_schema(path)
         except ValueError as error:
             yield f"memory.profile.schema: {error}"
+
+
+def _authorities(settings: Settings) -> Iterator[str]:
+    """What is wrong with the certificates that upstreams are to be trusted by."""
+    listed = {f"upstreams[{n}]": each.ca_file for n, each in enumerate(settings.upstreams)}
+    for name, path in {"upstream": settings.upstream.ca_file, **listed}.items():
+        if path is None:
+            continue
+        try:
+            ssl.create_default_context(cafile=path)
+        except ssl.SSLError:
+            yield f"{name}.ca_file: {path} holds no certificate"
+        except (OSError, ValueError) as error:
+            yield f"{name}.ca_file: cannot read {path}: {getattr(error, 'strerror', error)}"
 
 
 def startable(settings: Settings) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from proxy.preflight import startable, unreadable, unwritable
+from tests.support.processes.certificate import CA_FILE
 from tests.support.processes.running import settings_for
 
 UPSTREAM = "http://127.0.0.1:1/v1"
@@ -48,3 +49,18 @@ def test_a_schema_that_is_none_is_told_like_every_other_mistake(tmp_path: Path) 
     chosen = settings_for(tmp_path, UPSTREAM, **{"memory.profile.schema": str(schema)})
     (told,) = unreadable(chosen)
     assert told.startswith("memory.profile.schema: ") and "must describe an object" in told
+
+
+def test_a_file_of_authorities_that_is_none_is_told_by_each_setting(tmp_path: Path) -> None:
+    missing, other = tmp_path / "no.pem", tmp_path / "other.pem"
+    other.write_text("no certificate")
+    listed = [
+        {"name": "good", "url": UPSTREAM, "ca_file": str(CA_FILE)},
+        {"name": "other", "url": UPSTREAM, "ca_file": str(other)},
+        {"name": "inherits", "url": UPSTREAM},
+    ]
+    chosen = settings_for(tmp_path, UPSTREAM, upstream__ca_file=str(missing), upstreams=listed)
+    assert list(unreadable(chosen)) == [
+        f"upstream.ca_file: cannot read {missing}: No such file or directory",
+        f"upstreams[1].ca_file: {other} holds no certificate",
+    ]

@@ -24,7 +24,7 @@ from proxy.assembly.resources import store_of, upstream_of
 from proxy.assembly.upstreams import destination_of
 from proxy.gateway.context import reserved_tokens
 from proxy.memory.store import Store, StoreError
-from proxy.preflight import trouble
+from proxy.preflight import trouble, unannounced
 from proxy.reasons import why
 from proxy.server import ServerError, listen
 from proxy.settings import DEMO, ListedUpstream, ProfileSettings, Settings, without_credentials
@@ -69,6 +69,7 @@ async def findings(settings: Settings) -> list[Finding]:
         *await upstreams(settings),
         await asyncio.to_thread(spool, settings),
         await listening(settings),
+        *announcing(settings),
         *(Finding("warning", part, text) for part, text in doubts(settings)),
     ]
 
@@ -328,6 +329,11 @@ async def listening(settings: Settings) -> Finding:
             return Finding("warning", "server", f"a proxy serves on {host}:{port} already")
         return Finding("problem", "server", str(error))
     return Finding("ok", "server", f"{host}:{port} is free" if port else f"{host} has free ports")
+
+
+def announcing(settings: Settings) -> list[Finding]:
+    problem = unannounced(settings)
+    return [Finding("problem", "server", problem)] if problem else []
 
 
 async def _serves(host: str, port: int) -> bool:

@@ -74,7 +74,22 @@ def startable(settings: Settings) -> str | None:
     files = [Path(settings.spool.path)]
     if address.kind == "sqlite":
         files.insert(0, address.path)
-    return next(filter(None, map(unwritable, files)), None)
+    return next(filter(None, map(unwritable, files)), None) or unannounced(settings)
+
+
+def unannounced(settings: Settings) -> str | None:
+    """Why ``server.address_file`` cannot be written, None if it can.  Changes nothing."""
+    file = Path(settings.server.address_file or os.devnull)
+    try:
+        if not file.exists():
+            with tempfile.TemporaryFile(dir=file.parent):
+                return None
+    except OSError as error:
+        reason = error.strerror or error
+        return f"server.address_file: cannot write in the folder {file.parent}: {reason}"
+    if file.is_dir() or not os.access(file, os.W_OK):
+        return f"server.address_file: cannot write the file {file}"
+    return None
 
 
 def hopeless(settings: Settings) -> str | None:

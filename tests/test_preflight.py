@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from proxy.check import announcing
 from proxy.preflight import startable, unreadable, unwritable
 from tests.support.processes.certificate import CA_FILE
 from tests.support.processes.running import settings_for
@@ -37,6 +38,34 @@ def test_a_file_that_may_not_be_written_is_told(tmp_path: Path) -> None:
 
 def test_a_folder_where_the_file_should_be_is_told(tmp_path: Path) -> None:
     assert unwritable(tmp_path) == f"cannot write the file {tmp_path}"
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        pytest.param("none/address", "cannot write in the folder", id="no folder"),
+        pytest.param("taken/address", "cannot write in the folder", id="a file as its folder"),
+        pytest.param("folder", "cannot write the file", id="a folder"),
+    ],
+)
+def test_a_file_for_the_address_that_cannot_be_written_stops_serve_before_it_begins(
+    file: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").touch()
+    (tmp_path / "folder").mkdir()
+    chosen = settings_for(tmp_path, UPSTREAM, server__address_file=str(tmp_path / file))
+    problem = startable(chosen)
+    assert problem is not None and problem.startswith(f"server.address_file: {told}")
+    assert [found.text for found in announcing(chosen)] == [problem]
+
+
+def test_the_address_of_a_proxy_that_serves_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "address"
+    file.write_text("http://127.0.0.1:8080")
+    chosen = settings_for(tmp_path, UPSTREAM, server__address_file=str(file))
+    assert (startable(chosen), announcing(chosen)) == (None, [])
+    assert file.read_text() == "http://127.0.0.1:8080"
+    assert startable(settings_for(tmp_path, UPSTREAM)) is None
 
 
 def test_a_server_that_is_away_does_not_stop_serve(tmp_path: Path) -> None:

@@ -13,14 +13,12 @@ from msgspec import Meta
 
 from proxy.errors import ProxyError, invalid_session_id, invalid_user_id
 from proxy.memory_api.errors import invalid_value
+from proxy.settings.memory import LONGEST_TTL
 
 T = TypeVar("T")
 
 LONGEST_TITLE = 200
 """Characters."""
-
-LONGEST_TTL = 100 * 366 * 86_400
-"""Seconds; no back end can count much further."""
 
 ID_PATTERN = r"^(?:[!-\-/-~][!-~]*|\.[!-\-/-~][!-~]*|\.\.[!-~]+)$"
 """Visible ASCII, and neither "." nor "..": what a user or a session may be called."""

@@ -104,6 +104,10 @@ class RecallSettings(Section):
     embeddings: EmbeddingsSettings = EmbeddingsSettings()
 
 
+LONGEST_TTL = 100 * 366 * 86_400
+"""Seconds; no back end can count much further."""
+
+
 class ProfileSettings(Section):
     """One profile: how memory is made from history.  [memory] is the default one."""
 
@@ -121,7 +125,7 @@ class ProfileSettings(Section):
     on_disconnect: Literal["cancel", "drain"] = "cancel"
     block_placement: Literal["merge", "separate"] = "merge"
     max_inline_media_bytes: int = Field(default=65536, ge=0)
-    ttl: int = Field(default=0, ge=0)
+    ttl: int = Field(default=0, ge=0, le=LONGEST_TTL)
     why: int = Field(default=500, ge=0, le=100_000)
     summary: SummarySettings = SummarySettings()
     recall: RecallSettings = RecallSettings()

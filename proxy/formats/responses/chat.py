@@ -21,7 +21,7 @@ from proxy.formats.responses.items import (
     ResponseItem,
     output_of,
 )
-from proxy.formats.responses.parts import chat_content, item_content, refusals_of, texts_of
+from proxy.formats.responses.parts import chat_content, is_text, item_content, refusals_of, texts_of
 
 Value = dict[str, object]
 
@@ -155,18 +155,11 @@ def _output(value: Mapping[str, object]) -> object:
     output = value.get("output")
     if isinstance(output, str):
         return output
-    if isinstance(output, list) and output:
-        parts = chat_content(output)
-        texts = isinstance(parts, str) or all(_is_text(part) for part in output)
-        if texts:
-            return parts
+    if isinstance(output, list) and output and all(map(is_text, output)):
+        return chat_content(output)
     said = {key: each for key, each in value.items() if key not in _FRAME}
     rest = output if set(said) == {"output"} else said
     return jsontext.encode(rest).decode()
-
-
-def _is_text(part: object) -> bool:
-    return isinstance(part, dict) and part.get("type") == "input_text"
 
 
 def _values(message: Mapping[str, object], kinds: Mapping[str, str]) -> Iterator[Value]:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 
 Part = dict[str, object]
 
+_TEXTS = ("input_text", "output_text", "text")
+
 
 def chat_content(content: object) -> object:
     """The content of a user's or a system message, or of an output, in chat completions.
@@ -47,11 +49,15 @@ def refusals_of(content: object) -> Iterable[str]:
             yield refusal
 
 
+def is_text(part: object) -> bool:
+    return isinstance(part, dict) and part.get("type") in _TEXTS
+
+
 def _chat_part(part: object) -> Part:
     if not isinstance(part, dict):
         return _text(part if isinstance(part, str) else "")
     kind = part.get("type")
-    if kind in ("input_text", "output_text", "text"):
+    if is_text(part):
         return _text(part.get("text"))
     if kind == "input_image" and isinstance(part.get("image_url"), str):
         return {"type": "image_url", "image_url": _image(part)}

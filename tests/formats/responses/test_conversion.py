@@ -299,3 +299,40 @@ def test_a_quick_look_overlooks_no_call(values: list[dict[str, Any]]) -> None:
             assert may_call(item.raw)
     assert may_call(rb'{"type":"function\u005fcall","call_id":"c"}')
     assert not may_call(b'{"type":"message","role":"assistant","content":"It is late."}')
+
+
+TEXT = {"type": "input_text", "text": "done"}
+COMMAND = {"stdout": "a.txt\n", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        [COMMAND],
+        [COMMAND, COMMAND],
+        [{"type": "input_video", "video_url": "https://a/b"}],
+        [{"type": "input_image", "file_id": "file_1"}],
+        [{"type": "input_image", "image_url": "https://a/b.png"}],
+        [{"type": "input_image", "image_url": "https://a/b.png"}, TEXT],
+        [""],
+    ],
+)
+def test_an_output_that_is_more_than_text_is_json(output: list[Any]) -> None:
+    assert json.loads(_told(output)) == output
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ([TEXT], "done"),
+        ([{"type": "output_text", "text": "done"}], "done"),
+        ([TEXT, TEXT], [{"type": "text", "text": "done"}] * 2),
+    ],
+)
+def test_an_output_of_texts_is_text(output: list[Any], told: object) -> None:
+    assert _told(output) == told
+
+
+def _told(output: list[Any]) -> Any:
+    said = {"type": "shell_call_output", "call_id": "c", "output": output}
+    return said_of(items([said]))["content"]

@@ -41,6 +41,19 @@ async def test_items_go_back_as_they_came(one: Rig) -> None:
     assert talk.input == [{"role": "user", "content": "Look."}, *output, result]
 
 
+@pytest.mark.parametrize("kind", ["compaction", "compaction_summary"])
+async def test_a_compaction_that_a_client_goes_on_from_stays_in_its_place(
+    one: Rig, kind: str
+) -> None:
+    talk = ItemTalk.of(one)
+    before = [{"type": kind, "id": f"cmp_{n}", "encrypted_content": f"all of {n}"} for n in "12"]
+    await asks(talk, {"input": [before[0], {"role": "user", "content": "u1"}]})
+    await asks(talk, {"input": [before[1], {"role": "user", "content": "u2"}]})
+    await asks(talk, {"input": "u3"})
+    kept = [item for item in talk.input if "encrypted_content" in item]
+    assert (talk.input[0], kept) == (before[0], before)
+
+
 async def test_nothing_to_add_and_the_request_goes_as_it_came(one: Rig) -> None:
     talk = ItemTalk.of(one)
     body = b'{"model":"gpt-5",  "input":"Hello."}'

@@ -8,10 +8,10 @@ say, is its name in brackets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proxy.chat import jsontext
-from proxy.chat.media.parts import shrunk
+from proxy.chat.media.parts import placeholder, shrunk
 from proxy.formats.responses.items import (
     CUSTOM,
     FUNCTION,
@@ -25,11 +25,14 @@ from proxy.formats.responses.parts import chat_content, is_text, item_content, r
 
 Value = dict[str, object]
 
+_COMPACTED = ("compaction", "compaction_summary")
+"""What stands for all that was said before it."""
+
 _UNSAID = (
-    *(REASONING, REFERENCE, "compaction", "compaction_summary", "compaction_trigger"),
+    *(REASONING, REFERENCE, *_COMPACTED, "compaction_trigger"),
     *("additional_tools", "configuration_update", "mcp_list_tools", "program", "program_output"),
 )
-"""What nobody said, so that nothing stands for it in a chat."""
+"""What nobody said, so that nothing stands for it in a chat; but see ``_compacted``."""
 
 _FRAME = ("type", "id", "call_id", "status", "created_by", "approval_request_id")
 """What of a call or an output is not what it says."""
@@ -128,7 +131,7 @@ def _said_by_model(group: Sequence[ResponseItem]) -> Value:
     if calls:
         said["tool_calls"] = calls
     if not (text or refusal or calls):
-        said["content"] = _done(group)
+        said["content"] = _done(group) or _compacted(values)
     return said
 
 
@@ -136,6 +139,12 @@ def _done(group: Sequence[ResponseItem]) -> str:
     """What stands for an answer that says nothing: "" for thoughts alone."""
     done = (item.kind or "item" for item in group if item.kind not in (MESSAGE, *_UNSAID))
     return " ".join(f"[{kind}]" for kind in done)
+
+
+def _compacted(values: Iterable[tuple[ResponseItem, Value]]) -> str:
+    """What stands for a compaction alone; it says which, as no other equals it."""
+    found = ((i.kind, _string(v, ENCRYPTED)) for i, v in values if i.kind in _COMPACTED)
+    return " ".join(placeholder(k, jsontext.well_formed(said).encode()) for k, said in found)
 
 
 def _call(item: ResponseItem, value: Mapping[str, object]) -> Value:

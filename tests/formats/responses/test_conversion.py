@@ -336,3 +336,27 @@ def test_an_output_of_texts_is_text(output: list[Any], told: object) -> None:
 def _told(output: list[Any]) -> Any:
     said = {"type": "shell_call_output", "call_id": "c", "output": output}
     return said_of(items([said]))["content"]
+
+
+COMPACTION = {"type": "compaction", "id": "cmp_1", "encrypted_content": "all of it"}
+THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "hm"}
+
+
+def test_a_compaction_alone_says_which_one_it_is() -> None:
+    alone, named = _said(COMPACTION), _said({**COMPACTION, "id": "cmp_2"})
+    another = _said({**COMPACTION, "encrypted_content": "all of that"})
+    assert alone == named == "[compaction, 9 bytes, sha256 07630777646b9ad0]"
+    assert another != alone
+    assert _said({**COMPACTION, "encrypted_content": "\ud83d"}).startswith("[compaction, ")
+
+
+def test_beside_words_it_says_nothing_and_neither_do_thoughts_and_tools() -> None:
+    words = {"type": "message", "role": "assistant", "content": "Yes."}
+    assert _said(COMPACTION, words) == "Yes."
+    tools = ("additional_tools", "configuration_update", "mcp_list_tools", "compaction_trigger")
+    assert [_said({"type": kind}) for kind in tools] == [""] * len(tools)
+    assert _said(THOUGHT) == _said({"type": "item_reference", "id": "rs_1"}) == ""
+
+
+def _said(*group: dict[str, Any]) -> Any:
+    return said_of(items(list(group)))["content"]

@@ -1,7 +1,8 @@
 """Logs that a process has read, so that who asks again reads only what has come since.
 
 A store tells whether anything but what was appended has changed (the ``stamp``); what it appends
-has seqs from ``end`` on.  Several processes may write: each look asks the store.
+has seqs from ``end`` on.  Several processes may write: each look asks the store.  One that can lose
+what it has said, and then says something else in its place, is asked for the ``newest`` too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ MOST_BYTES = 32 * 1024 * 1024
 
 ENTRY_BYTES = 700
 """What an entry takes in memory besides its body, about."""
+
+
+class Newest(NamedTuple):
+    """The newest message of what is known: while it is where it was, so is all before it."""
+
+    seq: int = 0
+    id: str = ""
 
 
 class LastLoad(NamedTuple):
@@ -49,6 +57,7 @@ class KnownLog(msgspec.Struct, frozen=True, gc=False):
     lasts: bool = False
     nobodys: bool = False
     seen: LastLoad | None = None
+    newest: Newest = Newest()
 
     @property
     def size(self) -> int:

@@ -17,6 +17,7 @@ from cachetools import LRUCache
 
 from proxy.memory.archive import Message
 from proxy.memory.model import SessionKey
+from proxy.stores.common.known_logs import Newest
 
 MOST_BYTES = 8 * 1024 * 1024
 """Of all that is kept: texts, and MESSAGE_BYTES for each message."""
@@ -30,6 +31,11 @@ class KnownPassages(msgspec.Struct, frozen=True, gc=False):
 
     stamp: Any = b""
     messages: Mapping[int, Message] = msgspec.field(default_factory=dict)
+
+    @property
+    def newest(self) -> Newest:
+        seq = max(self.messages, default=0)
+        return Newest(seq, self.messages[seq].card.id) if seq else Newest()
 
     def lacks(self, seqs: Collection[int]) -> list[int]:
         there = self.messages

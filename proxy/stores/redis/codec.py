@@ -42,7 +42,7 @@ from proxy.stores.common.history import (
     restored,
     sized,
 )
-from proxy.stores.common.known_logs import KnownLog
+from proxy.stores.common.known_logs import KnownLog, Newest
 from proxy.stores.common.known_passages import NOTHING_KNOWN, KnownPassages
 from proxy.stores.common.steps import CommitStep
 from proxy.stores.redis.base import PARTS, field_of
@@ -183,7 +183,7 @@ Argument = bytes | str | int | float
 
 
 def load_arguments(
-    ask: Ask, now: float, session: str, known: KnownLog | None = None
+    ask: Ask, now: float, session: str, known: KnownLog | None, recalled: KnownPassages
 ) -> list[Argument]:
     return [
         ask.profile,
@@ -197,6 +197,8 @@ def load_arguments(
         known.begin if known else 0,
         known.end if known else 0,
         session,
+        *(known.newest if known else Newest()),
+        *recalled.newest,
     ]
 
 
@@ -206,7 +208,7 @@ def passage_arguments(
     there = known.messages
     parts = (known.lacks(seqs), [seq for seq in seqs if seq in there] if there else ())
     packed = [pack(f"<{len(part)}I", *part) for part in parts]
-    return [int(user is not None), user or "", known.stamp, *packed]
+    return [int(user is not None), user or "", known.stamp, *packed, *known.newest]
 
 
 def read_passages(known: KnownPassages, reply: Sequence[Any]) -> KnownPassages:

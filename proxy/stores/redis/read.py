@@ -21,8 +21,8 @@ from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Owner
 from proxy.stores.common import codec
 from proxy.stores.common.history import locate_all
-from proxy.stores.common.known_logs import KnownLog
-from proxy.stores.common.known_passages import KnownPassages
+from proxy.stores.common.known_logs import KnownLog, Newest
+from proxy.stores.common.known_passages import NOTHING_KNOWN, KnownPassages
 from proxy.stores.redis import told
 from proxy.stores.redis.base import RedisBase, field_of, session_keys, within
 from proxy.stores.redis.codec import (
@@ -62,7 +62,8 @@ class First(msgspec.Struct, frozen=True, gc=False):
     ``end`` is behind the last of them, and ``stamp`` changes with anything but what is appended.
     The log begins with the turn ``begin``.  ``known``: what was known is not among the entries.
     ``look`` is a look at the session's own index, empty where it has none.  ``unread_choices``:
-    it has so many inactive choices that they are still to be read.
+    it has so many inactive choices that they are still to be read.  ``recallable``: the passages
+    that are known are still there.
     """
 
     snapshot: Snapshot
@@ -75,14 +76,17 @@ class First(msgspec.Struct, frozen=True, gc=False):
     known: bool
     look: Sequence[Any]
     unread_choices: bool
+    recallable: bool
 
 
 class Loaded(NamedTuple):
-    """A snapshot, the log to be known at the next look, and a look at the session's own index."""
+    """A snapshot, the log to be known at the next look, a look at the session's own index, and
+    whether the passages that are known are still there."""
 
     snapshot: Snapshot
     learned: KnownLog | None = None
     look: Sequence[Any] = ()
+    recallable: bool = False
 
 
 class Lookup(NamedTuple):
@@ -106,12 +110,14 @@ class RedisReading(RedisBase):
     @within("read")
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
         era, known = self._logs.era, None if ask.whole else self._logs.of(key)
-        began = told.now()
+        began, recalled = told.now(), self._passages.of(key)
         index = self._index_of(key, known)
-        snapshot, learned, look = await load(self._scripts, key, ask, self._clock(), known, index)
+        loaded = await load(self._scripts, key, ask, self._clock(), known, recalled, index)
+        snapshot, learned, look, recallable = loaded
         if learned is not None:
             learned = replace(learned, nobodys=snapshot.owner is None)
-            told.tell(self._passages, key, learned.stamp, snapshot.owner, look, began)
+            stamp = learned.stamp if recallable else b""
+            told.tell(self._passages, key, stamp, snapshot.owner, look, began)
         if not ask.whole:
             self._logs.put(key, learned, era)
         return snapshot
@@ -173,12 +179,13 @@ async def load(
     ask: Ask,
     now: float,
     known: KnownLog | None = None,
+    recalled: KnownPassages = NOTHING_KNOWN,
     index: Sequence[bytes] = (),
 ) -> Loaded:
     """One look, at the ``index`` too; a whole log takes a round trip for each ``PIECE``."""
     keys = session_keys(key)
     for _ in range(TRIES):
-        arguments = load_arguments(ask, now, key.session, known)
+        arguments = load_arguments(ask, now, key.session, known, recalled)
         reply = await scripts.read(scripts.load, [*keys, *index], arguments)
         if not reply:
             return Loaded(Snapshot())
@@ -188,7 +195,7 @@ async def load(
         if known is not None and first.known:
             if learned := continued(known, first):
                 snapshot = replace(first.snapshot, log=learned.log, bodies=learned.bodies)
-                return Loaded(snapshot, learned, first.look)
+                return Loaded(snapshot, learned, first.look, first.recallable)
             known = None  # what came late stands farther up
             continue
         if first.unread_choices:
@@ -209,8 +216,22 @@ def _whole(first: First, more: Sequence[Entry]) -> Loaded:
     log = snapshot.log
     if snapshot.lost or snapshot.whole or not log or log[0].position.turn < first.begin:
         return Loaded(snapshot)
-    learned = KnownLog(first.stamp, first.end, snapshot.messages, first.begin, log, snapshot.bodies)
-    return Loaded(snapshot, learned, first.look)
+    learned = KnownLog(
+        stamp=first.stamp,
+        end=first.end,
+        messages=snapshot.messages,
+        begin=first.begin,
+        log=log,
+        bodies=snapshot.bodies,
+        newest=newest_of(log),
+    )
+    return Loaded(snapshot, learned, first.look, first.recallable)
+
+
+def newest_of(entries: Sequence[Entry]) -> Newest:
+    """Not the last: late answers join their turn."""
+    newest = max(entries, key=lambda entry: entry.position.seq)
+    return Newest(newest.position.seq, newest.card.id)
 
 
 def continued(known: KnownLog, first: First) -> KnownLog | None:
@@ -232,6 +253,7 @@ def continued(known: KnownLog, first: First) -> KnownLog | None:
         begin=first.begin,
         log=before.entries + added,
         bodies={**before.bodies, **bodies} if bodies else before.bodies,
+        newest=newest_of(added) if added else known.newest,
     )
 
 
@@ -277,7 +299,8 @@ def pieces(all_of_them: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 def read_first(reply: Sequence[Any], ask: Ask) -> First:
     owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
     attempt, attempt_usage, joined, shown, seqs, bodies, choices = reply[8:15]
-    summary, changes, stalled, size, stamp, end, begin, known, look, unread_choices = reply[15:]
+    summary, changes, stalled, size, stamp, end, begin, known, look = reply[15:24]
+    unread_choices, recallable = reply[24:]
     numbers = [int(number) for number in seqs.split(b",")] if seqs else []
     snapshot = Snapshot(
         exists=True,
@@ -308,6 +331,7 @@ def read_first(reply: Sequence[Any], ask: Ask) -> First:
         known=bool(known),
         look=look,
         unread_choices=bool(unread_choices),
+        recallable=bool(recallable),
     )
 
 

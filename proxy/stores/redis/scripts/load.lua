@@ -4,13 +4,14 @@
 -- ARGV: profile, whole (0/1), max_messages, max_tokens ('' for none), idempotency key, the time
 -- since when keys count, tokens of what no summary covers ('' where it is not asked for); then what
 -- is known of the log: its stamp ('' where nothing is), its first turn, the seq that was free then;
--- the session.  The keys behind the session's, if any, are meta and marks of its own index, in its slot.
+-- the session; the newest message of that log, and of the passages that are known: seq and id of each.
+-- The keys behind the session's, if any, are meta and marks of its own index, in its slot.
 -- Returns {} for an unknown session, else { owner, system, system_tokens, messages, tokens, start,
 -- last, last's usage, attempt, attempt's usage, entries joined by commas, how many are shown, seqs
 -- of those that are there joined by commas, their bodies, inactive choices joined by commas, summary, changes,
 -- stalled, size of the log, stamp, next, the turn it begins with, whether what is known was left out (0/1),
 -- what index_look.lua returns without terms, of a session that is nobody's, whether the inactive choices
--- are to be asked for with load_choices.lua (0/1) }.
+-- are to be asked for with load_choices.lua (0/1), whether the newest passage is still there (0/1) }.
 -- Of a whole log the entries are the first PIECE: the
 -- server does nothing else meanwhile; the others are asked for with load_more.lua.
 -- Where more than MOST are to be shown it is { 'large' }, and of a whole log the bodies are left out.
@@ -131,7 +132,7 @@ if uncovered and covered < begin then
 end
 local others = begin > 0 and older_turns(begin) or {}
 local known = not whole and stamp == ARGV[8] and #others == 0 and begin >= tonumber(ARGV[9])
-  and tonumber(meta[1]) - tonumber(ARGV[10]) <= MOST
+  and tonumber(meta[1]) - tonumber(ARGV[10]) <= MOST and is_there(ARGV[12], ARGV[13])
 
 -- Is more to be shown than is read at once?  A turn may have any number of messages.
 local function too_many()
@@ -174,5 +175,5 @@ return {
   attempt_usage, all, count, table.concat(shown_seqs, ','), fetch(LOG, shown_seqs),
   choices or '', summary, meta[10], meta[11], redis.call('ZCARD', ACTIVE),
   stamp, meta[1], string.format('%d', begin), known and 1 or 0, look,
-  whole and not choices and 1 or 0,
+  whole and not choices and 1 or 0, is_there(ARGV[14], ARGV[15]) and 1 or 0,
 }

@@ -3,13 +3,14 @@
 --
 -- ARGV: whether the session must be a certain user's (0/1), the user, the stamp of what is known of it
 -- ('' where nothing is); then seqs, four bytes each: those of messages that are not known, and of
--- those that are, which are read too where the stamp is another by now.
--- Returns { stamp, whether it is still that one (0/1), then entry and body in turns }, or {}.
+-- those that are, which are read too where the stamp is another by now, or the newest message that is
+-- known, whose seq and id follow, is not there.
+-- Returns { stamp, whether what is known is still so (0/1), then entry and body in turns }, or {}.
 
 local meta = redis.call('HMGET', META, 'created', 'changes', 'revised', 'owner')
 if not meta[1] or (ARGV[1] == '1' and meta[4] ~= ARGV[2]) then return {} end
 local stamp = log_stamp(meta[1], meta[2], meta[3])
-local same = stamp == ARGV[3]
+local same = stamp == ARGV[3] and is_there(ARGV[6], ARGV[7])
 local found = { stamp, same and 1 or 0 }
 
 local function read(numbers)

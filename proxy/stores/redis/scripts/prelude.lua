@@ -45,6 +45,12 @@ local function exchange_in(card)
   return string.match(card[1], '^(.*)%.%d+$')
 end
 
+-- Is the message at a seq still this one?  A server that has lost its newest writes other messages there.
+local function is_there(seq, id)
+  local stored = redis.call('HGET', CARDS, padded(seq))
+  return stored and card_of(stored)[1] == id
+end
+
 -- The first seq and the size of an exchange that was there before the script, or nil.
 local spans = {}
 local function span_of(id)

@@ -1,0 +1,113 @@
+"""A Redis that has lost what it was told last, and is told other things: the lost stays lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from redis import Redis
+
+from proxy.memory.archive import Message
+from proxy.memory.model import Ask, Commit, SessionKey
+from proxy.memory.store import Store
+from tests.support.store.commits import chat, draft, record
+
+ASK = Ask(profile="default", max_messages=40)
+SEQS = range(1, 7)
+
+
+@pytest.fixture
+def url(redis_url: str) -> str:
+    return redis_url
+
+
+@pytest.fixture
+def lag(url: str, key: SessionKey) -> Callable[[], Callable[[], None]]:
+    """Keeps what there is, as a replica that lags behind does; what it gives puts that in place."""
+    pattern = f"mp:*{key.tenant}*"
+
+    def keep() -> Callable[[], None]:
+        with Redis.from_url(url) as client:
+            values = {name: client.dump(name) for name in client.keys(pattern)}
+
+        def fail_over() -> None:
+            with Redis.from_url(url) as client:
+                client.delete(*client.keys(pattern))
+                for name, value in values.items():
+                    client.restore(name, 0, value)
+
+        return fail_over
+
+    return keep
+
+
+def late(id: str) -> Commit:
+    """An answer that joins the first turn."""
+    return record(id, draft(id, 0, "tool", turn="x0.0"))
+
+
+REPLACED: dict[str, tuple[list[Commit], list[Commit]]] = {
+    "by nothing": ([chat("lost")], []),
+    "by as much": ([chat("lost")], [chat("new")]),
+    "by more": ([chat("lost")], [chat("new"), chat("newer")]),
+    "by less": ([chat("lost"), chat("lost2")], [chat("new")]),
+    "by the same behind others": ([chat("lost")], [chat("new"), chat("lost")]),
+    "with as many changes": (
+        [chat("lost", superseded=("x1.0",))],
+        [chat("new", superseded=("x0.0",))],
+    ),
+    "farther up": ([late("lost")], [late("new")]),
+}
+
+
+@pytest.mark.parametrize("how", REPLACED)
+async def test_a_log_that_is_known_further_than_it_is_there_is_read_again(
+    store: Store,
+    other: Store,
+    key: SessionKey,
+    lag: Callable[[], Callable[[], None]],
+    how: str,
+) -> None:
+    lost, new = REPLACED[how]
+    for n in range(2):
+        await store.commit(key, chat(f"x{n}"))
+    fail_over = lag()
+    for commit in lost:
+        await store.commit(key, commit)
+        await store.load(key, ASK)
+    fail_over()
+    for _ in range(2):
+        assert await store.load(key, ASK) == await other.load(key, ASK)
+        for commit in new:
+            assert await other.commit(key, commit) == "recorded"
+        new = [chat("last")]
+
+
+async def recalled(store: Store, key: SessionKey) -> dict[tuple[str, int], Message]:
+    return await store.passages(key.tenant, "kai", {key.session: SEQS})
+
+
+@pytest.mark.parametrize("how", [name for name in REPLACED if name != "by nothing"])
+@pytest.mark.parametrize("loaded", [False, True], ids=["asked", "told"])
+async def test_passages_that_are_known_and_lost_are_not_recalled(
+    store: Store,
+    other: Store,
+    key: SessionKey,
+    lag: Callable[[], Callable[[], None]],
+    how: str,
+    loaded: bool,
+) -> None:
+    """Neither by who asks for them, nor by who has just loaded the session and need not ask."""
+    lost, new = REPLACED[how]
+    for commit in (chat("x0", user="kai"), chat("x1", user="kai")):
+        await store.commit(key, commit)
+    fail_over = lag()
+    for commit in lost:
+        await store.commit(key, commit)
+    assert await recalled(store, key)
+    fail_over()
+    for commit in new:
+        await other.commit(key, commit)
+    if loaded:
+        await store.load(key, ASK)
+    assert await recalled(store, key) == await recalled(other, key)

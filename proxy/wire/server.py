@@ -11,11 +11,13 @@ Trailer fields are counted and dropped: merged, they would speak where only a he
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from http import HTTPStatus
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from proxy.errors import ProxyError, headers_too_large, malformed_request
 from proxy.process.descriptors import Shortage
@@ -31,6 +33,34 @@ class _Defaults(list[tuple[bytes, bytes]]):
     def __add__(self, own: list[Any]) -> list[Any]:
         said = {name.lower() for name, _ in own}
         return [field for field in self if field[0] not in said] + own
+
+
+class _Unchunked:
+    """The application for a client of HTTP/1.0, which knows no chunks (RFC 9112 6.1).
+
+    An answer of unknown length ends with its connection; one that is cut resets it, so that it is
+    not taken for whole.
+    """
+
+    def __init__(self, app: Any, cycle: RequestResponseCycle) -> None:
+        self._app, self._cycle = app, cycle
+        self._unbounded = False
+
+    async def __call__(self, scope: Any, receive: Any, _: Any) -> None:
+        try:
+            await self._app(scope, receive, self._send)
+        finally:
+            if self._unbounded and not self._cycle.response_complete:
+                _reset(self._cycle.transport)
+
+    async def _send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            names = [name.lower() for name, _ in message.get("headers", [])]
+            self._unbounded = b"content-length" not in names
+        if self._unbounded:  # each piece is as long as is expected
+            self._cycle.chunked_encoding = False
+            self._cycle.expected_content_length = len(message.get("body", b""))
+        await self._cycle.send(message)
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -115,6 +145,10 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self.cycle is not None:
             self.cycle.default_headers = _Defaults(self.cycle.default_headers)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        old = cycle.scope["http_version"] == "1.0"
+        super()._start_asgi_task(cycle, _Unchunked(app, cycle) if old else app)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:
@@ -221,6 +255,14 @@ class HttpProtocol(HttpToolsProtocol):
     def _too_slow(self) -> None:
         self._timer = None
         self.transport.close()
+
+
+def _reset(transport: asyncio.Transport) -> None:
+    """Close a connection so that its other end sees that something was wrong."""
+    connection = transport.get_extra_info("socket")
+    if connection is not None and not transport.is_closing():
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
 
 
 def _address(said: object) -> tuple[str, int] | None:

@@ -28,6 +28,7 @@ class App:
     """Answers every request with its own size; remembers what it was asked."""
 
     scopes: list[Message] = field(default_factory=list)
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
     hold: asyncio.Event | None = None
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     disconnected: asyncio.Event = field(default_factory=asyncio.Event)
@@ -38,7 +39,7 @@ class App:
         if size is None:
             return
         body = b"%d" % size
-        head = {"type": "http.response.start", "status": 200, "headers": []}
+        head = {"type": "http.response.start", "status": 200, "headers": self.headers}
         await send(head)
         self.begun.set()
         if self.hold is not None:
@@ -142,6 +143,37 @@ async def test_a_plain_request_is_served(served: Served) -> None:
     answer = await raw_exchange(served.port, GET + LAST)
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert answer.endswith(b"1\r\n0\r\n0\r\n\r\n")
+
+
+OLD = b"GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
+
+
+async def test_a_client_of_http_1_0_gets_no_chunks(served: Served) -> None:
+    served.app.hold = asyncio.Event()
+    served.app.hold.set()
+    head, _, body = (await raw_exchange(served.port, OLD)).partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head
+    assert b"connection: close" in head
+    assert body == b"held0"
+
+
+async def test_nor_where_the_length_is_known(served: Served) -> None:
+    served.app.headers = [(b"Content-Length", b"1")]
+    status, headers, body = parsed(await raw_exchange(served.port, OLD))
+    assert (status, headers["connection"], body) == (200, "close", 0)
+
+
+async def test_an_answer_without_chunks_that_is_cut_is_seen_to_be_cut() -> None:
+    async def cut(scope: Message, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"some", "more_body": True})
+
+    async with serving(cut) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(OLD)
+        with pytest.raises(ConnectionResetError):
+            await asyncio.wait_for(reader.read(), PATIENCE)
+        writer.close()
 
 
 async def test_bytes_one_by_one_are_served(served: Served) -> None:

@@ -25,7 +25,7 @@ from proxy.gateway.prompt.knowledge_step import KnowledgeStep, LoadedKnowledge
 from proxy.gateway.prompt.recall_step import RecallStep
 from proxy.gateway.prompt.rewrite_step import RewriteStep
 from proxy.gateway.report import MemoryReport, Reason
-from proxy.gateway.state.log import StateLog
+from proxy.gateway.state.log import KeptAnswer, StateLog
 from proxy.memory.erasure import steady
 from proxy.memory.model import Snapshot
 from proxy.memory.prompt.compose import Rules
@@ -90,6 +90,10 @@ class GoingOn(NamedTuple):
     message: str
     seq: int
     follows: str | None
+
+    @classmethod
+    def of(cls, answer: KeptAnswer) -> GoingOn:
+        return cls(answer.line.card.id, answer.line.position.seq, answer.exchange.follows)
 
 
 class ChatExchange(msgspec.Struct, frozen=True, gc=False):

@@ -18,7 +18,7 @@ from proxy.chat.request import ChatRequest
 from proxy.formats.format import Referring
 from proxy.formats.native import NamedAnswer, answer_of, native_of
 from proxy.gateway.context import rules_of
-from proxy.gateway.exchange import ChatExchange, Services
+from proxy.gateway.exchange import ChatExchange, GoingOn, Services
 from proxy.gateway.state.emulation import emulated, settled
 from proxy.memory.model import Entry, Snapshot
 from proxy.memory.store import StoreError
@@ -27,11 +27,13 @@ logger = logging.getLogger(__name__)
 
 
 class Named(msgspec.Struct, frozen=True):
-    """``parts`` by their names; the answer that is gone on from, and how many turns follow it."""
+    """``parts`` by their names; the answer that is gone on from, how many turns follow it, and
+    where it is if that is not the log."""
 
     parts: Mapping[str, bytes]
     previous: NamedAnswer | None = None
     behind: int = 0
+    on: GoingOn | None = None
 
 
 async def resolved(exchange: ChatExchange, services: Services) -> ChatExchange:
@@ -50,12 +52,29 @@ async def _looked_up(exchange: ChatExchange, services: Services) -> ChatExchange
     search = _Search(format, frozenset(state.references), state.previous)
     try:
         snapshot = await services.recorder.look_back(exchange.context.key, search.is_over)
+        found = await services.aside.run(len(exchange.body), partial(search.found, snapshot))
+        if state.previous and found.previous is None:
+            found = await _superseded(exchange, services, search, found)
     except StoreError as failure:
         logger.warning("what a request names is not looked up: %s", failure)
         return exchange
-    found = await services.aside.run(len(exchange.body), partial(search.found, snapshot))
     size = len(exchange.body) + sum(map(len, found.parts.values()))
     return await services.aside.run(size, partial(_with, exchange, format, found))
+
+
+async def _superseded(
+    exchange: ChatExchange, services: Services, search: _Search, found: Named
+) -> Named:
+    """With the answer that is gone on from, where another has its place in the log by now.
+
+    One that the upstream has is the upstream's affair.  Raises StoreError.
+    """
+    key = exchange.context.key
+    answer = await services.state.superseded(key, lambda raw: search.previous_in(raw) is not None)
+    previous = None if answer is None else search.previous_in(answer.raw)
+    if answer is None or not _begins(exchange, previous):
+        return found
+    return replace(found, previous=previous, on=GoingOn.of(answer))
 
 
 def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchange:
@@ -72,7 +91,9 @@ def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchan
     if not isinstance(request, ChatRequest):  # too much, with all that it names
         return exchange
     rules = rules_of(request, context, count)
-    return replace(exchange, request=request, body=body, rules=rules, expanded=True)
+    on = found.on or exchange.going_on
+    exchange = replace(exchange, request=request, body=body, rules=rules, going_on=on)
+    return replace(exchange, expanded=True)
 
 
 def _begins(exchange: ChatExchange, previous: NamedAnswer | None) -> bool:
@@ -106,12 +127,16 @@ class _Search:
         id, answer = self._answer
         return Named(self._parts, answer, len(set(_turns_behind(snapshot.log, id))))
 
+    def previous_in(self, body: bytes) -> NamedAnswer | None:
+        """The answer that is gone on from, if a stored message (JSON) is that."""
+        answer = answer_of(body, self._format.api) if self._previous else None
+        return answer if answer is not None and answer.id == self._previous else None
+
     def _look_at(self, id: str, body: bytes) -> None:
-        api = self._format.api
-        answer = answer_of(body, api) if self._previous else None
-        if answer is not None and answer.id == self._previous:
+        answer = self.previous_in(body)
+        if answer is not None:
             self._answer = id, answer
-        for part in native_of(body, api) or () if self._names else ():
+        for part in native_of(body, self._format.api) or () if self._names else ():
             name = self._format.named_part(part)
             if name in self._names:
                 self._parts[name] = part

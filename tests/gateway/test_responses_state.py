@@ -127,6 +127,33 @@ async def test_so_can_an_earlier_one(one: Rig) -> None:
     assert await talk.log() == "u1 reply 1: u1 u2 reply 2: u2 u4 reply 4: u4"
 
 
+async def test_and_one_that_another_has_taken_the_place_of(every: Rig) -> None:
+    talk = ItemTalk.of(every)
+    await asks(talk, {"input": "u1"})
+    second = await asks(talk, {"input": "u2"})
+    ends = {}
+    for said in ("u3", "u4"):
+        ends[said] = await asks(talk, {"input": said, "previous_response_id": second["id"]})
+    for said, end in (("u5", ends["u3"]), ("u6", ends["u4"])):
+        await asks(talk, {"input": said, "previous_response_id": end["id"]})
+        assert "previous_response_id" not in every.up.requests[-1].json
+        answered = end["output"][-1]["content"][0]["text"]
+        way = f"u1 reply 1: u1 u2 reply 2: u2 {answered.partition(': ')[2]} {answered} {said}"
+        assert talk.sent == way
+        assert (await talk.log()).startswith(way)
+    assert not talk.upstream.refused
+
+
+async def test_unless_the_upstream_has_it(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    first = await asks(talk, {"input": "u1"})
+    second = await asks(talk, {"input": "u2", "previous_response_id": first["id"]})
+    await asks(talk, {"input": "u3", "previous_response_id": first["id"]})
+    body = {"model": "gpt-5", "input": "u4", "previous_response_id": second["id"]}
+    await asks(talk, body)
+    assert one.up.requests[-1].json == body
+
+
 async def test_an_answer_that_nobody_knows_is_the_upstreams_affair(one: Rig) -> None:
     talk = ItemTalk.of(one)
     body = {"model": "gpt-5", "input": "u1", "previous_response_id": "resp_nobodys"}

@@ -123,7 +123,7 @@ async def _going_on(exchange: ChatExchange, services: Services) -> GoingOn | Non
         raise memory_unavailable()  # it may be on its way
     if answer is None:
         raise response_not_found(state.previous or "", PREVIOUS)
-    return GoingOn(answer.line.card.id, answer.line.position.seq, answer.exchange.follows)
+    return GoingOn.of(answer)
 
 
 async def _must_be(conversation: str, key: SessionKey, log: StateLog) -> None:

@@ -22,12 +22,12 @@ from cachetools import LRUCache
 from proxy.formats.native import frame_of, without_answer
 from proxy.formats.responses.items import API
 from proxy.formats.responses.names import AnswerName
-from proxy.memory.archive import Edited, Revision, Session, StoredMessage
+from proxy.memory.archive import Edited, Message, Revision, Session, StoredMessage
 from proxy.memory.history.branches import nothing_but
 from proxy.memory.history.reading import all_exchanges, all_lines
 from proxy.memory.items import Change, ItemOwner, Items
 from proxy.memory.limit import Limit
-from proxy.memory.model import Exchange, SessionKey
+from proxy.memory.model import Exchange, SessionKey, State
 from proxy.memory.naming import conversation_name, named_session, reference_of
 from proxy.memory.store import Store, StoreError, StoreTimeout
 
@@ -37,6 +37,11 @@ T = TypeVar("T")
 
 KNOWN = 4096
 """Sessions whose names a process knows to be kept."""
+
+SUPERSEDED: tuple[State, ...] = ("superseded",)
+
+PAGE = 200
+"""Messages that are looked at together when an answer is looked for in history."""
 
 RENEWAL = 600.0
 """Seconds after which a name is written again: others may have erased it with its session."""
@@ -143,15 +148,38 @@ class StateLog:
         """
         if name.reference != reference_of(key.session):
             return None
-        found = await self._soon(self.store.exchange(key, name.exchange))
+        answer = await self._answer_of(key, name.exchange)
+        return None if answer is None or frame_of(answer.raw, API) is None else answer
+
+    async def superseded(
+        self, key: SessionKey, wanted: Callable[[bytes], bool]
+    ) -> KeptAnswer | None:
+        """An answer that is in history alone, the first that is ``wanted`` by its JSON.
+
+        Raises StoreError.
+        """
+        found = await self._soon(self._superseded(key, wanted))
+        return None if found is None else await self._answer_of(key, found.card.exchange)
+
+    async def _superseded(self, key: SessionKey, wanted: Callable[[bytes], bool]) -> Message | None:
+        after: str | None = "0"
+        while after is not None:
+            page = await self.store.messages(key, SUPERSEDED, int(after), PAGE)
+            for said in page.items:
+                if said.card.origin == "response" and wanted(said.wire):
+                    return said
+            after = page.after
+        return None
+
+    async def _answer_of(self, key: SessionKey, exchange: str) -> KeptAnswer | None:
+        found = await self._soon(self.store.exchange(key, exchange))
         if found is None or not found[1]:
             return None
-        exchange, (*inputs, last) = found
+        said, (*inputs, last) = found
         line = await self._soon(self.store.message(key, last))
         if line is None or line.card.origin != "response":
             return None
-        answer = KeptAnswer(exchange, line, tuple(inputs))
-        return answer if frame_of(answer.raw, API) is not None else None
+        return KeptAnswer(said, line, tuple(inputs))
 
     @asynccontextmanager
     async def turn(self, key: SessionKey) -> AsyncIterator[None]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proxy.memory.model import Ask, SessionKey
+from proxy.memory.model import Ask, SessionKey, State
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import session_keys
@@ -22,10 +22,12 @@ from proxy.stores.sqlite.file import READERS
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.processes import redis as servers
 from tests.support.processes.redis import Server
+from tests.support.store.archives import revise, take_out
 from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")
+BOTH: tuple[State, ...] = ("active", "superseded")
 WHOLE = Ask(profile="default", whole=True)
 WINDOW = Ask(profile="default", max_messages=40)
 ENDLESS = """
@@ -161,6 +163,27 @@ async def test_a_session_of_which_a_key_was_evicted_goes_on_with_the_rest(
             assert (len(snapshot.log), snapshot.lost) == (0, 6)
     assert await redis.commit(KEY, chat("x9")) == "recorded"
     assert [e.card.id for e in (await redis.load(KEY, WHOLE)).log][-2:] == ["x9.0", "x9.1"]
+
+
+@pytest.mark.parametrize("user", ["", "kai"], ids=["nobody's", "a person's"])
+@pytest.mark.parametrize("part", range(1, 8))
+async def test_what_is_left_of_a_session_of_which_a_key_was_evicted_is_found_exported_and_changed(
+    redis: Backend, server: Server, part: int, user: str
+) -> None:
+    for number in range(3):
+        await redis.commit(KEY, chat(f"x{number}", user=user or None))
+    server.ask("DEL", session_keys(KEY)[part])
+    await redis.commit(KEY, chat("x9", user=user or None))
+    left = 2 if part in (1, 2) else 8  # cards, texts
+    assert len((await redis.messages(KEY, BOTH, 0, 100)).items) == left
+    behind = await redis.behind(KEY, BOTH, 100)
+    assert behind is not None and len(behind.page.items) == left
+    found = await redis.passages(KEY.tenant, user or None, {KEY.session: range(1, 9)})
+    assert len(found) == (2 if part == 3 else left)  # not in the log, they are not active
+    archived = await take_out(redis, KEY)
+    assert len(archived.lines) == left
+    assert len(archived.exchanges) == (1 if part in (1, 4) else 4)  # cards, exchanges
+    assert await revise(redis, KEY, removed=("x9.0", "x9.1"))
 
 
 class Odd:

@@ -4,6 +4,7 @@
 -- ARGV: the seq to begin below ('' for the newest), most exchanges, most places to look at.
 -- Returns { the lowest seq looked at, or '' at the beginning of history; then of each exchange its
 -- first seq, its record, its usage, and the indexes of its messages, joined by commas }.
+-- What is gone, because the server evicts keys, say, is left out.
 
 local next = tonumber(redis.call('HGET', META, 'next') or 1)
 local at = math.min(tonumber(ARGV[1]) or next, next)
@@ -14,9 +15,10 @@ while at > 1 and #found <= most and places > 0 do
   at = at - 1
   places = places - 1
   local stored = redis.call('HGET', CARDS, padded(at))
-  if stored then
-    local id = exchange_in(card_of(stored))
-    local first, size, _, record = exchange_of(id)
+  local id = stored and exchange_in(card_of(stored))
+  local exchange = id and redis.call('HGET', EXCHANGES, 'x' .. id)
+  if exchange then
+    local first, size, _, record = parts_of(exchange)
     local there = {}
     for index = 0, size - 1 do
       if redis.call('HEXISTS', CARDS, padded(first + index)) == 1 then there[#there + 1] = index end

@@ -1,7 +1,8 @@
 -- A page of history by seq.  Put in front of the scripts that read one.
 
 -- From behind the seq `at` on at most `limit` messages, of those states that are `wanted` (by '1', active,
--- and '0'), `most` places being looked at; `whole`: with all that is kept of each.
+-- and '0'), `most` places being looked at; `whole`: with all that is kept of each.  What is gone, because
+-- the server evicts keys, say, is left out.
 -- Returns what messages.lua does.
 local function page(at, limit, wanted, most, whole)
   local next = tonumber(redis.call('HGET', META, 'next') or 0)
@@ -17,10 +18,11 @@ local function page(at, limit, wanted, most, whole)
     if card then
       local tokens, entry = string.match(card, '^(%d+) (.*)$')
       local state = redis.call('ZSCORE', ACTIVE, seq .. ' ' .. tokens) and '1' or '0'
-      if wanted[state] then
+      local body, wire = false, false
+      if wanted[state] then body, wire = unpack(redis.call('HMGET', LOG, seq, 'w' .. seq)) end
+      if body then
         entries[#entries + 1] = entry
         states[#states + 1] = state
-        local body, wire = unpack(redis.call('HMGET', LOG, seq, 'w' .. seq))
         if whole then
           texts[#texts + 1], texts[#texts + 2] = body, wire
         else

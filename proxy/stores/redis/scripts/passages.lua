@@ -24,8 +24,10 @@ local function read(numbers)
     end
   end
   for i, text in ipairs(fetch(LOG, texts)) do
-    found[#found + 1] = there[i]
-    found[#found + 1] = text
+    if text then
+      found[#found + 1] = there[i]
+      found[#found + 1] = text
+    end
   end
 end
 

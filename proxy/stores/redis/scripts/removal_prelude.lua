@@ -38,9 +38,10 @@ end
 local function find_last(below)
   for seq = below - 1, 1, -1 do
     local stored = redis.call('HGET', CARDS, padded(seq))
-    if stored then
-      local id = exchange_in(card_of(stored))
-      local _, _, _, record = exchange_of(id)
+    local id = stored and exchange_in(card_of(stored))
+    local exchange = id and redis.call('HGET', EXCHANGES, 'x' .. id)
+    if exchange then
+      local _, _, _, record = parts_of(exchange)
       redis.call('HSET', META, 'last', id, 'profile', cjson.decode(record).profile)
       return
     end

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proxy.memory.model import Ask, SessionKey, State
+from proxy.memory.model import Ask, SessionKey, Snapshot, State
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import session_keys
@@ -159,7 +159,7 @@ async def test_a_session_of_which_a_key_was_evicted_goes_on_with_the_rest(
     for ask in (WHOLE, WINDOW):
         snapshot = await redis.load(KEY, ask)
         assert len(snapshot.log) == len(snapshot.bodies)
-        if part in (1, 2, 3):  # cards, texts, the log itself
+        if part in (0, 1, 2, 3):  # the head, cards, texts, the log itself
             assert (len(snapshot.log), snapshot.lost) == (0, 6)
     assert await redis.commit(KEY, chat("x9")) == "recorded"
     assert [e.card.id for e in (await redis.load(KEY, WHOLE)).log][-2:] == ["x9.0", "x9.1"]
@@ -184,6 +184,23 @@ async def test_what_is_left_of_a_session_of_which_a_key_was_evicted_is_found_exp
     assert len(archived.lines) == left
     assert len(archived.exchanges) == (1 if part in (1, 4) else 4)  # cards, exchanges
     assert await revise(redis, KEY, removed=("x9.0", "x9.1"))
+
+
+@pytest.mark.parametrize(("ttl", "left", "lost"), [(0, 0, 4), (3600, 0, 4), (3600, 5, 0)])
+async def test_a_session_whose_head_was_evicted_begins_anew_and_what_is_gone_with_it_is_counted(
+    redis: Backend, server: Server, ttl: int, left: int, lost: int
+) -> None:
+    """Not what is left of one that has expired."""
+    head, *rest = session_keys(KEY)
+    for id in ("x1", "x2"):
+        await redis.commit(KEY, chat(id, user="kai", ttl=ttl))
+    for name in rest if left else ():
+        server.ask("EXPIRE", name, left)
+    server.ask("DEL", head)
+    assert await redis.load(KEY, WINDOW) == Snapshot(lost=lost)
+    assert await redis.commit(KEY, chat("x3", user="lou")) == "recorded"
+    snapshot = await redis.load(KEY, WHOLE)
+    assert (snapshot.owner, len(snapshot.log), snapshot.lost) == ("lou", 2, 0)
 
 
 class Odd:

@@ -191,6 +191,8 @@ async def load(
             return Loaded(Snapshot())
         if reply == [LARGE]:
             raise StoreTimeout("the end of the session is too long to be read at once")
+        if len(reply) == 1:
+            return Loaded(Snapshot(lost=int(reply[0])))
         first = read_first(reply, ask)
         if known is not None and first.known:
             if learned := continued(known, first):

@@ -6,24 +6,34 @@
 -- is known of the log: its stamp ('' where nothing is), its first turn, the seq that was free then;
 -- the session; the newest message of that log, and of the passages that are known: seq and id of each.
 -- The keys behind the session's, if any, are meta and marks of its own index, in its slot.
--- Returns {} for an unknown session, else { owner, system, system_tokens, messages, tokens, start,
--- last, last's usage, attempt, attempt's usage, entries joined by commas, how many are shown, seqs
--- of those that are there joined by commas, their bodies, inactive choices joined by commas, summary, changes,
--- stalled, size of the log, stamp, next, the turn it begins with, whether what is known was left out (0/1),
--- what index_look.lua returns without terms, of a session that is nobody's, whether the inactive choices
--- are to be asked for with load_choices.lua (0/1), whether the newest passage is still there (0/1) }.
--- Of a whole log the entries are the first PIECE: the
--- server does nothing else meanwhile; the others are asked for with load_more.lua.
+-- Returns {} for an unknown session, { messages } for one of which there are so many and no meta, which
+-- tells whose they are: nobody gets them, and the next commit removes them.
+-- Else it returns { owner, system, system_tokens, messages, tokens, start, last, last's usage, attempt,
+-- attempt's usage, entries joined by commas, how many are shown, seqs of those that are there joined by
+-- commas, their bodies, inactive choices joined by commas, summary, changes, stalled, size of the log,
+-- stamp, next, the turn it begins with, whether what is known was left out (0/1), what index_look.lua
+-- returns without terms, of a session that is nobody's, whether the inactive choices are to be asked for
+-- with load_choices.lua (0/1), whether the newest passage is still there (0/1) }.
+-- Of a whole log the entries are the first PIECE: the server does nothing else meanwhile; the others are
+-- asked for with load_more.lua.
 -- Where more than MOST are to be shown it is { 'large' }, and of a whole log the bodies are left out.
 -- What is gone of a session, because the server evicts keys, say, is left out.
 
 local MOST = 24000 -- messages that are shown: the server does nothing else meanwhile
+local SOON = 60000 -- ms in which all keys of a session that has expired are gone
 local profile, whole, key, oldest = ARGV[1], ARGV[2] == '1', ARGV[5], tonumber(ARGV[6])
 local max_messages, max_tokens, uncovered = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[7])
 
+-- What has expired has no meta either, but next to no time left.
+local function headless()
+  local left, messages = redis.call('PTTL', CARDS), redis.call('HLEN', CARDS)
+  local evicted = messages > 0 and (left < 0 or left > SOON)
+  return evicted and { messages } or {}
+end
+
 local meta = redis.call('HMGET', META, 'next', 'owner', 'system', 'system_tokens', 'messages',
   'tokens', 'last', 'window:' .. profile, 'summary', 'changes', 'stalled', 'created', 'revised')
-if not meta[1] then return {} end
+if not meta[1] then return headless() end
 local start, last, summary = meta[8], meta[7], meta[9]
 local stamp = log_stamp(meta[12], meta[10], meta[13])
 

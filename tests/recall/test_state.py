@@ -41,13 +41,13 @@ def test_what_no_release_has_written_is_an_error(broken: bytes) -> None:
 
 
 def test_passages_are_added_with_their_lengths_and_wishes() -> None:
-    state = State().extended([5, 7], [1], 1).extended([3], [2], 2)
+    state = State().extended(b"ab", [5, 7], [1], 1).extended(b"c", [3], [2], 2)
     assert (state.passages, state.length, state.sessions) == (3, 15, 2)
     assert state.standing == (1, 2)
 
 
 def test_of_wishes_and_dismissals_the_newest_are_kept() -> None:
-    state = State().extended([1] * 100, range(100), 1)
+    state = State().extended(b"", [1] * 100, range(100), 1)
     assert state.standing == tuple(range(100))[-MOST_STANDING:]
     for n in range(MOST_DISMISSED + 5):
         state = state.without(f"{n}")

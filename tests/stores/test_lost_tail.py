@@ -7,10 +7,17 @@ from collections.abc import Callable
 import pytest
 from redis import Redis
 
+from proxy.chat.message import text_of
 from proxy.memory.archive import Message
 from proxy.memory.model import Ask, Commit, SessionKey
-from proxy.memory.store import Store
+from proxy.recall.index import Owner
+from proxy.recall.indexing.indexer import Indexer
+from proxy.recall.known_index import KnownIndex
+from proxy.recall.query.words import analyse
+from proxy.stores.open import Backend
+from tests.support.clock import Clock
 from tests.support.store.commits import chat, draft, record
+from tests.support.store.passages import said
 
 ASK = Ask(profile="default", max_messages=40)
 SEQS = range(1, 7)
@@ -62,8 +69,8 @@ REPLACED: dict[str, tuple[list[Commit], list[Commit]]] = {
 
 @pytest.mark.parametrize("how", REPLACED)
 async def test_a_log_that_is_known_further_than_it_is_there_is_read_again(
-    store: Store,
-    other: Store,
+    store: Backend,
+    other: Backend,
     key: SessionKey,
     lag: Callable[[], Callable[[], None]],
     how: str,
@@ -83,15 +90,15 @@ async def test_a_log_that_is_known_further_than_it_is_there_is_read_again(
         new = [chat("last")]
 
 
-async def recalled(store: Store, key: SessionKey) -> dict[tuple[str, int], Message]:
+async def recalled(store: Backend, key: SessionKey) -> dict[tuple[str, int], Message]:
     return await store.passages(key.tenant, "kai", {key.session: SEQS})
 
 
 @pytest.mark.parametrize("how", [name for name in REPLACED if name != "by nothing"])
 @pytest.mark.parametrize("loaded", [False, True], ids=["asked", "told"])
 async def test_passages_that_are_known_and_lost_are_not_recalled(
-    store: Store,
-    other: Store,
+    store: Backend,
+    other: Backend,
     key: SessionKey,
     lag: Callable[[], Callable[[], None]],
     how: str,
@@ -111,3 +118,32 @@ async def test_passages_that_are_known_and_lost_are_not_recalled(
     if loaded:
         await store.load(key, ASK)
     assert await recalled(store, key) == await recalled(other, key)
+
+
+@pytest.mark.parametrize("here", [False, True], ids=["read", "written"])
+async def test_of_an_index_that_is_known_and_lost_nothing_is_taken_for_true(
+    store: Backend,
+    other: Backend,
+    key: SessionKey,
+    clock: Clock,
+    lag: Callable[[], Callable[[], None]],
+    here: bool,
+) -> None:
+    """The lost message and the other one are of the same length, and at the same place."""
+    owner, known = Owner(key.tenant, user="kai"), KnownIndex(store)
+    terms = [next(iter(analyse(word, 0.0).terms)) for word in ("boat", "soup")]
+    writer = Indexer(store, store, text_of, clock, on_write=known.written)
+    another = Indexer(other, other, text_of, clock)
+    await store.commit(key, said("x1", "A red boat.", user="kai"))
+    await writer.level(key)
+    await known.look(owner, terms)
+    fail_over = lag()
+    await store.commit(key, said("lost", "A new boat.", user="kai"))
+    await (writer if here else another).level(key)
+    for _ in range(2):  # what others have written is known with the second look
+        await known.look(owner, terms)
+    fail_over()
+    await other.commit(key, said("new", "A hot soup.", user="kai"))
+    await another.level(key)
+    expected = await other.look(owner, terms, 100, session=key.session)
+    assert (await known.look(owner, terms, key.session)).look == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from zlib import crc32
 
 import msgspec
 
@@ -47,7 +48,8 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     before this time (Unix seconds) has been indexed; 0 or below, which tells one doubt from
     another: they are to be looked at.  ``born`` (Unix seconds) tells an index from another of the
     same owner that was made anew.  ``embedded``: by the name of vectors, the number of the first
-    passage that has not been embedded.
+    passage that has not been embedded.  ``check`` is of all rows: a store that has lost the newest
+    and is given others has an index of the same revision, and of as many passages.
     """
 
     format: int = FORMAT
@@ -59,8 +61,11 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     caught_up: float = 0.0
     born: float = 0.0
     embedded: Mapping[str, int] = {}
+    check: int = 0
 
-    def extended(self, lengths: Sequence[int], standing: Iterable[int], sessions: int) -> State:
+    def extended(
+        self, rows: bytes, lengths: Sequence[int], standing: Iterable[int], sessions: int
+    ) -> State:
         """With further passages, some of which (by number) hold standing instructions."""
         return msgspec.structs.replace(
             self,
@@ -68,6 +73,7 @@ class State(msgspec.Struct, frozen=True, array_like=True):
             length=self.length + sum(lengths),
             sessions=sessions,
             standing=(*self.standing, *standing)[-MOST_STANDING:],
+            check=crc32(rows, self.check),
         )
 
     def without(self, instruction: str) -> State:
@@ -146,7 +152,9 @@ class Addition(msgspec.Struct, frozen=True):
         gap = REACH if self.again and entries else 0
         first = self.state.passages + gap
         packed = pack(entries, first)
+        rows = gap * NO_ROW + packed.rows + gap * NO_ROW
         state = self.state.extended(
+            rows,
             [*gap * [0], *(entry.analysis.length for entry in entries), *gap * [0]],
             [first + i for i, entry in enumerate(entries) if entry.flags & STANDING],
             max(number, self.state.sessions),
@@ -157,7 +165,7 @@ class Addition(msgspec.Struct, frozen=True):
             session=self.session.id,
             mark=None if self.again else IndexMark(number, last.seq, check_of(last.card.id)),
             first=self.state.passages,
-            rows=gap * NO_ROW + packed.rows + gap * NO_ROW,
+            rows=rows,
             postings=packed.postings,
             ttl=self.session.details.ttl,
             began=self.session.created_at,

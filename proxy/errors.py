@@ -383,5 +383,10 @@ def memory_unavailable() -> ProxyError:
     )
 
 
+def memory_full() -> ProxyError:
+    said = "The store is full and takes nothing new. Delete something, or give it more room."
+    return _unavailable("memory_unavailable", said)
+
+
 def _unavailable(code: str, message: str) -> ProxyError:
     return ProxyError(503, code, message, headers=((b"retry-after", b"%d" % RETRY_AFTER_SECONDS),))

@@ -37,6 +37,10 @@ class StoreTimeout(StoreError):
     """The store did not answer in time."""
 
 
+class StoreFull(StoreError):
+    """The store has no room: it can be read, and what is there can be erased."""
+
+
 class Memory(Protocol):
     """What a chat request needs."""
 

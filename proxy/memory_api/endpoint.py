@@ -24,6 +24,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from proxy.errors import (
     ProxyError,
+    memory_full,
     memory_unavailable,
     method_not_allowed,
     not_found,
@@ -32,7 +33,7 @@ from proxy.errors import (
 from proxy.learning.collection import Busy
 from proxy.logs import CLIENT_GONE, Access, access, hashed
 from proxy.memory.recording.spool import SpoolError
-from proxy.memory.store import StoreError
+from proxy.memory.store import StoreError, StoreFull
 from proxy.memory_api.access import who
 from proxy.memory_api.conditions import conditional
 from proxy.telemetry import Route as Kind
@@ -171,7 +172,8 @@ async def attempted(work: Awaitable[T]) -> T:
     except (StoreError, SpoolError) as failure:
         cause = failure.__cause__
         logger.warning("the memory API cannot use its store: %s", failure, exc_info=cause)
-        raise memory_unavailable() from failure
+        full = isinstance(failure, StoreFull)
+        raise (memory_full() if full else memory_unavailable()) from failure
     except Busy:
         raise memory_unavailable() from None
     except HTTPException as error:

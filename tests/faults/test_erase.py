@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -61,6 +61,31 @@ async def test_nothing_of_a_person_is_left_anywhere(place: Place) -> None:
     assert [marker for marker in kai.markers if marker in said] == []
     names = [kai.user, *(talk.session for talk in kai.talks)]
     assert [name for name in names if name in said] == []
+
+
+@pytest.mark.parametrize("store", ["redis", "redis-cluster"])
+async def test_a_server_that_is_full_lets_everything_be_erased(
+    store: str, places: Places, tmp_path: Path
+) -> None:
+    place = places.of(store, tmp_path)
+    async with proxied(place) as one:
+        kai = Dossier(one)
+        await kai.fill()
+        await nothing_left(one.proxy)
+        with ExitStack() as full:
+            for server in place.servers:
+                full.enter_context(server.full())
+            first, second, _ = kai.talks
+            session = f"{API}/sessions/{first.session}"
+            refused = await kai.call("PATCH", session, {"title": "new"}, status=503)
+            assert refused["error"]["code"] == "memory_unavailable"
+            assert "The store is full" in refused["error"]["message"]
+            said = (await second.history())[0].card.id
+            await kai.call("DELETE", f"{API}/sessions/{second.session}/messages/{said}")
+            await kai.call("DELETE", session)
+            assert place.scan(one, kai.marker("answered")) == []
+            await kai.erase()
+            assert place.scan(one, *kai.markers) == []
 
 
 def _numbers(counts: dict[str, object]) -> Iterator[object]:

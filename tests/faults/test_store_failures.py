@@ -48,10 +48,8 @@ def hung(server: Server) -> Iterator[None]:
 
 @contextmanager
 def full(server: Server) -> Iterator[None]:
-    server.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
-    server.ask("CONFIG", "SET", "maxmemory", "1")
-    yield
-    server.ask("CONFIG", "SET", "maxmemory", "0")
+    with server.full():
+        yield
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from redis.crc import key_slot
 
 from proxy.memory.items import ItemOwner, Place
 from proxy.memory.model import SessionKey
-from proxy.memory.store import StoreError
+from proxy.memory.store import StoreError, StoreFull
 from proxy.memory.usage import Spent, UsageKey
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import list_keys, session_keys
@@ -164,13 +164,22 @@ async def test_a_change_during_a_move_is_moved_too(
     assert item is not None and (item.version, bytes(item.value)) == (2, b"new")
 
 
+async def test_a_full_server_takes_what_is_left_of_a_list_together_with_what_goes_from_it(
+    store: Backend, server: Server
+) -> None:
+    await store.change_items(KAI, [put(("a",), "list", b"[1,2]"), put(("a",), "1")])
+    with server.full():
+        assert await store.change_items(KAI, [put(("a",), "list", b"[2]"), gone(("a",), "1")])
+    assert [place.key for place in await places(store, KAI)] == ["list"]
+
+
 async def test_what_the_server_refuses_is_a_store_error(store: Backend, server: Server) -> None:
     await store.change_items(KAI, [put(("a",), "k")])
-    server.ask("CONFIG", "SET", "maxmemory", "1")
-    for work in (store.change_items(KAI, [put(("a",), "k")]), store.spend("tenant", FACTS, ONE)):
-        with pytest.raises(StoreError, match="maxmemory"):
-            await work
-    server.ask("CONFIG", "SET", "maxmemory", "0")
+    with server.full():
+        changed = store.change_items(KAI, [put(("a",), "k")])
+        for work in (changed, store.spend("tenant", FACTS, ONE)):
+            with pytest.raises(StoreFull, match="maxmemory"):
+                await work
     server.ask("SET", shelf_keys(NEW)[0], "no hash")
     for look in (
         store.items_at(NEW, [Place(("a",), "k")]),

@@ -12,7 +12,7 @@ from redis.crc import key_slot
 
 from proxy.memory.archive import Details
 from proxy.memory.model import IDEMPOTENCY_SECONDS, Amendment, Ask, Due, SessionKey, WindowMove
-from proxy.memory.store import Store, StoreError, StoreTimeout
+from proxy.memory.store import Store, StoreError, StoreFull, StoreTimeout
 from proxy.stores.open import open_store
 from proxy.stores.redis.base import list_keys, session_keys
 from proxy.stores.redis.store import RedisStore
@@ -293,12 +293,11 @@ async def test_what_the_server_refuses_is_a_store_error(
 ) -> None:
     await store.commit(key, chat("x1"))
     await store.ping()
-    server.ask("CONFIG", "SET", "maxmemory", "1")
-    for work in (store.commit(key, chat("x2")), store.ping()):
-        with pytest.raises(StoreError, match="maxmemory"):
-            await work
-    assert (await store.load(key, ALL)).messages == 2
-    server.ask("CONFIG", "SET", "maxmemory", "0")
+    with server.full():
+        for work in (store.commit(key, chat("x2")), store.ping()):
+            with pytest.raises(StoreFull, match="maxmemory"):
+                await work
+        assert (await store.load(key, ALL)).messages == 2
     server.ask("REPLICAOF", HOST, free_port())
     for work in (store.commit(key, chat("x2")), store.ping()):
         with pytest.raises(StoreError, match="read only"):

@@ -8,7 +8,7 @@ import pytest
 from redis.crc import key_slot
 
 from proxy.memory.model import SessionKey
-from proxy.memory.store import StoreError, StoreTimeout
+from proxy.memory.store import StoreError, StoreFull, StoreTimeout
 from proxy.recall.index import Look, Owner
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import list_keys, session_keys
@@ -88,6 +88,23 @@ async def test_all_keys_of_an_index_share_a_slot_with_what_it_is_of(
 async def test_a_dropped_index_leaves_no_key(store: Backend, server: Server) -> None:
     await fill(store)
     await store.drop(KAI)
+    assert lives(server) == {}
+
+
+async def test_of_an_index_on_a_full_server_sessions_and_vectors_can_be_erased_and_all_of_it(
+    store: Backend, server: Server
+) -> None:
+    await fill(store)
+    with server.full():
+        with pytest.raises(StoreFull):
+            await store.put_vectors(KAI, "model", 4, {0: b"5678"})
+        await store.put_vectors(KAI, "model", 4, {0: bytes(4)})
+        assert await store.vectors(KAI, "model", 4, 0, 1) == bytes(4)
+        before = (await store.look(KAI, (), 0)).revision
+        await store.drop_session(KAI, "s")
+        await store.drop_session(KAI, "of which it has nothing")
+        assert (await store.look(KAI, (), 0)).revision == before + 2
+        await store.drop(KAI)
     assert lives(server) == {}
 
 

@@ -17,7 +17,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from proxy.memory.erasure import Subject
 from proxy.memory.limit import Limit
 from proxy.memory.model import SessionKey
-from proxy.memory.store import StoreError, StoreTimeout
+from proxy.memory.store import StoreError, StoreFull, StoreTimeout
 from proxy.stores.common.damage import SIGNS, damage_in
 from proxy.stores.common.known_logs import KnownLogs
 from proxy.stores.common.known_passages import KnownMessages
@@ -26,6 +26,9 @@ from proxy.stores.redis.scripts import Script, Scripts
 
 PARTS = (b"meta", b"cards", b"log", b"active", b"exchanges", b"keys", b"choices", b"summaries")
 """The keys of a session, in the order in which every script gets them."""
+
+FULL = "when used memory > 'maxmemory'"
+"""What a server says that has no memory left; before Redis 7 scripts give it no code."""
 
 ANY_LIST = b"mp:{*}:sessions"
 """What the keys of all lists of sessions look like."""
@@ -127,7 +130,8 @@ async def bounded(work: Awaitable[T], seconds: float) -> T:
     except (TimeoutError, RedisTimeoutError) as error:
         raise StoreTimeout(f"Redis took longer than {seconds:g} s") from error
     except (RedisError, RedisClusterException, OSError, msgspec.MsgspecError) as error:
-        raise StoreError(f"Redis: {error}") from error
+        kind = StoreFull if FULL in str(error) else StoreError
+        raise kind(f"Redis: {error}") from error
     except SIGNS as error:
         raise damage_in(error) or error from error.__cause__
 

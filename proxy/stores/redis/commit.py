@@ -136,7 +136,7 @@ class RedisErasures(RedisBase):
     async def mark(self, subject: Subject, until: float) -> None:
         key, left = mark_key(subject), min(expiry(until) - self._clock(), LONGEST)
         life = max(1, int(left * 1000))
-        await self._scripts.put(key, "SET", key, repr(until), "PX", life)
+        await self._scripts.write(self._scripts.mark, [key], (repr(until), life))
 
     @within("write")
     async def unmark(self, subject: Subject) -> None:

@@ -59,6 +59,7 @@ class Scripts:
         self.amend = read_script("amend", "prelude")
         self.touch = read_script("touch", "marks", "lists")
         self.forget = read_script("forget")
+        self.mark = read_script("mark")
         self.dump = read_script("dump", "prelude")
         self.adopt = read_script("adopt", "prelude")
         self.discard = read_script("discard", "prelude")

@@ -167,6 +167,16 @@ class Server:
             if self._process is not None:
                 self._process.send_signal(signal.SIGCONT)
 
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """A server that has no memory left, and drops nothing."""
+        self.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        self.ask("CONFIG", "SET", "maxmemory", "1")
+        try:
+            yield
+        finally:
+            self.ask("CONFIG", "SET", "maxmemory", "0")
+
 
 @contextmanager
 def _folder() -> Iterator[Path]:

@@ -4,7 +4,8 @@
 -- ARGV: session.
 
 if redis.call('EXISTS', META) == 0 then return 0 end
-redis.call('HINCRBY', META, 'revision', 1)
 local number = string.match(redis.call('HGET', MARKS, 's' .. ARGV[1]) or '', '^%d+')
-if number then redis.call('HDEL', MARKS, 's' .. ARGV[1], 'n' .. number) end
+-- First, and if there is nothing to remove: see mark.lua.
+redis.call('HDEL', MARKS, 's' .. ARGV[1], 'n' .. (number or ''))
+redis.call('HINCRBY', META, 'revision', 1)
 return 1

@@ -7,8 +7,10 @@
 
 if redis.call('EXISTS', META) == 1 then return 0 end
 local length, size = redis.call('STRLEN', VOCABULARY), #ARGV[1]
+if size > 0 and redis.call('GETRANGE', VOCABULARY, -size, -1) ~= ARGV[1] then return 1 end
+-- Before the vocabulary is written anew: see mark.lua.
+for i = PARTS + 1, #KEYS do redis.call('UNLINK', KEYS[i]) end
 if size > 0 then
-  if redis.call('GETRANGE', VOCABULARY, -size, -1) ~= ARGV[1] then return 1 end
   if length == size then
     redis.call('UNLINK', VOCABULARY)
   else
@@ -17,5 +19,4 @@ if size > 0 then
     if left > 0 then redis.call('PEXPIRE', VOCABULARY, left) end
   end
 end
-for i = PARTS + 1, #KEYS do redis.call('UNLINK', KEYS[i]) end
 return 1

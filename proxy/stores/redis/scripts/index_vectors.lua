@@ -4,6 +4,8 @@
 
 if redis.call('EXISTS', META) == 0 then return 0 end
 local VECTORS = KEYS[PARTS + 1]
+-- Zeros erase: see mark.lua.
+if not string.find(ARGV[4] or '', '[^%z]') then redis.call('SREM', MODELS, '') end
 for i = 3, #ARGV, 2 do
   redis.call('SETRANGE', VECTORS, tonumber(ARGV[i]) * tonumber(ARGV[1]), ARGV[i + 1])
 end

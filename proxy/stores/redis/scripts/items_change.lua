@@ -16,13 +16,15 @@ for i = 3, #ARGV, 5 do
   found[i] = { version + 1, created }
 end
 
+-- Removals first: see mark.lua.
+for i = 3, #ARGV, 5 do
+  if ARGV[i + 2] == '0' then remove(ARGV[i]) end
+end
 for i = 3, #ARGV, 5 do
   if ARGV[i + 2] == '1' then
     local version, created = unpack(found[i])
     local head = { string.format('%d', version), created, ARGV[1], ARGV[i + 3], ARGV[i + 4] }
     put(ARGV[i], table.concat(head, ' '), ARGV[i + 3])
-  else
-    remove(ARGV[i])
   end
 end
 tidy(now)

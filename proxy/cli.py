@@ -35,6 +35,7 @@ from proxy.commands.transfer import counting
 from proxy.commands.users import users
 from proxy.factory import Factory
 from proxy.lazy import late
+from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import StoreError
 from proxy.settings import DEMO, Settings, SettingsError, effective, load, without_credentials
 
@@ -198,6 +199,11 @@ def move_command(
     doubt(settings, new)
     with _store_there(settings):
         moved = asyncio.run(maintenance.move(settings, old, new))
+    if moved.waiting:
+        _fail(
+            f"nothing is moved: the spool has {_counted(moved.waiting, 'exchange')} of {old}."
+            " Let the proxy run until all is written, then move"
+        )
     if not moved.known:
         _fail(f"{old} has no memory in this store", status=NOT_FOUND)
     typer.echo(f"{_counted(moved.sessions, 'session')} moved")
@@ -281,6 +287,8 @@ def _store_there(settings: Settings) -> Iterator[None]:
             yield
         except StoreError as error:
             raise CommandError(f"the store does not work: {error}") from error
+        except SpoolError as error:
+            raise CommandError(str(error)) from error
 
 
 def _counted(number: int, what: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
 from typing import NamedTuple
 
-from proxy.assembly.resources import store_of
+from proxy.assembly.resources import spool_of, store_of
 from proxy.chat.message import text_of
 from proxy.memory.model import SessionKey
 from proxy.memory_api.overview.tenants import has_memory
@@ -39,22 +41,35 @@ async def reindex(
 class Moved(NamedTuple):
     """``known``: whether the old tenant had any memory.
 
-    ``stayed``: its sessions whose id the new one has already.
+    ``stayed``: its sessions whose id the new one has already.  ``waiting``: its exchanges in this
+    host's spool, which would come back to it; where there are any nothing is moved.
     """
 
     known: bool
-    sessions: int
-    stayed: int
+    sessions: int = 0
+    stayed: int = 0
+    waiting: int = 0
 
 
 async def move(settings: Settings, old: str, new: str) -> Moved:
-    """Hand all memory of a tenant to another.  Raises StoreError."""
+    """Hand all memory of a tenant to another.  Raises StoreError, SpoolError."""
     async with _store(settings) as store:
+        if waiting := await asyncio.to_thread(_waiting, settings, store.name, old):
+            return Moved(known=True, waiting=waiting)
         known = await has_memory(store, old)
         # Also where there is none to be seen: a move that was cut short is done to its end.
         moved = await store.move(old, new)
         stayed = [session async for session in sessions_of(store, old, None)]
         return Moved(known, moved, len(stayed))
+
+
+def _waiting(settings: Settings, store: str, tenant: str) -> int:
+    """Exchanges of a tenant that wait for the store.  A spool that is not there is not made."""
+    if not Path(settings.spool.path).exists():
+        return 0
+    with closing(spool_of(settings, store)) as spool:
+        spool.open()
+        return spool.waiting_of(tenant)
 
 
 @asynccontextmanager

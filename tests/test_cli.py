@@ -20,6 +20,8 @@ from proxy import __version__
 from proxy.cli import app
 from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import Card, Commit, Draft, Exchange, SessionKey
+from proxy.memory.recording.spool import Kind, Spool
+from proxy.stores.address import read_address
 from proxy.stores.open import open_store
 from proxy.stores.sqlite.schema import MIGRATIONS, SCHEMA, migrate, schema_of
 from tests.support.processes.program import clients_in, line, running
@@ -286,6 +288,31 @@ async def test_tenants_move_says_how_many_stayed() -> None:
     result = await moving("old", "new", old=["a", "b"], new=["b"])
     expected = "1 session moved\n1 session stayed: new has one of the same id\n"
     assert (result.exit_code, result.stdout) == (0, expected)
+
+
+async def test_tenants_move_moves_nothing_while_exchanges_of_the_tenant_wait_in_the_spool() -> None:
+    store = read_address("sqlite:///data/memory.db").name
+    with closing(Spool(Path("data/spool.db"), store, 10**9)) as spool:
+        spool.open()
+        kept: list[tuple[str, Kind]] = [("a", "commit"), ("a", "amendment"), ("b", "commit")]
+        for session, kind in kept:
+            spool.put(SessionKey("old", session), f"x{session}", kind, b"{}")
+        result = await moving("old", "new", old=["a"])
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "nothing is moved: the spool has 2 exchanges of old" in result.stderr
+        for entry in spool.entries():
+            spool.quarantine(entry, "foreign")
+        assert (await moving("old", "new")).stdout == "1 session moved\n"
+
+
+async def test_tenants_move_makes_no_spool_and_moves_nothing_without_looking_into_it() -> None:
+    await moving("old", "new", old=["a"])
+    spool = Path("data/spool.db")
+    assert not spool.exists()
+    spool.mkdir()
+    result = await moving("new", "old")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "the spool cannot be used" in result.stderr
 
 
 async def test_tenants_move_of_nothing_ends_with_3() -> None:

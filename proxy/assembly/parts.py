@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
 import msgspec
 from starlette.routing import BaseRoute
@@ -18,7 +17,7 @@ from starlette.routing import BaseRoute
 from proxy.assembly.background import ENDING, Writing, learning_of, writing_of
 from proxy.assembly.mcp import route_of_mcp
 from proxy.assembly.recall import Recalling, recalling_of
-from proxy.assembly.resources import Resources
+from proxy.assembly.resources import Resources, spool_of
 from proxy.assembly.upstreams import upstreams_of
 from proxy.chat.message import read_message
 from proxy.gateway.conversation import Conversations
@@ -169,7 +168,8 @@ async def parts_of(
     upstreams = await upstreams_of(resources)
     windows = ContextWindows(upstreams) if upstreams else None
     writing = await writing_of(resources, learned, upstreams) if writes else None
-    spool, timeout = _spool(resources), load_timeout or resources.settings.store.timeout
+    spool = spool_of(resources.settings, resources.store.name)
+    timeout = load_timeout or resources.settings.store.timeout
     recorder = _recorder(resources, spool, timeout, recalling, writing)
     tenancy = _tenancy(resources.settings)
     services = Services(
@@ -204,12 +204,6 @@ def _rewrite(resources: Resources, writing: Writing | None) -> RewriteStep:
     rewriter = Rewriter(writing.completer, resources.count_text)
     resources.opened.push_async_callback(rewriter.close)
     return RewriteStep(rewriter)
-
-
-def _spool(resources: Resources) -> Spool:
-    """Where exchanges wait that the store did not take."""
-    chosen = resources.settings.spool
-    return Spool(Path(chosen.path), resources.store.name, chosen.max_bytes)
 
 
 def _recorder(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import msgspec
 
 from proxy.assembly.origin import upstream_options
 from proxy.chat.models.tokens import Tokenizers
 from proxy.memory.recording.backlog import REPLAY_SECONDS
+from proxy.memory.recording.spool import Spool
 from proxy.settings import Settings
 from proxy.stores.open import Backend, open_store
 from proxy.telemetry import Telemetry
@@ -76,6 +78,12 @@ def store_of(settings: Settings, patience: float | None = None, *, as_is: bool =
         wait_replicas=limits.wait_replicas,
         as_is=as_is,
     )
+
+
+def spool_of(settings: Settings, store: str) -> Spool:
+    """Where exchanges wait that the store of this name did not take; not open yet."""
+    chosen = settings.spool
+    return Spool(Path(chosen.path), store, chosen.max_bytes)
 
 
 def upstream_of(settings: Settings, url: str = "") -> Upstream:

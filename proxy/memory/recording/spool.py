@@ -296,6 +296,16 @@ class Spool:
             found = db.execute("SELECT 1 FROM entries WHERE tenant = ? LIMIT 1", (tenant,))
             return found.fetchone() is not None
 
+    def waiting_of(self, tenant: str) -> int:
+        """How many exchanges of this tenant wait."""
+        with self._reading() as db:
+            row = db.execute(
+                "SELECT count(DISTINCT exchange) FROM entries"
+                " WHERE store = ? AND tenant = ? AND quarantined IS NULL",
+                (self._store, tenant),
+            ).fetchone()
+        return int(row[0])
+
     def count(self, whose: EntryOwner) -> int:
         """How many exchanges; those in quarantine count, and those that wait for other stores."""
         with self._reading() as db:

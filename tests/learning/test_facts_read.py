@@ -266,12 +266,70 @@ def test_whom_a_fact_is_about(claimed: str, whom: str) -> None:
         ("My name is Kai", None),
         ("My job is dull", None),
         ("Jack dislikes football", None),
+        ("My mother-in-law lives in Kiel", "My mother-in-law"),
+        ("My children support the local club", "My children"),
+        ("My bosses are strict", "My bosses"),
+        ("My parents moved to Rome", "My parents"),
+        ("My pa is ill", "My pa"),
+        ("Meine Kolleginnen mögen Fisch", "Meine Kolleginnen"),
+        ("Mein Sohn Hans-Peter mag Fisch", "Mein Sohn Hans-Peter"),
+        ("Mis profesores viven aquí", "Mis profesores"),
+        ("Minha irmãzinha mora em Lisboa", "Minha irmãzinha"),
+        ("Мой братишка живёт в Туле", "Мой братишка"),
+        ("我的朋友Michael不喜欢足球", "我的朋友"),
+        ("我妈妈住在北京", "我妈妈住在北京"),
     ],
 )
 def test_a_sentence_that_begins_with_somebody_else(quote: str, whom: str | None) -> None:
     found = others(quote)
     assert (found is None) is (whom is None)
     assert not whom or whom.startswith(found or "\0")
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "My passport is Dutch now",
+        "My parental leave ends in March",
+        "My major is chemistry",
+        "My password manager is open",
+        "My master's is from Leeds",
+        "My MA is in history",
+        "My mother tongue is Frisian",
+        "My Mother Tongue is Frisian",
+        "My mother-tongue is Frisian",
+        "My partner visa runs out in May",
+        "My teacher training ends in June",
+        "My doctor's appointment is on Friday",
+        "My friendship with Ann is over",
+        "My friend-group is small",
+        "A passport is what is missing",
+        "Meine Muttersprache ist Friesisch",
+        "Mein Vaterland ist Belgien",
+        "Meine Kindheit war schön",
+        "Mein Kindle ist kaputt",
+        "Meine Mutter-Kind-Kur beginnt im Mai",
+        "Mi primavera favorita",
+        "Mi noviazgo terminó",
+        "Mi madre patria es España",
+        "Mon maritime favori",
+        "Ma mère patrie est la Belgique",
+        "Mon chef-d'œuvre est fini",
+        "La mia madrelingua è l'italiano",
+        "Il mio capolavoro è finito",
+        "Minha vizinhança fica em Lisboa",
+        "Meu pais é Portugal",
+        "Мой другой номер 111-22",
+        "Мой мужской размер 52",
+        "Мой соседний дом",
+        "私の母国語は日本語です",
+        "私の父の日の贈り物",
+        "我的朋友圈很小",
+        "我的母亲节礼物",
+    ],
+)
+def test_what_only_begins_like_somebody_else_is_the_users_own(quote: str) -> None:
+    assert others(quote) is None
 
 
 def test_a_text_names_whom_it_is_about() -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from proxy.learning.evidence import Said
 from proxy.learning.facts.fact import MOST_ABOUT, USER, one_line
-from proxy.recall.lexicon.folding import fold
+from proxy.recall.lexicon.folding import UNSPACED, fold
 from proxy.recall.lexicon.loader import any_of, compiled, either, filled, patterns, told
 from proxy.recall.own_words import BLANK
 from proxy.recall.query.words import (
@@ -119,7 +119,9 @@ _USER_NAMES = frozenset(("", *patterns(lambda each: each.facts.user_names)))
 _NAME = r"(?:,? (?-i:[A-ZÀ-ÞА-Я])[\w'’-]+(?: (?-i:[A-ZÀ-ÞА-Я])[\w'’-]+)?)?"
 _BEFORE = any_of(lambda each: each.facts.before)
 _WHOM = either(filled(each, {"NAME": _NAME}) for each in patterns(lambda each: each.facts.others))
-_OTHERS = compiled(rf"^\W*(?:{_BEFORE}\W+)?(?P<whom>{_WHOM})(?!\w)?", re.IGNORECASE)
+# Where a word ends: in scripts without spaces anywhere.
+_BORDER = rf"(?:(?<=[{UNSPACED}])|(?!\w))"
+_OTHERS = compiled(rf"^\W*(?:{_BEFORE}\W+)?(?P<whom>{_WHOM}){_BORDER}", re.IGNORECASE)
 _FIRST_PERSON = compiled(told(lambda each: each.facts.first_person), re.IGNORECASE)
 
 

@@ -240,7 +240,8 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before: tuple[str, ...] = ()
     """What a sentence may begin with before it comes to somebody."""
     others: tuple[str, ...] = ()
-    """Somebody else ("my friend Jack"); {NAME} stands for a name that may follow."""
+    """Somebody else ("my friend Jack"), and no compound with them ("my mother tongue"); {NAME}
+    stands for a name that may follow."""
     first_person: Told = Told()
     """The sentence comes to the user after all."""
     user: Told = Told()

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from proxy.background.completion import Assignment
 from proxy.learning.evidence import Said
+from proxy.learning.facts.fact import Fact, dates_of, parted
 from proxy.learning.reading import OPEN, day_behind, uncaptioned
 from proxy.memory.model import Due, SessionKey
 from proxy.settings import ProfileSettings
@@ -24,6 +26,7 @@ from tests.support.learning import environment
 from tests.support.learning.environment import Env
 from tests.support.learning.harness import (
     DAY,
+    KAI,
     LIVES,
     MAY,
     Harness,
@@ -213,6 +216,83 @@ async def test_older_news_do_not_make_a_later_note_more_precise(harness: Harness
     harness.model.answers = [answer(update)]
     await harness.learn("old")
     assert await harness.current() == ["The user lives in Paris."]
+
+
+LISBON = "The user is staying in Lisbon."
+
+
+def staying(op: str, month: str) -> tuple[str, str]:
+    """What a user says of the end of a stay, and what a model makes of it."""
+    said = f"I am staying in Lisbon until {month}"
+    known = None if op == "add" else 1
+    return said, answer(operation(op, fact=known, text=LISBON, quote=said, expires=month))
+
+
+@pytest.mark.parametrize("op", ["add", "update", "supersede", "none"])
+async def test_another_end_that_is_told_later_holds_and_none_that_was_told_earlier(
+    harness: Harness, op: str
+) -> None:
+    said, noted = staying("add", "2023-06")
+    await harness.say(said, session="a")
+    harness.model.answers = [noted]
+    await harness.learn("a")
+
+    def edit(facts: dict[str, Fact]) -> None:
+        facts.update({id: replace(x, metadata={"by": "hand"}) for id, x in facts.items()})
+
+    await harness.fact_store.change(KAI, edit)
+    for session, day, (said, noted) in (
+        ("b", 9, staying(op, "2023-08")),
+        ("c", 5, staying(op, "2023-07")),
+        ("d", 9, staying(op, "2023-08")),
+    ):
+        await harness.say(said, session=session, at=MAY + day * DAY)
+        harness.model.answers = [noted]
+        await harness.learn(session)
+    old, new = sorted(await harness.facts(), key=lambda fact: fact.until or 0.0)
+    assert (old.state, old.superseded_by, old.text) == ("superseded", new.id, new.text)
+    assert dates_of(new) == "noted 2023-05-17; holds to 2023-08-31"
+    assert new.expires_at == new.until and new.inherited == old.sources
+    assert new.metadata == {"by": "hand"}
+    for session in "bcd":
+        await harness.forgetting.forget(KAI, session, None, False)
+    assert await harness.facts() == [parted(old, "current")]
+
+
+async def test_a_day_that_was_told_stays_as_long_as_the_other_one_allows_it(
+    harness: Harness,
+) -> None:
+    told = []
+    for dates in (
+        {"valid_from": "2023-06-01", "expires": "2023-06-15"},
+        {"expires": "2023-06-30"},
+        {"valid_from": "2023-08-01"},
+        {"expires": "2023-07-15"},
+    ):
+        said = f"I travel to Rome: {dates}"
+        await harness.say(said)
+        noted = operation(text="The user travels to Rome.", quote=said, **dates)
+        harness.model.answers = [answer(noted)]
+        await harness.learn()
+        (fact,) = [fact for fact in await harness.facts() if fact.state == "current"]
+        told.append(dates_of(fact).removeprefix("noted 2023-05-08; "))
+    assert told == [
+        "holds 2023-06-01 to 2023-06-15",
+        "holds 2023-06-01 to 2023-06-30",
+        "holds from 2023-08-01",
+        "holds to 2023-07-15",
+    ]
+
+
+async def test_since_when_is_not_taken_from_what_only_says_a_note_again(harness: Harness) -> None:
+    fields = {"text": "The user lives in Berlin.", "quote": "I live in Berlin"}
+    again = operation("none", fact=1, **fields, valid_from="2023-05-01")
+    harness.model.answers = [answer(operation(**fields)), answer(again)]
+    for _ in range(2):
+        await harness.say("I live in Berlin.")
+        await harness.learn()
+    (fact,) = await harness.facts()
+    assert len(fact.sources) == 2 and not fact.known_since
 
 
 # The day of a text

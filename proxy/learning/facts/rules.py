@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.evidence import Source
 from proxy.learning.facts.claim import Claim
 from proxy.learning.facts.fact import USER, Fact, Origin, confirmed, dated, kept_sources, superseded
 from proxy.learning.facts.statements import Gist, alike, gist
@@ -37,21 +36,30 @@ class Notes(msgspec.Struct):
         if twin and twin.state != claim.state:
             return twin
         late = target is not None and claim.source.at < target.last_confirmed
-        fact = self.confirm(twin, claim.source) if twin else self._add(claim, target, late)
+        fact = self._again(twin, claim) if twin else self._add(claim, target, late)
         if target and not late and target.id != fact.id and fact.state == "current":
             self._put(superseded(target, fact, claim.source))
         return fact
 
     def said_again(self, claim: Claim) -> None:
-        """The claim says nothing of its own, only that a fact still holds."""
+        """The claim says nothing of its own, only that a fact still holds, or until when.
+
+        Since when, a model copies from the note.
+        """
         known = self.facts.get(claim.fact or "")
         if known is not None and known.state == claim.state == "current":
-            self.confirm(known, claim.source)
+            self._again(known, claim._replace(valid_from=None))
 
-    def confirm(self, fact: Fact, source: Source) -> Fact:
-        again = confirmed(fact, source, self.settings)
-        self._put(again)
-        return again
+    def _again(self, fact: Fact, claim: Claim) -> Fact:
+        """The fact, said once more; with other dates it is another one, which takes its place."""
+        if fact.state == "current" and _redates(claim, fact):
+            again = claim._replace(op="update", text=fact.text, about=fact.about)
+            new = self._add(again, fact, late=False)
+            self._put(superseded(fact, new, claim.source))
+            return new
+        same = confirmed(fact, claim.source, self.settings)
+        self._put(same)
+        return same
 
     def within(self, most: int) -> None:
         """Let the least recently confirmed go where there are more than ``most`` current ones."""
@@ -114,15 +122,29 @@ class Notes(msgspec.Struct):
         return known
 
 
+def _redates(claim: Claim, fact: Fact) -> bool:
+    """Does a claim that is no older tell another day since or until when the fact holds?"""
+    begins = fact.valid_from if fact.known_since else None
+    told = claim.valid_from not in (None, begins) or claim.until not in (None, fact.until)
+    return told and claim.source.at >= fact.last_confirmed
+
+
 def _better(fact: Fact, before: Fact) -> Fact:
-    """A fact that says the same as the one before, more precisely: what it leaves open stays."""
-    begins = min(fact.valid_from, before.valid_from)
+    """A fact that says the same as the one before, more precisely: what it leaves open stays, where
+    it does not end before it begins."""
+    begins, known, until = fact.valid_from, fact.known_since, fact.until
+    if not known and (until is None or before.valid_from < until):
+        known = before.known_since
+        begins = before.valid_from if known else min(begins, before.valid_from)
+    if until is None and before.until is not None and before.until > begins:
+        until = before.until
     return replace(
         fact,
         inherited=kept_sources((*before.inherited, *before.sources)),
-        valid_from=fact.valid_from if fact.known_since else begins,
-        known_since=fact.known_since or (before.known_since and begins == before.valid_from),
-        until=before.until if fact.until is None else fact.until,
+        valid_from=begins,
+        known_since=known,
+        until=until,
+        metadata=before.metadata,
     )
 
 

@@ -7,6 +7,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ from tests.support.learning.harness import (
     answer,
     learning,
     messages_in,
+    notes_in,
     operation,
 )
 from tests.support.waiting import PATIENCE
@@ -131,13 +133,13 @@ CITIES = ("Berlin", "Paris", "Rome", "Kiel", "Bonn")
 
 
 class Mover(ScriptedModel):
-    """Notes where somebody has moved to, of several messages in the last; what is shown to it as
-    noted, it believes to be older."""
+    """Notes where somebody has moved to, of several messages the last first, and without a note so
+    far in the last alone; what is shown to it as noted, it believes to be older."""
 
     def _by_rules(self, assignment: Assignment) -> str:
         if assignment.feature == "facts":
             noted = json.loads(super()._by_rules(assignment))["operations"]
-            return answer(*noted[-1:])
+            return answer(*(reversed(noted) if notes_in(assignment.text) else noted[-1:]))
         found = [
             (x.text, re.search(r"moved to (\w+)", x.text)) for x in messages_in(assignment.text)
         ]
@@ -176,6 +178,59 @@ def test_what_was_said_last_holds_in_any_order_of_arrival(
     assert current == ["The user lives in Bonn."]
     assert profile["home"] == "Bonn"
     assert sorted(profile["history"]) == sorted(CITIES), "a list grows whenever it was said"
+
+
+def moved(op: str, city: str, message: int) -> dict[str, Any]:
+    text = f"The user lives in {city}."
+    return operation(op, fact=1, text=text, quote=f"moved to {city}", message=message)
+
+
+@pytest.mark.parametrize("op", ["supersede", "update"])
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+@pytest.mark.parametrize("apart", [0.0, DAY])
+async def test_of_several_changes_of_a_note_in_one_batch_the_last_one_said_holds(
+    harness: Harness, op: str, order: Sequence[int], apart: float
+) -> None:
+    """In whatever order they are proposed, even if all was said at one moment."""
+    await harness.say("I live in Berlin.")
+    await harness.learn()
+    for n, city in enumerate(("Paris", "Rome", "Kiel"), 1):
+        await harness.say(f"I moved to {city}.", at=MAY + n * apart)
+    ops = [moved("supersede", "Paris", 1), moved("supersede", "Rome", 2), moved(op, "Kiel", 3)]
+    harness.model.answers = [answer(*(ops[n] for n in order))]
+    await harness.learn()
+    assert await harness.current() == ["The user lives in Kiel."]
+    await harness.forgetting.forget(KAI, "s", "ex_4", False)
+    assert await harness.current() == ["The user lives in Rome."]
+
+
+async def test_what_one_message_says_and_what_is_only_more_precise_stand_side_by_side(
+    harness: Harness,
+) -> None:
+    await harness.say("I live in Berlin, with my dog.")
+    both, rex, age = "I moved to Kiel and bake bread there", "my dog is Rex", "the dog is five"
+    live = operation(text="The user lives in Berlin.", quote="I live in Berlin")
+    has = operation(text="The user has a dog.", quote="with my dog")
+    harness.model.answers = [answer(live, has)]
+    await harness.learn()
+    numbers = {note: number for number, note in enumerate(await harness.current(), 1)}
+    home, dog = numbers["The user lives in Berlin."], numbers["The user has a dog."]
+    await harness.say(both, rex, age)
+    harness.model.answers = [
+        answer(
+            operation("supersede", fact=home, text="The user lives in Kiel.", quote=both),
+            operation("supersede", fact=home, text="The user bakes bread.", quote=both),
+            operation("update", fact=dog, text="The user has a dog called Rex.", quote=rex),
+            operation("update", fact=dog, text="The user has a dog aged five.", quote=age),
+        )
+    ]
+    await harness.learn()
+    assert await harness.current() == [
+        "The user bakes bread.",
+        "The user has a dog aged five.",
+        "The user has a dog called Rex.",
+        "The user lives in Kiel.",
+    ]
 
 
 async def test_what_was_taken_back_later_does_not_come_back(harness: Harness) -> None:

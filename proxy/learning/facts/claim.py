@@ -240,10 +240,15 @@ class Claim(NamedTuple):
 def claims(
     operations: Sequence[Operation], batch: Batch, shown: Sequence[str]
 ) -> tuple[Claim, ...]:
-    """Those of the operations that hold; ``shown`` are the ids of the facts by their number."""
+    """Those of the operations that hold, in the order in which the messages were said.
+
+    ``shown`` are the ids of the facts by their number.
+    """
     own = {name.lower() for each in batch.said if (name := speaker_of(each.own))}
     found = (_claim(operation, batch, shown, own) for operation in operations)
-    return tuple(claim for claim in found if claim is not None)
+    places = {source_of(each): place for place, each in enumerate(batch.said)}
+    held = (claim for claim in found if claim is not None)
+    return tuple(sorted(held, key=lambda claim: places[claim.source]))
 
 
 def _claim(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -83,12 +83,29 @@ class Notes(msgspec.Struct):
         return next(found, None)
 
     def _target(self, claim: Claim) -> Fact | None:
-        """The fact whose place the claim takes."""
+        """The fact whose place the claim takes: what it names, or what has taken the place of that
+        since the model was shown it.
+
+        What one message says stands side by side, and so do two more precise wordings.
+        """
         known = self.facts.get(claim.fact or "")
         if known is None or claim.op == "add" or claim.state != "current":
             return None
+        for heir in self._heirs(known):
+            beside = claim.op == "update" and heir.inherited
+            if beside or known.superseded_in == claim.source:
+                return None
+            known = heir
         same_kind = (known.about == USER) == (claim.about == USER)
         return known if known.state == "current" and same_kind else None
+
+    def _heirs(self, fact: Fact) -> Iterator[Fact]:
+        """What took its place, then what took the place of that, each once."""
+        seen = {fact.id}
+        while (heir := self.facts.get(fact.superseded_by or "")) and heir.id not in seen:
+            seen.add(heir.id)
+            yield heir
+            fact = heir
 
     def _add(self, claim: Claim, target: Fact | None, late: bool) -> Fact:
         known = claim.valid_from is not None

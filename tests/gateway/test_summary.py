@@ -202,6 +202,24 @@ async def test_a_refusal_is_not_asked_again(one: Rig) -> None:
     assert prompt.shown == ["1", "2", "3"]
 
 
+async def test_where_a_summary_is_to_tell_all_a_model_that_is_away_leaves_the_newest_turns(
+    one: Rig,
+) -> None:
+    scribe = Scribe(one.up, lambda text: error_answer(400, "no such model", "model_not_found"))
+    talk = one.talk(**{"x-memory-profile": "all"})
+    for number in range(40):
+        prompt = await says(talk, number)
+        await all_done(talk)
+        newest = [str(n) for n in range(number + 1)][-len(prompt.shown) :]
+        assert prompt.shown == newest
+        assert len(newest) >= min(number + 1, 15)
+    scribe.plays = summary_of
+    assert len(prompt.shown) < 40
+    await says(talk, 40)
+    await all_done(talk)
+    told_once(await says(talk, 41), 42)
+
+
 @pytest.mark.parametrize("bad", ["", "Sure! How can I help you today?", "word " * 500])
 async def test_what_is_no_summary_is_asked_for_once_more_and_then_left(one: Rig, bad: str) -> None:
     scribe = Scribe(one.up, lambda text: json_answer(chat_completion(bad)))

@@ -92,6 +92,15 @@ def test_where_summarising_has_failed_the_window_alone_decides() -> None:
     ]
 
 
+def test_where_summarising_has_failed_a_window_that_shows_nothing_does_not_decide() -> None:
+    snapshot = session(6, start=6, covered=1, stalled=True)
+    for window in (Window(max_messages=0), Window(max_tokens=0)):
+        assert turns_in(prompt_of(snapshot, window, 1000)) == [1, 2, 3, 4, 5]
+        newest = prompt_of(snapshot, window, 68)
+        assert turns_in(newest) == [3, 4, 5]
+        assert newest.injected.tokens == 68
+
+
 def test_turns_that_wait_for_a_summary_leave_when_there_is_no_room_for_them() -> None:
     prompt = prompt_of(session(9, start=6, covered=1), Window(max_tokens=60), 108)
     assert prompt.injected.tokens <= 108

@@ -292,7 +292,7 @@ def _shown(
     if rules.summarised is not None:
         cover = snapshot.summary
         log = tuple(e for e in log if not (cover and cover.covers(e.position)))
-        if not snapshot.stalled:
+        if not snapshot.stalled or rules.window.shows_nothing:
             room = Window(max_tokens=max(0, rules.summarised.most - beside))
             shown = min(start, advance(log, BEGINNING, room, plan.running))
     if rules.cap is None:

@@ -50,6 +50,11 @@ class Window(msgspec.Struct, frozen=True, gc=False):
     evict_to: float = 1.0
     by_turn: bool = True
 
+    @property
+    def shows_nothing(self) -> bool:
+        """Whether all but the running turn is evicted."""
+        return 0 in (self.max_messages, self.max_tokens)
+
     def beside(self, tokens: int) -> Window:
         """What is left of a token window beside something that is always injected."""
         if self.max_tokens is None or not tokens:

@@ -127,6 +127,17 @@ def test_under_a_bound_of_the_request_the_summary_goes_before_the_oldest_turns()
     assert tiny.empty
 
 
+@pytest.mark.parametrize("window", [Window(max_messages=0), Window(max_tokens=60)])
+def test_under_a_bound_of_the_request_turns_that_wait_for_a_summary_stay_too(
+    window: Window,
+) -> None:
+    snapshot = session(6, start=4, covered=1)
+    assert turns_in(prompt_of(snapshot, window, 1000, 500)) == [1, 2, 3, 4, 5]
+    tight = prompt_of(snapshot, window, 1000, 88)
+    assert turns_in(tight) == [2, 3, 4, 5]
+    assert tight.injected.tokens == 88
+
+
 def test_a_client_that_says_all_of_it_itself_gets_no_summary_of_it() -> None:
     snapshot = session(4, start=2, covered=2)
     said = [message(entry.card.digest, entry.card.role) for entry in snapshot.log]

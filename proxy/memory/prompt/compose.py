@@ -297,7 +297,7 @@ def _shown(
             shown = min(start, advance(log, BEGINNING, room, plan.running))
     if rules.cap is None:
         return shown, shown
-    bound = rules.window.at_most(rules.cap - beside)
+    bound = Window(max_tokens=max(0, rules.cap - beside), by_turn=rules.window.by_turn)
     return shown, advance(log, shown, bound, plan.running)
 
 

@@ -69,11 +69,6 @@ class Window(msgspec.Struct, frozen=True, gc=False):
             ANYTHING.tokens if tokens is None else tokens - used.tokens,
         )
 
-    def at_most(self, tokens: int) -> Window:
-        """This window, sliding exactly, within so many tokens as well."""
-        bound = tokens if self.max_tokens is None else min(tokens, self.max_tokens)
-        return replace(self, max_tokens=max(0, bound), evict_to=1.0)
-
     def holds(self, what: Size, share: float = 1.0) -> bool:
         """Is this at most ``share`` of the limit?"""
         messages_fit = self.max_messages is None or what.messages <= share * self.max_messages

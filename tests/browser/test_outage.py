@@ -8,6 +8,7 @@ import pytest
 
 from tests.browser.test_users import choose
 from tests.support.browser.browsing import ADMIN, Console, Look, Route, expect
+from tests.support.talk.filling import fill
 
 pytestmark = pytest.mark.one_back_end
 
@@ -72,6 +73,24 @@ async def test_it_is_said_that_what_is_shown_may_be_old(visit: Console) -> None:
     await expect(page.get_by_text(STALE)).to_be_visible()
     assert await people.evaluate(bottom) == before
     await visit.shot("users-stale")
+
+
+@pytest.mark.parametrize("many", [120, 1100])
+async def test_nothing_is_missing_of_what_came_while_nobody_could_look(
+    visit: Console, many: int
+) -> None:
+    """As after an import, or a night with the lid closed; a few more than are asked for at once,
+    and more than are worth to be caught up with."""
+    page = visit.page
+    await fill(visit.client, 5)
+    await visit.sign_in()
+    listed = page.locator(".head .tag")
+    await expect(listed).to_have_text("5")
+    await page.route("**/memory/v1/sessions?*", refuse)
+    await expect(page.get_by_text(STALE)).to_be_visible()
+    await fill(visit.client, many, "later", 1_770_000_000)
+    await page.unroute("**/memory/v1/sessions?*", refuse)
+    await expect(listed).to_have_text(f"{many + 5:,}")
 
 
 class TestInChinese:

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { active, appended, inPlace, refreshed } from "../../proxy/console/parts/rows.js";
+import { active, appended, inPlace, meets, refreshed } from "../../proxy/console/parts/rows.js";
 
 const row = (id, at) => ({ id, at });
 const ids = (rows) => rows.map((each) => each.id).join(" ");
@@ -27,6 +27,14 @@ test("what is missing among the newest has gone", () => {
 test("rows of the same time as the last of the newest stay", () => {
   const rows = [row("a", 9), row("b", 8), row("c", 8)];
   assert.equal(ids(refreshed(rows, [row("a", 9), row("b", 8)], true)), "a b c");
+});
+
+test("the newest meet what is known in a row that has not changed", () => {
+  assert.equal(meets(LIST, [row("n", 12), row("a", 9)]), true);
+  assert.equal(meets(LIST, [row("n", 12), row("m", 11)]), false);
+  assert.equal(meets(LIST, [row("n", 12), row("d", 11)]), false);
+  assert.equal(meets([], [row("n", 12)]), false);
+  assert.equal(meets(LIST, []), true);
 });
 
 test("an empty page that has more behind it says nothing", () => {

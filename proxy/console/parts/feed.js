@@ -3,7 +3,7 @@
 import { useApp } from "../context.js";
 import { useEffect, useReducer } from "../vendor/preact.js";
 import { Poll } from "./poll.js";
-import { active, appended, inPlace, refreshed } from "./rows.js";
+import { active, appended, inPlace, meets, refreshed } from "./rows.js";
 
 /** @typedef {import("./rows.js").Row} Row */
 /** @typedef {import("../api.js").Api} Api */
@@ -120,10 +120,26 @@ export class Feed {
     }
     const page = answer.data.data.map(this.rowOf);
     if (first) this.#begin(page, answer.data);
-    else this.#renew(page, answer.data.has_more);
+    else if (!(await this.#catchUp(page, answer.data, signal))) return this.reload(), null;
     this.onChange();
     return first ? null : answer.etag;
   };
+
+  /**
+   * More may have changed than the head holds: on from there to what is known.
+   * @param {R[]} newest @param {{has_more: boolean, next: string | null}} list @param {AbortSignal} signal
+   * @returns {Promise<boolean>} false: so much that it is better loaded anew
+   */
+  async #catchUp(newest, list, signal) {
+    while (list.has_more && !meets(this.#wanted ?? this.rows, newest)) {
+      if (newest.length >= LARGEST) return false;
+      const { data } = await this.api.get(this.path, { ...this.params, limit: PAGE, after: list.next }, { signal });
+      newest = appended(newest, data.data.map(this.rowOf));
+      list = data;
+    }
+    this.#renew(newest, list.has_more);
+    return true;
+  }
 
   /** So far down that whoever comes back is where they were. */
   #reach = () => Math.min(LARGEST, this.#seen + PAGE);

@@ -13,6 +13,15 @@ export function appended(rows, page) {
 }
 
 /**
+ * Does the newest of a list end in what is known and has not changed?  Then nothing is between them.
+ * @template {Row} R @param {R[]} rows as they were @param {R[]} newest @returns {boolean}
+ */
+export function meets(rows, newest) {
+  const last = newest.at(-1);
+  return last === undefined || rows.some(({ id, at }) => id === last.id && at === last.at);
+}
+
+/**
  * The rows as the newest of them, asked for again, say.  What should be among those and is not has
  * gone.
  * @template {Row} R @param {R[]} rows @param {R[]} newest @param {boolean} more are there rows behind `newest`?

@@ -18,10 +18,11 @@ PEOPLE = 40
 AT_ONCE = 16
 
 
-async def fill(client: httpx.AsyncClient, count: int) -> None:
+async def fill(
+    client: httpx.AsyncClient, count: int, name: str = "chat", now: int = 1_760_000_000
+) -> None:
     """``count`` sessions, named chat-00000 and on, the last one the newest."""
     gate = asyncio.Semaphore(AT_ONCE)
-    now = 1_760_000_000
 
     async def one(number: int) -> None:
         messages = [
@@ -32,7 +33,7 @@ async def fill(client: httpx.AsyncClient, count: int) -> None:
         body = {"messages": messages, "created_at": [at, at + 5]}
         user = {"user": f"user-{number % PEOPLE}"} if number % 3 else {}
         async with gate:
-            path = f"/memory/v1/sessions/chat-{number:05d}/messages"
+            path = f"/memory/v1/sessions/{name}-{number:05d}/messages"
             answer = await client.post(path, json={**body, **user})
         assert answer.status_code == 200, answer.text
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from tests.support.browser.browsing import Console, Locator, expect
 from tests.support.browser.measuring import elements
+from tests.support.talk.filling import AT_ONCE
 
 pytestmark = pytest.mark.one_back_end
 
@@ -44,6 +47,17 @@ async def put(console: Console, session: str, *contents: Any) -> list[str]:
     answer = await console.client.post(f"{SESSIONS}/{session}/messages", json={"messages": said})
     assert answer.status_code == 200, answer.text
     return [each["id"] for each in answer.json()["data"]]
+
+
+async def remove(console: Console, session: str, ids: Sequence[str]) -> None:
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(id: str) -> None:
+        async with gate:
+            answer = await console.client.delete(f"{SESSIONS}/{session}/messages/{id}")
+        assert answer.status_code == 200, answer.text
+
+    await asyncio.gather(*map(one, ids))
 
 
 async def no_wider(console: Console) -> bool:
@@ -135,6 +149,34 @@ async def test_who_reads_further_down_is_not_taken_to_the_end_when_it_is_loaded(
     loaded = visit.page.locator(f".conversation [aria-setsize='{MANY - 1200 + 1}']")
     await expect(loaded.first).to_be_attached()
     await expect(bubble(visit, "Message 1399:")).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("kept", [(range(130), range(0)), (range(130), range(810, 850))])
+async def test_where_most_was_deleted_one_reads_on_to_what_is_left(
+    visit: Console, kept: tuple[range, range]
+) -> None:
+    ids = await put(visit, "few", *(f"Message {n}:" for n in range(850)))
+    await remove(visit, "few", [id for n, id in enumerate(ids) if not any(n in k for k in kept)])
+    await visit.sign_in("#/sessions/few")
+    await expect(bubbles(visit).last).to_be_in_viewport()
+    scroller = visit.page.locator(".conversation")
+    left = visit.page.locator(f".conversation [aria-setsize='{sum(map(len, kept))}']").first
+    await scroller.evaluate("list => list.scrollTo(0, 0)")
+    await expect(left).to_be_attached()
+    await visit.go("#/sessions")
+    await visit.go(f"#/sessions/few/messages/{ids[20]}")
+    await expect(bubble(visit, "Message 20:")).to_be_in_viewport()
+    await scroller.evaluate("list => list.scrollTo(0, 1e9)")
+    await expect(left).to_be_attached()
+
+
+async def test_what_stands_before_hundreds_of_messages_that_were_taken_back_is_seen(
+    visit: Console,
+) -> None:
+    ids = await put(visit, "back", *(f"Message {n}:" for n in range(900)))
+    await visit.client.post(f"{SESSIONS}/back/rewind", json={"to": ids[100]})
+    await visit.sign_in("#/sessions/back")
+    await expect(bubble(visit, "Message 99:")).to_be_in_viewport()
 
 
 async def test_words_are_found_in_what_is_loaded_and_before(visit: Console) -> None:

@@ -20,7 +20,7 @@ import { isTyping } from "./keys.js";
  * @property {(index: number) => number} estimate pixels, until it is measured
  * @property {(index: number) => VNode} render
  * @property {(index: number) => string | number} keyOf stable; give a new function when keys moved
- * @property {(first: number, last: number) => void} [onRange] what is seen, whenever it changes
+ * @property {(first: number, last: number) => void} [onRange] what is seen, whenever it or `keyOf` changes
  * @property {number} [initialOffset] pixels
  * @property {boolean} [stick] begins at the end, and stays there, whatever comes in or changes its size
  * @property {boolean} [follow] with `stick`: false where more is to come below, so do not go there
@@ -49,7 +49,7 @@ export function VirtualList(props) {
   const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? -1];
   useEffect(() => {
     if (last >= 0) props.onRange?.(first, last);
-  }, [first, last, props.count]);
+  }, [first, last, props.count, props.keyOf]);
   const scrolled = useEnd(props, virtual, scroller);
   const [focus, pending] = useFocus(virtual, scroller);
   useHolding(props, scroller, focus);

@@ -46,8 +46,8 @@ export function List({ talk, doing, flash, jump, jumped, summaryActions }) {
       overscan=${6} estimate=${(/** @type {number} */ index) => height(items[index])} render=${render} keyOf=${keyOf}
       handle=${(/** @type {import("../parts/virtual.js").Handle} */ given) => (handle.current = given)}
       onRange=${(/** @type {number} */ first, /** @type {number} */ last) => {
-        if (first < EDGE) void log.older();
-        if (last >= items.length - EDGE) void log.newer();
+        if (first < EDGE && !log.top) void log.older();
+        if (last >= items.length - EDGE && !log.bottom) void log.newer();
       }}
       onScroll=${setAtEnd} />
     <div class="pill-place low" aria-live="polite">

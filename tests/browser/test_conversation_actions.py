@@ -76,6 +76,21 @@ async def test_a_message_is_deleted_after_a_question(visit: Console) -> None:
     assert await texts(visit, "s") == ["First", "Third", "Fourth"]
 
 
+async def test_a_message_that_another_changes_meanwhile_is_not_deleted(visit: Console) -> None:
+    await seeded(visit)
+    await choose(visit, "Second", "Delete…")
+    dialog = visit.page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("Second")
+    second = (await messages(visit, "s"))[1]["id"]
+    await visit.client.patch(f"{SESSIONS}/s/messages/{second}", json={"content": "Theirs"})
+    await dialog.get_by_role("button", name="Delete").click()
+    await expect(visit.page.get_by_role("alert")).to_contain_text("nothing was done")
+    assert (await texts(visit, "s"))[1] == "Theirs"
+    await choose(visit, "Theirs", "Delete…")
+    await dialog.get_by_role("button", name="Delete").click()
+    await expect(bubble(visit, "Theirs")).to_have_count(0)
+
+
 async def test_a_call_is_deleted_with_its_results_and_that_is_said(visit: Console) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     said = [

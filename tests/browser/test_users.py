@@ -161,10 +161,10 @@ async def test_who_edits_what_another_has_changed_sees_both(visit: Console) -> N
     id = await remember(visit, "Lives in Kiel")
     await visit.sign_in("#/users/kim")
     page = visit.page
-    async with page.expect_response(lambda got: got.url.endswith(f"/memories/{id}")):
-        await choose(visit, "Lives in Kiel", "Edit")
-    await visit.client.patch(f"{MEMORIES}/{id}", json={"text": "Lives in Hamburg"})
+    await choose(visit, "Lives in Kiel", "Edit")
     dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_label("Text")).to_have_value("Lives in Kiel")
+    await visit.client.patch(f"{MEMORIES}/{id}", json={"text": "Lives in Hamburg"})
     await dialog.get_by_label("Text").fill("Lives in Berlin")
     await dialog.get_by_role("button", name="Save").click()
     await expect(dialog.get_by_role("alert").first).to_contain_text("Lives in Hamburg")
@@ -173,6 +173,17 @@ async def test_who_edits_what_another_has_changed_sees_both(visit: Console) -> N
     await dialog.get_by_role("button", name="Save mine").click()
     await expect(memory(visit, "Lives in Berlin")).to_be_visible()
     assert (await visit.client.get(f"{MEMORIES}/{id}")).json()["text"] == "Lives in Berlin"
+
+
+async def test_a_fact_is_corrected_as_it_is_and_not_as_it_was_found(visit: Console) -> None:
+    id = await remember(visit, "Drinks tea")
+    await visit.sign_in("#/users/kim")
+    await visit.page.get_by_label("Search what is remembered").fill("tea")
+    await expect(memory(visit, "Drinks tea").locator("mark")).to_have_text("tea")
+    await visit.client.patch(f"{MEMORIES}/{id}", json={"text": "Must not drink tea"})
+    await choose(visit, "Drinks tea", "Edit")
+    text = visit.page.get_by_role("dialog").get_by_label("Text")
+    await expect(text).to_have_value("Must not drink tea")
 
 
 async def test_forgetting_asks_first(visit: Console) -> None:
@@ -245,6 +256,21 @@ async def test_saved_items_are_shown_changed_and_deleted(visit: Console) -> None
     await page.get_by_role("button", name="Delete").click()
     await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     await expect(page.get_by_text("No saved items")).to_be_visible()
+
+
+async def test_a_saved_item_that_another_changes_meanwhile_is_not_deleted(visit: Console) -> None:
+    path = "/memory/v1/store/items"
+    item = {"namespace": ["users", "kim", "notes"], "key": "todo", "value": {"text": "milk"}}
+    await visit.client.put(path, json=item)
+    await visit.sign_in("#/users/kim/tabs/saved")
+    page = visit.page
+    await page.get_by_role("button", name="Delete").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("milk")
+    await visit.client.put(path, json={**item, "value": {"text": "bread"}})
+    await dialog.get_by_role("button", name="Delete").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Somebody changed this")
+    await expect(memory(visit, "todo")).to_contain_text("bread")
 
 
 async def test_erasing_shows_what_goes_asks_for_the_name_and_gives_a_receipt(

@@ -56,7 +56,7 @@ function ofMessage(stored, hands) {
       ? { label: t("talk.rewind"), onClick: () => void rewind(stored, hands()) }
       : { label: t("talk.activate"), onClick: () => void activate(stored, hands()) },
     { label: t("talk.forget"), onClick: () => hands().setOpen({ kind: "forget", exchange: stored.exchange_id }) },
-    { label: t("talk.delete"), danger: true, onClick: () => void remove(stored, hands()) },
+    { label: t("talk.delete"), danger: true, onClick: () => void remove(stored.id, hands()) },
   ];
 }
 
@@ -90,8 +90,8 @@ function why(stored, hands) {
 /** @param {Hands} hands */
 const path = ({ talk }) => `/sessions/${seg(talk.id)}`;
 
-/** The session as it is shown: whoever changed it meanwhile is not overruled. @param {Hands} hands */
-const unchanged = ({ talk }) => ({ headers: /** @type {Record<string, string>} */ (talk.etag ? { "if-match": talk.etag } : {}) });
+/** As it was read: whoever changed it meanwhile is not overruled. @param {{etag: string | null}} read */
+const unchanged = ({ etag }) => ({ headers: /** @type {Record<string, string>} */ (etag ? { "if-match": etag } : {}) });
 
 /** @param {Hands} hands @param {Promise<unknown>} work @param {string} done */
 const told = ({ app, talk }, work, done) =>
@@ -107,15 +107,18 @@ const quoted = (stored) => {
   return html`<blockquote class="quoted" dir="auto"><bdi>${visible(text.slice(0, QUOTED))}${text.length > QUOTED ? "…" : ""}</bdi></blockquote>`;
 };
 
-/** @param {Stored} stored @param {Hands} hands */
-async function remove(stored, hands) {
-  const calls = new Set(callsOf(stored.message));
+/** As it is now, and only as long as it is so. @param {string} id of a message @param {Hands} hands */
+async function remove(id, hands) {
+  const { api, confirm, failed } = hands.app;
+  const at = `${path(hands)}/messages/${seg(id)}`;
+  const read = await api.get(at).catch(failed);
+  if (!read) return;
+  const calls = new Set(callsOf(read.data.message));
   const results = hands.talk.log.messages.filter((one) => calls.has(one.message.tool_call_id)).length;
-  const at = `${path(hands)}/messages/${seg(stored.id)}`;
-  const body = html`${quoted(stored)}<p>${t("talk.delete.hint")}</p>
+  const body = html`${quoted(read.data)}<p>${t("talk.delete.hint")}</p>
     ${results > 0 && html`<p class="note warn">${t("talk.delete.results", { n: results })}</p>`}`;
-  const sure = await hands.app.confirm({ title: t("talk.delete.title"), body, action: t("delete"), danger: true });
-  if (sure) await told(hands, hands.app.api.del(at), t("talk.deleted"));
+  const sure = await confirm({ title: t("talk.delete.title"), body, action: t("delete"), danger: true });
+  if (sure) await told(hands, api.del(at, {}, unchanged(read)), t("talk.deleted"));
 }
 
 /** @param {Stored} stored @param {Hands} hands */
@@ -124,7 +127,7 @@ async function rewind(stored, hands) {
   const body = html`${quoted(stored)}<p>${t(hands.talk.log.bottom ? "talk.rewind.hint" : "talk.rewind.more", { n: active.length })}</p>`;
   const sure = await hands.app.confirm({ title: t("talk.rewind.title"), body, action: t("talk.rewind.now") });
   if (!sure) return;
-  await told(hands, hands.app.api.post(`${path(hands)}/rewind`, { to: stored.id }, unchanged(hands)), t("talk.rewound"));
+  await told(hands, hands.app.api.post(`${path(hands)}/rewind`, { to: stored.id }, unchanged(hands.talk)), t("talk.rewound"));
 }
 
 /** @param {Stored} stored @param {Hands} hands */
@@ -135,6 +138,6 @@ async function activate(stored, hands) {
   const body = html`${quoted(stored)}<p>${t("talk.activate.hint")}</p>`;
   const sure = await hands.app.confirm({ title: t("talk.activate.title"), body, action: t("talk.activate") });
   if (!sure) return;
-  const asked = hands.app.api.post(`${path(hands)}/messages/${seg(end.id)}/activate`, undefined, unchanged(hands));
+  const asked = hands.app.api.post(`${path(hands)}/messages/${seg(end.id)}/activate`, undefined, unchanged(hands.talk));
   await told(hands, asked.then(() => hands.talk.choose(new Map())), t("talk.activated"));
 }

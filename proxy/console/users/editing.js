@@ -3,10 +3,12 @@
 import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
 import { Dialog } from "../parts/dialog.js";
+import { Failed, Loading } from "../parts/empty.js";
 import { visible } from "../parts/text.js";
 import { html, useEffect, useState } from "../vendor/preact.js";
 
 /** `until`: a day, or "" for ever. @typedef {{text: string, about: string, until: string}} Draft */
+/** A fact as it was read. @typedef {{draft: Draft, etag: string | null}} Read */
 
 const LONGEST = 500;
 /** An idempotency key; `randomUUID` is not there on plain HTTP. */
@@ -26,23 +28,21 @@ export function Adding({ path, onClose, onDone }) {
   return html`<${Fields} title=${t("memories.add.title")} initial=${NEW} save=${save} onClose=${onClose} />`;
 }
 
-/** @param {{path: string, memory: any, onClose: () => void, onDone: () => void}} props */
-export function Editing({ path, memory, onClose, onDone }) {
+/** @param {{path: string, onClose: () => void, onDone: () => void}} props */
+export function Editing({ path, onClose, onDone }) {
   const { api, toast } = useApp();
-  const [current, setCurrent] = useState({ memory, etag: /** @type {string | null} */ (null) });
-  const [theirs, setTheirs] = useState(/** @type {any} */ (null));
-  const load = async () => {
-    const { data, etag } = await api.get(path);
-    setCurrent({ memory: data, etag });
-    return data;
-  };
-  useEffect(() => void load().catch(() => {}), []); // what fails here fails again when it is saved
+  const [opened, setOpened] = useState(/** @type {Read | null} */ (null));
+  const [theirs, setTheirs] = useState(/** @type {Read | null} */ (null));
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const load = () => api.get(path).then(({ data, etag }) => ({ draft: draftOf(data), etag }));
+  const begin = () => void load().then(setOpened, setError);
+  useEffect(begin, []);
   const save = async (/** @type {Draft} */ draft) => {
-    const headers = /** @type {Record<string, string>} */ (current.etag ? { "if-match": current.etag } : {});
+    const etag = (theirs ?? opened)?.etag;
     try {
-      await api.patch(path, fieldsOf(draft), { headers });
-    } catch (error) {
-      if (/** @type {any} */ (error).status !== 412) throw error;
+      await api.patch(path, fieldsOf(draft), { headers: etag ? { "if-match": etag } : {} });
+    } catch (refusal) {
+      if (/** @type {any} */ (refusal).status !== 412) throw refusal;
       setTheirs(await load());
       return;
     }
@@ -50,8 +50,11 @@ export function Editing({ path, memory, onClose, onDone }) {
     onDone();
     onClose();
   };
-  return html`<${Fields} title=${t("memory.edit")} initial=${draftOf(memory)} theirs=${theirs && draftOf(theirs)}
-    save=${save} onClose=${onClose} />`;
+  const title = t("memory.edit");
+  if (opened === null) {
+    return html`<${Dialog} title=${title} onClose=${onClose}>${error ? html`<${Failed} error=${error} retry=${begin} />` : html`<${Loading} />`}</${Dialog}>`;
+  }
+  return html`<${Fields} title=${title} initial=${opened.draft} theirs=${theirs?.draft} save=${save} onClose=${onClose} />`;
 }
 
 /** @param {any} memory @returns {Draft} */
@@ -68,7 +71,7 @@ const fieldsOf = (draft) => ({
   expires_at: draft.until ? Date.parse(`${draft.until}T23:59:59Z`) / 1000 : null,
 });
 
-/** @param {{title: string, initial: Draft, theirs?: Draft | null, save: (draft: Draft) => Promise<void>, onClose: () => void}} props */
+/** @param {{title: string, initial: Draft, theirs?: Draft, save: (draft: Draft) => Promise<void>, onClose: () => void}} props */
 function Fields({ title, initial, theirs, save, onClose }) {
   const [draft, setDraft] = useState(initial);
   const [problem, setProblem] = useState("");

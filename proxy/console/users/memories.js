@@ -49,7 +49,7 @@ export function Memories({ user, counts }) {
     <${Shown} shown=${shown} query=${query} state=${wanted.state} user=${user} edit=${setEditing} changed=${refresh} />
     ${query === "" && html`<${Pager} pages=${pages} next=${list.data?.next ?? null} go=${setPages} />`}
     ${editing === "new" && html`<${Adding} path=${path} onClose=${() => setEditing(null)} onDone=${refresh} />`}
-    ${editing && editing !== "new" && html`<${Editing} path=${`${path}/${seg(editing.id)}`} memory=${editing}
+    ${editing && editing !== "new" && html`<${Editing} path=${`${path}/${seg(editing.id)}`}
       onClose=${() => setEditing(null)} onDone=${refresh} />`}
   </div>`;
 }

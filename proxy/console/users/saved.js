@@ -42,10 +42,16 @@ function Item({ item, edit, changed }) {
   const { api, confirm, toast, failed } = useApp();
   const place = item.namespace.slice(2).join(" / ");
   const remove = async () => {
-    const body = html`<p><bdi class="mono">${place} · ${item.key}</bdi></p><${Json} value=${item.value} />`;
+    const at = { namespace: item.namespace, key: item.key };
+    const read = await api.get("/store/items", at).catch(failed);
+    if (!read) return;
+    const body = html`<p><bdi class="mono">${place} · ${item.key}</bdi></p><${Json} value=${read.data.value} />`;
     if (!(await confirm({ title: t("saved.delete"), body, action: t("delete"), danger: true }))) return;
-    await api.del("/store/items", { namespace: item.namespace, key: item.key })
-      .then(() => (toast(t("saved.deleted"), "success"), changed()), failed);
+    await api.del("/store/items", at, { headers: read.etag ? { "if-match": read.etag } : {} }).then(
+      () => toast(t("saved.deleted"), "success"),
+      (error) => (error.status === 412 ? toast(t("conflict.title"), "error") : failed(error)),
+    );
+    changed();
   };
   return html`<article class="memory">
     <header class="section-head"><h3><bdi class="muted">${place}</bdi> <bdi class="mono">${item.key}</bdi></h3>

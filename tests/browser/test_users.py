@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.support.browser.browsing import PHONE, Console, Locator, expect
+from tests.support.browser.browsing import PHONE, Console, Locator, Look, expect
 
 MEMORIES = "/memory/v1/users/kim/memories"
 
@@ -184,6 +186,39 @@ async def test_a_fact_is_corrected_as_it_is_and_not_as_it_was_found(visit: Conso
     await choose(visit, "Drinks tea", "Edit")
     text = visit.page.get_by_role("dialog").get_by_label("Text")
     await expect(text).to_have_value("Must not drink tea")
+
+
+async def test_whoever_corrects_only_the_words_leaves_the_end_as_it_is(visit: Console) -> None:
+    id = await remember(visit, "Lives in Kiel", expires_at=4_000_000_000.5)
+    await visit.sign_in("#/users/kim")
+    await choose(visit, "Lives in Kiel", "Edit")
+    dialog = visit.page.get_by_role("dialog")
+    await expect(dialog.get_by_label("Until (optional)")).to_have_value("2096-10-02")
+    await dialog.get_by_label("Text").fill("Lives in Berlin")
+    await visit.client.patch(f"{MEMORIES}/{id}", json={"text": "Lives in Hamburg"})
+    for button in ("Save", "Save mine"):
+        await dialog.get_by_role("button", name=button, exact=True).click()
+    await expect(memory(visit, "Lives in Berlin")).to_be_visible()
+    assert (await visit.client.get(f"{MEMORIES}/{id}")).json()["expires_at"] == 4_000_000_000.5
+
+
+class TestInTokyo:
+    @pytest.fixture
+    def look(self) -> Look:
+        return Look(zone="Asia/Tokyo")
+
+    async def test_the_day_that_is_chosen_is_the_day_that_is_shown(self, visit: Console) -> None:
+        at_five = datetime(2099, 2, 1, 5, tzinfo=ZoneInfo("Asia/Tokyo")).timestamp()
+        await remember(visit, "Lives in Osaka", expires_at=at_five)
+        await visit.sign_in("#/users/kim")
+        fact = memory(visit, "Lives in Osaka")
+        await expect(fact).to_contain_text("until 1 Feb 2099")
+        await choose(visit, "Lives in Osaka", "Edit")
+        dialog = visit.page.get_by_role("dialog")
+        await expect(dialog.get_by_label("Until (optional)")).to_have_value("2099-02-01")
+        await dialog.get_by_label("Until (optional)").fill("2099-03-10")
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(fact).to_contain_text("until 10 Mar 2099")
 
 
 async def test_forgetting_asks_first(visit: Console) -> None:

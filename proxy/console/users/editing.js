@@ -7,7 +7,7 @@ import { Failed, Loading } from "../parts/empty.js";
 import { visible } from "../parts/text.js";
 import { html, useEffect, useState } from "../vendor/preact.js";
 
-/** `until`: a day, or "" for ever. @typedef {{text: string, about: string, until: string}} Draft */
+/** `until`: a day of the reader's, or "" for ever. @typedef {{text: string, about: string, until: string}} Draft */
 /** A fact as it was read. @typedef {{draft: Draft, etag: string | null}} Read */
 
 const LONGEST = 500;
@@ -20,7 +20,7 @@ export function Adding({ path, onClose, onDone }) {
   const { api, toast } = useApp();
   const [key] = useState(newKey);
   const save = async (/** @type {Draft} */ draft) => {
-    await api.post(path, fieldsOf(draft), { headers: { "idempotency-key": key } });
+    await api.post(path, fieldsOf(draft, NEW), { headers: { "idempotency-key": key } });
     toast(t("memory.added"), "success");
     onDone();
     onClose();
@@ -37,10 +37,10 @@ export function Editing({ path, onClose, onDone }) {
   const load = () => api.get(path).then(({ data, etag }) => ({ draft: draftOf(data), etag }));
   const begin = () => void load().then(setOpened, setError);
   useEffect(begin, []);
-  const save = async (/** @type {Draft} */ draft) => {
+  const save = async (/** @type {Draft} */ draft, /** @type {Draft} */ from) => {
     const etag = (theirs ?? opened)?.etag;
     try {
-      await api.patch(path, fieldsOf(draft), { headers: etag ? { "if-match": etag } : {} });
+      await api.patch(path, fieldsOf(draft, from), { headers: etag ? { "if-match": etag } : {} });
     } catch (refusal) {
       if (/** @type {any} */ (refusal).status !== 412) throw refusal;
       setTheirs(await load());
@@ -61,33 +61,38 @@ export function Editing({ path, onClose, onDone }) {
 const draftOf = (memory) => ({
   text: memory.text,
   about: memory.about === "user" ? "" : memory.about,
-  until: memory.expires_at ? new Date(memory.expires_at * 1000).toISOString().slice(0, 10) : "",
+  until: memory.expires_at ? dayOf(memory.expires_at) : "",
 });
 
-/** @param {Draft} draft */
-const fieldsOf = (draft) => ({
+/** As a box for dates has it, and Swedes write it. @param {number} seconds Unix time */
+const dayOf = (seconds) => new Date(seconds * 1000).toLocaleDateString("sv");
+
+/** The end only where it was changed: it has an hour too, and may move by itself. @param {Draft} draft @param {Draft} from */
+const fieldsOf = (draft, from) => ({
   text: draft.text,
   about: draft.about || "user",
-  expires_at: draft.until ? Date.parse(`${draft.until}T23:59:59Z`) / 1000 : null,
+  ...(draft.until !== from.until && { expires_at: draft.until ? Date.parse(`${draft.until}T23:59:59`) / 1000 : null }),
 });
 
-/** @param {{title: string, initial: Draft, theirs?: Draft, save: (draft: Draft) => Promise<void>, onClose: () => void}} props */
+/** @param {{title: string, initial: Draft, theirs?: Draft, save: (draft: Draft, from: Draft) => Promise<void>, onClose: () => void}} props `from`: what the draft was made of */
 function Fields({ title, initial, theirs, save, onClose }) {
   const [draft, setDraft] = useState(initial);
+  const [from, setFrom] = useState(initial);
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
   const change = (/** @type {keyof Draft} */ name) => (/** @type {any} */ event) => setDraft({ ...draft, [name]: event.target.value });
+  const take = (/** @type {Draft} */ other) => (setDraft(other), setFrom(other));
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
     setBusy(true);
     setProblem("");
-    await save(draft).catch((error) => setProblem(error.message));
+    await save(draft, from).catch((error) => setProblem(error.message));
     setBusy(false);
   };
   return html`<${Dialog} title=${title} onClose=${onClose}>
     <form onSubmit=${submit}>
       <div class="dialog-body">
-        ${theirs && html`<${Conflict} theirs=${theirs} take=${() => setDraft(theirs)} />`}
+        ${theirs && html`<${Conflict} theirs=${theirs} take=${() => take(theirs)} />`}
         <label class="field"><span>${t("memory.text")}</span>
           <textarea rows="4" required maxlength=${LONGEST} dir="auto" value=${draft.text} onInput=${change("text")}></textarea></label>
         <div class="fields">

@@ -106,6 +106,7 @@ class Look:
 
     size: tuple[int, int] = DESKTOP
     locale: str = "en-GB"
+    zone: str | None = None
     dark: bool = False
     own: bool = False
 
@@ -209,6 +210,7 @@ async def new_page(browser: Browser, look: Look) -> Page:
     context = await browser.new_context(
         viewport={"width": width, "height": height},
         locale=look.locale,
+        timezone_id=look.zone,
         color_scheme="dark" if look.dark else "light",
         accept_downloads=True,
     )

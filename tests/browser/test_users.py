@@ -293,6 +293,16 @@ async def test_saved_items_are_shown_changed_and_deleted(visit: Console) -> None
     await expect(page.get_by_text("No saved items")).to_be_visible()
 
 
+async def test_saved_items_are_found_behind_more_facts_than_a_page_has(visit: Console) -> None:
+    for n in range(101):
+        await remember(visit, f"Fact number {n}")
+    item = {"namespace": ["users", "kim", "notes"], "key": "todo", "value": {"text": "milk"}}
+    await visit.client.put("/memory/v1/store/items", json=item)
+    await visit.sign_in("#/users/kim/tabs/saved")
+    await expect(memory(visit, "todo")).to_contain_text("milk")
+    await expect(visit.page.get_by_text("No saved items")).to_have_count(0)
+
+
 async def test_a_saved_item_that_another_changes_meanwhile_is_not_deleted(visit: Console) -> None:
     path = "/memory/v1/store/items"
     item = {"namespace": ["users", "kim", "notes"], "key": "todo", "value": {"text": "milk"}}

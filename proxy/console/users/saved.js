@@ -10,6 +10,8 @@ import { Ago } from "../parts/time.js";
 import { html, useEffect, useState } from "../vendor/preact.js";
 
 const PAGE = 100;
+/** Pages that are looked through at once for one that has items of applications. */
+const MOST = 20;
 /** What the proxy itself has learned lies here; the other tabs show it. */
 const RESERVED = new Set(["facts", "profile", "profiles", "episodes", "learned", "card", "feedback"]);
 
@@ -29,7 +31,7 @@ export function Saved({ user }) {
     <div class="bar"><${SearchBox} value=${query} onSearch=${setQuery} label=${t("saved.search")} /></div>
     ${error && html`<${Failed} error=${error} retry=${reload} />`}
     ${items === null && !error && html`<${Loading} />`}
-    ${items?.length === 0 && html`<${Empty} title=${t("saved.none")}><p class="muted">${t("saved.none.hint")}</p></${Empty}>`}
+    ${items?.length === 0 && next === null && html`<${Empty} title=${t("saved.none")}><p class="muted">${t("saved.none.hint")}</p></${Empty}>`}
     <ul class="memory-list">${items?.map((item) => html`<li key=${JSON.stringify([item.namespace, item.key])}>
       <${Item} item=${item} edit=${() => setEditing(item)} changed=${reload} /></li>`)}</ul>
     ${next !== null && html`<button type="button" class="button" onClick=${more}>${t("pager.more")}</button>`}
@@ -70,11 +72,10 @@ function useItems(user, query) {
   const [next, setNext] = useState(/** @type {number | null} */ (null));
   const [error, setError] = useState(/** @type {any} */ (null));
   const ask = (/** @type {number} */ offset, /** @type {AbortSignal} */ signal) =>
-    api.post("/store/items/search", { namespace_prefix: ["users", user], query: query || undefined, limit: PAGE, offset }, { signal }).then(
-      ({ data }) => {
-        const own = data.data.filter((/** @type {any} */ item) => !RESERVED.has(item.namespace[2]));
-        setItems((now) => [...(offset ? (now ?? []) : []), ...own]);
-        setNext(data.next);
+    ownFrom(api, { namespace_prefix: ["users", user], query: query || undefined }, offset, signal).then(
+      (found) => {
+        setItems((now) => [...(offset ? (now ?? []) : []), ...found.items]);
+        setNext(found.next);
         setError(null);
       },
       (problem) => signal.aborted || setError(problem),
@@ -87,4 +88,18 @@ function useItems(user, query) {
   }, [user, query, round]);
   const more = () => void (next !== null && ask(next, new AbortController().signal));
   return { items, error, next, more, reload: () => setRound(round + 1) };
+}
+
+/**
+ * The next page that has something of an application's: what the proxy itself has learned may fill many.
+ * @param {import("../api.js").Api} api @param {object} asked @param {number} offset @param {AbortSignal} signal
+ * @returns {Promise<{items: any[], next: number | null}>}
+ */
+async function ownFrom(api, asked, offset, signal) {
+  for (let page = 1; ; page += 1) {
+    const { data } = await api.post("/store/items/search", { ...asked, limit: PAGE, offset }, { signal });
+    const items = data.data.filter((/** @type {any} */ item) => !RESERVED.has(item.namespace[2]));
+    if (items.length > 0 || data.next === null || page === MOST) return { items, next: data.next };
+    offset = data.next;
+  }
 }

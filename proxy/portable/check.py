@@ -18,11 +18,16 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.extent import has_over
+from proxy.chat.message import read_message, read_stored
+from proxy.chat.request import SYSTEM_ROLES
 from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
 from proxy.memory.items import PEOPLE, Item
 from proxy.memory.model import Exchange, message_id
+from proxy.memory.prompt.trace import PromptTrace, noted_in
 
 Fields = dict[str, object]
+
+MOST_TOKENS = 2**40
 
 FARTHEST = 1e11
 """Unix seconds; what is later is no time."""
@@ -141,11 +146,18 @@ def check_session(archived: SessionArchive) -> None:
         raise ValueError(f"a title of more than {LONGEST_TITLE} characters")
     if len(session.details.metadata) > LARGEST_METADATA:
         raise ValueError(f"metadata of more than {LARGEST_METADATA} bytes")
+    _check_system(session.details.system)
     _check_exchanges(archived.exchanges, session.end)
     _check_lines(archived.lines, archived.exchanges)
     versions = [summary.version for summary in archived.summaries]
     if versions != sorted(set(versions), reverse=True) or (versions and versions[-1] < 1):
         raise ValueError("versions of a summary that do not descend")
+
+
+def _check_system(system: bytes | None) -> None:
+    messages = map(read_message, jsontext.items(system or b"[]"))
+    if not all(message is not None and message.role in SYSTEM_ROLES for message in messages):
+        raise ValueError("a system message that is none")
 
 
 def _check_exchanges(exchanges: Sequence[PlacedExchange], end: int) -> None:
@@ -164,8 +176,12 @@ def _check_exchanges(exchanges: Sequence[PlacedExchange], end: int) -> None:
 def _check_record(exchange: Exchange) -> None:
     if not _NAME.fullmatch(exchange.id):
         raise ValueError("an exchange with an impossible id")
-    exchange.memory.all_recalled()
-    _RAWS.decode(exchange.memory.tools)
+    did = exchange.memory
+    did.all_recalled()
+    _RAWS.decode(did.tools)
+    shown = noted_in(did) or PromptTrace()
+    if max(did.tokens, did.evicted_tokens, shown.known, shown.recall) > MOST_TOKENS:
+        raise ValueError("an exchange of more tokens than anybody can add up")
 
 
 def _check_lines(lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange]) -> None:
@@ -176,9 +192,17 @@ def _check_lines(lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExcha
         turn, seq = line.position.turn, line.position.seq
         if seq <= before or not 1 <= turn <= seq or not _stands(line, known):
             raise ValueError("a message that is not where its exchange has it")
+        _check_role(line)
         before = seq
     if [line.card.id for line in lines] != [id for placed in exchanges for id in placed.messages]:
         raise ValueError("messages that are not those of the exchanges")
+
+
+def _check_role(line: StoredMessage) -> None:
+    """An answer has the role that its upstream gave it; what could not be read has none."""
+    card = line.card
+    if card.origin != "response" and card.role not in ("", read_stored(line.body).role):
+        raise ValueError("a message of another role than its body")
 
 
 def _stands(line: StoredMessage, exchanges: Mapping[str, PlacedExchange]) -> bool:

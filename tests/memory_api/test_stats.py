@@ -28,7 +28,7 @@ from proxy.memory_api.overview.stats import (
 )
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
-from tests.support.memory_api import Site, error_of, seed, talk
+from tests.support.memory_api import SESSIONS, Site, error_of, seed, talk
 from tests.support.store.commits import draft, record
 
 STATS = "/memory/v1/stats"
@@ -248,6 +248,27 @@ async def test_everything_that_happened_is_counted_where_it_happened(
         "tokens": dict.fromkeys(found["totals"]["tokens"], 0),
         "latency_ms": {"p50": None, "p95": None},
     }
+
+
+BROKEN = [
+    b"5",
+    b'{"kept":1e300}',
+    b'{"runs":[5]}',
+    b'{"order":[-9],"kept":9}',
+    b'{"runs":[["e",-1,[1,2]]],"kept":9}',
+]
+
+
+@pytest.mark.parametrize("shown", BROKEN)
+async def test_one_record_that_cannot_be_read_does_not_hide_the_others(
+    client: httpx.AsyncClient, store: Backend, now: float, shown: bytes
+) -> None:
+    await said(store, "a", now - 60, shown=msgspec.Raw(shown))
+    await said(store, "a", now - 30)
+    tokens = (await report(client))["totals"]["tokens"]
+    assert (tokens["injected"], tokens["recalled"]) == (22, 6)
+    listed = await client.get(f"{SESSIONS}/a/exchanges")
+    assert (listed.status_code, len(listed.json()["data"])) == (200, 2)
 
 
 async def test_hours_are_buckets_too(client: httpx.AsyncClient, store: Backend, now: float) -> None:

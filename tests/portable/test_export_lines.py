@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from proxy.chat.message import read_stored
 from proxy.learning.kinds import Kinds
 from proxy.memory.archive import Details, PlacedExchange, Session, SessionArchive, StoredMessage
 from proxy.memory.items import Item
@@ -47,7 +48,7 @@ def archived(bodies: tuple[bytes, ...] = (b'{"role":"user"}', b"{}")) -> Session
             Position(1, seq),
             Card(
                 id=f"e1.{seq - 1}",
-                role="user",
+                role=read_stored(body).role,
                 tokens=5,
                 digest="d",
                 created_at=2.5,
@@ -240,6 +241,10 @@ def changed(kind: str, change: Callable[[Any], None]) -> bytes:
         ("session", {"metadata": {"x": "y" * 17_000}}, "metadata of more"),
         ("session", {"system": "no JSON"}, "not JSON"),
         ("session", {"system": 5}, "no list"),
+        ("session", {"system": ["c1"]}, "a system message that is none"),
+        ("session", {"system": [[]]}, "a system message that is none"),
+        ("session", {"system": [{"role": "user"}]}, "a system message that is none"),
+        ("session", {"system": [{}]}, "a system message that is none"),
         ("session", {"end": 1}, "wrong size"),
         ("session", {"ttl": -1}, "no line of the kind"),
         ("session", {"created_at": 1e300}, "no line of the kind"),
@@ -253,6 +258,9 @@ def changed(kind: str, change: Callable[[Any], None]) -> bytes:
         ("message", {"tokens": 2**80}, "no line of the kind"),
         ("message", {"body": "[]"}, "no dict"),
         ("message", {"body": '{"a": }'}, "not JSON"),
+        ("message", {"body": {}}, "another role"),
+        ("message", {"body": {"role": "bogus"}}, "another role"),
+        ("message", {"role": "tool"}, "another role"),
         ("exchange", {"first": 2}, "wrong size"),
         ("exchange", {"first": 0}, "not in order"),
         ("exchange", {"messages": ["e1.1", "e1.0"]}, "not those of the exchanges"),
@@ -286,6 +294,35 @@ def test_what_cannot_be_true_is_refused_with_its_line(
 def test_exchanges_that_cannot_be_are_refused(fields: dict[str, object], what: str) -> None:
     with pytest.raises(Broken, match=what):
         read(changed("exchange", lambda line: line["exchange"].update(fields)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [
+        ({"shown": 5}, "Expected `object"),
+        ({"shown": {"kept": 1e300}}, "Expected `int`"),
+        ({"shown": {"runs": [["e1", "0"]]}}, "Expected `int`"),
+        ({"shown": {"recall": 10**4000}}, "more tokens than"),
+        ({"tokens": 10**4000}, "more tokens than"),
+        ({"recalled": [5]}, "Expected `object`"),
+        ({"tools": 5}, "Expected `array`"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_memory_did_must_be_what_can_be_told_again(
+    fields: dict[str, object], what: str
+) -> None:
+    with pytest.raises(Broken, match=what):
+        read(changed("exchange", lambda line: line["exchange"]["memory"].update(fields)))
+
+
+def test_what_an_upstream_answered_keeps_its_role() -> None:
+    one = archived((b'{"role":"model"}',))
+    line = one.lines[0]
+    card = msgspec.structs.replace(line.card, role="assistant", origin="response")
+    answered = msgspec.structs.replace(one, lines=(line._replace(card=card),))
+    (found,) = read(export(session_part(answered), sessions=1))
+    assert found == ImportedSession(answered)
 
 
 @pytest.mark.parametrize(

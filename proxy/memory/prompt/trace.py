@@ -7,6 +7,7 @@ share its id; what is known and recalled is listed there already, and only its o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 import msgspec
 from cachetools import LRUCache
@@ -153,18 +154,28 @@ class TracePiece(msgspec.Struct, frozen=True):
     version: int | None = None
 
 
-def shown_in(injection: Injection) -> PromptTrace | None:
-    """None where nothing was noted: memory was off or failed, or the record is an old one."""
+def noted_in(injection: Injection) -> PromptTrace | None:
+    """None where nothing was noted: memory was off or failed, or the record is an old one.
+
+    Raises ValueError where it cannot be read.
+    """
     return msgspec.json.decode(injection.shown, type=PromptTrace | None)
+
+
+def shown_in(injection: Injection) -> PromptTrace | None:
+    """None as well where it cannot be read: one record is no reason to show none of them."""
+    with suppress(ValueError):
+        return noted_in(injection)
+    return None
 
 
 def pieces_of(shown: PromptTrace, recalled: Sequence[Recalled]) -> list[TracePiece]:
     """All that is listed, in the order of the prompt."""
-    told = [_told(recalled[n]) for n in shown.order if n < len(recalled)]
+    told = [_told(recalled[n]) for n in shown.order if 0 <= n < len(recalled)]
     messages = [
         TracePiece("message", tokens, id)
         for run in shown.runs
-        for id, tokens in zip(run.ids, run.tokens, strict=True)
+        for id, tokens in zip(run.ids, run.tokens, strict=False)
     ]
     pieces = [
         *([TracePiece("system", shown.system)] if shown.system else []),

@@ -47,8 +47,8 @@ end
 
 -- Is the message at a seq still this one?  A server that has lost its newest writes other messages there.
 local function is_there(seq, id)
-  local stored = redis.call('HGET', CARDS, padded(seq))
-  return stored and card_of(stored)[1] == id
+  local stored = id ~= '' and redis.call('HGET', CARDS, padded(seq))
+  return stored and string.find(stored, '],["' .. id .. '",', 1, true) -- a card begins with its id
 end
 
 -- The first seq and the size of an exchange that was there before the script, or nil.

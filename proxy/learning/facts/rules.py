@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import nlargest
+from itertools import chain
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
@@ -11,6 +14,9 @@ from proxy.learning.facts.claim import Claim
 from proxy.learning.facts.fact import USER, Fact, Origin, confirmed, dated, kept_sources, superseded
 from proxy.learning.facts.statements import Gist, alike, gist
 from proxy.settings.written import FactsSettings
+
+MOST_PAST = 1000
+"""Superseded facts that news which come late are compared with: those that were said last."""
 
 
 class Notes(msgspec.Struct):
@@ -33,7 +39,7 @@ class Notes(msgspec.Struct):
         the later ones win.
         """
         twin, target = self._twin(claim), self._target(claim)
-        if twin and twin.state != claim.state:
+        if twin and claim.state not in ("current", twin.state):
             return twin
         late = target is not None and claim.source.at < target.last_confirmed
         fact = self._again(twin, claim) if twin else self._add(claim, target, late)
@@ -70,17 +76,31 @@ class Notes(msgspec.Struct):
             self._put(replace(fact, state="superseded"))
 
     def _twin(self, claim: Claim) -> Fact | None:
-        """A fact that says the same: of the claim's state, or known though that is doubtful."""
+        """A fact that says the same: of the claim's state, or known though that is doubtful, or
+        taken back later than the claim was said."""
         wanted, states = gist(claim.text), {claim.state, "current"}
+        known = (fact for fact in self.facts.values() if fact.state in states)
+        past = self._taken_back(claim.source.at) if claim.state == "current" else ()
         found = (
             fact
-            for fact in self.facts.values()
-            if fact.state in states
-            and (fact.until is None or fact.until > claim.source.at)
+            for fact in chain(known, past)
+            if (fact.until is None or fact.until > claim.source.at)
             and (fact.about == USER) == (claim.about == USER)
             and alike(wanted, self._gist(fact))
         )
         return next(found, None)
+
+    def _taken_back(self, at: float) -> Iterator[Fact]:
+        """Facts in whose place there is something that was said later than then.
+
+        What takes the place of another was said no earlier, and is looked at before it.
+        """
+        later = {id for id, fact in self.facts.items() if fact.last_confirmed > at}
+        past = (fact for fact in self.facts.values() if fact.state == "superseded")
+        for fact in nlargest(MOST_PAST, past, key=attrgetter("last_confirmed")):
+            if fact.superseded_by in later:
+                later.add(fact.id)
+                yield fact
 
     def _target(self, claim: Claim) -> Fact | None:
         """The fact whose place the claim takes: what it names, or what has taken the place of that

@@ -48,6 +48,12 @@ function useLook() {
   return [look, change];
 }
 
+/** A file that is dropped beside its place is not opened in place of the console. @param {DragEvent} event */
+const stay = (event) => event.dataTransfer?.types.includes("Files") && event.preventDefault();
+
+addEventListener("dragover", stay);
+addEventListener("drop", stay);
+
 const root = document.getElementById("app");
 if (root) {
   root.replaceChildren();

@@ -37,6 +37,25 @@ async def test_what_scrolls_is_inside_so_that_its_scrollbar_is_no_place_beside_i
     await expect(dialog).to_have_count(0)
 
 
+async def test_what_was_typed_is_lost_neither_to_a_click_beside_it_nor_to_a_key(
+    visit: Console,
+) -> None:
+    await visit.seed("talk", "Hello", "Hi")
+    await visit.sign_in("#/sessions/talk")
+    page = visit.page
+    await page.get_by_role("button", name="What to do with this message").last.click()
+    await page.get_by_role("menuitem", name="Edit…").click()
+    dialog = page.get_by_role("dialog")
+    box = dialog.get_by_role("textbox")
+    await box.fill("A long correction")
+    await page.mouse.click(5, 5)
+    await page.keyboard.press("Escape")
+    await expect(dialog.get_by_role("heading", level=2)).to_be_focused()
+    await expect(box).to_have_value("A long correction")
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
+
+
 async def test_the_id_that_is_to_be_typed_is_seen_whole_on_a_phone(visit: Console) -> None:
     dialog = await erasing(visit, DIGEST, *PHONE)
     wide, room = await dialog.locator(".dialog-inside").evaluate(

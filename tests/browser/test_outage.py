@@ -93,6 +93,35 @@ async def test_nothing_is_missing_of_what_came_while_nobody_could_look(
     await expect(listed).to_have_text(f"{many + 5:,}")
 
 
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [(b'[{"role": "user", "content": "Hi"}]', "Imported."), (b"{}", "format")],
+    ids=["done", "refused"],
+)
+async def test_an_import_whose_dialog_was_closed_tells_how_it_went(
+    visit: Console, file: bytes, told: str
+) -> None:
+    page = visit.page
+    closed = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await closed.wait()
+        await route.continue_()
+
+    await page.route("**/memory/v1/import?*", hold)
+    await visit.sign_in()
+    await page.get_by_role("button", name="Import").click()
+    brought = {"name": "chat.json", "mimeType": "application/json", "buffer": file}
+    await page.get_by_label("Choose a file").set_input_files(brought)  # type: ignore[arg-type]
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Session id").fill("brought-along")
+    await dialog.get_by_role("button", name="Import").click()
+    await dialog.locator("footer").get_by_role("button", name="Close").click()
+    await expect(dialog).to_have_count(0)
+    closed.set()
+    await expect(page.locator(".toast")).to_contain_text(told)
+
+
 class TestInChinese:
     @pytest.fixture
     def look(self) -> Look:

@@ -83,6 +83,22 @@ async def test_a_dropped_file_of_another_program_is_recognised(inside: Console) 
     assert [each["message"]["content"] for each in found.json()["data"]] == ["From elsewhere", "Hi"]
 
 
+async def test_a_file_that_is_dropped_elsewhere_is_not_opened(inside: Console) -> None:
+    await inside.go("#/users")
+    await expect(inside.page.get_by_role("heading", name="Users")).to_be_visible()
+    kept = await inside.page.evaluate(
+        """() => {
+          const data = new DataTransfer();
+          data.items.add(new File(["{}"], "chat.json", { type: "application/json" }));
+          return ["dragover", "drop"].map((kind) => {
+            const how = { dataTransfer: data, bubbles: true, cancelable: true };
+            return !document.querySelector("h1").dispatchEvent(new DragEvent(kind, how));
+          });
+        }"""
+    )
+    assert kept == [True, True]
+
+
 async def test_a_broken_file_is_refused_in_words(inside: Console, tmp_path: Path) -> None:
     page = inside.page
     file = tmp_path / "broken.json"

@@ -4,12 +4,14 @@ import { html, useId, useLayoutEffect, useRef, useState } from "../vendor/preact
 import { t } from "../i18n/index.js";
 
 /**
- * A dialog, open as long as it is shown.
+ * A dialog, open as long as it is shown.  What was typed in it is not lost to a click beside it, nor
+ * to a key: Escape leaves first for the heading, and then closes.
  * @param {{title: string, onClose: () => void, children?: any, class?: string}} props
  */
 export function Dialog({ title, onClose, children, class: name = "" }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const head = useRef(/** @type {HTMLElement | null} */ (null));
+  const box = useRef(/** @type {Node | null} */ (null)); // the last that was changed
   const heading = useId();
   useLayoutEffect(() => {
     const before = document.activeElement; // at once: the next key may be a Tab
@@ -24,10 +26,21 @@ export function Dialog({ title, onClose, children, class: name = "" }) {
     // What was pressed may be gone with what it asked for: the focus stays inside.
     if (!element.current?.contains(document.activeElement)) head.current?.focus();
   });
-  const outside = (/** @type {MouseEvent} */ event) => event.target === element.current && onClose();
+  const changed = () => box.current?.isConnected === true; // what was sent makes room for what became of it
+  const outside = (/** @type {MouseEvent} */ event) => {
+    if (event.target !== element.current) return;
+    if (changed()) event.preventDefault(); // the focus stays too
+    else onClose();
+  };
+  // Not on `cancel`, of which a browser lets only the first be prevented.
+  const press = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== "Escape" || !changed() || event.target === head.current) return;
+    event.preventDefault();
+    head.current?.focus();
+  };
   return html`<dialog ref=${element} class=${`dialog ${name}`} aria-labelledby=${heading}
     onCancel=${(/** @type {Event} */ event) => (event.preventDefault(), onClose())}
-    onMouseDown=${outside}>
+    onInput=${(/** @type {any} */ event) => (box.current = event.target)} onKeyDown=${press} onMouseDown=${outside}>
     <div class="dialog-inside">
       <header class="dialog-head">
         <h2 ref=${head} id=${heading} tabindex="-1">${title}</h2>

@@ -3,7 +3,7 @@
 import { useApp } from "../context.js";
 import { bytes, t } from "../i18n/index.js";
 import { Dialog } from "../parts/dialog.js";
-import { html, useRef, useState } from "../vendor/preact.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { Result } from "./result.js";
 
 const FORMATS = [
@@ -40,9 +40,11 @@ export function Dropping({ onFile, children }) {
 
 /** @typedef {{format: string, session: string, user: string, conflict: string, dry_run: string}} Choice */
 
-/** @param {{file: File | null, onClose: () => void, onDone: () => void}} props */
+/** Who has closed it is told how it went. @param {{file: File | null, onClose: () => void, onDone: () => void}} props */
 export function Importing({ file: dropped, onClose, onDone }) {
-  const { api } = useApp();
+  const { api, toast, failed } = useApp();
+  const open = useRef(true);
+  useEffect(() => () => void (open.current = false), []);
   const [file, setFile] = useState(dropped);
   const [choice, setChoice] = useState({ format: "auto", session: "", user: "", conflict: "skip", dry_run: "false" });
   const [sent, setSent] = useState(/** @type {number | null} */ (null));
@@ -56,9 +58,11 @@ export function Importing({ file: dropped, onClose, onDone }) {
       const { data } = await api.upload("/import", choice, file, setSent);
       setOutcome({ result: data });
       if (data.dry_run) return setSent(null);
+      if (!open.current) toast(t("import.done"), "success");
       onDone();
     } catch (problem) {
       setOutcome({ problem });
+      if (!open.current) failed(problem);
       onDone(); // sessions before the mistake are there
     }
     setSent(null);

@@ -2,7 +2,7 @@
 
 import { isOutage } from "./api.js";
 import { AppContext } from "./context.js";
-import { routeOf } from "./links.js";
+import { links, routeOf } from "./links.js";
 import { Confirm } from "./parts/dialog.js";
 import { SHOWN, Toasts } from "./parts/toast.js";
 import { Shell } from "./shell.js";
@@ -14,7 +14,7 @@ import { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useStat
 
 /** @param {{api: Api, caller: Caller, enter: import("./sign_in.js").Enter, leave: () => void, look: Look, setLook: (look: Partial<Look>) => void}} props */
 export function Inside({ api, caller, enter, leave, look, setLook }) {
-  const route = useRoute();
+  const route = useRoute(api.tenant);
   const [toasts, toast, close] = useToasts(api);
   const [question, confirm, answer] = useConfirm(route);
   const kept = useRef(new Map()).current;
@@ -33,7 +33,7 @@ export function Inside({ api, caller, enter, leave, look, setLook }) {
     [api, caller, route, look.locale],
   );
   const choose = (/** @type {string} */ tenant) => {
-    location.hash = "#/sessions";
+    history.replaceState({ tenant }, "", links.sessions);
     void enter(api.of(tenant), { ...caller, tenant });
   };
   return html`<${AppContext.Provider} value=${app}>
@@ -46,14 +46,24 @@ export function Inside({ api, caller, enter, leave, look, setLook }) {
 /** What went wrong, in words. @param {unknown} error */
 const words = (error) => (error instanceof Error ? error.message : String(error));
 
-function useRoute() {
-  const [route, setRoute] = useState(() => routeOf(location.hash));
+/** @param {string | null} tenant whose memory, for the administrator */
+function useRoute(tenant) {
+  const [route, setRoute] = useState(() => arrived(tenant));
   useLayoutEffect(() => {
-    const changed = () => setRoute(routeOf(location.hash));
+    const changed = () => setRoute(arrived(tenant));
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);
-  }, []);
+  }, [tenant]);
   return route;
+}
+
+/** Another tenant may have the same names: what was seen of one leads to the list. @param {string | null} tenant */
+function arrived(tenant) {
+  if (tenant !== null) {
+    const theirs = (history.state?.tenant ?? tenant) !== tenant;
+    history.replaceState({ tenant }, "", theirs ? links.sessions : null);
+  }
+  return routeOf(location.hash);
 }
 
 /** @param {Api} api @returns {[import("./parts/toast.js").Toast[], (message: string, kind?: import("./context.js").Kind, passing?: boolean) => void, (id: number) => void]} */

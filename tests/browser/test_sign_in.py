@@ -68,6 +68,33 @@ async def test_the_administrator_chooses_whose_memory_is_seen(visit: Console) ->
     await expect(visit.page.get_by_role("link", name="Of a tenant")).to_be_visible()
 
 
+async def test_going_back_to_what_was_seen_of_another_tenant_leads_to_the_list(
+    visit: Console,
+) -> None:
+    other = {"authorization": f"Bearer {visit.key}-other"}
+    said = {"messages": [{"role": "user", "content": "Of the other"}]}
+    await visit.seed("default", "Of the one")
+    await visit.client.post("/memory/v1/sessions/default/messages", json=said, headers=other)
+    one, another = [
+        (await visit.client.get("/memory/v1/whoami", headers=headers)).json()["tenant"]
+        for headers in ({}, other)
+    ]
+    page = visit.page
+    await visit.sign_in(key=ADMIN)
+    await page.get_by_label("Tenant").select_option(one)
+    await page.get_by_role("link", name="Of the one").click()
+    await expect(page.locator(".message")).to_contain_text("Of the one")
+    await visit.go("#/users")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Users")
+    await page.get_by_label("Tenant").select_option(another)
+    await expect(page.get_by_role("link", name="Of the other")).to_be_visible()
+    await page.go_back()
+    await expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
+    await expect(page).to_have_url(f"{visit.address}#/sessions")
+    await page.get_by_role("link", name="Of the other").click()
+    await expect(page.locator(".message")).to_contain_text("Of the other")
+
+
 async def test_what_cannot_be_loaded_behind_the_sign_in_is_said(visit: Console) -> None:
     page = visit.page
     await page.route("**/console/shell.js", lambda route: route.abort())

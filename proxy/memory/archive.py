@@ -41,6 +41,14 @@ class Details(msgspec.Struct, frozen=True):
     system_tokens: int = 0
 
 
+class LogSize(NamedTuple):
+    """What changes with anything that is appended, switched or removed (see ``Session``)."""
+
+    end: int
+    messages: int
+    tokens: int
+
+
 class Session(msgspec.Struct, frozen=True):
     """A session as people list it.  Times are Unix seconds.
 
@@ -61,6 +69,10 @@ class Session(msgspec.Struct, frozen=True):
     end: int = 0
     last: str | None = None
     windows: Mapping[str, Position] = msgspec.field(default_factory=dict)
+
+    @property
+    def log_size(self) -> LogSize:
+        return LogSize(self.end, self.messages, self.tokens)
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
@@ -123,7 +135,8 @@ class Revision(msgspec.Struct, frozen=True):
     """A change that people make to a session.
 
     ``removed``, ``superseded`` and ``activated`` are message ids; ids that history does not know
-    are ignored.  ``details`` take the place of those that ``was`` says.
+    are ignored.  ``details`` take the place of those that ``was`` says.  With ``log_size`` it is
+    for a log of this size alone.
     """
 
     edited: tuple[Edited, ...] = ()
@@ -132,6 +145,7 @@ class Revision(msgspec.Struct, frozen=True):
     activated: tuple[str, ...] = ()
     details: Details | None = None
     was: Details | None = None
+    log_size: LogSize | None = None
 
 
 class Archive(Protocol):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx
 import pytest
 
+from proxy.memory.archive import Revision
 from proxy.memory.model import SessionKey, Work
 from proxy.memory.recording.spool import Spool
 from proxy.stores.open import Backend
@@ -141,6 +143,38 @@ async def test_a_rewind_takes_back_what_the_caller_has_seen_or_nothing(
     response = await client.post(URL, json={"turns": 1}, headers={"if-match": tag})
     assert response.status_code == 412
     assert (await client.get(f"{SESSIONS}/s")).json()["messages"] == 8
+
+
+async def test_of_many_rewinds_for_one_tag_one_is_made(client: httpx.AsyncClient) -> None:
+    await three_turns(client)
+    tag = {"if-match": (await client.get(f"{SESSIONS}/s")).headers["etag"]}
+    many = (client.post(URL, json={"turns": 1}, headers=tag) for _ in range(8))
+    assert sorted(each.status_code for each in await asyncio.gather(*many)) == [200, *[412] * 7]
+    assert await log(client) == "u1 a1 u2 a2"
+
+
+@pytest.mark.parametrize(("conditional", "status"), [(False, 200), (True, 412)])
+async def test_a_branch_is_switched_in_the_log_that_was_compared(
+    client: httpx.AsyncClient,
+    store: Backend,
+    monkeypatch: pytest.MonkeyPatch,
+    conditional: bool,
+    status: int,
+) -> None:
+    ids = await three_turns(client)
+    await rewound(client, turns=1)
+    tag = (await client.get(f"{SESSIONS}/s")).headers["etag"]
+    revise = store.revise
+
+    async def overtaken(key: SessionKey, revision: Revision) -> bool:
+        monkeypatch.undo()
+        assert await store.commit(KEY, chat("newer")) == "recorded"
+        return await revise(key, revision)
+
+    monkeypatch.setattr(store, "revise", overtaken)
+    headers = {"if-match": tag} if conditional else {}
+    response = await client.post(f"{SESSIONS}/s/messages/{ids[5]}/activate", headers=headers)
+    assert response.status_code == status
 
 
 async def test_a_branch_is_not_made_active_for_another_tag(client: httpx.AsyncClient) -> None:

@@ -349,6 +349,25 @@ async def test_an_edit_of_what_is_not_as_it_was_changes_nothing_at_all(
     assert before == (await store.load(key, ALL), await store.session(key), await lines(store, key))
 
 
+async def test_what_is_for_one_log_alone_is_not_done_in_another(
+    store: Store, key: SessionKey
+) -> None:
+    await turns(store, key)
+    session = await store.session(key)
+    assert session is not None
+    size = session.log_size
+    wanted = [
+        revise(store, key, superseded=(f"x{n}.0", f"x{n}.1"), log_size=size) for n in range(1, 5)
+    ]
+    assert sorted(await asyncio.gather(*wanted)) == [False, False, False, True]
+    now = await store.session(key)
+    assert now is not None and now.messages == session.messages - 2
+    assert not await revise(store, key, activated=("x1.0",), log_size=size)
+    assert await revise(store, key, removed=("x2.0",), log_size=now.log_size)
+    await store.commit(key, chat("x9"))
+    assert not await revise(store, key, details=Details(title="t"), log_size=now.log_size)
+
+
 async def test_an_edit_of_a_superseded_message_leaves_it_superseded(
     store: Store, key: SessionKey
 ) -> None:

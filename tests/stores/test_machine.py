@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from msgspec.structs import replace
 
-from proxy.memory.archive import Details, Revision
+from proxy.memory.archive import Details, LogSize, Revision
 from proxy.memory.erasure import Subject
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
@@ -282,6 +282,7 @@ class Comparison(RuleBasedStateMachine):
         unknown=SOME_MESSAGES,
         details=st.none() | DETAILS,
         was=st.sampled_from([None, None, True, False]),
+        same=st.sampled_from([None, None, True, False]),
     )
     def revise(
         self,
@@ -292,15 +293,18 @@ class Comparison(RuleBasedStateMachine):
         unknown: tuple[str, ...],
         details: Details | None,
         was: bool | None,
+        same: bool | None,
     ) -> None:
         session = self.wait(self.oracle.session(self.keys[n]))
         known = session.details if session else Details()
+        size = session.log_size if session else LogSize(0, 0, 0)
         revision = Revision(
             removed=self.of(n, removed),
             superseded=(*self.of(n, superseded), *unknown[:1]),
             activated=(*unknown[1:], *self.of(n, activated)),
             details=details,
             was=None if was is None else known if was else replace(known, title="never"),
+            log_size=None if same is None else size if same else size._replace(tokens=1_000_000),
         )
         self.change(n, revision)
 

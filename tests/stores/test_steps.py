@@ -130,3 +130,19 @@ async def test_a_revision_in_steps_is_as_one_at_once(store: Backend, key: Sessio
     assert await log(store, key) == list(ids)
     nowhere = SessionKey(key.tenant, "nowhere")
     assert not await revise(store, nowhere, superseded=ids)
+
+
+@pytest.mark.usefixtures("small")
+async def test_a_revision_in_steps_is_for_the_log_that_its_first_one_finds(
+    store: Backend, key: SessionKey
+) -> None:
+    ids = await ten(store, key)
+    session = await store.session(key)
+    assert session is not None
+    await store.commit(key, chat("y"))
+    assert not await revise(store, key, superseded=ids, log_size=session.log_size)
+    assert await log(store, key) == [*ids, "y.0", "y.1"]
+    session = await store.session(key)
+    assert session is not None
+    assert await revise(store, key, superseded=ids, log_size=session.log_size)
+    assert await log(store, key) == ["y.0", "y.1"]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
-from proxy.errors import ProxyError, session_not_found
+from proxy.errors import ProxyError, memory_unavailable, session_not_found
 from proxy.learning.batch import read_on
 from proxy.memory import archive
 from proxy.memory.archive import Revision, StoredMessage
@@ -23,7 +24,7 @@ from proxy.memory.model import Entry, SessionKey
 from proxy.memory.reconciliation.match import last_turns
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given, Repeated
-from proxy.memory_api.conversations.message_edit import revise
+from proxy.memory_api.conversations.message_edit import ATTEMPTS, revise
 from proxy.memory_api.conversations.sessions import BY_ID, SESSION, TAG, must_not_wait, the_session
 from proxy.memory_api.errors import message_not_found, session_exists, session_too_large
 from proxy.memory_api.fields import invalid
@@ -144,12 +145,12 @@ async def rewind_session(
     The messages stay in history as superseded. Give either `turns` or `to`.
     """
     must_not_wait(api.spool, at)
-    lines = await _lines(api, at, await the_session(api.store, at))
-    gone = await asyncio.to_thread(_behind, lines, back)
-    # Behind it: then what is taken back is what the caller has seen.
-    given.hold_for(session_object(await the_session(api.store, at)))
-    await revise(api, at, Revision(superseded=tuple(gone)))
-    return session_object(await the_session(api.store, at))
+
+    async def wanted(session: archive.Session) -> Switch:
+        lines = await _lines(api, at, session)
+        return Switch(superseded=tuple(await asyncio.to_thread(_behind, lines, back)))
+
+    return await _switched(api, at, given, wanted)
 
 
 @operation("POST", f"{SESSION}/messages/{{message}}/activate", "Messages")
@@ -160,12 +161,33 @@ async def activate_message(api: Api, at: SessionAt, wanted: MessageAt, given: Gi
     `If-Match` takes the tag of the session.
     """
     must_not_wait(api.spool, at)
-    switch = await _switch(api, at, await the_session(api.store, at), wanted)
-    given.hold_for(session_object(await the_session(api.store, at)))
-    if switch.activated or switch.superseded:
-        revision = Revision(superseded=switch.superseded, activated=switch.activated)
-        await revise(api, at, revision)
-    return session_object(await the_session(api.store, at))
+    return await _switched(api, at, given, partial(_switch, api, at, wanted=wanted))
+
+
+async def _switched(
+    api: Api,
+    at: SessionKey,
+    given: Given,
+    wanted: Callable[[archive.Session], Awaitable[Switch]],
+) -> Session:
+    """The session with what is ``wanted`` of it switched.
+
+    A change with conditions is made in the log that the caller has seen, or not at all.
+    """
+    for _ in range(ATTEMPTS):
+        switch = await wanted(await the_session(api.store, at))
+        # Behind it: then what is switched is what the caller has seen.
+        session = await the_session(api.store, at)
+        given.hold_for(session_object(session))
+        revision = Revision(
+            superseded=switch.superseded,
+            activated=switch.activated,
+            log_size=session.log_size if given.any else None,
+        )
+        nothing = not (switch.superseded or switch.activated)
+        if nothing or await revise(api, at, revision):
+            return session_object(await the_session(api.store, at))
+    raise memory_unavailable()
 
 
 async def _lines(api: Api, at: SessionKey, session: archive.Session) -> list[StoredMessage]:
@@ -187,7 +209,7 @@ def _behind(lines: Sequence[StoredMessage], back: RewindTurns | RewindTo) -> lis
     raise invalid("to is superseded already: name an active message.", "to")
 
 
-async def _switch(api: Api, at: SessionKey, session: archive.Session, wanted: str) -> Switch:
+async def _switch(api: Api, at: SessionKey, session: archive.Session, *, wanted: str) -> Switch:
     lines = await _lines(api, at, session)
     newest_first = [placed async for placed in all_exchanges(api.store, at, session.end)]
     found = await asyncio.to_thread(switch_to, lines, newest_first[::-1], wanted)

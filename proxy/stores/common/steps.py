@@ -36,10 +36,13 @@ def commit_steps(commit: Commit) -> list[Commit]:
 
 
 def revision_steps(revision: Revision) -> list[Revision]:
-    """What only switches; the last one does all else."""
+    """What only switches; the last one does all else.  The first one finds the log as it was."""
     *ahead, (gone, back) = _steps(revision.superseded, revision.activated)
-    switching = [Revision(superseded=some, activated=others) for some, others in ahead]
-    return [*switching, replace(revision, superseded=gone, activated=back)]
+    if not ahead:
+        return [revision]
+    first, *others = [Revision(superseded=some, activated=them) for some, them in ahead]
+    last = replace(revision, superseded=gone, activated=back, log_size=None)
+    return [replace(first, log_size=revision.log_size), *others, last]
 
 
 def _steps(gone: tuple[str, ...], back: tuple[str, ...]) -> Iterator[Switched]:

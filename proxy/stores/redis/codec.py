@@ -329,9 +329,10 @@ def revise_arguments(revision: Revision, name: str) -> list[Argument]:
     details = [revision.was, revision.details]
     arguments: list[Argument] = [name, len(revision.edited)]
     arguments += [len(some) // 2 for some in places]
-    arguments += [int(each is not None) for each in details]
+    arguments += [int(each is not None) for each in (*details, revision.log_size)]
     for each in details:
         arguments += _detail_arguments(each) if each is not None else ()
+    arguments += revision.log_size or ()
     for edited in revision.edited:
         arguments += _edited_arguments(edited)
     return arguments + [part for some in places for part in some]

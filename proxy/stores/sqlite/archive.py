@@ -14,6 +14,7 @@ import msgspec
 from proxy.memory.archive import (
     Details,
     Edited,
+    LogSize,
     Message,
     Page,
     PlacedExchange,
@@ -307,6 +308,8 @@ def revise(connection: sqlite3.Connection, now: float, key: SessionKey, revision
 
 def _is_as_it_was(connection: sqlite3.Connection, head: Head, revision: Revision) -> bool:
     if revision.was not in (None, read_details(connection, head.id)):
+        return False
+    if revision.log_size not in (None, LogSize(head.next - 1, head.messages, head.tokens)):
         return False
     return all(_wire(connection, head, each.card.id) == each.was for each in revision.edited)
 

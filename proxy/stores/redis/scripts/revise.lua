@@ -2,8 +2,9 @@
 -- the one who changes it has seen it.
 --
 -- ARGV: a name for this revision, number of edited, removed, superseded and activated messages,
--- whether details are given that were (0/1) and that are (0/1); then, where given, both details (title,
--- metadata, ttl, system, system_tokens; title and system as '=' and text, '' for none); then of each edited message: place (exchange,
+-- whether details are given that were (0/1) and that are (0/1), and the size of the log (0/1); then, where given, both details (title,
+-- metadata, ttl, system, system_tokens; title and system as '=' and text, '' for none) and that size
+-- (the last seq, messages, tokens); then of each edited message: place (exchange,
 -- index), card, tokens, body, whether it has a wire (0/1), wire, the wire that it had; then the places
 -- of the others.
 -- Returns { 1, owner, last active, ttl }, or {} where something is not as it was and nothing is done.
@@ -12,10 +13,10 @@
 
 local edited, removed = tonumber(ARGV[2]), tonumber(ARGV[3])
 local gone, back = tonumber(ARGV[4]), tonumber(ARGV[5])
-local at = 8
+local at = 9
 
 local meta = redis.call('HMGET', META, 'next', 'owner', 'active_at', 'ttl', 'title', 'metadata',
-  'system', 'system_tokens', 'revised')
+  'system', 'system_tokens', 'revised', 'messages', 'tokens')
 if not meta[1] then return {} end
 local ttl = tonumber(meta[4])
 local function done()
@@ -28,7 +29,7 @@ if meta[9] == ARGV[1] then
 end
 
 -- Look.
-local DETAILS, EDIT = 5, 8
+local DETAILS, SIZE, EDIT = 5, 3, 8
 local function optional(text)
   return text and '=' .. text or ''
 end
@@ -41,6 +42,13 @@ if ARGV[6] == '1' then
 end
 local details = at
 if ARGV[7] == '1' then at = at + DETAILS end
+if ARGV[8] == '1' then
+  local same = tonumber(meta[1]) - 1 == tonumber(ARGV[at])
+    and tonumber(meta[10] or 0) == tonumber(ARGV[at + 1])
+    and tonumber(meta[11] or 0) == tonumber(ARGV[at + 2])
+  if not same then return {} end
+  at = at + SIZE
+end
 for i = 0, edited - 1 do
   local edit = at + i * EDIT
   local _, _, seq = message_at(ARGV[edit], ARGV[edit + 1])

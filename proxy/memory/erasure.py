@@ -60,6 +60,10 @@ class Erasures(Protocol):
         """
         ...
 
+    async def mark_all(self, subjects: Sequence[Subject], until: float) -> None:
+        """The same of each of these, in one round trip."""
+        ...
+
     async def erased(self, subjects: Sequence[Subject], began: float) -> bool:
         """Would what began then be refused, because one of these is marked?"""
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError
-from proxy.memory_api.erasure.eraser import LEASE, RENEWAL, ROUNDS, Eraser, Marks
+from proxy.memory_api.erasure.eraser import AT_ONCE, LEASE, RENEWAL, ROUNDS, Eraser, Marks
 from proxy.recall.index import Owner
 from proxy.recall.indexing.indexer import Indexer, passages_of
 from proxy.settings import ProfileSettings
@@ -158,20 +158,71 @@ async def test_marks_are_renewed_while_it_takes_long(clock: Clock) -> None:
     assert await store.commit(key("a"), chat("z2", end + 0.1, user="kai")) == "recorded"
 
 
+class SlowStore(InMemoryStore):
+    """Each question takes a second."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.clock, self.asked = clock, 0
+
+    async def mark_all(self, subjects: Sequence[Subject], until: float) -> None:
+        self.clock.now += 1
+        self.asked += 1
+        await super().mark_all(subjects, until)
+
+
+async def test_thousands_of_marks_are_renewed_within_their_lease(clock: Clock) -> None:
+    store = SlowStore(clock)
+    marks = Marks(store, clock)
+    for part in range(25):
+        await marks.put(*(Subject("t", session=f"{part} {n}") for n in range(AT_ONCE)))
+        clock.now += 1
+    assert store.asked < 100
+    for _ in range(3):
+        clock.now += RENEWAL - 1
+        await marks.renew()
+        assert await store.commit(key("0 0"), chat(f"x{clock.now}", clock.now)) == "erased"
+    renewed, clock.now = store.asked, clock.now + 1
+    await marks.renew()
+    assert store.asked == renewed  # there is time for something else
+    end = await marks.settle()
+    assert store.asked == renewed + 25 and len(marks.sessions) == 25 * AT_ONCE
+    assert await store.commit(key("24 99"), chat("y", end)) == "erased"
+
+
+async def test_sessions_are_marked_together_before_they_are_removed(
+    store: Backend, eraser: Eraser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(7):
+        await store.commit(key(f"s{n}"), chat("x", user="kai"))
+    asked: list[int] = []
+    mark_all = store.mark_all
+
+    async def noted(subjects: Sequence[Subject], until: float) -> None:
+        asked.append(len(subjects))
+        await mark_all(subjects, until)
+
+    monkeypatch.setattr("proxy.memory_api.erasure.eraser.AT_ONCE", 3)
+    monkeypatch.setattr(store, "mark_all", noted)
+    receipt = await eraser.person("t", "kai")
+    assert receipt.counts.sessions == 7 and not await sessions(store)
+    assert asked == [1, 3, 3, 1, 3, 3, 2]
+    assert await store.commit(key("s6"), chat("y", NOW)) == "erased"
+
+
 async def test_two_erasures_of_the_same_person_go_one_behind_the_other(
     store: Backend, eraser: Eraser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.commit(key("a"), chat("x1", user="kai"))
     marked: list[float] = []
-    mark = store.mark
+    mark_all = store.mark_all
 
-    async def noted(subject: Subject, until: float) -> None:
+    async def noted(subjects: Sequence[Subject], until: float) -> None:
         await asyncio.sleep(0)
-        if not subject.session:
-            marked.append(until)
-        await mark(subject, until)
+        marked.extend(until for subject in subjects if not subject.session)
+        await mark_all(subjects, until)
 
-    monkeypatch.setattr(store, "mark", noted)
+    monkeypatch.setattr(store, "mark_all", noted)
     first, second = await asyncio.gather(eraser.person("t", "kai"), eraser.person("t", "kai"))
     assert marked == [NOW + LEASE, NOW, NOW + LEASE, NOW]
     assert [first.counts.sessions, second.counts.sessions] == [1, 0]

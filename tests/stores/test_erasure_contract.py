@@ -155,6 +155,16 @@ async def test_a_session_may_be_erased_again_and_its_latest_mark_counts(
     assert await store.commit(key, chat("x2", 1500.0)) == "erased"
 
 
+async def test_many_are_marked_together(store: Backend, tenant: str) -> None:
+    keys = [SessionKey(tenant, f"s{n}") for n in range(250)]
+    for until in (2000.0, 1000.0):
+        await store.mark_all([Subject(tenant, session=key.session) for key in keys], until)
+    await store.mark_all([], 3000.0)
+    for key in keys[::83]:
+        assert await store.commit(key, chat("x1", 1000.0)) == "erased"
+        assert await store.commit(key, chat("x1", 1000.5)) == "recorded"
+
+
 async def test_of_two_marks_the_later_one_counts(
     store: Backend, key: SessionKey, session: Subject, kai: Subject
 ) -> None:

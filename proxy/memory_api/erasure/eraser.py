@@ -12,7 +12,7 @@ Each place is either looked at after the mark was set, or its writers look behin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
@@ -37,6 +37,9 @@ LEASE = 60.0
 RENEWAL = 20.0
 """Seconds after which they are set anew."""
 
+AT_ONCE = 100
+"""Marks that are set with one question to the store: some have thousands of sessions."""
+
 
 class Marks:
     """What began before the end is refused meanwhile, so that nothing that a request has loaded
@@ -53,29 +56,31 @@ class Marks:
         """Those that have been marked."""
         return [subject.session for subject in self._subjects if subject.session]
 
-    async def put(self, subject: Subject) -> None:
-        """Mark one more, and the others anew where it is time."""
-        self._subjects[subject] = None
-        await self._erasures.mark(subject, self._clock() + LEASE)
+    async def put(self, *subjects: Subject) -> None:
+        """Mark some more, and the others anew where it is time."""
+        self._subjects |= dict.fromkeys(subjects)
+        await self._mark(subjects)
         await self.renew()
 
     async def renew(self) -> None:
         """To be called often enough: nothing between two calls may last as long as a lease."""
-        now = self._clock()
-        if now < self._renew_at:
+        if self._clock() < self._renew_at:
             return
-        self._renew_at = now + RENEWAL
-        for subject in self._subjects:
-            await self._erasures.mark(subject, self._clock() + LEASE)
+        await self._mark(list(self._subjects))
+        self._renew_at = self._clock() + RENEWAL
 
     async def settle(self) -> float:
         """The end, in Unix seconds.  What begins behind this call is written again; of what begins
         while it lasts, what finds its mark lowered already.
         """
         end = self._clock()
-        for subject in self._subjects:
-            await self._erasures.mark(subject, end)
+        await self._mark(list(self._subjects), end)
         return end
+
+    async def _mark(self, subjects: Sequence[Subject], end: float | None = None) -> None:
+        for at in range(0, len(subjects), AT_ONCE):
+            until = self._clock() + LEASE if end is None else end
+            await self._erasures.mark_all(subjects[at : at + AT_ONCE], until)
 
 
 ROUNDS = 10
@@ -130,15 +135,11 @@ class Eraser:
         # First: what is proposed of their remarks must find that they are gone.
         found.proposals = await self._learned.remarks.person(tenant, user)
         places = await places_of(self._store, owner)
-        async for key in self._sessions(tenant, user):
-            await marks.put(Subject(tenant, session=key.session))
-            indexed = places.get(key.session, set())
-            counts = await session_counts(self._store, key, indexed)
-            repeated = await self._learned.drop_session(key, None)
-            found.feedback += repeated.feedback
-            found.proposals += repeated.proposals
-            if await self._delete(key):
-                found.add(counts)
+        async for keys in _together(self._sessions(tenant, user)):
+            await marks.put(*(Subject(tenant, session=key.session) for key in keys))
+            for key in keys:
+                found.add(await self._theirs(key, places.get(key.session, set())))
+                await marks.renew()
         found.add(await shelf_counts(self._store, shelf, self._learned.kinds))
         await self._store.drop_items(shelf, ())
         await marks.renew()
@@ -147,6 +148,16 @@ class Eraser:
         await marks.renew()
         whose = EntryOwner(tenant, marks.sessions, user)
         found.spooled = await asyncio.to_thread(self._spool.erase, whose)
+        return found
+
+    async def _theirs(self, key: SessionKey, indexed: Collection[int]) -> Counts:
+        """Remove a session of somebody who is erased; what it was."""
+        found = Counts()
+        counts = await session_counts(self._store, key, indexed)
+        repeated = await self._learned.drop_session(key, None)
+        found.feedback, found.proposals = repeated.feedback, repeated.proposals
+        if await self._delete(key):
+            found.add(counts)
         return found
 
     async def _sessions(self, tenant: str, user: str) -> AsyncIterator[SessionKey]:
@@ -242,3 +253,14 @@ class Eraser:
         async with self._turns.setdefault(subject, asyncio.Lock()):
             yield
             forget_texts()
+
+
+async def _together(keys: AsyncIterator[SessionKey]) -> AsyncIterator[list[SessionKey]]:
+    """As many as are marked at once."""
+    some: list[SessionKey] = []
+    async for key in keys:
+        some.append(key)
+        if len(some) == AT_ONCE:
+            yield some
+            some = []
+    yield some

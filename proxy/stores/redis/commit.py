@@ -132,11 +132,16 @@ LONGEST = 1e10
 class RedisErasures(RedisBase):
     """See :class:`proxy.memory.erasure.Erasures`."""
 
-    @within("write")
     async def mark(self, subject: Subject, until: float) -> None:
-        key, left = mark_key(subject), min(expiry(until) - self._clock(), LONGEST)
-        life = max(1, int(left * 1000))
-        await self._scripts.write(self._scripts.mark, [key], (repr(until), life))
+        await self.mark_all([subject], until)
+
+    @within("write")
+    async def mark_all(self, subjects: Sequence[Subject], until: float) -> None:
+        left = min(expiry(until) - self._clock(), LONGEST)
+        how = (repr(until), max(1, int(left * 1000)))
+        keys = [mark_key(subject) for subject in subjects]
+        script = self._scripts.mark.text  # short: not worth a hash that a server may not know
+        await self._scripts.put_all([(key, ("EVAL", script, 1, key, *how)) for key in keys])
 
     @within("write")
     async def unmark(self, subject: Subject) -> None:

@@ -110,6 +110,15 @@ class Scripts:
         """As :meth:`write`, but a plain command."""
         self._first(await self._link.run(key, command, *self._wait))
 
+    async def put_all(self, commands: Sequence[tuple[bytes, Command]]) -> None:
+        """As :meth:`put`, several of any keys together.
+
+        Each server gets its commands first, and all waiting behind them: that ends with the first.
+        """
+        waiting = [(key, wait) for key, _ in commands for wait in self._wait]
+        replies = await self._link.many([*commands, *waiting])
+        self._check(replies[len(commands) :])
+
     async def _run(
         self,
         script: Script,

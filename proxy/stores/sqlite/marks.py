@@ -20,7 +20,12 @@ DELETE FROM erasures WHERE subject IN
 
 
 def mark(connection: sqlite3.Connection, subject: Subject, until: float) -> None:
-    connection.execute(_MARK, (digest_of(subject), until, expiry(until)))
+    mark_all(connection, [subject], until)
+
+
+def mark_all(connection: sqlite3.Connection, subjects: Sequence[Subject], until: float) -> None:
+    rows = [(digest_of(subject), until, expiry(until)) for subject in subjects]
+    connection.executemany(_MARK, rows)
 
 
 def unmark(connection: sqlite3.Connection, subject: Subject) -> None:

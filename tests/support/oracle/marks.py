@@ -16,7 +16,10 @@ class InMemoryErasures:
         self._marks: dict[Subject, float] = {}
 
     async def mark(self, subject: Subject, until: float) -> None:
-        self._marks[plain(subject)] = until
+        await self.mark_all([subject], until)
+
+    async def mark_all(self, subjects: Sequence[Subject], until: float) -> None:
+        self._marks |= dict.fromkeys(map(plain, subjects), until)
 
     async def unmark(self, subject: Subject) -> None:
         self._marks.pop(plain(subject), None)

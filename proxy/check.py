@@ -421,3 +421,7 @@ def _cramped(name: str, profile: ProfileSettings) -> Iterator[tuple[str, str]]:
     if profile.window == "token_window" and reserved >= profile.max_tokens:
         text = f"all {profile.max_tokens} are reserved for what else is injected ({reserved})"
         yield f"{name}.max_tokens", f"{text}: the window gets none"
+    summary = profile.summary
+    if summary.enabled and summary.max_tokens >= profile.max_tokens:
+        text = f"is no less than max_tokens ({profile.max_tokens}): a summary as long is not sent"
+        yield f"{name}.summary.max_tokens", text

@@ -404,6 +404,11 @@ async def test_a_proxy_that_serves_already_is_what_a_check_before_a_restart_find
             id="nothing-to-summarise",
         ),
         pytest.param(
+            {"memory.summary.enabled": True, "memory.max_tokens": 500},
+            ["memory.max_tokens", "memory.summary.max_tokens"],
+            id="no-room-for-a-summary",
+        ),
+        pytest.param(
             {"memory.facts.enabled": True, "memory.facts.url": "http://a.example/v1"},
             ["memory.facts.api_key", "memory.facts.url"],
             id="another-api",

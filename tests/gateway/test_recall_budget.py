@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from proxy.chat.models.tokens import Tokenizers
-from tests.support.rig import Rig
-from tests.support.talk.recalling import user_said, with_memories
+from tests.support.rig import KEY, Rig, rig
+from tests.support.talk.recalling import blocks_in, user_said, with_memories
 from tests.support.upstream.answers import chat_completion, error_answer, json_answer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 COUNT = Tokenizers().counter_for("scripted-1").count
+AUTHORIZED = {"authorization": f"Bearer {KEY}"}
 TOO_LONG = error_answer(400, "maximum context length is 100 tokens", "context_length_exceeded")
 
 
@@ -76,3 +79,19 @@ async def test_a_prompt_that_is_too_long_is_sent_with_half_the_recall_then_with_
     assert response.headers["x-memory-status"] == "empty"
     assert response.headers["x-memory-recalled"] == response.headers["x-memory-tokens"] == "0"
     assert response.headers["x-memory-reason"] == "context_trimmed"
+
+
+@pytest.mark.parametrize("window", ["token_window", "message_window", "all", "none"])
+async def test_what_is_beside_a_window_has_max_tokens_together(window: str, tmp_path: Path) -> None:
+    learned = {"enabled": True, "after_turns": 100}
+    memory = {"window": window, "max_tokens": 200, "facts": learned, "recall": {"timeout": 5}}
+    async with rig(tmp_path, memory=memory) as small:
+        person, word = await with_memories(small)
+        for number in range(25):
+            fact = {"text": f"Kai owns house {number} in the street of the {number} lindens."}
+            path = f"/memory/v1/users/{person.user}/memories"
+            added = await small.client.post(path, json=fact, headers=AUTHORIZED)
+            assert added.status_code == 201, added.text
+        response = await person.says(person.talk(), f"Which house is Kai's? And {word}?")
+        told = int(response.headers["x-memory-tokens"])
+        assert told <= 200 and "facts" in blocks_in(small.up.requests[-1].messages)

@@ -138,6 +138,24 @@ def test_under_a_bound_of_the_request_turns_that_wait_for_a_summary_stay_too(
     assert tight.injected.tokens == 88
 
 
+def test_a_summary_that_all_of_memory_has_no_room_for_is_not_sent() -> None:
+    snapshot = session(6, start=3, covered=3)
+    fits = prompt_of(snapshot, Window(max_tokens=0), 5 + 3)
+    assert (fits.summary, fits.injected) == (snapshot.summary, (0, 5 + 3))
+    assert prompt_of(snapshot, Window(max_tokens=0), 5 + 2).empty
+    assert prompt_of(snapshot, Window(max_messages=6), 5 + 2).summary is None
+
+
+def test_a_token_window_gives_way_to_a_summary_that_is_larger_than_its_room() -> None:
+    snapshot = session(6, start=3, covered=3)
+    assert snapshot.summary is not None
+    large = replace(snapshot, summary=replace(snapshot.summary, tokens=37))
+    assert turns_in(prompt_of(large, Window(max_tokens=60), 100)) == [3, 4, 5]
+    assert turns_in(prompt_of(large, Window(max_tokens=60), 99)) == [4, 5]
+    assert turns_in(prompt_of(replace(large, stalled=True), Window(max_tokens=60), 99)) == [4, 5]
+    assert turns_in(prompt_of(large, Window(max_messages=6), 99)) == [3, 4, 5]
+
+
 def test_a_client_that_says_all_of_it_itself_gets_no_summary_of_it() -> None:
     snapshot = session(4, start=2, covered=2)
     said = [message(entry.card.digest, entry.card.role) for entry in snapshot.log]
@@ -168,6 +186,7 @@ def test_no_turn_is_told_twice_and_none_is_lost_while_there_is_room(
     start, covered = min(start, turns), covered and min(covered, turns)
     snapshot = session(turns, start, covered, stalled=stalled)
     prompt = prompt_of(snapshot, Window(max_tokens=limit), limit + slack)
+    assert prompt.injected.tokens <= limit + slack
     shown, told = turns_in(prompt), list(range(covered or 0)) if prompt.summary else []
     assert not set(shown) & set(told)
     assert shown == list(range(turns))[len(list(range(turns))) - len(shown) :]

@@ -122,8 +122,13 @@ async def _known(prompt: AssembledPrompt, budget: TokenBudget, services: Service
     """What is known of the person and of how to answer."""
     if prompt.loaded.knowledge is None:
         return prompt.known
-    most = prompt.loaded.exchange.context.usual.known_tokens
+    most = _share(prompt, prompt.loaded.exchange.context.usual.known_tokens)
     return _chosen(prompt, await budget.left(most, prompt.tokens), services.knowledge)
+
+
+def _share(prompt: AssembledPrompt, most: int) -> int:
+    """What of ``most`` all that is beside the window leaves: it has ``max_tokens`` together."""
+    return min(most, prompt.loaded.exchange.context.profile.max_tokens - prompt.beside)
 
 
 def _chosen(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> Known:
@@ -152,7 +157,7 @@ async def _recalled(
         prompt.messages,
         exchange.request.last_user,
         [message.digest for message in exchange.request.messages],
-        await budget.left(exchange.context.usual.recall_tokens, prompt.tokens),
+        await budget.left(_share(prompt, exchange.context.usual.recall_tokens), prompt.tokens),
         exchange.counter.count_lines,
         elsewhere=exchange.request.state.elsewhere,
     )

@@ -57,6 +57,12 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         return self.prompt.injected.tokens + self.known.tokens + self.recall.tokens
 
     @property
+    def beside(self) -> int:
+        """Tokens of what is injected beside the stored messages."""
+        system, summary = self.prompt.system_tokens, self.prompt.summary_tokens
+        return system + summary + self.known.tokens + self.recall.tokens
+
+    @property
     def recalled(self) -> int:
         """How many passages, standing instructions, facts and examples."""
         known = len(self._learned) if self.known else 0

@@ -270,12 +270,13 @@ def _left(plan: Plan, start: Position, cover: Summary | None, window: Window) ->
 def _summary(
     snapshot: Snapshot, plan: Plan, rules: Rules, system_tokens: int
 ) -> tuple[Summary | None, int]:
-    """The summary to be sent and its tokens; none where it says what the client says itself."""
+    """The summary to be sent and its tokens; none where it says what the client says itself, or has
+    no room."""
     summary = snapshot.summary
     if summary is None or not summary.text or rules.summarised is None or not rules.inject:
         return None, 0
-    tokens = summary.tokens + rules.summarised.frame
-    if rules.cap is not None and system_tokens + tokens > rules.cap:
+    tokens, most = summary.tokens + rules.summarised.frame, rules.summarised.most
+    if system_tokens + tokens > (most if rules.cap is None else min(most, rules.cap)):
         return None, 0
     hidden = (e for e in plan.order if not isinstance(e, int) and summary.covers(e.position))
     if snapshot.whole and next(hidden, None) is None and summary.seen:
@@ -292,9 +293,12 @@ def _shown(
     if rules.summarised is not None:
         cover = snapshot.summary
         log = tuple(e for e in log if not (cover and cover.covers(e.position)))
+        room = max(0, rules.summarised.most - beside)
         if not snapshot.stalled or rules.window.shows_nothing:
-            room = Window(max_tokens=max(0, rules.summarised.most - beside))
-            shown = min(start, advance(log, BEGINNING, room, plan.running))
+            shown = min(start, advance(log, BEGINNING, Window(max_tokens=room), plan.running))
+        if rules.window.max_tokens is not None:  # a summary of people's own may be of any size
+            all_left = Window(max_tokens=room, by_turn=rules.window.by_turn)
+            shown = advance(log, shown, all_left, plan.running)
     if rules.cap is None:
         return shown, shown
     bound = Window(max_tokens=max(0, rules.cap - beside), by_turn=rules.window.by_turn)

@@ -172,8 +172,13 @@ class Store(Memory, Archive, Summaries, Queue, Erasures, Protocol):
         """Get ready.  Does not need the server to be there: a proxy starts without its store."""
         ...
 
-    async def ping(self) -> None:
-        """Raise StoreError unless reads and writes work."""
+    def part_of(self, key: SessionKey) -> str:
+        """Which of its servers has this session, as far as known; "" where there is but one."""
+        ...
+
+    async def ping(self, key: SessionKey | None = None) -> None:
+        """Raise StoreError unless reads and writes work: on the server that has this session, if
+        one is given."""
         ...
 
     async def peek(self, key: SessionKey) -> None:

@@ -15,14 +15,15 @@ from proxy.memory.limit import Limit, within
 from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
 from proxy.memory.planner import LONG, Planner
 from proxy.memory.recording import availability, backlog
-from proxy.memory.recording.availability import KNOWN, PAUSES, Troubles, hashed
+from proxy.memory.recording.availability import KNOWN, PAUSE, PAUSES, Troubles, hashed
 from proxy.memory.recording.backlog import SESSIONS_AT_ONCE
-from proxy.memory.recording.recorder import LARGE, PAUSE
+from proxy.memory.recording.recorder import LARGE
 from proxy.memory.store import StoreError, StoreTimeout
 from tests.support.clock import Clock
 from tests.support.faulty import FaultyStore
 from tests.support.store.commits import chat, draft, record
 from tests.support.store.recording import (
+    APART,
     KEY,
     OTHER,
     Workbench,
@@ -107,6 +108,30 @@ async def test_a_store_that_does_not_answer_at_all_is_away_for_everybody(bench: 
     bench.clock.now += PAUSE
     assert (await bench.prepare(key=OTHER)).snapshot == Snapshot()
     assert bench.recorder.troubled == 0
+
+
+async def test_a_server_that_is_away_is_so_for_the_sessions_that_lie_on_it(
+    bench: Workbench,
+) -> None:
+    bench.store.away = {APART.tenant}
+    for id in ("x1", "x2"):
+        with pytest.raises(StoreError, match="its server is away"):
+            await bench.prepare(key=APART)
+        assert not (await bench.prepare()).spools
+        assert await bench.recorder.record(KEY, chat(id)) == "recorded"
+    assert bench.store.asked["load"] == 3  # of the session apart once
+    assert bench.recorder.spools(APART) and not bench.recorder.spools(KEY)
+    assert bench.recorder.troubled == 0
+
+
+async def test_those_who_fail_on_two_servers_ask_each_whether_it_answers(bench: Workbench) -> None:
+    bench.store.hangs = True
+    keys = (KEY, OTHER, APART)
+    failures = await asyncio.gather(
+        *(bench.prepare(key=key) for key in keys), return_exceptions=True
+    )
+    assert all(isinstance(failure, StoreTimeout) for failure in failures)
+    assert bench.store.asked["peek"] == 2
 
 
 async def test_those_who_fail_together_ask_once_whether_the_store_answers(

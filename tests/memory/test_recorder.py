@@ -10,7 +10,8 @@ import pytest
 
 from proxy.memory.model import Amendment
 from proxy.memory.planner import Planner
-from proxy.memory.recording.recorder import PAUSE, Recorder
+from proxy.memory.recording.availability import PAUSE
+from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError, StoreTimeout
 from tests.support.faulty import FaultyStore

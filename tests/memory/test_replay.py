@@ -17,7 +17,7 @@ from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.spool import Spool, SpoolError
 from proxy.memory.store import StoreError
 from tests.support.store.commits import chat
-from tests.support.store.recording import KEY, OTHER, Workbench, deferred, said
+from tests.support.store.recording import APART, KEY, OTHER, Workbench, deferred, said
 from tests.support.store.scanning import found_in_files
 from tests.support.waiting import PATIENCE
 
@@ -37,6 +37,28 @@ async def test_nothing_leaves_the_spool_while_the_store_is_down(bench: Workbench
         await bench.recorder.replay()
     assert bench.spool.depth() == (3, 0)
     assert not bench.quarantined
+
+
+@pytest.mark.parametrize("meanwhile", [False, True])
+async def test_what_waits_for_a_server_that_is_away_holds_up_no_other(
+    bench: Workbench, meanwhile: bool
+) -> None:
+    async def goes_away() -> None:
+        bench.store.away = {APART.tenant}
+
+    if meanwhile:
+        bench.store.after_load = goes_away
+    else:
+        await goes_away()
+    for number, key in enumerate((APART, KEY, APART, KEY)):
+        await bench.recorder.defer(key, deferred(f"x{number}", said("hello")))
+    with pytest.raises(StoreError, match="its server is away"):
+        await bench.recorder.replay()
+    assert await bench.history() == ["x1", "x3"]
+    assert bench.spool.depth() == (2, 0)
+    bench.store.away = set()
+    await bench.recorder.replay()
+    assert await bench.history(APART) == ["x0", "x2"]
 
 
 async def test_it_is_logged_that_what_waited_is_in_the_store(

@@ -212,6 +212,9 @@ class Odd:
     async def run(self, key: bytes, *commands: Command) -> list[Any]:
         return [self.answer for _ in commands]
 
+    def part_of(self, key: bytes) -> str:
+        return ""
+
     async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
         return [self.answer for _ in commands]
 

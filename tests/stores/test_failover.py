@@ -13,7 +13,7 @@ from redis.crc import key_slot
 
 from proxy.memory.erasure import Subject
 from proxy.memory.model import Ask, SessionKey, Summary
-from proxy.memory.store import Store, StoreError
+from proxy.memory.store import Store, StoreError, StoreTimeout
 from proxy.stores.open import open_store
 from proxy.stores.redis.base import list_keys, session_keys
 from tests.support.processes.redis import HOST, Cluster, Server, cluster, guarded, wait_until
@@ -120,6 +120,26 @@ async def test_a_cluster_is_found_through_any_of_its_servers(masters: Cluster, t
         await store.ping()
         await store.close()
     assert await _count(masters.url, key) == 6
+
+
+async def test_a_master_of_the_cluster_that_hangs_is_away_for_its_own_sessions(
+    masters: Cluster, tenant: str
+) -> None:
+    keys = [key_on(masters, server, tenant) for server in masters.masters]
+    store = open_store(masters.url, timeout=1, commit_timeout=1)
+    assert {store.part_of(key) for key in keys} == {""}
+    for key in keys:
+        await store.ping(key)
+    assert [store.part_of(key) for key in keys] == [each.address for each in masters.masters]
+    with masters.masters[1].paused():
+        for look in (store.ping(keys[1]), store.peek(keys[1])):
+            with pytest.raises(StoreTimeout):
+                await look
+        for key in (keys[0], keys[2]):
+            await store.ping(key)
+            await store.peek(key)
+    await store.ping(keys[1])
+    await store.close()
 
 
 async def _count(url: str, key: SessionKey) -> int:

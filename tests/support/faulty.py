@@ -29,6 +29,8 @@ class FaultyStore(InMemoryStore):
         self.refuses: set[SessionKey] = set()
         self.slow: set[SessionKey] = set()
         """Sessions that are never loaded in time, though the store answers."""
+        self.away: set[str] = set()
+        """Tenants whose server is away: each has one of its own."""
         self.hangs = False
         self.asked: Counter[str] = Counter()
         self.order: list[str] = []
@@ -43,15 +45,17 @@ class FaultyStore(InMemoryStore):
     def recover(self) -> None:
         self.broken, self.hangs = {}, False
 
-    async def _called(self, name: str) -> None:
+    async def _called(self, name: str, key: SessionKey | None) -> None:
         self.asked[name] += 1
+        if key is not None and key.tenant in self.away:
+            raise StoreError("its server is away")
         if self.hangs:
             await asyncio.Event().wait()
         if name in self.broken:
             raise self.broken[name]
 
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
-        await self._called("load")
+        await self._called("load", key)
         if key in self.slow:
             await asyncio.Event().wait()
         snapshot = await super().load(key, ask)
@@ -61,11 +65,11 @@ class FaultyStore(InMemoryStore):
         return snapshot
 
     async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
-        await self._called("bodies")
+        await self._called("bodies", key)
         return await super().bodies(key, ids)
 
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
-        await self._called("commit")
+        await self._called("commit", key)
         if self.gate is not None:
             await self.gate.wait()
         if key in self.refuses:
@@ -78,14 +82,17 @@ class FaultyStore(InMemoryStore):
         return outcome
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> None:
-        await self._called("amend")
+        await self._called("amend", key)
         await super().amend(key, amendment)
 
-    async def ping(self) -> None:
-        await self._called("ping")
+    def part_of(self, key: SessionKey) -> str:
+        return key.tenant
+
+    async def ping(self, key: SessionKey | None = None) -> None:
+        await self._called("ping", key)
 
     async def peek(self, key: SessionKey) -> None:
-        await self._called("peek")
+        await self._called("peek", key)
 
     async def recorded(self, count: int, seconds: float = PATIENCE) -> list[str]:
         """The ids of the exchanges in the order of recording, once there are so many."""

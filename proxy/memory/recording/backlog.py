@@ -202,27 +202,60 @@ class Backlog:
 
     # Replay
 
-    async def replay(self, on_taken: Callable[[], None]) -> bool:
-        """Carry out what waits, in order; False if nothing was done.  Raises StoreError if the
-        store is down, SpoolError.
+    async def replay(self, on_taken: Callable[[SessionKey], None]) -> bool:
+        """Carry out what waits, in order; False if nothing was done.  Raises StoreError if nothing
+        could be because the store is down, SpoolError.
 
-        ``on_taken`` is told of each entry that the store took, at once: it works again.
+        ``on_taken`` is told of the session of each entry that the store took, at once: it works
+        again.
 
-        A session whose entry the store refuses is left for later, so that it holds up no other.
+        A session whose entry the store refuses is left for later, so that it holds up no other, as
+        are all of a part of the store that is away.
         """
         if self._spool.idle():
             await self._tidy()
             return False
-        await self._live.store.ping()  # a backlog is not read for a store that is down
+        away = await self._away()  # a backlog is not read for a store that is down
         progress, after = False, -1
         while heads := await self.aside(self._spool.heads, after, SESSIONS_AT_ONCE):
             for head in heads:
-                if head.key in self.slow:
-                    self._replay_beside(head.key, on_taken)
-                elif await self._replay_session(head.key, self._live, on_taken):
-                    progress = True
+                progress |= await self._replay_head(head.key, away, on_taken)
             after = heads[-1].id
+        if away and not progress:
+            raise next(iter(away.values()))
         return progress
+
+    async def _away(self) -> dict[str, StoreError]:
+        """How parts of the store fail for which something waits.  Raises StoreError if all do."""
+        parts = {self._live.store.part_of(key): key for key in self._spool.sessions()}
+        failures = await asyncio.gather(*map(self._failure, parts.values()))
+        away = {part: failure for part, failure in zip(parts, failures, strict=True) if failure}
+        if away and len(away) == len(parts):
+            raise next(iter(away.values()))
+        return away
+
+    async def _failure(self, key: SessionKey) -> StoreError | None:
+        try:
+            await self._live.store.ping(key)
+        except StoreError as failure:
+            return failure
+        return None
+
+    async def _replay_head(
+        self, key: SessionKey, away: dict[str, StoreError], on_taken: Callable[[SessionKey], None]
+    ) -> bool:
+        """Carry out some of a session, unless its part of the store is away, or turns out to be."""
+        part = self._live.store.part_of(key)
+        if part in away:
+            return False
+        if key in self.slow:
+            self._replay_beside(key, on_taken)
+            return False
+        try:
+            return await self._replay_session(key, self._live, on_taken)
+        except StoreError as failure:
+            away[part] = failure
+            return False
 
     async def _tidy(self) -> None:
         """What was carried out may be erased in the store: the spool must not hold it still."""
@@ -239,13 +272,13 @@ class Backlog:
                 self._untidy = True
                 await self.aside(self._spool.done, entry)
 
-    def _replay_beside(self, key: SessionKey, on_taken: Callable[[], None]) -> None:
+    def _replay_beside(self, key: SessionKey, on_taken: Callable[[SessionKey], None]) -> None:
         """Begin to replay a slow session, if none is being replayed and it is due."""
         if (self._beside is None or self._beside.done()) and not self.slow.pausing(key):
             work = self._replay_slow(key, on_taken)
             self._beside = asyncio.create_task(work, name="slow replay")
 
-    async def _replay_slow(self, key: SessionKey, on_taken: Callable[[], None]) -> None:
+    async def _replay_slow(self, key: SessionKey, on_taken: Callable[[SessionKey], None]) -> None:
         try:
             async with asyncio.timeout(REPLAY_SECONDS):
                 if await self._replay_session(key, self._patient, on_taken):
@@ -256,7 +289,7 @@ class Backlog:
             self._is_slow(key, StoreTimeout(f"it took longer than {REPLAY_SECONDS:g} s"))
 
     async def _replay_session(
-        self, key: SessionKey, means: Means, on_taken: Callable[[], None]
+        self, key: SessionKey, means: Means, on_taken: Callable[[SessionKey], None]
     ) -> bool:
         """Carry out some entries of a session; whether there were any that could be."""
         progress = False
@@ -267,7 +300,7 @@ class Backlog:
         return progress
 
     async def _replay_one(
-        self, entry: SpoolEntry, means: Means, on_taken: Callable[[], None]
+        self, entry: SpoolEntry, means: Means, on_taken: Callable[[SessionKey], None]
     ) -> bool:
         """Carry out one entry; False if the store is up and yet refuses it."""
         try:
@@ -275,7 +308,7 @@ class Backlog:
         except msgspec.DecodeError:
             outcome = "unreadable"
         except StoreError as failure:
-            await self._live.store.ping()
+            await self._live.store.ping(entry.key)
             if isinstance(failure, StoreTimeout):
                 await self._live.store.peek(entry.key)
                 self._is_slow(entry.key, failure)
@@ -284,7 +317,7 @@ class Backlog:
             logger.exception("an exchange in the spool cannot be carried out")
             outcome = "unreadable"
         if outcome != "unreadable":
-            on_taken()
+            on_taken(entry.key)
         if outcome in ("foreign", "unreadable"):
             await self.aside(self._spool.quarantine, entry, outcome)
             self._on_quarantine()

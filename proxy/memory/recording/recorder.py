@@ -29,7 +29,7 @@ from proxy.memory.model import Amendment, Ask, Commit, Due, Outcome, SessionKey,
 from proxy.memory.planner import LONG, Planned, Planner, asks_for_whole, sees_enough, whole
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.recording.availability import Probe, Troubles, hashed
+from proxy.memory.recording.availability import Pauses, Probe, Troubles, hashed
 from proxy.memory.recording.backlog import Backlog, Means, Tally
 from proxy.memory.recording.commit import Count, Deferred
 from proxy.memory.recording.spool import Spool, SpoolEntry, SpoolError
@@ -47,9 +47,6 @@ ASKED_AT = 0.25
 
 PLANNING = 10.0
 """Seconds that planning may take: only for endless conversations is it more than milliseconds."""
-
-PAUSE = 1.0
-"""Seconds for which requests leave a store alone that failed them."""
 
 NEAR = 8
 """Messages from the end among which an answer is looked for that a client goes on from."""
@@ -108,14 +105,13 @@ class Recorder:
         self._backlog = Backlog(
             spool, live, patient or live, counter, on_quarantine, on_recorded, clock
         )
-        self._probe = Probe(store.peek, load_timeout * (1 - ASKED_AT))
+        self._probe = Probe(store.peek, store.part_of, load_timeout * (1 - ASKED_AT))
+        self._pauses = Pauses(store.part_of, clock)
         self._troubles, self._halves = Troubles(clock), Troubles(clock)
         self._on_trouble = on_trouble
         self._on_recorded, self._on_due = on_recorded, on_due
         self._load_timeout, self._clock = load_timeout, clock
-        self._no_loads_until = self._no_commits_until = 0.0
         self._reviewed = -REVIEW_EVERY
-        self._failure: StoreError = StoreError()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._one_large = asyncio.Lock()
 
@@ -177,7 +173,7 @@ class Recorder:
 
         The newest few, else the whole log.  Within the load timeout.  Raises StoreError.
         """
-        if self._clock() < self._no_loads_until or self._troubles.pausing(key) is not None:
+        if self._pauses.loading(key) or self._troubles.pausing(key):
             raise StoreError("the store is left alone for a moment")
         try:
             async with Limit(self._load_timeout):
@@ -215,10 +211,7 @@ class Recorder:
         self, key: SessionKey, ask: Ask, m: Sequence[ChatMessage], intent: Intent, rules: Rules
     ) -> Prepared:
         """Load, within the load timeout, and plan.  Raises StoreError: the chat goes on without."""
-        if self._clock() < self._no_loads_until:
-            # A new one each time: a traceback grows with every raise, and keeps its frames alive.
-            raise type(self._failure)(*self._failure.args)
-        if (failure := self._troubles.pausing(key)) is not None:
+        if failure := self._pauses.loading(key) or self._troubles.pausing(key):
             raise failure
         waiting = self._backlog.waiting(key)
         began: list[asyncio.Task[bool]] = []
@@ -238,7 +231,7 @@ class Recorder:
         self._troubles.worked(key)
         if planned.snapshot.lost:
             self._damaged(key, planned.snapshot.lost)
-        spools = waiting or self._clock() < self._no_commits_until
+        spools = waiting or self._pauses.committing(key)
         return Prepared(planned.snapshot, planned, spools)
 
     async def _planned(
@@ -282,9 +275,12 @@ class Recorder:
     async def _judged(
         self, key: SessionKey, failure: StoreError, began: asyncio.Task[bool] | None = None
     ) -> StoreError:
-        """Find out whom a failure concerns: this session, or all because the store is away."""
+        """Find out whom a failure concerns: this session, or all that lie with it because the store
+        is away."""
         if not await self._probe.answers(key, began):
-            return self._pause_all(failure)
+            logger.warning("memory is not available: %s", failure)
+            self._pauses.away(key, failure)
+            return failure
         cause = None if isinstance(failure, StoreTimeout) else failure.__cause__
         told = "the memory of session %s is not available: %s"
         logger.warning(told, hashed(key), failure, exc_info=cause)
@@ -299,17 +295,11 @@ class Recorder:
             self._halves.failed(key, StoreError(f"{lost} messages are gone"))
             self._on_trouble()
 
-    def _pause_all(self, failure: StoreError) -> StoreError:
-        logger.warning("memory is not available: %s", failure)
-        self._failure = failure
-        self._no_loads_until = self._no_commits_until = self._clock() + PAUSE
-        return failure
-
     # Recording
 
     def spools(self, key: SessionKey) -> bool:
         """Does what is recorded of a session now go to the spool?"""
-        return self._clock() < self._no_commits_until or self._backlog.waiting(key)
+        return self._pauses.committing(key) or self._backlog.waiting(key)
 
     async def record(self, key: SessionKey, commit: Commit) -> CommitResult:
         """Put an exchange into history, or into the spool.  Does not raise; cannot be cancelled."""
@@ -361,7 +351,7 @@ class Recorder:
         except StoreError as failure:
             logger.warning("an exchange goes to the spool: %s", failure)
             if isinstance(failure, StoreTimeout) and not large:
-                self._no_commits_until = self._clock() + PAUSE
+                self._pauses.late(key)
         except asyncio.CancelledError:
             logger.warning("an exchange goes to the spool: there is no more time for the store")
         except Exception:  # the boundary to the store: whatever is wrong with it, the chat goes on
@@ -394,11 +384,8 @@ class Recorder:
     async def replay(self) -> None:
         """Carry out all that waits, in order.  Raises StoreError if the store is down."""
         before = self.tally.replayed
-        while await self._backlog.replay(self._resume):
+        while await self._backlog.replay(self._pauses.back):
             pass
         if self.tally.replayed > before:
             fields = {"exchanges": self.tally.replayed - before}
             logger.info("the store has all that waited in the spool", extra={"fields": fields})
-
-    def _resume(self) -> None:
-        self._no_loads_until = self._no_commits_until = 0.0

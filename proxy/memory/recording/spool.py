@@ -2,8 +2,8 @@
 
 An entry is durable when ``put`` returns (``synchronous = FULL``) and stays until it has been
 carried out.  Entries belong to a store, by its name, and are carried out in the order in which they
-came.  Calls block; they are made on a thread, except ``waiting`` and ``idle``, which read shared
-memory only, where nothing was written.
+came.  Calls block; they are made on a thread, except ``waiting``, ``idle`` and ``sessions``, which
+read shared memory only, where nothing was written.
 """
 
 from __future__ import annotations
@@ -204,13 +204,14 @@ class Spool:
 
     def waiting(self, key: SessionKey) -> bool:
         """Does this session have entries?  Cheap: asked by every request."""
-        return key in self._waiting_sessions()
+        return key in self.sessions()
 
     def idle(self) -> bool:
         """Is there nothing to carry out?"""
-        return not self._waiting_sessions()
+        return not self.sessions()
 
-    def _waiting_sessions(self) -> frozenset[SessionKey]:
+    def sessions(self) -> frozenset[SessionKey]:
+        """The sessions that have entries; as cheap."""
         look, stamp, now = self._look, self._stamp, time.monotonic()
         if look is None or stamp is None:
             return frozenset()

@@ -41,6 +41,10 @@ SCANNED_AT_ONCE = 1000
 class Link(Protocol):
     """The way to wherever the keys are."""
 
+    def part_of(self, key: bytes) -> str:
+        """Which server has a key, as far as known; "" where there is but one."""
+        ...
+
     async def run(self, key: bytes, *commands: Command) -> list[Any]:
         """Send commands for one slot together; the replies in order, error replies in place."""
         ...
@@ -132,6 +136,9 @@ class Direct:
         self._lane = Lane(make)
         self._sentinel = sentinel
 
+    def part_of(self, key: bytes) -> str:
+        return ""
+
     async def run(self, key: bytes, *commands: Command) -> list[Any]:
         return await self._lane.run(*commands)
 
@@ -197,6 +204,10 @@ class Sharded:
 
     def __repr__(self) -> str:
         return f"<Sharded [{len(set(self._table) - {None})} masters]>"
+
+    def part_of(self, key: bytes) -> str:
+        node = self._table[key_slot(key)]
+        return f"{node[0]}:{node[1]}" if node else ""
 
     async def run(self, key: bytes, *commands: Command) -> list[Any]:
         slot = key_slot(key)

@@ -94,11 +94,14 @@ class RedisStore(
         if not self._shared:
             await self._link.close()
 
-    async def ping(self) -> None:
-        key = list_keys("")[0]
+    def part_of(self, key: SessionKey) -> str:
+        return self._link.part_of(session_keys(key)[0])
+
+    async def ping(self, key: SessionKey | None = None) -> None:
+        at = session_keys(key, prefix=b"ping-")[0] if key else list_keys("")[0]
         # A write that leaves nothing: a replica, or a server that is out of memory, refuses it.
-        command = ("SET", key, "", "PX", 1)
-        await self._ask(key, *command)
+        command = ("SET", at, "", "PX", 1)
+        await self._ask(at, *command)
 
     @within("read")
     async def peek(self, key: SessionKey) -> None:

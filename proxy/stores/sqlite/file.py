@@ -139,7 +139,10 @@ class SQLiteFile:
         twin._readers, twin._writer, twin._lister, twin._prober = (), None, None, None
         return twin
 
-    async def ping(self) -> None:
+    def part_of(self, key: SessionKey) -> str:
+        return ""
+
+    async def ping(self, key: SessionKey | None = None) -> None:
         await self._probe()
         # Touches a page and thereby the disk, and changes nothing.
         await self._write_kept(lambda c: c.execute("PRAGMA application_id = 0").fetchone())

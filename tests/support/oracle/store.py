@@ -60,7 +60,10 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     async def open(self) -> None:
         """Nothing to get ready."""
 
-    async def ping(self) -> None:
+    def part_of(self, key: SessionKey) -> str:
+        return ""
+
+    async def ping(self, key: SessionKey | None = None) -> None:
         """Memory is always there."""
 
     def _began(self, owner: Owner, session: str) -> float | None:

@@ -21,6 +21,8 @@ from tests.support.store.commits import exchange
 LOAD_TIMEOUT = 1.0
 KEY = SessionKey("tenant", "session")
 OTHER = SessionKey("tenant", "other")
+APART = SessionKey("another", "session")
+"""On another server, see FaultyStore."""
 PROFILE = "default"
 ASK = Ask(profile=PROFILE)
 

@@ -38,6 +38,13 @@ def arrived(said: Sequence[str], order: Sequence[int]) -> list[Fact]:
     return list(facts.values())
 
 
+def test_what_was_taken_back_is_so_however_often_and_late_that_was_said() -> None:
+    said = ["has quit", "vapes", "has quit", "has quit", "smokes"]
+    quit, vapes, smokes = arrived(said, [0, 1, 4, 2, 3])
+    assert len(quit.sources) == 3 and quit.last_confirmed > vapes.last_confirmed
+    assert [fact.state for fact in (quit, vapes, smokes)] == ["superseded", "superseded", "current"]
+
+
 @given(st.data(), st.lists(st.sampled_from(HABITS), min_size=1, max_size=7))
 def test_what_was_said_last_is_alone_current_in_any_order_of_arrival(
     data: st.DataObject, said: list[str]

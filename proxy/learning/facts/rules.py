@@ -90,17 +90,19 @@ class Notes(msgspec.Struct):
         )
         return next(found, None)
 
-    def _taken_back(self, at: float) -> Iterator[Fact]:
-        """Facts in whose place there is something that was said later than then.
-
-        What takes the place of another was said no earlier, and is looked at before it.
-        """
-        later = {id for id, fact in self.facts.items() if fact.last_confirmed > at}
-        past = (fact for fact in self.facts.values() if fact.state == "superseded")
-        for fact in nlargest(MOST_PAST, past, key=attrgetter("last_confirmed")):
-            if fact.superseded_by in later:
-                later.add(fact.id)
-                yield fact
+    def _taken_back(self, at: float) -> Sequence[Fact]:
+        """Facts in whose place there is something that was said later than then."""
+        replaced: dict[str, list[Fact]] = {}
+        for fact in self.facts.values():
+            if fact.state == "superseded" and fact.superseded_by:
+                replaced.setdefault(fact.superseded_by, []).append(fact)
+        later = [fact for fact in self.facts.values() if fact.last_confirmed > at]
+        past: list[Fact] = []
+        while later:
+            found = replaced.pop(later.pop().id, [])
+            past += found
+            later += found
+        return nlargest(MOST_PAST, past, key=attrgetter("last_confirmed"))
 
     def _target(self, claim: Claim) -> Fact | None:
         """The fact whose place the claim takes: what it names, or what has taken the place of that

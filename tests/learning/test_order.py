@@ -259,6 +259,10 @@ async def test_what_was_taken_back_later_does_not_come_back(harness: Harness) ->
     env.answers(saying("append", "golf", "I play golf each day"))
     await harness.learn("b")
     assert await env.document() == {"hobbies": ["chess"]}
+    await harness.say("I play the piano.", session="d", at=MAY - 30 * DAY)
+    env.answers(saying("append", "piano", "I play the piano"))
+    await harness.learn("d")
+    assert await env.document() == {"hobbies": ["chess", "piano"]}
 
 
 async def test_older_news_do_not_make_a_later_note_more_precise(harness: Harness) -> None:

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.learning.evidence import Said
-from proxy.learning.profile.document import MOST_OPERATIONS, PatchError, Schema
-from proxy.learning.profile.proposal import Grounds, ProfileChange, Way, agreed
+from proxy.learning.profile.document import (
+    MOST_OPERATIONS,
+    Document,
+    PatchError,
+    Schema,
+    Version,
+    differences,
+)
+from proxy.learning.profile.proposal import (
+    Grounds,
+    ProfileChange,
+    Proposal,
+    ProposedPatch,
+    Way,
+    agreed,
+    told_at,
+)
+from proxy.learning.profile.replay import folded
 
 QUOTE = "I took up chess"
 GROUNDS = Grounds([Said("m", "e", 1, f"{QUOTE}.", 1.0)], Schema(), {})
@@ -31,3 +52,103 @@ def test_a_list_cannot_grow_by_more_than_a_patch_may_do() -> None:
         agreed(change("append", values), {"hobbies": []}, GROUNDS)
     made = agreed(change("append", [*values[:3], *values[:3] * 10_000]), {}, GROUNDS)
     assert made.document == {"hobbies": values[:3]}
+
+
+# What was said later wins
+
+
+def read(versions: Sequence[Version], at: float, *proposals: Proposal) -> list[Version]:
+    """The versions after a message of this time has been read."""
+    known = list(versions)
+    for proposal in proposals:
+        document = known[-1].document if known else {}
+        grounds = Grounds([Said(f"m{at}", "e", 1, QUOTE, at)], Schema(), told_at(known))
+        made = agreed(proposal, document, grounds)
+        if made.document != document:
+            number = len(known) + 1
+            known.append(Version(version=number, **made._asdict()))
+    return known
+
+
+def edited(versions: Sequence[Version], at: float, document: Document) -> list[Version]:
+    """The versions after a person has changed the document."""
+    patch = tuple(differences(versions[-1].document, document))
+    number = versions[-1].version + 1
+    made = Version(version=number, document=document, patch=patch, origin="edited", created_at=at)
+    return [*versions, made]
+
+
+HOBBIES = ("golf", "chess", "tea", "piano")
+
+
+@given(st.data())
+def test_a_list_has_what_was_not_taken_back_later_in_any_order_of_arrival(
+    data: st.DataObject,
+) -> None:
+    """What is taken back before it is known leaves no trace: it is read once more at the end."""
+    gone = data.draw(st.sets(st.sampled_from(HOBBIES)))
+    ups: list[tuple[Way, str, float]] = [
+        ("append", hobby, float(time)) for time, hobby in enumerate(HOBBIES * 2)
+    ]
+    downs: list[tuple[Way, str, float]] = [
+        ("remove", hobby, 10.0 + HOBBIES.index(hobby)) for hobby in gone
+    ]
+    order = data.draw(st.permutations([*ups, *downs]))
+    known, versions = set[str](), list[Version]()
+    late = [each for each in order if each[0] == "remove"]
+    for way, hobby, at in [*order, *late]:
+        if way == "append" or hobby in known:
+            versions = read(versions, at, change(way, hobby))
+            known.add(hobby)
+    assert sorted(versions[-1].document.get("hobbies", [])) == sorted({*HOBBIES} - gone)
+
+
+def test_the_last_one_of_a_list_is_taken_back_and_no_other() -> None:
+    versions = read([], 5.0, change("append", "golf"))
+    versions = read(versions, 9.0, change("remove", "golf"))
+    assert versions[-1].document == {}
+    versions = read(versions, 3.0, change("append", "Golf"), change("append", "piano"))
+    assert versions[-1].document == {"hobbies": ["piano"]}
+    assert read(versions, 2.0, change("remove", "piano")) == versions, "that was said before"
+
+
+def test_what_was_one_value_becomes_a_list_that_older_news_join() -> None:
+    versions = read([], 5.0, change("set", "golf"))
+    versions = read(versions, 9.0, change("append", "chess"))
+    versions = read(versions, 7.0, change("append", "tea"))
+    assert versions[-1].document == {"hobbies": ["golf", "chess", "tea"]}
+    assert read(versions, 4.0, change("append", "piano")) == versions
+
+
+@pytest.mark.parametrize("wiped", [{}, {"hobbies": []}, {"hobbies": ["chess"]}])
+def test_what_a_person_has_taken_out_of_a_list_stays_out(wiped: Document) -> None:
+    versions = edited(read([], 5.0, change("append", ["golf", "chess"])), 9.0, wiped)
+    assert read(versions, 7.0, change("append", "golf")) == versions
+    assert read(versions, 11.0, change("append", "golf"))[-1].document["hobbies"][-1] == "golf"
+
+
+def test_nothing_older_joins_a_list_that_was_said_as_a_whole() -> None:
+    versions = read([], 5.0, change("append", "golf"))
+    versions = read(versions, 9.0, change("set", ["chess", "tea"]))
+    assert read(versions, 7.0, change("append", "piano")) == versions
+
+
+def test_an_element_of_a_patch_goes_by_its_value_too() -> None:
+    def patch(*operations: dict[str, Any]) -> ProposedPatch:
+        return ProposedPatch(list(operations), [QUOTE])
+
+    versions = read([], 5.0, change("append", ["golf", "chess", "tea"]))
+    out = {"op": "remove", "path": "/hobbies/0"}
+    versions = read(versions, 9.0, patch(out, {**out, "path": "/hobbies/1"}))
+    assert versions[-1].document == {"hobbies": ["chess"]}
+    grown = [{"op": "add", "path": "/hobbies/-", "value": x} for x in ("golf", "piano", "tea")]
+    versions = read(versions, 7.0, patch(*grown))
+    assert versions[-1].document == {"hobbies": ["chess", "piano"]}
+
+
+def test_of_versions_that_became_one_it_is_only_known_when_their_lists_were_changed_last() -> None:
+    versions = read([], 5.0, change("append", ["golf", "chess"]))
+    versions = read(versions, 9.0, change("remove", "golf"))
+    versions = [folded(*versions), *read(versions, 12.0, change("append", "tea"))[2:]]
+    assert read(versions, 7.0, change("append", "golf")) == versions
+    assert read(versions, 10.0, change("append", "piano"))[-1].document["hobbies"][-1] == "piano"

@@ -161,7 +161,8 @@ def agreed(proposal: Proposal, document: Document, grounds: Grounds) -> Agreed:
         try:
             source = _source(change.quote, grounds.said)
             operations = _made(change, document)
-            if any(_is_older(each, source.at, grounds.times) for each in operations):
+            steps = _steps(document, operations)
+            if any(_is_older(step, source.at, grounds.times) for step in steps):
                 continue
             after = _after(document, operations, grounds.schema)
         except PatchError as error:
@@ -184,7 +185,8 @@ def _whole(proposal: ProposedPatch, document: Document, grounds: Grounds) -> Agr
     if not sources:
         raise PatchError('"quotes" must have the words of the person that the patch is from')
     at = min(source.at for source in sources)
-    patch = tuple(each for each in patch if not _is_older(each, at, grounds.times))
+    steps = _steps(document, patch)
+    patch = tuple(step.operation for step in steps if not _is_older(step, at, grounds.times))
     return Agreed(patch, _after(document, patch, grounds.schema), sources)
 
 
@@ -276,7 +278,7 @@ def _set(path: str, held: Any, value: Any) -> list[Operation]:
 def _append(path: str, held: Any, value: Any) -> list[Operation]:
     """A member that is no list yet becomes one; what is in it already is not added."""
     values = [each for each in (value if isinstance(value, list) else [value]) if each]
-    there = held if isinstance(held, list) else [held] if held not in (None, "") else []
+    there = _elements(held)
     known, named = set(map(_key, there)), dict[bytes, Any]()
     for each in values:
         named.setdefault(_key(each), each)
@@ -289,6 +291,11 @@ def _append(path: str, held: Any, value: Any) -> list[Operation]:
     if isinstance(held, list):
         return grown
     return [{"op": "add", "path": path, "value": there}, *grown]
+
+
+def _elements(held: Any) -> list[Any]:
+    """The elements of a list; what is none is one, or nothing."""
+    return held if isinstance(held, list) else [held] if held not in (None, "") else []
 
 
 def _remove(path: str, held: Any, value: Any) -> list[Operation]:
@@ -311,41 +318,76 @@ def _key(value: Any) -> bytes:
 # What was said later wins
 
 
+class _Step(NamedTuple):
+    """An operation, with what it was carried out on, None if that is not known, and what came of
+    it."""
+
+    operation: Operation
+    was: Document | None
+    now: Document
+
+
+def _steps(document: Document, patch: Sequence[Operation]) -> Iterator[_Step]:
+    """The operations, carried out one after the other.  Raises PatchError."""
+    for operation in patch:
+        was, document = document, applied(document, [operation])
+        yield _Step(operation, was, document)
+
+
 def told_at(versions: Sequence[Version]) -> dict[str, float]:
     """When what a profile has, or has no more, was said last, by path (Unix seconds).
 
-    What a person changed by hand was said when they did.
+    An element of a list goes by its value.  What a person changed by hand was said when they did.
     """
     times: dict[str, float] = {}
+    was: Document | None = {}
     for version in versions:
         learned = [source.at for source in version.sources if version.origin == "learned"]
         at = max(learned, default=version.created_at)
+        if version.before is not None:  # what it was made from is not kept
+            was = None
         for operation in version.patch:
-            if operation.get("value") not in ([], {}):  # only a place for what follows
-                times.update({path: max(at, times.get(path, at)) for path in _paths(operation)})
+            for path in _changed(_Step(operation, was, version.document)):
+                times[path] = max(at, times.get(path, at))
         for name, sources in (version.before or {}).items():
             path = pointer([name])
             times[path] = max([times.get(path, 0.0), *(source.at for source in sources)])
+        was = version.document
     return times
 
 
-def _paths(operation: Operation) -> list[str]:
-    """The places that an operation changes."""
-    return [str(operation[place]) for place in ("from", "path") if place in operation]
+def _changed(step: _Step) -> Iterator[str]:
+    """The places that an operation changes; of a list that it changes, or that is gone, the values
+    that it has more or less.
+
+    A place for what follows is no change.
+    """
+    for path in (str(step.operation[each]) for each in ("from", "path") if each in step.operation):
+        holder = path.rpartition("/")[0]
+        was, now = (_at(tokens(holder), each) for each in (step.was, step.now))
+        before, after = (_at(tokens(path), each) for each in (step.was, step.now))
+        if isinstance(was, list) or isinstance(now, list):
+            yield from [holder] if step.was is None else _differences(holder, was, now)
+        elif isinstance(before, list) and (step.operation["op"] == "remove" or not after):
+            yield from _differences(path, before, after)
+        elif step.operation["op"] != "add" or step.operation["value"] not in ([], {}, [before]):
+            yield path
 
 
-def _is_older(operation: Operation, at: float, times: Mapping[str, float]) -> bool:
+def _differences(path: str, was: Any, now: Any) -> Iterator[str]:
+    """Each value that only one of two lists has, as a place in the list."""
+    for key in set(map(_key, _elements(was))) ^ set(map(_key, _elements(now))):
+        yield f"{path}{pointer([key.decode()])}"
+
+
+def _is_older(step: _Step, at: float, times: Mapping[str, float]) -> bool:
     """Would what was said then be written over something that was said later?
 
-    That may be what it changes, what is in that, or what that is in.  A list may grow beside what
-    it has grown by.
+    That may be what it changes, what is in that, or what that is in.
     """
-    for path in _paths(operation):
-        grown = path.endswith(_END)
-        names = tokens(path.removesuffix(_END))
+    for names in map(tokens, _changed(step)):
         for other, said in times.items():
-            if said > at and not (grown and other == path):
-                theirs = tokens(other)
-                if names[: len(theirs)] == theirs[: len(names)]:
-                    return True
+            theirs = tokens(other) if said > at else None
+            if theirs is not None and names[: len(theirs)] == theirs[: len(names)]:
+                return True
     return False

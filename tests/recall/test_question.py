@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.recall.query.question import FRAME_WEIGHT, MOST_WORDS, read
-from proxy.recall.query.words import stem
+from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import term_of
 from tests.support.store.remembering import NOW, Said, person
 

@@ -6,7 +6,7 @@ import pytest
 
 from proxy.recall.query.question import RELATED_WEIGHT, Sought, read
 from proxy.recall.query.related import MOST, forms, related
-from proxy.recall.query.words import stem
+from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import term_of
 from tests.support.store.remembering import NOW, Said, person
 

@@ -26,8 +26,8 @@ from proxy.recall.ranking.packing import (
 from proxy.recall.standing.standing import is_standing
 
 FORMAT = 4
-"""Changes with every change of how texts become terms, and of what rows hold: an index of another
-format is made anew."""
+"""Changes with every change of how texts become terms, unless questions look for both, and of what
+rows hold: an index of another format is made anew."""
 
 MOST_STANDING = 64
 """Passages with standing instructions that are kept, the newest."""

@@ -28,14 +28,19 @@ class About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The language itself.
 
     ``name`` is Snowball's, ``script`` a name of ``common.toml``.  ``stop_words`` are function
-    words: they say nothing, and tell the language.  ``stop_characters`` are grammar too, in scripts
-    without spaces.
+    words: they say nothing, and tell the language; so do they with the ``conjunction`` that is
+    written together with the word behind it.  ``stop_characters`` are grammar too, in scripts
+    without spaces.  ``article`` is one that is written together with its word, and ``articles``
+    what such words begin with: it, and what may stand before it.
     """
 
     name: str
     script: str = ""
     stop_words: str = ""
     stop_characters: str = ""
+    conjunction: str = ""
+    article: str = ""
+    articles: Told = Told()
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -24,6 +24,7 @@ from proxy.recall.query.counting import counted
 from proxy.recall.query.dates import DAY, spans, terms_of_spans
 from proxy.recall.query.related import forms, related
 from proxy.recall.query.small_talk import closes, is_small_talk
+from proxy.recall.query.stemming import stem, stems
 from proxy.recall.query.thesaurus import synonyms
 from proxy.recall.query.words import (
     ENGLISH,
@@ -38,7 +39,6 @@ from proxy.recall.query.words import (
     is_stop_word,
     of_script,
     reading,
-    stem,
     unlabelled,
 )
 from proxy.recall.ranking.packing import term_of
@@ -334,10 +334,10 @@ def _of_word(word: str, likely: tuple[str, ...]) -> Parts:
         return (), (), ()
     languages = [*(likely or of_script(word)), ENGLISH, UNKNOWN]
     spoken = likely or (ENGLISH,)
-    stems = [stem(word, language) for language in languages]
-    stems += [stem(form, language) for language in spoken for form in forms(word, language)]
+    known = [each for language in languages for each in stems(word, language)]
+    known += [stem(form, language) for language in spoken for form in forms(word, language)]
     weight = FRAME_WEIGHT if _is_of_frame(word, likely) else 1.0
-    said = Sought(tuple(dict.fromkeys(map(term_of, stems))), weight, _stump(stems[0]))
+    said = Sought(tuple(dict.fromkeys(map(term_of, known))), weight, _stump(known[0]))
     begins = beginning(word)
     near = (stem(each, language) for language in spoken for each in related(word, language))
     return (

@@ -25,14 +25,14 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import NamedTuple
 
-import Stemmer
-
 from proxy.recall.lexicon.cues import LONGEST_WORD, REMEMBERED, Cues, Seen, told_by
 from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold
+from proxy.recall.lexicon.language import About
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
 from proxy.recall.notes import wording as notes_wording
 from proxy.recall.query import dates, wording
 from proxy.recall.query.dates import days, tells_time, terms_of_days
+from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import ASKS, POSTING, ROW, coded_length, term_of
 from proxy.recall.standing import wording as standing_wording
 
@@ -94,9 +94,15 @@ def grams(run: str) -> Iterator[str]:
 ENGLISH = "english"
 UNKNOWN = ""
 
+
+def _stop_words(language: About) -> frozenset[str]:
+    words = fold(language.stop_words).split()
+    return frozenset([*words, *(language.conjunction + word for word in words)])
+
+
 STOP_WORDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        each.language.name: frozenset(fold(each.language.stop_words).split())
+        each.language.name: _stop_words(each.language)
         for each in LANGUAGES
         if each.language.stop_words
     }
@@ -221,21 +227,10 @@ def of_script(word: str) -> tuple[str, ...]:
 
 
 _BEGINNING = 5
-_STEMMED = frozenset(Stemmer.algorithms())
 _NO_WORDS: frozenset[str] = frozenset()
 
 # Characters of Chinese and Japanese that are grammar, or ask, in nearly every sentence.
 UNSPACED_STOPS = frozenset("".join(vocabulary(lambda each: each.language.stop_characters)))
-
-
-@lru_cache(maxsize=64)
-def _stemmer(language: str) -> Stemmer.Stemmer:
-    return Stemmer.Stemmer(language, 0)
-
-
-def stem(word: str, language: str) -> str:
-    """A folded word without its endings; unchanged in languages without a stemmer."""
-    return _stemmer(language).stemWord(word) if language in _STEMMED else word
 
 
 @lru_cache(maxsize=REMEMBERED)

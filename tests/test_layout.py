@@ -81,6 +81,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "settings",
             "wire.hosts",
             "wire.places",
+            "wire.relay",
             "wire.body",
             "wire.headers",
         }

@@ -27,7 +27,7 @@ ANY = "*"
 IF_MATCH, IF_NONE_MATCH = "if-match", "if-none-match"
 
 _TAG = re.compile(r'(?P<weak>W/)?(?P<tag>"[\x21\x23-\x7e\x80-\xff]*")')
-_READING = ("GET", "HEAD")
+READING = ("GET", "HEAD")
 
 
 class Conditions(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ def conditional(request: Request, response: Response) -> Response:
 
     Other answers, streams and failures are passed on as they are.  Raises ProxyError 412.
     """
-    if request.method not in _READING or not _is_tagged(response):
+    if request.method not in READING or not _is_tagged(response):
         return response
     tag = tag_of(bytes(response.body))
     _check_if_match(request, tag)

@@ -11,7 +11,8 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -35,11 +36,12 @@ from proxy.logs import CLIENT_GONE, Access, access, hashed
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import StoreError, StoreFull
 from proxy.memory_api.access import who
-from proxy.memory_api.conditions import conditional
+from proxy.memory_api.conditions import READING, conditional
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
-from proxy.wire.body import cut
+from proxy.wire.body import ClientGone, cut
 from proxy.wire.places import let_go
+from proxy.wire.relay import Presence
 
 logger = logging.getLogger(__name__)
 
@@ -116,8 +118,10 @@ class Endpoint(BaseRoute):
             return refusal(error)
 
     async def _handled(self, request: Request) -> Response:
-        response = await self._handler(request.method)(request)
-        return conditional(request, response) if self._kind == "memory" else response
+        if self._kind != "memory" or request.method not in READING:
+            return await self._handler(request.method)(request)
+        with presence(request):
+            return conditional(request, await self._handler(request.method)(request))
 
     def _handler(self, method: str) -> Handler:
         if not self._handlers:
@@ -142,6 +146,19 @@ class Endpoint(BaseRoute):
             session=_named(request, "session"),
             user=_named(request, "user"),
         )
+
+
+@contextmanager
+def presence(request: Request) -> Iterator[None]:
+    """While it runs the client's leaving ends it, with ClientDisconnect.
+
+    For what only reads, and has no body.
+    """
+    try:
+        with Presence(request.receive):
+            yield
+    except ClientGone:
+        raise ClientDisconnect from None
 
 
 async def _taken(send: Send, part: Message) -> None:

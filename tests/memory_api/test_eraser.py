@@ -22,7 +22,7 @@ from proxy.learning.profile.document import Schemas
 from proxy.memory.archive import Edited, Revision
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, ItemOwner
-from proxy.memory.model import SessionKey
+from proxy.memory.model import SessionKey, Summary
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError
 from proxy.memory_api.erasure.eraser import AT_ONCE, LEASE, RENEWAL, ROUNDS, Eraser, Marks
@@ -226,6 +226,26 @@ async def test_two_erasures_of_the_same_person_go_one_behind_the_other(
     first, second = await asyncio.gather(eraser.person("t", "kai"), eraser.person("t", "kai"))
     assert marked == [NOW + LEASE, NOW, NOW + LEASE, NOW]
     assert [first.counts.sessions, second.counts.sessions] == [1, 0]
+
+
+async def test_a_person_is_counted_once_at_a_time(
+    store: Backend, eraser: Eraser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.commit(key("a"), chat("x1", user="kai"))
+    summaries, asking, most = store.summaries, 0, 0
+
+    async def noted(asked: SessionKey) -> Sequence[Summary]:
+        nonlocal asking, most
+        asking += 1
+        most = max(most, asking)
+        await asyncio.sleep(0.01)
+        asking -= 1
+        return await summaries(asked)
+
+    monkeypatch.setattr(store, "summaries", noted)
+    counted = await asyncio.gather(*(eraser.count_person("t", "kai") for _ in range(5)))
+    assert [each.counts.messages for each in counted] == [2] * 5
+    assert most == 1
 
 
 # What is found

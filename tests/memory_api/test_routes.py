@@ -169,14 +169,14 @@ async def test_an_error_of_the_frameworks_has_our_shape(
     assert error_of(response)["message"] == "short and stout"
 
 
-def scope_of(path: str) -> dict[str, object]:
-    """A POST that comes from this machine, as a server hands it over."""
+def scope_of(path: str, method: str = "POST", query: bytes = b"") -> dict[str, object]:
+    """A request that comes from this machine, as a server hands it over."""
     return {
         "type": "http",
-        "method": "POST",
+        "method": method,
         "path": path,
         "raw_path": path.encode(),
-        "query_string": b"",
+        "query_string": query,
         "headers": [(b"host", b"localhost")],
         "client": ("127.0.0.1", 50000),
     }
@@ -216,3 +216,43 @@ async def test_a_client_that_leaves_is_not_answered(site: Site) -> None:
     async with site.client() as client:
         assert 'status="499"' in (await client.get("/metrics")).text
         assert (await client.get(f"{SESSIONS}/s")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "looks"),
+    [
+        ("GET", f"{SESSIONS}/s/messages", b"", "messages"),
+        ("DELETE", "/memory/v1/users/kai", b"dry_run=true", "sessions"),
+        ("DELETE", f"{SESSIONS}/s", b"dry_run=true", "summaries"),
+    ],
+)
+async def test_what_only_reads_ends_when_its_client_leaves(
+    site: Site,
+    store: Backend,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    path: str,
+    query: bytes,
+    looks: str,
+) -> None:
+    began, left, sent = asyncio.Event(), asyncio.Event(), list[Message]()
+
+    async def endless(*asked: object) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    async def receive() -> Message:
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async with site.client() as client:
+        await seed(client, "s", *talk("hello"), user="kai")
+    monkeypatch.setattr(store, looks, endless)
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
+        tasks.create_task(site(scope_of(path, method, query), receive, send))
+        await began.wait()
+        left.set()
+    assert sent == []

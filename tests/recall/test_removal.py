@@ -110,7 +110,11 @@ async def test_the_passages_of_a_session_are_found_and_blanked(remembering: Memo
     _, embedder = await filled(remembering)
     assert await passages_of(remembering.store, KAI, "b") == [2, 3, 6, 7]
     assert await passages_of(remembering.store, KAI, "unknown") == []
-    assert await places_of(remembering.store, KAI) == {"a": {1, 2, 3, 4}, "b": {1, 2, 3, 4}}
+    places = await places_of(remembering.store, KAI)
+    assert {name: list(seqs) for name, seqs in places.items()} == {
+        "a": [1, 2, 3, 4],
+        "b": [1, 2, 3, 4],
+    }
     await blank(remembering.store, KAI, [2, 3, 6, 7])
     there = [number not in (2, 3, 6, 7) for number in range(8)]
     assert await vectors(remembering, embedder) == [*there, False, False]

@@ -103,23 +103,28 @@ class Eraser:
 
     async def count_person(self, tenant: str, user: str) -> Receipt:
         """What ``person`` would remove now."""
+        subject = Subject(tenant, user)
+        async with self._turn(subject):
+            return Receipt(subject, await self._person_counts(tenant, user))
+
+    async def _person_counts(self, tenant: str, user: str) -> Counts:
         counts = await shelf_counts(self._store, ItemOwner(tenant, user), self._learned.kinds)
         ids: list[str] = []
         places = await places_of(self._store, Owner(tenant, user=user))
         async for key in self._sessions(tenant, user):
             ids.append(key.session)
-            indexed = places.get(key.session, set())
+            indexed = places.get(key.session, ())
             counts.add(await session_counts(self._store, key, indexed))
             repeated = await self._learned.drop_session(key, None, dry_run=True)
             counts.feedback += repeated.feedback
         counts.proposals = await self._learned.remarks.person(tenant, user, ids, dry_run=True)
         counts.spooled = await self._spooled(EntryOwner(tenant, ids, user))
-        return Receipt(Subject(tenant, user), counts)
+        return counts
 
     async def person(self, tenant: str, user: str) -> Receipt:
         """Remove all that is known of a person, and all that they said."""
         subject, total = Subject(tenant, user), Counts()
-        async with self._turn(subject):
+        async with self._erasing(subject):
             marks = Marks(self._store, self._clock)
             await marks.put(subject)
             for _ in range(ROUNDS):
@@ -138,7 +143,7 @@ class Eraser:
         async for keys in _together(self._sessions(tenant, user)):
             await marks.put(*(Subject(tenant, session=key.session) for key in keys))
             for key in keys:
-                found.add(await self._theirs(key, places.get(key.session, set())))
+                found.add(await self._theirs(key, places.get(key.session, ())))
                 await marks.renew()
         found.add(await shelf_counts(self._store, shelf, self._learned.kinds))
         await self._store.drop_items(shelf, ())
@@ -174,6 +179,10 @@ class Eraser:
 
     async def count_session(self, key: SessionKey) -> Receipt | None:
         """What ``session`` would remove now; None where there is nothing of this name."""
+        async with self._turn(Subject(key.tenant, session=key.session)):
+            return await self._session_receipt(key)
+
+    async def _session_receipt(self, key: SessionKey) -> Receipt | None:
         session = await self._store.session(key)
         counts = await session_counts(self._store, key, await self._indexed(key, session))
         counts.spooled = await self._spooled(EntryOwner(key.tenant, (key.session,)))
@@ -192,7 +201,7 @@ class Eraser:
         What was learned of it otherwise stays.  None where there is nothing of this name.
         """
         subject, total = Subject(key.tenant, session=key.session), Counts()
-        async with self._turn(subject):
+        async with self._erasing(subject):
             session = await self._store.session(key)
             if session is None and not await self._spooled(EntryOwner(key.tenant, (key.session,))):
                 return None
@@ -239,20 +248,24 @@ class Eraser:
     async def _indexed(self, key: SessionKey, session: Session | None) -> Collection[int]:
         """The seqs that recall's index leads to."""
         owner = owner_of(key, session.user if session else None)
-        return (await places_of(self._store, owner)).get(key.session, set())
+        return (await places_of(self._store, owner)).get(key.session, ())
 
     async def _spooled(self, whose: EntryOwner) -> int:
         return await asyncio.to_thread(self._spool.count, whose)
 
     @asynccontextmanager
-    async def _turn(self, subject: Subject) -> AsyncIterator[None]:
+    async def _erasing(self, subject: Subject) -> AsyncIterator[None]:
         """One erasure of the same at a time: the end of one would lower the other's mark.
 
         At its end this process has nothing of what it had in mind of texts.
         """
-        async with self._turns.setdefault(subject, asyncio.Lock()):
+        async with self._turn(subject):
             yield
             forget_texts()
+
+    def _turn(self, subject: Subject) -> asyncio.Lock:
+        """Counting takes turns as well: of much it takes long."""
+        return self._turns.setdefault(subject, asyncio.Lock())
 
 
 async def _together(keys: AsyncIterator[SessionKey]) -> AsyncIterator[list[SessionKey]]:

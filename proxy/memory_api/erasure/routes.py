@@ -13,6 +13,7 @@ from proxy.memory.erasure import MARKED_SECONDS
 from proxy.memory_api.access import who
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Asked, Given
+from proxy.memory_api.endpoint import presence
 from proxy.memory_api.erasure.receipt import Receipt
 from proxy.memory_api.objects import session_object
 from proxy.memory_api.operation import operation
@@ -32,8 +33,11 @@ async def delete_session(
     """
     session = await api.store.session(at)
     given.hold_for(session_object(session) if session else None)
-    erase = api.eraser.count_session if dry_run else api.eraser.session
-    receipt = await erase(at)
+    if dry_run:
+        with presence(request):
+            receipt = await api.eraser.count_session(at)
+    else:
+        receipt = await api.eraser.session(at)
     if receipt is None:
         raise session_not_found()
     _audit(request, receipt)
@@ -57,9 +61,12 @@ async def delete_user(
     """
     if given.any:
         given.hold_for(await person_of(api, owner))
-    erase = api.eraser.count_person if dry_run else api.eraser.person
     user = owner.user or ""
-    receipt = await erase(owner.tenant, user)
+    if dry_run:
+        with presence(request):
+            receipt = await api.eraser.count_person(owner.tenant, user)
+    else:
+        receipt = await api.eraser.person(owner.tenant, user)
     _audit(request, receipt)
     return Erasure(user_id=user, **_told(receipt, api.learned.kinds))
 

@@ -22,9 +22,7 @@ class Counted(Store, Items, Index, Protocol):
     """A store, as far as counting and erasing need it."""
 
 
-async def session_counts(
-    store: Counted, key: SessionKey, indexed: Collection[int] = frozenset()
-) -> Counts:
+async def session_counts(store: Counted, key: SessionKey, indexed: Collection[int] = ()) -> Counts:
     """Of a session's history; of none, nothing.  Raises StoreError.
 
     ``indexed`` are the seqs that recall's index leads to; some of these messages may be gone.
@@ -32,11 +30,11 @@ async def session_counts(
     session = await store.session(key)
     if session is None:
         return Counts()
-    counts = Counts(sessions=1, summaries=len(await store.summaries(key)))
+    counts, leads = Counts(sessions=1, summaries=len(await store.summaries(key))), set(indexed)
     async for placed in all_exchanges(store, key, session.end):
         counts.exchanges += 1
         counts.messages += len(placed.messages)
-        counts.index_passages += sum(seq in indexed for seq in _seqs(placed))
+        counts.index_passages += sum(seq in leads for seq in _seqs(placed))
     return counts
 
 

@@ -13,6 +13,7 @@ is put to zero.
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
@@ -288,13 +289,16 @@ class Said(NamedTuple):
     now: Collection[int] = ()
 
 
-async def places_of(index: Index, owner: Owner) -> dict[str, set[int]]:
-    """Where an owner's passages lead to: seqs by session.  Raises StoreError."""
-    found: dict[str, set[int]] = {}
+async def places_of(index: Index, owner: Owner) -> dict[str, array[int]]:
+    """Where an owner's passages lead to: seqs by session, of which some have millions.
+
+    Raises StoreError.
+    """
+    found: dict[str, array[int]] = {}
     async for _, rows, names in _pages(index, owner, await _state(index, owner)):
         for number, seq in zip(rows["session"].tolist(), rows["seq"].tolist(), strict=True):
             if number in names:
-                found.setdefault(names[number], set()).add(seq)
+                found.setdefault(names[number], array("Q")).append(seq)
     return found
 
 

@@ -118,8 +118,9 @@ async def test_a_store_that_hangs_costs_its_timeout_once_a_second(
                 assert chat.seconds < TIMEOUT + MARGIN
                 if chat.seconds > TIMEOUT / 3:
                     costly.append(began)
-        # Between them at least what a failure is remembered for, and those who need not wait.
-        assert costly[1] - costly[0] > TIMEOUT + 1.0
+        # Between them what a failure is remembered for, and those who need not wait; what is sent
+        # just before that is over may arrive behind it.
+        assert costly[1] - costly[0] > TIMEOUT + 0.9
         assert asked > len(costly)
     with capsys.disabled():
         print(f"\nRedis hung: {len(costly)} of {asked} requests paid for it")

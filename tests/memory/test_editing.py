@@ -9,7 +9,7 @@ from proxy.chat.message import read_stored
 from proxy.memory.archive import StoredMessage
 from proxy.memory.history.editing import behind, edited, results_of
 from proxy.memory.model import Card, Entry, Position
-from proxy.memory.prompt.compose import valid
+from proxy.memory.prompt.validity import valid
 from tests.support.store.commits import card
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from proxy.memory.prompt.compose import valid
+from proxy.memory.prompt.validity import valid
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,88 @@
+"""Calls and results that belong together in a prompt.  Pure.
+
+OpenAI's chat API refuses a tool message that answers no call of the assistant message before it,
+and an assistant message whose calls are not all answered before anything else is said.  What the
+client sent is its own affair and stays; stored messages are left out until the rule holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol, Self, TypeVar
+
+
+class Sent(Protocol):
+    """A message on its way upstream; ``stored`` ones may be left out.
+
+    ``in_words`` are calls that were asked for as an answer, as text; None for all else.
+    """
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def calls(self) -> tuple[str, ...]: ...
+    @property
+    def answers(self) -> str | None: ...
+    @property
+    def stored(self) -> bool: ...
+    @property
+    def in_words(self) -> Self | None: ...
+
+
+S = TypeVar("S", bound=Sent)
+
+
+def valid(messages: Sequence[S]) -> list[S]:
+    """The messages without stored calls that lack a result and stored results that lack a call.
+
+    A stored call that is an answer by itself, and has no result at all, is told in words.  One that
+    the client itself answers, though only in part, is kept: the client knows.
+    """
+    kept: list[S] = []
+    at = 0
+    while at < len(messages):
+        end = _end_of_block(messages, at)
+        kept += _block(messages[at:end])
+        at = end
+    return kept
+
+
+def _end_of_block(messages: Sequence[S], at: int) -> int:
+    """A block is a message and the results that follow it directly."""
+    end = at + 1
+    while end < len(messages) and messages[end].answers is not None:
+        end += 1
+    return end
+
+
+def _block(block: Sequence[S]) -> list[S]:
+    head, results = block[0], block[1:]
+    if head.answers is not None:  # results without anything before them
+        return [x for x in block if not x.stored]
+    if not head.calls:
+        return [head, *(x for x in results if not x.stored)]
+    wanted = Counter(head.calls)
+    answered = Counter(x.answers for x in results if x.answers in wanted)
+    by_client = any(not x.stored and x.answers in answered for x in results)
+    if head.stored and not by_client and not answered >= wanted:
+        words = None if answered else head.in_words
+        return [*([words] if words else []), *(x for x in results if not x.stored)]
+    return [head, *_once(results, head.calls)]
+
+
+def _once(results: Sequence[S], calls: Sequence[str]) -> list[S]:
+    """Each call answered once; where the client sends a result that is stored, the client's.
+
+    Calls may share an id: some upstreams give them none.
+    """
+    left = Counter(calls)
+    left.subtract(x.answers for x in results if not x.stored and x.answers is not None)
+    kept: list[S] = []
+    for result in results:
+        if result.stored and left[result.answers or ""] <= 0:
+            continue
+        if result.stored:
+            left[result.answers or ""] -= 1
+        kept.append(result)
+    return kept

@@ -39,13 +39,47 @@ def valid(messages: Sequence[S]) -> list[S]:
     A stored call that is an answer by itself, and has no result at all, is told in words.  One that
     the client itself answers, though only in part, is kept: the client knows.
     """
-    kept: list[S] = []
+    messages, kept = _together(messages), list[S]()
     at = 0
     while at < len(messages):
         end = _end_of_block(messages, at)
         kept += _block(messages[at:end])
         at = end
     return kept
+
+
+def _together(messages: Sequence[S]) -> Sequence[S]:
+    """Results of one call that came one request after the other stand behind it together.
+
+    What was answered to some of them stands behind all; at the end of a prompt it would have the
+    last word, and is left out.
+    """
+    pairs = zip(messages, messages[1:], strict=False)
+    late = [n for n, (a, b) in enumerate(pairs, 1) if b.answers is not None and _is_interim(a)]
+    if not late:
+        return messages
+    found = list(messages)
+    for at in late:
+        begin, end = at, _end_of_block(found, at)
+        while begin and _is_interim(found[begin - 1]):
+            begin -= 1
+        if not _calls_before(found, begin).isdisjoint(x.answers for x in found[at:end]):
+            answered = found[begin:at] if end < len(found) else []
+            found[begin:end] = [*found[at:end], *answered]
+    return found
+
+
+def _is_interim(message: Sent) -> bool:
+    """Is it an answer that may have been given to some of several results?"""
+    return message.stored and message.role == "assistant" and not message.calls
+
+
+def _calls_before(messages: Sequence[Sent], at: int) -> frozenset[str | None]:
+    """The calls whose results end here, if any do."""
+    begin = at
+    while begin and messages[begin - 1].answers is not None:
+        begin -= 1
+    return frozenset(messages[begin - 1].calls) if 0 < begin < at else frozenset()
 
 
 def _end_of_block(messages: Sequence[S], at: int) -> int:

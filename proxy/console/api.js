@@ -31,6 +31,9 @@ export const isOutage = (error) => error instanceof ApiError && (error.status ==
 /** An id as one segment of a path. @param {string} id */
 export const seg = (id) => encodeURIComponent(id);
 
+/** As it was read: whoever changed it meanwhile is not overruled. @param {{etag: string | null}} read */
+export const unchanged = ({ etag }) => ({ headers: /** @type {Record<string, string>} */ (etag ? { "if-match": etag } : {}) });
+
 /** Can this be sent as a key at all?  RFC 6750's b64token and what people use besides. */
 const KEY = /^[\x21-\x7e]+$/;
 

@@ -236,6 +236,34 @@ async def test_forgetting_asks_first(visit: Console) -> None:
     assert (await visit.client.get(MEMORIES)).json()["data"] == []
 
 
+async def test_a_fact_that_another_changes_meanwhile_is_not_forgotten(visit: Console) -> None:
+    id = await remember(visit, "Drinks tea")
+    await visit.sign_in("#/users/kim")
+    await visit.page.get_by_label("Search what is remembered").fill("tea")
+    await expect(memory(visit, "Drinks tea").locator("mark")).to_have_text("tea")
+    await visit.client.patch(f"{MEMORIES}/{id}", json={"text": "Must not drink tea"})
+    await choose(visit, "Drinks tea", "Forget")
+    dialog = visit.page.get_by_role("dialog", name="Forget this?")
+    await expect(dialog).to_contain_text("Must not drink tea")
+    await visit.client.patch(f"{MEMORIES}/{id}", json={"text": "Is allergic to tea"})
+    await dialog.get_by_role("button", name="Forget").click()
+    await expect(visit.page.get_by_role("alert")).to_contain_text("Somebody changed this")
+    await expect(memory(visit, "Is allergic to tea")).to_be_visible()
+
+
+async def test_a_fact_that_another_has_changed_is_not_held_back_unseen(visit: Console) -> None:
+    id = await remember(visit, "Drinks tea")
+    await visit.sign_in("#/users/kim")
+    await visit.page.get_by_label("Search what is remembered").fill("tea")
+    await expect(memory(visit, "Drinks tea").locator("mark")).to_have_text("tea")
+    await visit.client.patch(f"{MEMORIES}/{id}", json={"text": "Must not drink tea"})
+    await choose(visit, "Drinks tea", "Quarantine")
+    await expect(visit.page.get_by_role("alert")).to_contain_text("Somebody changed this")
+    await choose(visit, "Must not drink tea", "Quarantine")
+    await expect(memory(visit, "Must not drink tea")).to_have_count(0)
+    assert (await visit.client.get(f"{MEMORIES}/{id}")).json()["state"] == "quarantined"
+
+
 async def test_the_profile_is_edited_and_put_back(visit: Console) -> None:
     path = "/memory/v1/users/kim/profile"
     await visit.client.patch(path, json={"city": "Kiel", "name": "Kim"})

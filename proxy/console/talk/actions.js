@@ -1,6 +1,6 @@
 /** What can be done with a message and with the session, each after a question. */
 
-import { seg } from "../api.js";
+import { seg, unchanged } from "../api.js";
 import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
 import { links } from "../links.js";
@@ -89,9 +89,6 @@ function why(stored, hands) {
 
 /** @param {Hands} hands */
 const path = ({ talk }) => `/sessions/${seg(talk.id)}`;
-
-/** As it was read: whoever changed it meanwhile is not overruled. @param {{etag: string | null}} read */
-const unchanged = ({ etag }) => ({ headers: /** @type {Record<string, string>} */ (etag ? { "if-match": etag } : {}) });
 
 /** @param {Hands} hands @param {Promise<unknown>} work @param {string} done */
 const told = ({ app, talk }, work, done) =>

@@ -1,6 +1,6 @@
 /** One memory: what, of what kind, since when, from where; and what can be done with it. */
 
-import { seg } from "../api.js";
+import { seg, unchanged } from "../api.js";
 import { useApp } from "../context.js";
 import { day, n, named, t } from "../i18n/index.js";
 import { links } from "../links.js";
@@ -65,13 +65,22 @@ function useActions({ memory, user, edit, changed }) {
   const { api, confirm, toast, failed } = useApp();
   const path = `/users/${seg(user)}/memories/${seg(memory.id)}`;
   const fact = memory.kind === "fact";
-  const to = (/** @type {string} */ state) =>
-    api.patch(path, { state }).then(() => (toast(t("memory.changed"), "success"), changed()), failed);
+  const done = (/** @type {string} */ words) => (toast(words, "success"), changed());
+  const overtaken = () => (toast(t("conflict.title"), "error"), changed());
+  const refused = (/** @type {any} */ error) => (error.status === 412 ? overtaken() : (failed(error), changed()));
+  const to = async (/** @type {string} */ state) => {
+    const read = await api.get(path).catch(refused);
+    if (!read) return;
+    if (read.data.version !== memory.version) return overtaken(); // it is not what was seen
+    await api.patch(path, { state }, unchanged(read)).then(() => done(t("memory.changed")), refused);
+  };
   const forget = async () => {
-    const body = html`<blockquote dir="auto"><bdi>${visible(memory.text.slice(0, LONG))}</bdi></blockquote>
-      <p>${t(forgetting(memory))}</p>`;
+    const read = await api.get(path).catch(refused);
+    if (!read) return;
+    const body = html`<blockquote dir="auto"><bdi>${visible(read.data.text.slice(0, LONG))}</bdi></blockquote>
+      <p>${t(forgetting(read.data))}</p>`;
     const sure = await confirm({ title: t("memory.forget.title"), body, action: t("memory.forget"), danger: true });
-    if (sure) await api.del(path).then(() => (toast(t("memory.forgotten"), "success"), changed()), failed);
+    if (sure) await api.del(path, {}, unchanged(read)).then(() => done(t("memory.forgotten")), refused);
   };
   if (memory.kind === "passage") return [];
   return [

@@ -1,5 +1,6 @@
 /** What applications keep for a person: items under a namespace and a key. */
 
+import { unchanged } from "../api.js";
 import { useApp } from "../context.js";
 import { n, t } from "../i18n/index.js";
 import { Empty, Failed, Loading } from "../parts/empty.js";
@@ -49,7 +50,7 @@ function Item({ item, edit, changed }) {
     if (!read) return;
     const body = html`<p><bdi class="mono">${place} · ${item.key}</bdi></p><${Json} value=${read.data.value} />`;
     if (!(await confirm({ title: t("saved.delete"), body, action: t("delete"), danger: true }))) return;
-    await api.del("/store/items", at, { headers: read.etag ? { "if-match": read.etag } : {} }).then(
+    await api.del("/store/items", at, unchanged(read)).then(
       () => toast(t("saved.deleted"), "success"),
       (error) => (error.status === 412 ? toast(t("conflict.title"), "error") : failed(error)),
     );

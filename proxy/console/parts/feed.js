@@ -66,6 +66,7 @@ export class Feed {
     this.#loading = false;
     this.#left = Date.now();
     this.#poll?.stop();
+    this.#poll = null; // what is loaded anew now waits until it is shown
   }
 
   /** From the beginning, for when something was changed here. */

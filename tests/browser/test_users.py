@@ -202,6 +202,23 @@ async def test_whoever_corrects_only_the_words_leaves_the_end_as_it_is(visit: Co
     assert (await visit.client.get(f"{MEMORIES}/{id}")).json()["expires_at"] == 4_000_000_000.5
 
 
+@pytest.mark.parametrize("end", ["1e15", "1e300"])
+async def test_an_end_that_no_calendar_has_is_shown_as_it_is(visit: Console, end: str) -> None:
+    id = await remember(visit, "Lives in Kiel", expires_at=4_000_000_000.5)
+    await remember(visit, "Rides a bicycle")
+    exported = (await visit.client.get("/memory/v1/users/kim/export")).text
+    await visit.client.delete(f"{MEMORIES}/{id}")
+    changed = exported.replace("4000000000.5", end)
+    answer = await visit.client.post("/memory/v1/import", content=changed)
+    assert answer.json()["memories"] == 1, answer.text
+    await visit.sign_in("#/users/kim")
+    await expect(memory(visit, "Rides a bicycle")).to_be_visible()
+    await expect(memory(visit, "Lives in Kiel")).to_contain_text("until 1")
+    await choose(visit, "Lives in Kiel", "Edit")
+    dialog = visit.page.get_by_role("dialog")
+    await expect(dialog.get_by_label("Until (optional)")).to_have_value("")
+
+
 class TestInTokyo:
     @pytest.fixture
     def look(self) -> Look:

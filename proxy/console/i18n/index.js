@@ -85,10 +85,16 @@ export const n = (number) => now.number.format(number);
 export const short = (number) => now.short.format(number);
 
 /** @param {number} seconds Unix time */
-export const time = (seconds) => now.exact.format(seconds * 1000);
+export const time = (seconds) => dated(seconds, (date) => now.exact.format(date));
 
 /** @param {number} seconds Unix time */
-export const day = (seconds) => now.day.format(seconds * 1000);
+export const day = (seconds) => dated(seconds, (date) => now.day.format(date));
+
+/** A date in some form; what is beyond all dates as it is. @param {number} seconds Unix time @param {(date: Date) => string} form */
+export function dated(seconds, form) {
+  const date = new Date(seconds * 1000);
+  return Number.isNaN(date.getTime()) ? String(seconds) : form(date);
+}
 
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const UNITS = [

@@ -1,7 +1,7 @@
 /** Times as people say them, kept right while they are shown. */
 
 import { html, useEffect, useState } from "../vendor/preact.js";
-import { ago, time } from "../i18n/index.js";
+import { ago, dated, time } from "../i18n/index.js";
 
 const EVERY = 15_000;
 
@@ -17,4 +17,4 @@ export function Ago({ at, class: name = "" }) {
 }
 
 /** @param {number} at */
-const iso = (at) => new Date(at * 1000).toISOString();
+const iso = (at) => dated(at, (date) => date.toISOString());

@@ -64,8 +64,11 @@ const draftOf = (memory) => ({
   until: memory.expires_at ? dayOf(memory.expires_at) : "",
 });
 
-/** As a box for dates has it, and Swedes write it. @param {number} seconds Unix time */
-const dayOf = (seconds) => new Date(seconds * 1000).toLocaleDateString("sv");
+/** As a box for dates has it, and Swedes write it; it has none beyond all dates. @param {number} seconds Unix time */
+const dayOf = (seconds) => {
+  const date = new Date(seconds * 1000);
+  return Number.isNaN(date.getTime()) ? "" : date.toLocaleDateString("sv");
+};
 
 /** The end only where it was changed: it has an hour too, and may move by itself. @param {Draft} draft @param {Draft} from */
 const fieldsOf = (draft, from) => ({

@@ -93,13 +93,20 @@ async def test_nothing_is_missing_of_what_came_while_nobody_could_look(
     await expect(listed).to_have_text(f"{many + 5:,}")
 
 
+HI = b'[{"role": "user", "content": "Hi"}]'
+
+
 @pytest.mark.parametrize(
-    ("file", "told"),
-    [(b'[{"role": "user", "content": "Hi"}]', "Imported."), (b"{}", "format")],
-    ids=["done", "refused"],
+    ("file", "how", "told"),
+    [
+        (HI, "Import", "Imported."),
+        (HI, "Only count", "Sessions: 1, messages: 1, memories: 0."),
+        (b"{}", "Import", "format"),
+    ],
+    ids=["done", "counted", "refused"],
 )
 async def test_an_import_whose_dialog_was_closed_tells_how_it_went(
-    visit: Console, file: bytes, told: str
+    visit: Console, file: bytes, how: str, told: str
 ) -> None:
     page = visit.page
     closed = asyncio.Event()
@@ -115,6 +122,7 @@ async def test_an_import_whose_dialog_was_closed_tells_how_it_went(
     await page.get_by_label("Choose a file").set_input_files(brought)  # type: ignore[arg-type]
     dialog = page.get_by_role("dialog")
     await dialog.get_by_label("Session id").fill("brought-along")
+    await dialog.get_by_label("What to do").select_option(how)
     await dialog.get_by_role("button", name="Import").click()
     await dialog.locator("footer").get_by_role("button", name="Close").click()
     await expect(dialog).to_have_count(0)

@@ -85,6 +85,7 @@ export default {
   "import.title": "Import memory",
   "import.user": "User id",
   "import.warnings": { one: "{n} warning", other: "{n} warnings" },
+  "import.would": "Only counted, nothing is imported yet. Sessions: {sessions}, messages: {messages}, memories: {memories}.",
   "json.broken": "This is not valid JSON; shown as it came.",
   "json.invalid": "This is not valid JSON.",
   "json.more": "Show more ({n} left)",

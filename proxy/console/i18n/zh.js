@@ -85,6 +85,7 @@ export default {
   "import.title": "导入记忆",
   "import.user": "用户 ID",
   "import.warnings": "{n} 条警告",
+  "import.would": "仅统计，尚未导入。会话：{sessions}，消息：{messages}，记忆：{memories}。",
   "json.broken": "这不是有效的 JSON，按原文显示。",
   "json.invalid": "这不是有效的 JSON。",
   "json.more": "显示更多（还有 {n} 项）",

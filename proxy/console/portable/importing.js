@@ -57,9 +57,8 @@ export function Importing({ file: dropped, onClose, onDone }) {
     try {
       const { data } = await api.upload("/import", choice, file, setSent);
       setOutcome({ result: data });
-      if (data.dry_run) return setSent(null);
-      if (!open.current) toast(t("import.done"), "success");
-      onDone();
+      if (!open.current) toast(t(data.dry_run ? "import.would" : "import.done", data), "success");
+      if (!data.dry_run) onDone();
     } catch (problem) {
       setOutcome({ problem });
       if (!open.current) failed(problem);

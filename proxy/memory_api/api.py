@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from proxy.chat.message import ChatMessage
 from proxy.learning.learned import Learned
@@ -119,6 +120,11 @@ class Api:
     def large_fork(self) -> asyncio.Lock:
         """Held while a large session is forked: all of it is in memory."""
         return asyncio.Lock()
+
+    @cached_property
+    def large_imports(self) -> WeakValueDictionary[str, asyncio.Lock]:
+        """A tenant's is held while a large conversation of it is imported, for the same reason."""
+        return WeakValueDictionary()
 
     @cached_property
     def searching(self) -> Threads:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -382,6 +383,33 @@ async def test_a_restore_that_outlasts_the_store_counts_once(
     monkeypatch.setattr(store, "restore", restore)
     answer = await imported(client, dumped(TALK))
     assert (answer["sessions"], calls) == (1, 1)
+
+
+async def test_large_conversations_of_a_tenant_are_made_one_at_a_time(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.memory_api.transfer.import_sessions.LARGE", 1)
+    real, most, now, both = site.store.restore, 0, Counter[str](), asyncio.Event()
+
+    async def restore(key: SessionKey, archived: SessionArchive) -> bool:
+        nonlocal most
+        now[key.tenant] += 1
+        most = max(most, *now.values())
+        if len(+now) == 2:
+            both.set()
+        await both.wait()
+        done = await real(key, archived)
+        now[key.tenant] -= 1
+        return done
+
+    monkeypatch.setattr(site.store, "restore", restore)
+    async with site.client("k1") as one, site.client("k2") as other, asyncio.timeout(10):
+        files = [dumped(talk(f"u{n}", "a")) for n in range(3)]
+        answers = await asyncio.gather(
+            *(imported(client, file) for client in (one, other) for file in files)
+        )
+    assert [answer["sessions"] for answer in answers] == [1] * 6
+    assert most == 1
 
 
 class TestWithSmallLimits:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TypeVar
 
@@ -31,6 +32,9 @@ T = TypeVar("T")
 
 KNOWN = 10_000
 """Sessions and people of one import that are known at a time: a file may have any number."""
+
+LARGE = 2_000
+"""Messages of a conversation; what is made of each takes a kilobyte and more."""
 
 UNNAMED = "has memories that do not say whose they are, in visible ASCII: name the person, ?user="
 
@@ -114,11 +118,18 @@ class Importer:
         if self._terms.session and self._conversations > 1:
             raise Broken("has more than one conversation, and ?session= names only one")
         terms = replace(self._terms, user=self._whose(conversation.user))
-        try:
-            session = await self._reading.run(partial(_session_of, conversation, terms))
-        except ValueError as error:
-            raise Broken(f"has {error}") from None
-        await self._put(session)
+        async with self._turn(conversation):
+            try:
+                session = await self._reading.run(partial(_session_of, conversation, terms))
+            except ValueError as error:
+                raise Broken(f"has {error}") from None
+            await self._put(session)
+
+    def _turn(self, conversation: Conversation) -> AbstractAsyncContextManager[None]:
+        """Large ones of a tenant are made one at a time: what is made takes many times the room."""
+        if len(conversation.said) <= LARGE:
+            return nullcontext()
+        return self._parts.large_imports.setdefault(self._tenant, asyncio.Lock())
 
     def _whose(self, named: str | None) -> str | None:
         """Who is meant: whom the request names, if the file names no two people, or the file."""

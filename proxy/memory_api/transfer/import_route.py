@@ -124,7 +124,7 @@ class Incoming:
         self.chunks, self.patience = _chunks(request, patience), patience
         self._held, self._waiting = held, 0
 
-    def read(self, size: int, *, complete: bool) -> None:
+    def took(self, size: int, *, complete: bool) -> None:
         """So many more bytes, and whether they complete something: what does not is held.
 
         Raises ProxyError 503 ``overloaded`` if there is no room for it.
@@ -237,7 +237,7 @@ async def _read(
     await _each(api.reading, partial(source.feed, beginning), importer)
     async for chunk in file.chunks:
         some = await _each(api.reading, partial(source.feed, chunk), importer)
-        file.read(len(chunk), complete=some)
+        file.took(len(chunk), complete=some)
     await _each(api.reading, source.finish, importer)
     return format
 

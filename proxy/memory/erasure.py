@@ -53,15 +53,12 @@ class Erasures(Protocol):
     refuse what was made from things read at or before the mark (their ``since``).
     """
 
-    async def mark(self, subject: Subject, until: float) -> None:
-        """From now on nothing of it that began at or before ``until`` is written.
+    async def mark(self, subjects: Sequence[Subject], until: float) -> None:
+        """From now on nothing of these that began at or before ``until`` is written; in one round
+        trip.
 
-        Takes the place of an earlier mark; ``until`` may lie ahead, while an erasure is under way.
+        Takes the place of earlier marks; ``until`` may lie ahead, while an erasure is under way.
         """
-        ...
-
-    async def mark_all(self, subjects: Sequence[Subject], until: float) -> None:
-        """The same of each of these, in one round trip."""
         ...
 
     async def erased(self, subjects: Sequence[Subject], began: float) -> bool:

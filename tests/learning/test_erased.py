@@ -65,7 +65,7 @@ class Interrupted(ScriptedModel):
 async def erase(harness: Harness) -> None:
     """The person's session and all that is kept of them, as of now."""
     for subject in (Subject("t", "kai"), Subject("t", session="s")):
-        await harness.store.mark(subject, harness.clock())
+        await harness.store.mark([subject], harness.clock())
     await harness.store.delete(SESSION)
     await harness.store.drop_items(KAI, ())
     harness.clock.now += 1
@@ -73,7 +73,7 @@ async def erase(harness: Harness) -> None:
 
 async def delete(harness: Harness) -> None:
     """The session alone, as of now."""
-    await harness.store.mark(Subject("t", session="s"), harness.clock())
+    await harness.store.mark([Subject("t", session="s")], harness.clock())
     await harness.store.delete(SESSION)
     harness.clock.now += 1
 
@@ -185,7 +185,7 @@ async def test_what_waits_of_a_session_is_dropped_with_it(harness: Harness) -> N
 
 async def test_a_model_saves_nothing_of_a_request_that_began_before(harness: Harness) -> None:
     tools, began = FactTools(harness.fact_store, FactsSettings()), harness.clock()
-    await harness.store.mark(Subject("t", "kai"), began)
+    await harness.store.mark([Subject("t", "kai")], began)
     source = Source(session="s", message="", exchange="x", at=began + 5)
     with pytest.raises(Busy):
         await tools.save(KAI, "They like tea.", source, began)

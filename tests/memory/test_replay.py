@@ -197,7 +197,7 @@ async def test_what_began_before_an_erasure_is_not_replayed_and_leaves_the_spool
     await bench.recorder.defer(KEY, deferred("x1", said("the-secret-marker"), user="kai", at=10.0))
     await bench.recorder.defer(KEY, deferred("x2", said("of nobody"), at=15.0))
     await bench.recorder.defer(KEY, deferred("x3", said("afterwards"), user="kai", at=30.0))
-    await bench.store.mark(Subject("tenant", session="session"), 20.0)
+    await bench.store.mark([Subject("tenant", session="session")], 20.0)
     await bench.recorder.replay()
     assert await bench.history() == ["x3"]
     assert bench.spool.depth() == (0, 0) and not bench.quarantined
@@ -210,7 +210,7 @@ async def test_what_began_before_an_erasure_is_not_replayed_and_leaves_the_spool
 async def test_an_exchange_of_who_was_erased_is_not_recorded_and_not_spooled(
     bench: Workbench,
 ) -> None:
-    await bench.store.mark(Subject("tenant", "kai"), 20.0)
+    await bench.store.mark([Subject("tenant", "kai")], 20.0)
     assert await bench.recorder.record(KEY, chat("x1", at=20.0, user="kai")) == "erased"
     assert await bench.recorder.amend(KEY, Amendment(exchange="x1", usage=b"{}")) == "recorded"
     assert await bench.recorder.record(KEY, chat("x2", at=20.5, user="kai")) == "recorded"
@@ -252,7 +252,7 @@ async def test_quarantine_is_left_by_who_was_erased(bench: Workbench, path: Path
         await bench.recorder.defer(KEY, deferred(id, said(f"{id}-is-the-marker"), user=user, at=at))
     await bench.recorder.replay()
     assert bench.spool.depth() == (0, 3)
-    await bench.store.mark(Subject("tenant", "eve"), 20.0)
+    await bench.store.mark([Subject("tenant", "eve")], 20.0)
     await bench.recorder._backlog.review()
     await bench.recorder.replay()
     assert bench.spool.depth() == (0, 2)
@@ -270,7 +270,7 @@ async def test_quarantine_is_left_by_what_was_said_in_an_erased_session(
     bench.spool.put(SessionKey("tenant", "other"), "x4", "commit", b"x4-is-the-marker")
     await bench.recorder.replay()
     assert bench.spool.depth() == (0, 3)
-    await bench.store.mark(Subject("tenant", session=KEY.session), time.time())
+    await bench.store.mark([Subject("tenant", session=KEY.session)], time.time())
     await bench.recorder._backlog.review()
     await bench.recorder.replay()
     assert bench.spool.depth() == (0, 1)

@@ -165,10 +165,10 @@ class SlowStore(InMemoryStore):
         super().__init__(clock)
         self.clock, self.asked = clock, 0
 
-    async def mark_all(self, subjects: Sequence[Subject], until: float) -> None:
+    async def mark(self, subjects: Sequence[Subject], until: float) -> None:
         self.clock.now += 1
         self.asked += 1
-        await super().mark_all(subjects, until)
+        await super().mark(subjects, until)
 
 
 async def test_thousands_of_marks_are_renewed_within_their_lease(clock: Clock) -> None:
@@ -196,14 +196,14 @@ async def test_sessions_are_marked_together_before_they_are_removed(
     for n in range(7):
         await store.commit(key(f"s{n}"), chat("x", user="kai"))
     asked: list[int] = []
-    mark_all = store.mark_all
+    mark = store.mark
 
     async def noted(subjects: Sequence[Subject], until: float) -> None:
         asked.append(len(subjects))
-        await mark_all(subjects, until)
+        await mark(subjects, until)
 
     monkeypatch.setattr("proxy.memory_api.erasure.eraser.AT_ONCE", 3)
-    monkeypatch.setattr(store, "mark_all", noted)
+    monkeypatch.setattr(store, "mark", noted)
     receipt = await eraser.person("t", "kai")
     assert receipt.counts.sessions == 7 and not await sessions(store)
     assert asked == [1, 3, 3, 1, 3, 3, 2]
@@ -215,14 +215,14 @@ async def test_two_erasures_of_the_same_person_go_one_behind_the_other(
 ) -> None:
     await store.commit(key("a"), chat("x1", user="kai"))
     marked: list[float] = []
-    mark_all = store.mark_all
+    mark = store.mark
 
     async def noted(subjects: Sequence[Subject], until: float) -> None:
         await asyncio.sleep(0)
         marked.extend(until for subject in subjects if not subject.session)
-        await mark_all(subjects, until)
+        await mark(subjects, until)
 
-    monkeypatch.setattr(store, "mark_all", noted)
+    monkeypatch.setattr(store, "mark", noted)
     first, second = await asyncio.gather(eraser.person("t", "kai"), eraser.person("t", "kai"))
     assert marked == [NOW + LEASE, NOW, NOW + LEASE, NOW]
     assert [first.counts.sessions, second.counts.sessions] == [1, 0]

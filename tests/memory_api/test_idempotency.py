@@ -103,14 +103,14 @@ async def test_what_was_erased_since_does_not_come_back_with_its_key(
     """The first attempt got nowhere, for the session was being erased."""
     body, at = {"messages": talk("hello")}, time.time()
     subject = Subject(TENANT, session="s")
-    await store.mark(subject, at + 1000)
+    await store.mark([subject], at + 1000)
     for headers in (keyed(), keyed(), {}):
         response = await client.post(MESSAGES, json=body, headers=headers)
         assert (response.status_code, error_of(response)["code"]) == (503, "memory_unavailable")
-    await store.mark(subject, at - 1)
+    await store.mark([subject], at - 1)
     assert (await client.post(MESSAGES, json=body, headers=keyed())).status_code == 200
     await store.delete(SessionKey(TENANT, "s"))
-    await store.mark(subject, at + 1000)
+    await store.mark([subject], at + 1000)
     assert (await client.post(MESSAGES, json=body, headers=keyed())).status_code == 404
 
 

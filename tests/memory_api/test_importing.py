@@ -217,7 +217,7 @@ async def test_an_import_lifts_the_marks_of_erasures(
     key = SessionKey(TENANT, "s")
     await store.delete(key)
     for subject in (Subject(TENANT, "kai"), Subject(TENANT, session="s")):
-        await store.mark(subject, 5e9)
+        await store.mark([subject], 5e9)
     assert await store.commit(key, chat("x1", user="kai")) == "erased"
 
     await imported(client, export)
@@ -230,7 +230,7 @@ async def test_an_import_that_brings_nothing_lifts_no_mark(
 ) -> None:
     await seed(client, "s", *TALK, user="kai")
     export = await export_of(client)
-    await store.mark(Subject(TENANT, "kai"), 5e9)
+    await store.mark([Subject(TENANT, "kai")], 5e9)
     await imported(client, export)
     assert await store.commit(SessionKey(TENANT, "t"), chat("x1", user="kai")) == "erased"
 

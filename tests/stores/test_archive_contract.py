@@ -295,7 +295,7 @@ async def test_a_session_that_has_expired_is_not_there_for_anybody(
     assert await lines(store, key) == () == await exchanges(store, key)
     for change in ({"removed": ("x1.0",)}, {"superseded": ("x1.0",)}, {"details": Details()}):
         assert not await revise(store, key, **change)
-    await store.mark(Subject(key.tenant, "kai"), 1000.0)
+    await store.mark([Subject(key.tenant, "kai")], 1000.0)
     assert await store.commit(key, chat("x2")) == "recorded"
     assert ids(await store.load(key, ALL)) == ["x2.0", "x2.1"]
 

@@ -51,7 +51,7 @@ async def test_an_exchange_that_began_before_its_session_was_erased_is_refused(
     store: Backend, key: SessionKey, session: Subject, started: float, outcome: str
 ) -> None:
     await store.commit(key, chat("x1", 990.0))
-    await store.mark(session, 1000.0)
+    await store.mark([session], 1000.0)
     await store.delete(key)
     late = chat("x2", 1005.0, started_at=started, due=(Due(kind="summary", profile="p", at=1.0),))
     assert await store.commit(key, late) == outcome
@@ -66,7 +66,7 @@ async def test_an_exchange_that_began_before_its_session_was_erased_is_refused(
 async def test_an_exchange_of_a_person_who_was_erased_is_refused_in_every_session(
     store: Backend, tenant: str, kai: Subject
 ) -> None:
-    await store.mark(kai, 1000.0)
+    await store.mark([kai], 1000.0)
     for name in ("a", "b"):
         assert await store.commit(SessionKey(tenant, name), chat("x1", user="kai")) == "erased"
         assert await store.load(SessionKey(tenant, name), ALL) == Snapshot()
@@ -83,7 +83,7 @@ async def test_the_mark_of_a_sessions_owner_counts_though_the_request_names_nobo
     store: Backend, key: SessionKey, kai: Subject
 ) -> None:
     await store.commit(key, chat("x1", 900.0, user="kai"))
-    await store.mark(kai, 1000.0)
+    await store.mark([kai], 1000.0)
     assert await store.commit(key, chat("x2", 1000.0)) == "erased"
     assert [x.card.id for x in (await store.load(key, ALL)).log] == ["x1.0", "x1.1"]
     assert await store.exchange(key, "x2") is None
@@ -96,7 +96,7 @@ async def test_a_refused_exchange_changes_nothing_of_a_session_that_is_there(
 ) -> None:
     await store.commit(key, chat("x1", 900.0, idempotency_key="k", system=b"[1]"))
     await store.put_summary(key, summary(3), 0, None)
-    await store.mark(request.getfixturevalue(of), 1000.0)
+    await store.mark([request.getfixturevalue(of)], 1000.0)
     before = await store.load(key, ALL), await store.session(key), await store.summaries(key)
     late = chat(
         "x2",
@@ -120,10 +120,10 @@ async def test_an_exchange_that_is_refused_anyway_says_why(
     await store.commit(key, chat("x1", 900.0, user="kai"))
     await store.commit(key, chat("x2", 901.0, user="kai", idempotency_key="k"))
     if of == "session":
-        await store.mark(Subject(key.tenant, session=key.session), 1000.0)
+        await store.mark([Subject(key.tenant, session=key.session)], 1000.0)
     else:
         for user in ("kai", "eve"):
-            await store.mark(Subject(key.tenant, user), 1000.0)
+            await store.mark([Subject(key.tenant, user)], 1000.0)
     assert await store.commit(key, chat("x1", 900.0, user="kai")) == "duplicate"
     assert await store.commit(key, chat("x3", 950.0, user="eve")) == "foreign"
     outrun = chat("x4", 900.5, user="kai", idempotency_key="k")
@@ -137,7 +137,7 @@ async def test_an_exchange_from_the_spool_does_not_bring_back_what_was_erased(
     spooled = chat("x1", 990.0, user="kai")
     await store.commit(key, spooled)
     for subject in (kai, session):
-        await store.mark(subject, NOW)
+        await store.mark([subject], NOW)
     await store.delete(key)
     assert await store.commit(key, chat("x2", 1010.0, user="kai")) == "recorded"
     assert await store.commit(key, spooled) == "erased"
@@ -147,19 +147,19 @@ async def test_an_exchange_from_the_spool_does_not_bring_back_what_was_erased(
 async def test_a_session_may_be_erased_again_and_its_latest_mark_counts(
     store: Backend, key: SessionKey, session: Subject
 ) -> None:
-    await store.mark(session, 2000.0)
+    await store.mark([session], 2000.0)
     assert await store.commit(key, chat("x1", 1500.0)) == "erased"
-    await store.mark(session, 1000.0)
+    await store.mark([session], 1000.0)
     assert await store.commit(key, chat("x1", 1500.0)) == "recorded"
-    await store.mark(session, 1600.0)
+    await store.mark([session], 1600.0)
     assert await store.commit(key, chat("x2", 1500.0)) == "erased"
 
 
 async def test_many_are_marked_together(store: Backend, tenant: str) -> None:
     keys = [SessionKey(tenant, f"s{n}") for n in range(250)]
     for until in (2000.0, 1000.0):
-        await store.mark_all([Subject(tenant, session=key.session) for key in keys], until)
-    await store.mark_all([], 3000.0)
+        await store.mark([Subject(tenant, session=key.session) for key in keys], until)
+    await store.mark([], 3000.0)
     for key in keys[::83]:
         assert await store.commit(key, chat("x1", 1000.0)) == "erased"
         assert await store.commit(key, chat("x1", 1000.5)) == "recorded"
@@ -168,11 +168,11 @@ async def test_many_are_marked_together(store: Backend, tenant: str) -> None:
 async def test_of_two_marks_the_later_one_counts(
     store: Backend, key: SessionKey, session: Subject, kai: Subject
 ) -> None:
-    await store.mark(session, 900.0)
-    await store.mark(kai, 1000.0)
+    await store.mark([session], 900.0)
+    await store.mark([kai], 1000.0)
     assert await store.commit(key, chat("x1", 950.0, user="kai")) == "erased"
-    await store.mark(session, 1000.0)
-    await store.mark(kai, 900.0)
+    await store.mark([session], 1000.0)
+    await store.mark([kai], 900.0)
     assert await store.commit(key, chat("x1", 950.0, user="kai")) == "erased"
     assert await store.commit(key, chat("x1", 1000.5, user="kai")) == "recorded"
 
@@ -182,11 +182,11 @@ async def test_one_may_ask_what_would_be_refused(
 ) -> None:
     eve = Subject(key.tenant, "eve")
     assert not await store.erased([session, kai], 0.0)
-    await store.mark(kai, 1000.0)
+    await store.mark([kai], 1000.0)
     assert await store.erased([kai], 1000.0) and await store.erased([session, kai], 1000.0)
     assert not await store.erased([session, kai], 1000.5)
     assert not await store.erased([session, eve], 0.0)
-    await store.mark(session, 1010.0)
+    await store.mark([session], 1010.0)
     assert await store.erased([session, kai], 1005.0)
     await store.unmark(session)
     assert not await store.erased([session, kai], 1005.0)
@@ -198,7 +198,7 @@ async def test_after_an_import_everything_may_be_written_again(
     await store.commit(key, chat("x1", 900.0, user="kai"))
     archived = await take_out(store, key)
     for subject in (session, kai):
-        await store.mark(subject, 1000.0)
+        await store.mark([subject], 1000.0)
     await store.delete(key)
     assert await store.restore(key, archived)
     assert await store.commit(key, chat("x2", 950.0, user="kai")) == "erased"
@@ -213,7 +213,7 @@ async def test_after_an_import_everything_may_be_written_again(
 async def test_a_mark_outlives_its_session_and_goes_with_no_delete(
     store: Backend, key: SessionKey, session: Subject
 ) -> None:
-    await store.mark(session, 1000.0)
+    await store.mark([session], 1000.0)
     await store.commit(key, chat("x1", 1001.0, ttl=60))
     assert await store.delete(key)
     assert not await store.delete(key)
@@ -222,7 +222,7 @@ async def test_a_mark_outlives_its_session_and_goes_with_no_delete(
 
 
 async def test_a_session_is_marked_whosoevers_it_is(store: Backend, key: SessionKey) -> None:
-    await store.mark(Subject(key.tenant, "kai", key.session), 1000.0)
+    await store.mark([Subject(key.tenant, "kai", key.session)], 1000.0)
     assert await store.commit(key, chat("x1", user="eve")) == "erased"
     assert await store.commit(SessionKey(key.tenant, "b"), chat("x1", user="kai")) == "recorded"
     await store.unmark(Subject(key.tenant, session=key.session))
@@ -232,8 +232,8 @@ async def test_a_session_is_marked_whosoevers_it_is(store: Backend, key: Session
 async def test_marks_of_odd_names_are_apart(store: Backend, tenant: str) -> None:
     names = ("{a}", "a:b", "a", "b", "a:", '"', "ä", "\u2603", "1:a", "%7B")
     for name in names[::2]:
-        await store.mark(Subject(tenant, name), 1000.0)
-        await store.mark(Subject(tenant, session=name), 1000.0)
+        await store.mark([Subject(tenant, name)], 1000.0)
+        await store.mark([Subject(tenant, session=name)], 1000.0)
     for n, name in enumerate(names):
         expected = "erased" if n % 2 == 0 else "recorded"
         assert await store.commit(SessionKey(tenant, f"of {n}"), chat("x1", user=name)) == expected
@@ -244,17 +244,17 @@ async def test_people_change_what_there_is_whatever_the_mark(
     store: Backend, key: SessionKey, session: Subject
 ) -> None:
     await store.commit(key, chat("x1", 900.0))
-    await store.mark(session, 1000.0)
+    await store.mark([session], 1000.0)
     assert await revise(store, key, removed=("x1.0",))
     assert (await store.load(key, ALL)).messages == 1
 
 
 async def erase(store: Backend, person: Subject, until: float) -> None:
     """First the mark, then what there is: whatever comes in between is seen by one of the two."""
-    await store.mark(person, until)
+    await store.mark([person], until)
     page = await store.sessions(person.tenant, person.user, None, 1000)
     for found in page.items:
-        await store.mark(Subject(person.tenant, session=found.id), until)
+        await store.mark([Subject(person.tenant, session=found.id)], until)
         await store.delete(SessionKey(person.tenant, found.id))
 
 
@@ -283,7 +283,7 @@ async def test_nothing_is_left_of_a_person_who_is_erased_while_they_chat(
 async def test_a_mark_is_kept_for_its_time(
     store: Backend, key: SessionKey, session: Subject, clock: Clock
 ) -> None:
-    await store.mark(session, 1000.0)
+    await store.mark([session], 1000.0)
     clock.now = 1000.0 + MARKED_SECONDS - 1
     assert await store.commit(key, chat("x1", 999.0)) == "erased"
     clock.now += 1
@@ -296,7 +296,7 @@ async def test_a_mark_is_kept_for_its_time(
 async def test_a_summary_of_what_was_erased_since_is_refused(
     store: Backend, key: SessionKey, session: Subject
 ) -> None:
-    await store.mark(session, 1000.0)
+    await store.mark([session], 1000.0)
     await store.commit(key, chat("x1", 1001.0))
     for since in (999.0, 1000.0):
         assert not await store.put_summary(key, summary(3, "old"), 0, None, since)
@@ -315,7 +315,7 @@ async def test_what_was_learned_before_a_person_was_erased_is_not_written(
 ) -> None:
     shelf, facts = ItemOwner(tenant, "kai"), ("users", "kai", "facts")
     await store.change_items(shelf, [put(facts, "old")])
-    await store.mark(kai, 1000.0)
+    await store.mark([kai], 1000.0)
     for since in (999.0, 1000.0):
         changes = [put(facts, "k"), gone(facts, "old")]
         assert not await store.change_items(shelf, changes, since)

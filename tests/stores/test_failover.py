@@ -97,7 +97,7 @@ async def test_a_slot_on_its_way_is_asked_for_where_it_goes(masters: Cluster, te
     choice = draft("x1", 1, "assistant", choice=1)
     await store.commit(key, record("x1", draft("x1", 0), choice, idempotency_key="k"))
     await store.put_summary(key, Summary(text="short", version=1), 0, None)
-    await store.mark(Subject(tenant, session=key.session), time.time() - 60)
+    await store.mark([Subject(tenant, session=key.session)], time.time() - 60)
     before = await store.load(key, ALL)
     new.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", identity(old))
     old.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", identity(new))

@@ -92,7 +92,7 @@ class Comparison(RuleBasedStateMachine):
     def mark(self, n: int, until: float | None) -> None:
         kai = Subject(self.tenants[n], "kai")
         for store in (self.oracle, self.store):
-            self.wait(store.unmark(kai) if until is None else store.mark(kai, until))
+            self.wait(store.unmark(kai) if until is None else store.mark([kai], until))
 
     @rule(n=st.integers(0, 1), user=USERS, places=st.lists(PLACES, max_size=4, unique=True))
     def look(self, n: int, user: str, places: list[Place]) -> None:

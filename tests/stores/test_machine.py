@@ -367,7 +367,7 @@ class Comparison(RuleBasedStateMachine):
     def mark(self, nth: int, until: float | None) -> None:
         subject = self.subjects[nth % len(self.subjects)]
         for store in (self.oracle, self.store):
-            self.wait(store.unmark(subject) if until is None else store.mark(subject, until))
+            self.wait(store.unmark(subject) if until is None else store.mark([subject], until))
 
     @rule(n=st.integers(0, 1), after=st.integers(0, 20), limit=st.integers(1, 5))
     def page(self, n: int, after: int, limit: int) -> None:

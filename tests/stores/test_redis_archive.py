@@ -142,7 +142,7 @@ async def test_revisions_wait_for_replicas_and_say_so_where_there_are_too_few(
     outcomes = await asyncio.gather(
         revise(store, key, details=Details()),
         store.restore(SessionKey(key.tenant, "other"), archived),
-        store.mark(Subject(key.tenant, "kai"), time.time()),
+        store.mark([Subject(key.tenant, "kai")], time.time()),
         store.unmark(Subject(key.tenant, "kai")),
         return_exceptions=True,
     )

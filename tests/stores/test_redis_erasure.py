@@ -104,7 +104,7 @@ async def test_a_mark_is_a_time_that_ends_by_itself_and_outlives_the_session(
 ) -> None:
     store = open_redis(server.url)
     mark = mark_key(Subject(key.tenant, session=key.session))
-    await store.mark(Subject(key.tenant, session=key.session), MARK + 100.5)
+    await store.mark([Subject(key.tenant, session=key.session)], MARK + 100.5)
     assert float(server.ask("GET", mark)) == MARK + 100.5
     life = (MARKED_SECONDS + 100.5) * 1000
     assert life - 5000 < server.ask("PTTL", mark) <= life
@@ -115,9 +115,9 @@ async def test_a_mark_is_a_time_that_ends_by_itself_and_outlives_the_session(
     assert life - 5000 < server.ask("PTTL", mark) <= life
     await store.unmark(Subject(key.tenant, session=key.session))
     assert server.ask("EXISTS", mark) == 0
-    await store.mark(Subject(key.tenant, session=key.session), 1e300)
+    await store.mark([Subject(key.tenant, session=key.session)], 1e300)
     assert float(server.ask("GET", mark)) == 1e300
-    await store.mark(Subject(key.tenant, session=key.session), -1e300)
+    await store.mark([Subject(key.tenant, session=key.session)], -1e300)
     wait_until(lambda: server.ask("EXISTS", mark) == 0, "expiry")
     await store.close()
 
@@ -152,12 +152,12 @@ class Steps:
     async def _step(self) -> None:
         self._taken += 1
         if self._taken == 1:
-            await self._eraser.mark(Subject(self._tenant, "kai"), MARK)
+            await self._eraser.mark([Subject(self._tenant, "kai")], MARK)
         elif self._taken == 2:
             page = await self._eraser.sessions(self._tenant, "kai", None, 100)
             self._names = [session.id for session in page.items]
         for name in self._names if self._taken == 3 else ():
-            await self._eraser.mark(Subject(self._tenant, session=name), MARK)
+            await self._eraser.mark([Subject(self._tenant, session=name)], MARK)
             await self._eraser.delete(SessionKey(self._tenant, name))
 
 
@@ -219,7 +219,7 @@ async def test_what_is_taken_back_leaves_what_is_newer(
     """The session began anew after the erasure, while a late exchange was on its way into it."""
 
     async def erase() -> None:
-        await eraser.mark(Subject(key.tenant, "kai"), MARK)
+        await eraser.mark([Subject(key.tenant, "kai")], MARK)
         assert await eraser.commit(key, chat("new", LATE, user="kai")) == "recorded"
 
     late = chat("secret", EARLY, user="kai", system=b"secret", ttl=100, idempotency_key="k")
@@ -242,7 +242,7 @@ async def test_a_refused_commit_is_not_written_at_all(
     async def fail() -> None:
         pytest.fail("it was written, and is taken back")
 
-    await eraser.mark(Subject(key.tenant, "kai"), MARK)
+    await eraser.mark([Subject(key.tenant, "kai")], MARK)
     late = chat("x1", EARLY, user="kai", due=(DUE,))
     assert await meddled(store, key, late, "touch", fail) == "erased"
     assert await everything(store, key.tenant) == {}
@@ -262,7 +262,7 @@ async def test_an_exchange_that_never_came_into_the_list_is_taken_back_when_it_c
         await meddled(store, key, late, "touch", die)
     assert (await store.load(key, ALL)).exists
     assert (await eraser.sessions(key.tenant, "kai", None, 9)).items == ()
-    await eraser.mark(Subject(key.tenant, "kai"), MARK)
+    await eraser.mark([Subject(key.tenant, "kai")], MARK)
     assert await store.commit(key, late) == "erased"
     assert await everything(store, key.tenant) == {}
 
@@ -271,7 +271,7 @@ async def test_an_exchange_without_messages_is_taken_back_too(
     store: RedisStore, eraser: RedisStore, key: SessionKey
 ) -> None:
     async def erase() -> None:
-        await eraser.mark(Subject(key.tenant, "kai"), MARK)
+        await eraser.mark([Subject(key.tenant, "kai")], MARK)
 
     nothing = Commit(exchange=chat("secret", EARLY).exchange, user="kai", reserved=2)
     assert await meddled(store, key, nothing, "touch", erase) == "erased"

@@ -122,8 +122,8 @@ async def test_nothing_of_the_summaries_that_a_removal_drops_stays_in_the_files(
 
 
 async def test_a_mark_does_not_tell_who_was_erased(store: SQLiteStore, path: Path) -> None:
-    await store.mark(Subject("tenant", "secret-person"), 1000.0)
-    await store.mark(Subject("tenant", session="secret-session"), 1000.0)
+    await store.mark([Subject("tenant", "secret-person")], 1000.0)
+    await store.mark([Subject("tenant", session="secret-session")], 1000.0)
     assert count(path, "erasures") == 2
     assert not holds(path, "secret")
     await store.commit(SessionKey("tenant", "secret-session"), chat("x1", user="secret-person"))
@@ -135,7 +135,7 @@ async def test_marks_are_removed_bit_by_bit_when_their_time_is_over(
 ) -> None:
     clock.now = 1000.0
     for n in range(5):
-        await store.mark(Subject("tenant", f"u{n}"), 1000.0 + n)
+        await store.mark([Subject("tenant", f"u{n}")], 1000.0 + n)
     clock.now += MARKED_SECONDS + 3
     await store.commit(KEY, chat("x1"))
     assert count(path, "erasures") == 5 - sqlite_waste.PURGED_AT_ONCE

@@ -80,7 +80,7 @@ class Marks:
     async def _mark(self, subjects: Sequence[Subject], end: float | None = None) -> None:
         for at in range(0, len(subjects), AT_ONCE):
             until = self._clock() + LEASE if end is None else end
-            await self._erasures.mark_all(subjects[at : at + AT_ONCE], until)
+            await self._erasures.mark(subjects[at : at + AT_ONCE], until)
 
 
 ROUNDS = 10

@@ -132,11 +132,8 @@ LONGEST = 1e10
 class RedisErasures(RedisBase):
     """See :class:`proxy.memory.erasure.Erasures`."""
 
-    async def mark(self, subject: Subject, until: float) -> None:
-        await self.mark_all([subject], until)
-
     @within("write")
-    async def mark_all(self, subjects: Sequence[Subject], until: float) -> None:
+    async def mark(self, subjects: Sequence[Subject], until: float) -> None:
         left = min(expiry(until) - self._clock(), LONGEST)
         how = (repr(until), max(1, int(left * 1000)))
         keys = [mark_key(subject) for subject in subjects]

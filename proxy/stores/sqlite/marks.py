@@ -19,11 +19,7 @@ DELETE FROM erasures WHERE subject IN
 """
 
 
-def mark(connection: sqlite3.Connection, subject: Subject, until: float) -> None:
-    mark_all(connection, [subject], until)
-
-
-def mark_all(connection: sqlite3.Connection, subjects: Sequence[Subject], until: float) -> None:
+def mark(connection: sqlite3.Connection, subjects: Sequence[Subject], until: float) -> None:
     rows = [(digest_of(subject), until, expiry(until)) for subject in subjects]
     connection.executemany(_MARK, rows)
 

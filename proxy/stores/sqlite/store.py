@@ -184,7 +184,6 @@ class SQLiteStore(SQLiteFile):
     # Erasures
 
     mark = writes(timeless(sqlite_marks.mark))
-    mark_all = writes(timeless(sqlite_marks.mark_all))
     unmark = writes(timeless(sqlite_marks.unmark))
     erased = reads(sqlite_marks.erased)
 

@@ -15,10 +15,7 @@ class InMemoryErasures:
         self._time = clock
         self._marks: dict[Subject, float] = {}
 
-    async def mark(self, subject: Subject, until: float) -> None:
-        await self.mark_all([subject], until)
-
-    async def mark_all(self, subjects: Sequence[Subject], until: float) -> None:
+    async def mark(self, subjects: Sequence[Subject], until: float) -> None:
         self._marks |= dict.fromkeys(map(plain, subjects), until)
 
     async def unmark(self, subject: Subject) -> None:

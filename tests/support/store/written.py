@@ -64,9 +64,9 @@ async def write(store: Backend) -> None:
     await _items(store)
     await _spend(store)
     await _index(store)
-    await store.mark(SUBJECTS[0], 4000.0)
-    await store.mark(SUBJECTS[1], 4500.5)
-    await store.mark(SUBJECTS[2], 4000.0)
+    await store.mark([SUBJECTS[0]], 4000.0)
+    await store.mark([SUBJECTS[1]], 4500.5)
+    await store.mark([SUBJECTS[2]], 4000.0)
     await store.unmark(SUBJECTS[2])
 
 

@@ -14,11 +14,8 @@ local found = { '' }
 while at > 1 and #found <= most and places > 0 do
   at = at - 1
   places = places - 1
-  local stored = redis.call('HGET', CARDS, padded(at))
-  local id = stored and exchange_in(card_of(stored))
-  local exchange = id and redis.call('HGET', EXCHANGES, 'x' .. id)
-  if exchange then
-    local first, size, _, record = parts_of(exchange)
+  local id, first, size, _, record = exchange_at(at)
+  if first then
     local there = {}
     for index = 0, size - 1 do
       if redis.call('HEXISTS', CARDS, padded(first + index)) == 1 then there[#there + 1] = index end

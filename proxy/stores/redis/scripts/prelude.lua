@@ -45,6 +45,13 @@ local function exchange_in(card)
   return string.match(card[1], '^(.*)%.%d+$')
 end
 
+-- The id of the exchange of the message at a seq, and what exchange_of returns: nil where either is gone.
+local function exchange_at(seq)
+  local stored = redis.call('HGET', CARDS, padded(seq))
+  local id = stored and exchange_in(card_of(stored))
+  if id then return id, exchange_of(id) end
+end
+
 -- Is the message at a seq still this one?  A server that has lost its newest writes other messages there.
 local function is_there(seq, id)
   local stored = id ~= '' and redis.call('HGET', CARDS, padded(seq))

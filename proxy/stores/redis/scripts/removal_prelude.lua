@@ -37,11 +37,8 @@ end
 -- The newest exchange that has messages, of those before a place, is the last one then.
 local function find_last(below)
   for seq = below - 1, 1, -1 do
-    local stored = redis.call('HGET', CARDS, padded(seq))
-    local id = stored and exchange_in(card_of(stored))
-    local exchange = id and redis.call('HGET', EXCHANGES, 'x' .. id)
-    if exchange then
-      local _, _, _, record = parts_of(exchange)
+    local id, first, _, _, record = exchange_at(seq)
+    if first then
       redis.call('HSET', META, 'last', id, 'profile', cjson.decode(record).profile)
       return
     end

@@ -93,8 +93,7 @@ def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchan
         return exchange
     rules = rules_of(request, context, count)
     on = found.on or exchange.going_on
-    exchange = replace(exchange, request=request, body=body, rules=rules, going_on=on)
-    return replace(exchange, expanded=True)
+    return replace(exchange, request=request, body=body, rules=rules, going_on=on, expanded=True)
 
 
 def _begins(exchange: ChatExchange, previous: NamedAnswer | None) -> bool:

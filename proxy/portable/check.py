@@ -28,6 +28,7 @@ from proxy.memory.prompt.trace import PromptTrace, noted_in
 Fields = dict[str, object]
 
 MOST_TOKENS = 2**40
+"""Of a record's figures; those of a tenant are added up."""
 
 FARTHEST = 1e11
 """Unix seconds; what is later is no time."""

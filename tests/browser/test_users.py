@@ -177,12 +177,18 @@ async def test_who_edits_what_another_has_changed_sees_both(visit: Console) -> N
     assert (await visit.client.get(f"{MEMORIES}/{id}")).json()["text"] == "Lives in Berlin"
 
 
-async def test_a_fact_is_corrected_as_it_is_and_not_as_it_was_found(visit: Console) -> None:
+async def found_and_corrected(visit: Console) -> str:
+    """The id of a fact that a search shows as it was before somebody corrected it."""
     id = await remember(visit, "Drinks tea")
     await visit.sign_in("#/users/kim")
     await visit.page.get_by_label("Search what is remembered").fill("tea")
     await expect(memory(visit, "Drinks tea").locator("mark")).to_have_text("tea")
     await visit.client.patch(f"{MEMORIES}/{id}", json={"text": "Must not drink tea"})
+    return id
+
+
+async def test_a_fact_is_corrected_as_it_is_and_not_as_it_was_found(visit: Console) -> None:
+    await found_and_corrected(visit)
     await choose(visit, "Drinks tea", "Edit")
     text = visit.page.get_by_role("dialog").get_by_label("Text")
     await expect(text).to_have_value("Must not drink tea")
@@ -254,11 +260,7 @@ async def test_forgetting_asks_first(visit: Console) -> None:
 
 
 async def test_a_fact_that_another_changes_meanwhile_is_not_forgotten(visit: Console) -> None:
-    id = await remember(visit, "Drinks tea")
-    await visit.sign_in("#/users/kim")
-    await visit.page.get_by_label("Search what is remembered").fill("tea")
-    await expect(memory(visit, "Drinks tea").locator("mark")).to_have_text("tea")
-    await visit.client.patch(f"{MEMORIES}/{id}", json={"text": "Must not drink tea"})
+    id = await found_and_corrected(visit)
     await choose(visit, "Drinks tea", "Forget")
     dialog = visit.page.get_by_role("dialog", name="Forget this?")
     await expect(dialog).to_contain_text("Must not drink tea")
@@ -269,11 +271,7 @@ async def test_a_fact_that_another_changes_meanwhile_is_not_forgotten(visit: Con
 
 
 async def test_a_fact_that_another_has_changed_is_not_held_back_unseen(visit: Console) -> None:
-    id = await remember(visit, "Drinks tea")
-    await visit.sign_in("#/users/kim")
-    await visit.page.get_by_label("Search what is remembered").fill("tea")
-    await expect(memory(visit, "Drinks tea").locator("mark")).to_have_text("tea")
-    await visit.client.patch(f"{MEMORIES}/{id}", json={"text": "Must not drink tea"})
+    id = await found_and_corrected(visit)
     await choose(visit, "Drinks tea", "Quarantine")
     await expect(visit.page.get_by_role("alert")).to_contain_text("Somebody changed this")
     await choose(visit, "Must not drink tea", "Quarantine")

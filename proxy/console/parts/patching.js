@@ -1,5 +1,6 @@
 /** Changing a part of what others change too, without losing what they did. */
 
+import { unchanged } from "../api.js";
 import { t } from "../i18n/index.js";
 import { written } from "./exact.js";
 
@@ -16,7 +17,7 @@ export async function patched(api, path, body, was, read) {
   let { etag } = was;
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     try {
-      await api.patch(path, body, { headers: etag ? { "if-match": etag } : {} });
+      await api.patch(path, body, unchanged({ etag }));
       return null;
     } catch (error) {
       if (/** @type {any} */ (error).status !== 412) throw error;

@@ -1,5 +1,6 @@
 /** Adding a fact and correcting one.  What somebody else changed meanwhile is shown beside it. */
 
+import { unchanged } from "../api.js";
 import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
 import { Dialog } from "../parts/dialog.js";
@@ -38,9 +39,8 @@ export function Editing({ path, onClose, onDone }) {
   const begin = () => void load().then(setOpened, setError);
   useEffect(begin, []);
   const save = async (/** @type {Draft} */ draft, /** @type {Draft} */ from) => {
-    const etag = (theirs ?? opened)?.etag;
     try {
-      await api.patch(path, fieldsOf(draft, from), { headers: etag ? { "if-match": etag } : {} });
+      await api.patch(path, fieldsOf(draft, from), unchanged(theirs ?? opened ?? { etag: null }));
     } catch (refusal) {
       if (/** @type {any} */ (refusal).status !== 412) throw refusal;
       setTheirs(await load());

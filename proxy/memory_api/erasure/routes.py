@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from starlette.requests import Request
@@ -33,11 +34,9 @@ async def delete_session(
     """
     session = await api.store.session(at)
     given.hold_for(session_object(session) if session else None)
-    if dry_run:
-        with presence(request):
-            receipt = await api.eraser.count_session(at)
-    else:
-        receipt = await api.eraser.session(at)
+    erase = api.eraser.count_session if dry_run else api.eraser.session
+    with _watched(request, dry_run):
+        receipt = await erase(at)
     if receipt is None:
         raise session_not_found()
     _audit(request, receipt)
@@ -61,14 +60,17 @@ async def delete_user(
     """
     if given.any:
         given.hold_for(await person_of(api, owner))
+    erase = api.eraser.count_person if dry_run else api.eraser.person
     user = owner.user or ""
-    if dry_run:
-        with presence(request):
-            receipt = await api.eraser.count_person(owner.tenant, user)
-    else:
-        receipt = await api.eraser.person(owner.tenant, user)
+    with _watched(request, dry_run):
+        receipt = await erase(owner.tenant, user)
     _audit(request, receipt)
     return Erasure(user_id=user, **_told(receipt, api.learned.kinds))
+
+
+def _watched(request: Request, dry_run: bool) -> AbstractContextManager[None]:
+    """What only counts ends when its client leaves; an erasure goes on."""
+    return presence(request) if dry_run else nullcontext()
 
 
 def _audit(request: Request, receipt: Receipt) -> None:

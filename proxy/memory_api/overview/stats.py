@@ -86,7 +86,7 @@ async def get_stats(api: Api, tenant: Tenant, days: Days, bucket: Step, user: Of
     walk = Walk(api.store, tenant, user, span.since)
     samples = [sample async for sample in walk.samples()]
     counted = [each for each in samples if each.at > walk.counted_since]
-    total, series = await asyncio.to_thread(tallied, once(counted), span)
+    total, series = await asyncio.to_thread(lambda: tallied(once(counted), span))
     return Stats(
         since=span.since,
         until=span.until,

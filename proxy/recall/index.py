@@ -90,6 +90,11 @@ TERM_SIZE = 8
 """Bytes of a term: a hash, so that no word can be read from an index."""
 
 
+def cut(terms: bytes) -> list[bytes]:
+    """Terms that were joined."""
+    return [terms[at : at + TERM_SIZE] for at in range(0, len(terms), TERM_SIZE)]
+
+
 class Owner(NamedTuple):
     """Whose passages: a person's, or those of a session that belongs to nobody in particular.
 
@@ -134,6 +139,13 @@ class Look(msgspec.Struct, frozen=True):
     state: bytes = b""
     postings: tuple[Postings, ...] = ()
     mark: IndexMark | None = None
+
+
+class Whole(NamedTuple):
+    """All terms of an index, and a look at it with every posting of each."""
+
+    terms: Sequence[bytes]
+    look: Look
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -198,6 +210,14 @@ class Index(Protocol):
         """State, mark of ``session``, and at most the ``newest`` postings of each term.
 
         One round trip.
+        """
+        ...
+
+    async def whole(self, owner: Owner, most: int, session: str = "") -> Whole | None:
+        """All that a look can tell; None where there is no index, or somebody adds to it meanwhile,
+        or it is larger than ``most`` terms (or pieces of long ones, as the back end has them).
+
+        Two round trips at most.
         """
         ...
 

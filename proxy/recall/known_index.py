@@ -1,6 +1,9 @@
 """What a process knows of indexes that it has read or written, so that who asks again need not read
 it again: rows of passages, and the postings of terms.
 
+Of a small index whose owner asks again soon everything is read at once: then nothing is asked for
+any more but what the index says of itself, which most often the store has brought already.
+
 A row never changes, and its number is never given again while its index lasts.  What can change is
 that a session is dropped: then its name is gone, and the index has another revision.  So names and
 postings are taken for true as long as every revision since they were read was this process's own
@@ -18,41 +21,51 @@ from typing import NamedTuple, TypeVar
 from weakref import WeakSet
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from proxy.recall.index import POSTING_SIZE, Index, IndexBatch, Look, Owner, Postings, Rows
+from proxy.recall.index import NO_POSTINGS, Index, IndexBatch, Look, Owner, Postings, Rows, Whole
 from proxy.recall.indexing.state import State, read_state
+from proxy.recall.known_terms import NEWEST, AllTerms, SomeTerms
 from proxy.recall.ranking.match import NOBODY, Numbers
 from proxy.recall.ranking.packing import ROW, Array, read_rows
 
 T = TypeVar("T")
 
-NEWEST = 5_000
-"""Postings of a term that are looked at: enough for what is rare, and bounded for what is not."""
-
 MOST_ROWS = 200_000
 """Rows of all owners together, 21 bytes each; of an owner who has more nothing is kept."""
 
-MOST_BYTES = 8_000_000
-"""Of the postings of all owners together."""
+MOST_BYTES = 16_000_000
+"""Of the terms and postings of all owners together."""
 
-_OWNER, _TERM = 1_500, 200
-"""Bytes that an owner takes beside rows and postings, and a term beside its postings, about."""
+SMALL = 4_000
+"""Passages of an index of which all postings are kept; below ``NEWEST``."""
+
+MOST_TERMS = 16_000
+"""Terms of such an index: some milliseconds to read."""
+
+_OWNER = 1_500
+"""Bytes that an owner takes beside rows and postings, about."""
+
+_PASSAGE = 200
+"""Bytes that a passage's postings and terms take where all are kept, about."""
 
 
 class _Known:
     """What is known of one index.
 
     ``revision`` and ``state`` are the index's when it was last read or written; ``alone``: nobody
-    else had written to it since the time before.
+    else had written to it since the time before.  ``looked`` is the number of the last look for
+    terms.
     """
 
     def __init__(self, look: Look, state: State) -> None:
         self.revision, self.state_data, self.state = look.revision, look.state, state
         self.alone = True
         self.names: dict[int, str] = {}
-        self.postings: dict[bytes, Postings] = {}
-        self.bytes = _OWNER
+        self.terms: SomeTerms | AllTerms = SomeTerms()
+        self.looked = 0
+        self.too_large = False
         self._rows: Array = np.zeros(0, ROW)
         self._there: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
@@ -61,32 +74,29 @@ class _Known:
         """For how many rows there is room."""
         return self._rows.size
 
+    @property
+    def held(self) -> int:
+        return _OWNER + self.terms.held
+
     def is_of(self, look: Look) -> bool:
         """Whether nothing has happened to the index but what is known."""
         return self.revision == look.revision and self.state_data == look.state
 
-    def learn(self, postings: Mapping[bytes, Postings]) -> None:
-        for term, found in postings.items():
-            self._keep(term, found)
+    def keep_all(self, postings: Mapping[bytes, bytes]) -> None:
+        """From now on all terms are known: these."""
+        self.terms = AllTerms(postings)
 
     def clear(self) -> None:
         """Forget the postings."""
-        self.postings.clear()
-        self.bytes = _OWNER
+        self.terms = SomeTerms()
 
     def add(self, batch: IndexBatch) -> None:
         """What this process has written behind all that is known."""
         self.revision += 1
         self.state_data, self.state = batch.state, read_state(batch.state) or self.state
-        for term in self.postings.keys() & batch.postings.keys():
-            known, data = self.postings[term], batch.postings[term]
-            newest = (known.newest + data)[-NEWEST * POSTING_SIZE :]
-            self._keep(term, Postings(known.count + len(data) // POSTING_SIZE, newest))
-
-    def _keep(self, term: bytes, found: Postings) -> None:
-        before = self.postings.get(term)
-        self.bytes += len(found.newest) - (len(before.newest) if before else -_TERM)
-        self.postings[term] = found
+        if self.state.passages > SMALL and isinstance(self.terms, AllTerms):
+            self.clear()
+        self.terms.add(batch.postings)
 
     def lacks(self, numbers: Numbers) -> Numbers:
         there = self._there.take(numbers)
@@ -130,32 +140,42 @@ class KnownIndex:
     ) -> None:
         self._index, self._most_rows, self._most_bytes = index, most_rows, most_bytes
         self._owners: OrderedDict[Owner, _Known] = OrderedDict()
-        self._rows = self._bytes = 0
+        self._rows = self._bytes = self._looks = 0
         _ALL.add(self)
 
     def __repr__(self) -> str:
-        terms = sum([len(known.postings) for known in self._owners.values()])
+        terms = sum([len(known.terms) for known in self._owners.values()])
         sizes = f"rows: {self._rows}, terms: {terms}, bytes: {self._bytes}"
         return f"<KnownIndex [owners: {len(self._owners)}, {sizes}]>"
 
-    async def look(self, owner: Owner, terms: Sequence[bytes], session: str = "") -> Looked:
+    async def look(
+        self, owner: Owner, terms: Sequence[bytes], session: str = "", seen: Look | None = None
+    ) -> Looked:
         """A look at an index, which reads the postings of those terms that are not known.
 
-        Two round trips where something was known that is no longer true.  Raises StoreError.
+        ``seen`` is a look of this moment, of the same session: where all terms are known no other
+        is needed.  Two round trips where something was known that is no longer true, and where an
+        index is read whole.  Raises StoreError.
         """
         known = self._owners.get(owner)
+        if terms and seen is None:
+            self._looks += 1
         if known is None or not known.alone:
             return self._seen(owner, terms, await self._look(owner, terms, session))
-        missing = [term for term in terms if term not in known.postings]
-        there = set(terms).difference(missing)
-        look = await self._look(owner, missing, session)
+        kept, revision, found = known.terms, known.revision, known.terms.find(terms)
+        missing = [term for term, postings in zip(terms, found, strict=True) if postings is None]
+        if missing and seen is None and self._soon_again(known):
+            whole = await self._index.whole(owner, MOST_TERMS, session)
+            if whole is not None:
+                return self._all(owner, terms, whole)
+            known.too_large = True
+        look = await self._look(owner, missing, session) if missing or seen is None else seen
         # Somebody may have erased something meanwhile, and all terms are forgotten.
-        if (
-            known.is_of(look)
-            and self._owners.get(owner) is known
-            and known.postings.keys() >= there
-        ):
-            return self._with_known(owner, known, terms, missing, look)
+        if known.is_of(look) and self._owners.get(owner) is known and known.terms is kept:
+            read = dict(zip(missing, look.postings, strict=True)) if missing else {}
+            found = found if known.revision == revision else kept.find(terms)
+            postings = [each or read[term] for term, each in zip(terms, found, strict=True)]
+            return self._with_known(owner, known, read, replace(look, postings=tuple(postings)))
         if len(missing) < len(terms):
             look = await self._look(owner, terms, session)
         return self._seen(owner, terms, look)
@@ -180,7 +200,7 @@ class KnownIndex:
 
     def written(self, owner: Owner, batch: IndexBatch) -> None:
         """This process has added a batch to an index."""
-        known = self._owners.get(owner)
+        known = self._owners.get(owner) if batch.revision else self._begun(owner)
         if known is None or known.revision != batch.revision:
             return
         self._owners.move_to_end(owner)
@@ -194,6 +214,14 @@ class KnownIndex:
             (number, batch.session) for number in set(rows["session"].tolist()) - {0}
         )
 
+    def _begun(self, owner: Owner) -> _Known:
+        """An index that this process has made: all is known that it has from now on."""
+        self._drop(owner)
+        known = self._owners[owner] = _Known(Look(), State())
+        known.keep_all({})
+        self._bytes += known.held
+        return known
+
     def forget(self) -> None:
         self._owners.clear()
         self._rows = self._bytes = 0
@@ -201,26 +229,38 @@ class KnownIndex:
     def forget_terms(self) -> None:
         for known in self._owners.values():
             known.clear()
-        self._bytes = sum([known.bytes for known in self._owners.values()])
+        self._bytes = sum([known.held for known in self._owners.values()])
 
     async def _look(self, owner: Owner, terms: Sequence[bytes], session: str) -> Look:
         return await self._index.look(owner, terms, NEWEST, session=session)
 
+    def _soon_again(self, known: _Known) -> bool:
+        """Whether all terms of a small index are worth reading: if all owners who have asked since
+        this one did had as many, there were room for them."""
+        between, known.looked = self._looks - known.looked, self._looks
+        passages = known.state.passages
+        fit = passages <= SMALL and between * passages * _PASSAGE <= self._most_bytes
+        return fit and not known.too_large
+
+    def _all(self, owner: Owner, terms: Sequence[bytes], whole: Whole) -> Looked:
+        """A look for some of all terms; all are known from now on."""
+        found = dict(zip(whole.terms, whole.look.postings, strict=True))
+        look = replace(whole.look, postings=tuple([found.get(term, NO_POSTINGS) for term in terms]))
+        seen = self._seen(owner, terms, look)
+        known = self._owners.get(owner)
+        if known is not None and known.state.passages <= SMALL:
+            postings = {term: each.newest for term, each in found.items()}
+            self._resize(known, known.keep_all, postings)
+        return seen
+
     def _with_known(
-        self,
-        owner: Owner,
-        known: _Known,
-        terms: Sequence[bytes],
-        missing: Sequence[bytes],
-        look: Look,
+        self, owner: Owner, known: _Known, read: Mapping[bytes, Postings], look: Look
     ) -> Looked:
-        """A look for what was not known, and what was."""
-        read = dict(zip(missing, look.postings, strict=True))
-        postings = tuple([read.get(term) or known.postings[term] for term in terms])
+        """A look of which some was known, and the rest was read."""
         self._owners.move_to_end(owner)
         if read:
-            self._resize(known, known.learn, read)
-        return Looked(Look(look.revision, look.state, postings, look.mark), known.state)
+            self._resize(known, known.terms.learn, read)
+        return Looked(look, known.state)
 
     def _seen(self, owner: Owner, terms: Sequence[bytes], look: Look) -> Looked:
         """A look for all that was asked; it is known from now on."""
@@ -231,30 +271,30 @@ class KnownIndex:
         if known is None or not known.is_of(look):
             self._drop(owner)
             known, before = _Known(look, state), known
-            known.alone = before is None
+            known.alone, known.looked = before is None, self._looks
             self._owners[owner] = known
-            self._bytes += known.bytes
+            self._bytes += known.held
         else:
             known.alone = True
         self._owners.move_to_end(owner)
-        self._resize(known, known.learn, dict(zip(terms, look.postings, strict=True)))
+        self._resize(known, known.terms.learn, dict(zip(terms, look.postings, strict=True)))
         return Looked(look, state)
 
     def _drop(self, owner: Owner) -> None:
         known = self._owners.pop(owner, None)
         if known is not None:
-            self._rows, self._bytes = self._rows - known.size, self._bytes - known.bytes
+            self._rows, self._bytes = self._rows - known.size, self._bytes - known.held
 
     def _resize(self, known: _Known, change: Callable[[T], None], to: T) -> None:
         """Let what is known grow, and others go where that is too much."""
-        rows, bytes_ = known.size, known.bytes
+        rows, bytes_ = known.size, known.held
         change(to)
-        self._rows, self._bytes = self._rows + known.size - rows, self._bytes + known.bytes - bytes_
+        self._rows, self._bytes = self._rows + known.size - rows, self._bytes + known.held - bytes_
         while len(self._owners) > 1 and self._full:
             self._drop(next(iter(self._owners)))
         if self._bytes > self._most_bytes:
             known.clear()
-            self._bytes = known.bytes
+            self._bytes = known.held
 
     @property
     def _full(self) -> bool:

@@ -173,10 +173,10 @@ class Recaller:
     async def _in_other_words(
         self, query: RecallQuery, matches: Matches, look: Look, state: State
     ) -> tuple[Look, State, Matches]:
-        """Another look, for words near in meaning too; what there is where none are known."""
+        """A look for words near in meaning too; what there is where none are known."""
         question = in_other_words(matches.question)
         if question is not matches.question:
-            again = await self._index.look(query.owner, question.terms, query.key.session)
+            again = await self._index.look(query.owner, question.terms, query.key.session, look)
             if again.state is not None:
                 look, state = again.look, again.state
                 matches = matched(question, look, state)

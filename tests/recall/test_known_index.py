@@ -11,9 +11,11 @@ import pytest
 from proxy.chat.message import text_of
 from proxy.memory.model import SessionKey
 from proxy.memory_api.erasure.in_mind import forget_texts
-from proxy.recall.index import Look, Owner, Rows
+from proxy.recall import known_index
+from proxy.recall.index import Look, Owner, Rows, Whole
 from proxy.recall.indexing.indexer import Indexer
-from proxy.recall.known_index import NEWEST, KnownIndex
+from proxy.recall.known_index import KnownIndex
+from proxy.recall.known_terms import NEWEST
 from proxy.recall.query.words import analyse
 from proxy.recall.ranking.packing import read_rows
 from tests.support.store.passages import KAI, TENANT, Memory, said
@@ -26,10 +28,11 @@ TERMS = (BOAT, NONE, SOUP, OARS)
 
 
 class Watched:
-    """What is kept in mind, how many rows were read for it, and of how many terms postings."""
+    """What is kept in mind, how many rows were read for it, and of how many terms postings, or
+    "all"."""
 
     def __init__(self, memory: Memory, rows: int = 1_000, size: int = 100_000) -> None:
-        self.memory, self.read, self.looked = memory, 0, list[int]()
+        self.memory, self.read, self.looked = memory, 0, list[int | str]()
         self.known = KnownIndex(self, rows, size)  # type: ignore[arg-type]
         self.here = Indexer(
             memory.store, memory.store, text_of, memory.clock, on_write=self.known.written
@@ -40,6 +43,10 @@ class Watched:
     ) -> Look:
         self.looked.append(len(terms))
         return await self.memory.store.look(owner, terms, newest, session=session)
+
+    async def whole(self, owner: Owner, most: int, session: str = "") -> Whole | None:
+        self.looked.append("all")
+        return await self.memory.store.whole(owner, most, session)
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         self.read += len(numbers)
@@ -78,7 +85,7 @@ def watched(remembering: Memory) -> Watched:
 
 
 async def test_what_was_read_or_written_here_is_not_read_again(watched: Watched) -> None:
-    await watched.says("a", "x1", user="kai", here=True)
+    await watched.says("a", "x1", user="kai", here=False)
     await watched.says("b", "x2", user="kai", here=True)
     await watched.check(KAI, [0, 1])
     assert watched.read == 2
@@ -86,6 +93,14 @@ async def test_what_was_read_or_written_here_is_not_read_again(watched: Watched)
     await watched.says("c", "x4", user="kai", here=True)
     await watched.check(KAI, [0, 1, 2, 3])
     assert watched.read == 2
+
+
+async def test_of_an_index_that_was_begun_here_nothing_is_read(watched: Watched) -> None:
+    for n, text in enumerate(("boat", "soup", "boat oars")):
+        await watched.says("a", f"x{n}", text, user="kai", here=True)
+        await watched.check(KAI, range(n + 1))
+        await watched.check_terms(KAI, TERMS)
+    assert (watched.read, set(watched.looked)) == (0, {0})
 
 
 async def test_what_another_process_writes_is_read(watched: Watched) -> None:
@@ -160,7 +175,7 @@ async def test_whatever_is_written_and_forgotten(watched: Watched, seed: int) ->
 
 
 async def test_postings_that_are_known_are_not_read_again(watched: Watched) -> None:
-    await watched.says("a", "x1", "boat", user="kai", here=True)
+    await watched.says("a", "x1", "boat", user="kai", here=False)
     await watched.check_terms(KAI, TERMS)
     for n in range(3):
         await watched.says("b", f"y{n}", "boat soup", user="kai", here=True)
@@ -169,15 +184,52 @@ async def test_postings_that_are_known_are_not_read_again(watched: Watched) -> N
     assert watched.looked == [4, 0, 0, 0, 0]
 
 
-async def test_only_what_is_not_known_is_read(watched: Watched) -> None:
-    await watched.says("a", "x1", "boat soup", user="kai", here=True)
+async def test_only_what_is_not_known_is_read(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_index, "SMALL", 0)
+    await watched.says("a", "x1", "boat soup", user="kai", here=False)
     await watched.check_terms(KAI, (BOAT,))
     await watched.check_terms(KAI, (SOUP, BOAT, NONE))
     assert watched.looked == [1, 2]
 
 
+async def test_a_small_index_is_read_whole_where_its_owner_asks_again_soon(
+    watched: Watched,
+) -> None:
+    for session in "abc":
+        await watched.says(session, f"{session}1", "boat soup", user="kai", here=False)
+    await watched.check_terms(KAI, (BOAT,))
+    await watched.check_terms(KAI, (SOUP, BOAT, NONE))
+    await watched.says("d", "x1", "oars", user="kai", here=True)
+    await watched.check_terms(KAI, TERMS)
+    assert watched.looked == [1, "all", 0]
+    await watched.says("e", "x2", "oars", user="kai", here=False)
+    await watched.check_terms(KAI, TERMS)
+
+
+async def test_an_owner_who_asks_seldom_has_no_index_read_whole(remembering: Memory) -> None:
+    """Else each look would read a whole index, and let go of that of another."""
+    watched = Watched(remembering, size=2_000)
+    owners = [Owner(TENANT, user=f"u{n}") for n in range(20)]
+    for owner in owners:
+        await watched.says(owner.user, owner.user, "boat soup", user=owner.user, here=False)
+    for term in (BOAT, SOUP, OARS):
+        for owner in owners:
+            await watched.check_terms(owner, (term,), owner.user)
+    assert "all" not in watched.looked
+
+
+async def test_what_was_just_seen_is_not_asked_for_again(watched: Watched) -> None:
+    await watched.says("a", "x1", "boat soup", user="kai", here=True)
+    seen = await watched.known.look(KAI, (BOAT,), "a")
+    again = await watched.known.look(KAI, TERMS, "a", seen.look)
+    assert watched.looked == [0]
+    assert again.look == await watched.memory.store.look(KAI, TERMS, NEWEST, session="a")
+
+
 async def test_who_is_not_the_only_one_to_write_asks_for_all_at_once(watched: Watched) -> None:
-    await watched.says("a", "x1", "boat", user="kai", here=True)
+    await watched.says("a", "x1", "boat", user="kai", here=False)
     await watched.check_terms(KAI, TERMS)
     for n in range(3):
         await watched.says("b", f"y{n}", "boat soup", user="kai", here=False)
@@ -199,7 +251,10 @@ async def test_an_index_that_lost_what_was_written_is_read_anew(watched: Watched
         await watched.memory.store.delete(SessionKey(TENANT, "a"))
 
 
-async def test_postings_are_kept_within_a_bound(remembering: Memory) -> None:
+async def test_postings_are_kept_within_a_bound(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_index, "SMALL", 0)
     watched = Watched(remembering, size=4_000)
     for n in range(3):
         for user in ("kai", "eve"):
@@ -219,12 +274,12 @@ async def test_no_terms_are_kept_once_anything_is_erased(watched: Watched) -> No
     await watched.says("a", "x1", "boat", user="kai", here=True)
     await watched.check_terms(KAI, TERMS)
     await watched.check(KAI, [0])
-    assert "terms: 4," in repr(watched.known)
+    assert "terms: 3," in repr(watched.known)
     forget_texts()
     assert "terms: 0," in repr(watched.known)
     await watched.check(KAI, [0])
     await watched.check_terms(KAI, TERMS)
-    assert (watched.read, watched.looked[-1]) == (1, 4)
+    assert (watched.read, watched.looked[-1]) == (0, "all")
 
 
 async def test_terms_that_are_forgotten_while_others_are_read_are_read_too(

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from proxy.memory.archive import Message
 from proxy.memory.model import SessionKey, State
-from proxy.recall.index import NO_POSTINGS, ROW_SIZE, IndexMark, Look, Owner, Postings, Rows
+from proxy.recall.index import (
+    NO_POSTINGS,
+    ROW_SIZE,
+    IndexMark,
+    Look,
+    Owner,
+    Postings,
+    Rows,
+    Whole,
+)
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
 from tests.support.oracle.store import InMemoryStore
@@ -73,6 +83,20 @@ async def test_at_most_the_newest_postings_are_fetched(
     (found,) = (await store.look(owner, [term("a")], newest)).postings
     kept = range(max(0, count - newest), count)
     assert found == Postings(count, b"".join(map(posting, kept)))
+
+
+async def test_an_index_is_read_whole_unless_it_is_too_large(store: Backend, owner: Owner) -> None:
+    assert await store.whole(owner, 100) is None
+    await store.write(owner, batch(0, [[]], session="talk", number=3))
+    empty = await store.whole(owner, 100, "talk")
+    assert empty is not None
+    assert (empty.terms, empty.look) == ([], await store.look(owner, [], 0, "talk"))
+    await store.write(owner, batch(1, [list(range(20))] * 400, first=1))
+    whole = await store.whole(owner, 100)
+    assert whole is not None
+    assert sorted(whole.terms) == sorted(map(term, range(20)))
+    assert whole.look == await store.look(owner, whole.terms, 500)
+    assert await store.whole(owner, 19) is None
 
 
 async def test_a_batch_of_thousands_of_terms_is_added_whole(store: Backend, owner: Owner) -> None:
@@ -390,10 +414,20 @@ async def test_a_back_end_does_what_the_index_in_memory_does(
         terms = [term(chance.randrange(12)) for _ in range(3)]
         asked = (terms, chance.choice([1, 100, 1000]), f"s{chance.randrange(3)}")
         assert await store.look(owner, *asked) == await oracle.look(owner, *asked)
+        whole, expected = [await each.whole(owner, 99, "s1") for each in (store, oracle)]
+        assert _by_term(whole) == _by_term(expected)
         numbers = [chance.randrange(counts[owner] + 3) for _ in range(5)]
         assert await store.rows(owner, numbers) == await oracle.rows(owner, numbers)
         vectors = await store.vectors(owner, "model", 5, 3, 40)
         assert vectors.ljust(185, b"\0") == await oracle.vectors(owner, "model", 5, 3, 40)
+
+
+def _by_term(whole: Whole | None) -> tuple[Look, Mapping[bytes, Postings]] | None:
+    """Terms come in any order."""
+    if whole is None:
+        return None
+    found = dict(zip(whole.terms, whole.look.postings, strict=True))
+    return replace(whole.look, postings=()), found
 
 
 async def _something(

@@ -11,7 +11,7 @@ import pytest
 
 from proxy.memory.model import Ask, SessionKey
 from proxy.recall.index import Look, Owner
-from proxy.stores.sqlite import index as sqlite_index
+from proxy.stores.sqlite.index import reading
 from proxy.stores.sqlite.schema import MIGRATIONS, connect, migrate
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
@@ -121,7 +121,7 @@ async def test_postings_stay_whole_when_two_stores_write_in_turns(
 
 def test_looking_for_rows_begins_with_those_asked_for(path: Path) -> None:
     """Else each of an owner's passages would be compared with the whole list."""
-    query = "EXPLAIN QUERY PLAN " + sqlite_index.ROWS
+    query = "EXPLAIN QUERY PLAN " + reading.ROWS
     with closing(connect(path, 1)) as connection:
         plan = [row[3] for row in connection.execute(query, ("[1, 2]", 1))]
     assert plan[0].startswith("SCAN asked") and "owner=? AND number=?" in plan[1]

@@ -25,9 +25,14 @@ from proxy.recall.index import (
     Owner,
     Postings,
     Rows,
+    Whole,
+    cut,
 )
 from proxy.stores.redis import told
 from proxy.stores.redis.base import RedisBase, session_keys, within
+
+EVERY = 2**32
+"""Postings of a term: more than there are passages."""
 
 AT_ONCE = 1000
 """Keys that one script renews or removes, so that it never blocks the server for long."""
@@ -44,6 +49,19 @@ class RedisIndex(RedisBase):
         keys = index_keys(owner) + term_keys(owner, terms)
         reply = await self._look(self._scripts.index_look, keys, (newest, session))
         return read_look(reply, len(terms))
+
+    @within("read")
+    async def whole(self, owner: Owner, most: int, session: str = "") -> Whole | None:
+        meta, *_, vocabulary, _ = index_keys(owner)
+        read = ("GETRANGE", vocabulary, 0, (most + 1) * TERM_SIZE - 1)
+        asked = [(meta, ("HGET", meta, "revision")), (vocabulary, read)]
+        revision, joined = await self._link.many(asked)
+        if revision is None or len(joined) > most * TERM_SIZE:
+            return None
+        terms = cut(joined)
+        look = await self.look(owner, terms, EVERY, session)
+        # Of the same revision before the terms and behind them: so these are all.
+        return Whole(terms, look) if look.revision == int(revision) else None
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         arguments = (pack(f"<{len(numbers)}I", *numbers),)
@@ -138,11 +156,6 @@ class RedisIndex(RedisBase):
         models = index_keys(owner)[4]
         names = [name.split(b" ", 1) for name in await self._ask(models, "SMEMBERS", models)]
         return [vectors_key(owner, model.decode(), int(size)) for size, model in names]
-
-
-def cut(terms: bytes) -> list[bytes]:
-    """The terms of a piece of a vocabulary."""
-    return [terms[at : at + TERM_SIZE] for at in range(0, len(terms), TERM_SIZE)]
 
 
 # Keys and arguments of its scripts, and what they reply

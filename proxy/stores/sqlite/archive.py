@@ -32,10 +32,11 @@ from proxy.stores.common.history import (
     read_cursor,
     sessions_cursor,
 )
-from proxy.stores.sqlite import index as sqlite_index
 from proxy.stores.sqlite import items as sqlite_items
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
+from proxy.stores.sqlite.index import reading as index_reading
+from proxy.stores.sqlite.index import writing as index_writing
 from proxy.stores.sqlite.rows import (
     HAS_MESSAGES,
     ID,
@@ -182,7 +183,7 @@ def behind(
     found = session(connection, now, key)
     if found is None:
         return None
-    seen, _ = sqlite_index.look(
+    seen, _ = index_reading.look(
         connection, now, owner_of(key, found.user), (), 0, session=key.session
     )
     after = after_mark(seen.mark)
@@ -396,13 +397,13 @@ def delete(connection: sqlite3.Connection, now: float, key: SessionKey) -> bool:
         "WHERE tenant = ? AND session = ?",
         (now, *key),
     ).fetchone()
-    sqlite_index.drop(connection, Owner(key.tenant, session=key.session))
+    index_writing.drop(connection, Owner(key.tenant, session=key.session))
     connection.execute("DELETE FROM work WHERE tenant = ? AND session = ?", key)
     if row is None:
         return False
     if row[1]:
         owner = Owner(key.tenant, user=row[1])
-        sqlite_index.drop_session(connection, now, owner, key.session)
+        index_writing.drop_session(connection, now, owner, key.session)
     remove(connection, row[0])
     return bool(row[2])
 
@@ -416,8 +417,8 @@ def move(connection: sqlite3.Connection, now: float, old: str, new: str) -> int:
         f"SELECT DISTINCT owner FROM sessions WHERE owner IS NOT NULL AND {_FREE}", tenants
     ).fetchall()
     for (user,) in users:
-        sqlite_index.drop(connection, Owner(new, user=user))
-    sqlite_index.drop_tenant(connection, old)
+        index_writing.drop(connection, Owner(new, user=user))
+    index_writing.drop_tenant(connection, old)
     connection.execute("DELETE FROM work WHERE tenant = ?", (old,))
     sqlite_items.move(connection, old, new)
     sqlite_work.move_spent(connection, old, new)

@@ -30,7 +30,6 @@ from proxy.stores.common.known_logs import KnownLog, LastLoad
 from proxy.stores.common.known_passages import KnownPassages
 from proxy.stores.common.steps import CommitStep, commit_steps, revision_steps
 from proxy.stores.sqlite import archive as sqlite_archive
-from proxy.stores.sqlite import index as sqlite_index
 from proxy.stores.sqlite import items as sqlite_items
 from proxy.stores.sqlite import marks as sqlite_marks
 from proxy.stores.sqlite import read as sqlite_read
@@ -51,6 +50,9 @@ from proxy.stores.sqlite.file import (
     writes_beside,
     writes_later,
 )
+from proxy.stores.sqlite.index import reading as index_reading
+from proxy.stores.sqlite.index import vectors as index_vectors
+from proxy.stores.sqlite.index import writing as index_writing
 from proxy.stores.sqlite.known.changes import Era
 from proxy.stores.sqlite.schema import migrate
 from proxy.stores.sqlite.worker import T, Worker
@@ -262,13 +264,14 @@ class SQLiteStore(SQLiteFile):
             self._heads.written(owner, batch if done else None)
 
     behind = lists(sqlite_archive.behind)
-    rows = reads(sqlite_index.rows)
-    _read_look = reads(sqlite_index.look, single=True)
-    _write_batch = writes_later(sqlite_index.write)
-    vectors = reads(sqlite_index.vectors)
-    put_vectors = writes_later(sqlite_index.put_vectors)
-    drop_session = writes(sqlite_index.drop_session)
-    drop = erases(timeless(sqlite_index.drop))
+    whole = reads(index_reading.whole, single=True)
+    rows = reads(index_reading.rows)
+    _read_look = reads(index_reading.look, single=True)
+    _write_batch = writes_later(index_writing.write)
+    vectors = reads(index_vectors.vectors)
+    put_vectors = writes_later(index_vectors.put_vectors)
+    drop_session = writes(index_writing.drop_session)
+    drop = erases(timeless(index_writing.drop))
 
     # Items
 

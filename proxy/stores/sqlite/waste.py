@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from proxy.stores.sqlite import index, items, marks
+from proxy.stores.sqlite import items, marks
+from proxy.stores.sqlite.index import writing as index
 from proxy.stores.sqlite.rows import REMOVED_AT, STAGED, remove
 
 PURGED_AT_ONCE = 2

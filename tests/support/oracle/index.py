@@ -14,7 +14,11 @@ from proxy.recall.index import (
     Owner,
     Postings,
     Rows,
+    Whole,
 )
+
+EVERY = 2**32
+"""Postings."""
 
 
 @dataclass(slots=True)
@@ -68,6 +72,11 @@ class InMemoryIndex:
         shelf = self._shelf(owner)
         found = tuple(shelf.newest(term, newest) for term in terms)
         return Look(shelf.revision, shelf.state, found, shelf.marks.get(session))
+
+    async def whole(self, owner: Owner, most: int, session: str = "") -> Whole | None:
+        terms = list(self._shelf(owner).postings)
+        look = await self.look(owner, terms, EVERY, session)
+        return Whole(terms, look) if look.revision and len(terms) <= most else None
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         shelf = self._shelf(owner)

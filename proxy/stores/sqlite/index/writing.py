@@ -1,42 +1,17 @@
-"""The index in the SQLite file: functions of a connection inside a transaction.
+"""Writing the index in the SQLite file: functions of a connection inside a transaction.
 
-A block of postings is full before the next begins, so its number tells how many come before it.  An
-index is dropped at once by its name, what it consists of bit by bit.
+An index is dropped at once by its name, what it consists of bit by bit.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from itertools import accumulate, groupby
-from operator import itemgetter
+from collections.abc import Mapping
+from itertools import accumulate
 
-import msgspec
-
-from proxy.recall.index import (
-    NO_POSTINGS,
-    POSTING_SIZE,
-    ROW_SIZE,
-    TERM_SIZE,
-    IndexBatch,
-    IndexMark,
-    Look,
-    Owner,
-    Postings,
-    Rows,
-)
-
-BLOCK = 160
-"""Postings in a block: the most that a page of the tree holds without overflowing to another."""
-
-VECTOR_BLOCK = 16384
-"""Bytes of vectors in a block, about; one vector at least."""
-
-_OWNER = """
-SELECT id, revision, state, passages, expires_at IS NULL OR expires_at > ? FROM owners
-WHERE tenant = ? AND user = ? AND session = ?
-"""
+from proxy.recall.index import POSTING_SIZE, ROW_SIZE, TERM_SIZE, IndexBatch, Owner
+from proxy.stores.sqlite.index.reading import BLOCK, IndexRow, find
 
 # Whether the session of a batch is there, as far as it is of one, and the index.
 _BEFORE = """
@@ -86,45 +61,6 @@ INSERT INTO marks (owner, session, number, seq, digest) VALUES (?1, ?2, ?3, ?4, 
 ON CONFLICT (owner, session) DO UPDATE SET seq = ?4, digest = ?5 WHERE number = ?3
 """
 
-# With all blocks of each term that may hold one of its newest postings, of those terms that have
-# any: joined, and as JSON the term, the number and the bytes of each.  As one row, see above.
-_LOOK = """
-WITH known AS (
-    SELECT id, revision, state, expires_at IS NULL AS lasts
-    FROM owners WHERE tenant = ? AND user = ? AND session = ?
-        AND (expires_at IS NULL OR expires_at > ?)
-), asked(place, term) AS (VALUES {}),
-found AS (
-    SELECT place, p.block AS block, p.data AS data FROM known CROSS JOIN asked
-    CROSS JOIN postings p ON p.owner = known.id AND p.term = asked.term AND p.block >= (
-        SELECT max(block) FROM postings WHERE owner = known.id AND term = asked.term
-    ) - ?
-    ORDER BY place, p.block
-)
-SELECT revision, state, m.number, m.seq, m.digest, blocks, data, lasts FROM known
-LEFT JOIN marks m ON m.owner = known.id AND m.session = ?
-CROSS JOIN (
-    SELECT json_group_array(json_array(place, block, length(data))) AS blocks,
-        CAST(group_concat(data, '') AS BLOB) AS data FROM found
-)
-"""
-
-# CROSS JOIN: what is asked for comes first, and each is looked up.
-ROWS = """
-SELECT p.number AS number, p.data AS data FROM json_each(?) AS asked
-CROSS JOIN passages p ON p.owner = ? AND p.number = asked.value
-"""
-
-# As one row, for each that is fetched waits for the interpreter: see read.py.
-_JOINED_ROWS = f"""
-SELECT CAST(group_concat(data, '') AS BLOB), group_concat(number) FROM ({ROWS})
-"""
-
-_NAMES = """
-SELECT m.number, m.session FROM json_each(?) AS asked
-CROSS JOIN marks m ON m.owner = ? AND m.number = asked.value
-"""
-
 _NEW = """
 INSERT INTO owners (tenant, user, session, revision, state, passages, expires_at)
 VALUES (?, ?, ?, 1, ?, ?, ?)
@@ -142,126 +78,6 @@ UPDATE owners SET revision = revision + 1, state = ?2, passages = passages + ?3,
     END
 WHERE id = ?1
 """
-
-_VECTORS = """
-SELECT data FROM vectors WHERE owner = ? AND block = ? AND model = ? AND size = ?
-"""
-
-_PUT_VECTORS = """
-INSERT INTO vectors (owner, block, model, size, data) VALUES (?1, ?2, ?3, ?4, ?5)
-ON CONFLICT (owner, block, model, size) DO UPDATE SET data = ?5
-"""
-
-
-_blocks = msgspec.json.Decoder(list[tuple[int, int, int]])
-
-
-class IndexRow(msgspec.Struct, frozen=True):
-    """The row of an index in the table of owners."""
-
-    id: int
-    revision: int = 0
-    state: bytes = b""
-    passages: int = 0
-
-
-def find(connection: sqlite3.Connection, owner: Owner, now: float) -> IndexRow | None:
-    row = connection.execute(_OWNER, (now, *owner)).fetchone()
-    return IndexRow(*row[:4]) if row and row[4] else None
-
-
-# Reading
-
-
-def look(
-    connection: sqlite3.Connection,
-    now: float,
-    owner: Owner,
-    terms: Sequence[bytes],
-    newest: int,
-    session: str = "",
-) -> tuple[Look, bool]:
-    """A look, and whether the index is there for as long as nobody drops it."""
-    asked: list[object] = [part for numbered in enumerate(terms) for part in numbered]
-    asked = asked or [None, None]
-    row = connection.execute(
-        _LOOK.format(",".join(["(?,?)"] * (len(asked) // 2))),
-        # The newest block may hold a single posting.
-        (*owner, now, *asked, newest // BLOCK + 1, session),
-    ).fetchone()
-    if row is None:
-        return Look(postings=(NO_POSTINGS,) * len(terms)), False
-    revision, state, number, seq, digest, blocks, data, lasts = row
-    postings = _postings(len(terms), _blocks.decode(blocks), data or b"", newest)
-    mark = None if number is None else IndexMark(number, seq, digest)
-    return Look(revision, state, postings, mark), bool(lasts)
-
-
-def _postings(
-    count: int, blocks: Sequence[tuple[int, int, int]], data: bytes, newest: int
-) -> tuple[Postings, ...]:
-    """Of each term, from the number of the term, the number and the bytes of each block."""
-    postings, end = [NO_POSTINGS] * count, 0
-    for place, theirs in groupby(blocks, itemgetter(0)):
-        begin = end
-        for _, block, size in theirs:
-            end, full = end + size, block * BLOCK + size // POSTING_SIZE
-        postings[place] = Postings(full, data[max(begin, end - newest * POSTING_SIZE) : end])
-    return tuple(postings)
-
-
-def rows(connection: sqlite3.Connection, now: float, owner: Owner, numbers: Sequence[int]) -> Rows:
-    index = find(connection, owner, now)
-    if index is None:
-        return Rows(bytes(ROW_SIZE * len(numbers)))
-    wanted = (json.dumps(list(numbers)), index.id)
-    data, there = connection.execute(_JOINED_ROWS, wanted).fetchone()
-    if there != ",".join(map(str, numbers)):
-        data = _filled(numbers, data or b"", there or "")
-    sessions = {int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), ROW_SIZE)}
-    return Rows(data, dict(connection.execute(_NAMES, (json.dumps(list(sessions)), index.id))))
-
-
-def _filled(numbers: Sequence[int], data: bytes, there: str) -> bytes:
-    """The rows of these numbers, where only some of them are ``there``."""
-    found = {
-        int(number): data[place * ROW_SIZE : (place + 1) * ROW_SIZE]
-        for place, number in enumerate(there.split(",") if there else ())
-    }
-    return b"".join([found.get(number, bytes(ROW_SIZE)) for number in numbers])
-
-
-def vectors(
-    connection: sqlite3.Connection,
-    now: float,
-    owner: Owner,
-    model: str,
-    size: int,
-    first: int,
-    last: int,
-) -> bytes:
-    index = find(connection, owner, now)
-    if index is None or last <= first:
-        return b""
-    per = _per_block(size)
-    begin, end = first // per, (last - 1) // per + 1
-    blocks = (_vector_block(connection, index.id, n, model, size) for n in range(begin, end))
-    data = b"".join([block.ljust(per * size, b"\0") for block in blocks])
-    return data[(first - begin * per) * size : (last - begin * per) * size]
-
-
-def _vector_block(
-    connection: sqlite3.Connection, owner: int, block: int, model: str, size: int
-) -> bytes:
-    row = connection.execute(_VECTORS, (owner, block, model, size)).fetchone()
-    return row[0] if row else b""
-
-
-def _per_block(size: int) -> int:
-    return max(1, VECTOR_BLOCK // size)
-
-
-# Writing
 
 
 def write(connection: sqlite3.Connection, now: float, owner: Owner, batch: IndexBatch) -> bool:
@@ -327,28 +143,6 @@ def _append(connection: sqlite3.Connection, owner: int, term: bytes, data: bytes
         "INSERT OR REPLACE INTO postings (owner, term, block, data) VALUES (?, ?, ?, ?)",
         [(owner, term, number, part) for number, part in enumerate(blocks, block)],
     )
-
-
-def put_vectors(
-    connection: sqlite3.Connection,
-    now: float,
-    owner: Owner,
-    model: str,
-    size: int,
-    vectors: Mapping[int, bytes],
-) -> None:
-    index = find(connection, owner, now)
-    if index is None:
-        return
-    per = _per_block(size)
-    for block in sorted({number // per for number in vectors}):
-        data = bytearray(_vector_block(connection, index.id, block, model, size))
-        data.extend(bytes(per * size - len(data)))
-        for number in range(block * per, block * per + per):
-            if number in vectors:
-                at = (number - block * per) * size
-                data[at : at + size] = vectors[number]
-        connection.execute(_PUT_VECTORS, (index.id, block, model, size, bytes(data)))
 
 
 # Forgetting

@@ -1,0 +1,129 @@
+"""Postings of an index that a process keeps in mind: of terms that were asked for, or of all.
+
+All of them lie close together, with 12 bytes for a term beside its postings, where a dictionary
+takes 200; and a term that is not among all is in no passage, so nobody need be asked for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from proxy.recall.index import NO_POSTINGS, POSTING_SIZE, TERM_SIZE, Postings, cut
+
+NEWEST = 5_000
+"""Postings of a term that are looked at: enough for what is rare, and bounded for what is not."""
+
+_TERM = 200
+"""Bytes that an entry of a dictionary takes beside its postings, about."""
+
+_LYING = TERM_SIZE + 4
+"""The same of a term that lies with the others."""
+
+_LAST = b"\xff" * TERM_SIZE
+
+FRESH = 256
+"""Terms of what was added that may be kept beside the others, or a quarter of those."""
+
+
+class SomeTerms:
+    """The newest postings of terms that were asked for."""
+
+    def __init__(self) -> None:
+        self._postings: dict[bytes, Postings] = {}
+        self.held = 0
+
+    def __len__(self) -> int:
+        return len(self._postings)
+
+    def find(self, terms: Sequence[bytes]) -> list[Postings | None]:
+        """None for one that is not known."""
+        return [self._postings.get(term) for term in terms]
+
+    def learn(self, postings: Mapping[bytes, Postings]) -> None:
+        for term, found in postings.items():
+            before = self._postings.get(term)
+            self.held += len(found.newest) - (len(before.newest) if before else -_TERM)
+            self._postings[term] = found
+
+    def add(self, postings: Mapping[bytes, bytes]) -> None:
+        """What was added to the index behind all that is known."""
+        self.learn(
+            {
+                term: _longer(self._postings[term], postings[term])
+                for term in self._postings.keys() & postings.keys()
+            }
+        )
+
+
+def _longer(known: Postings, data: bytes) -> Postings:
+    newest = (known.newest + data)[-NEWEST * POSTING_SIZE :]
+    return Postings(known.count + len(data) // POSTING_SIZE, newest)
+
+
+class AllTerms:
+    """Every posting of every term, of an index of at most ``NEWEST`` passages."""
+
+    def __init__(self, postings: Mapping[bytes, bytes]) -> None:
+        self._fresh: dict[bytes, bytes] = {}
+        self._lay(postings)
+
+    def __len__(self) -> int:
+        return self._terms.size - 1 + len(self._fresh)
+
+    @property
+    def held(self) -> int:
+        return self._lying + self._beside
+
+    def find(self, terms: Sequence[bytes]) -> list[Postings | None]:
+        """Never None: what is not there is in no passage."""
+        sought = np.frombuffer(b"".join(terms), np.uint64)
+        places = self._terms.searchsorted(sought)
+        (here,) = (self._terms.take(places) == sought).nonzero()
+        begins = self._begins.take(places[here]).tolist()
+        ends = self._begins.take(places[here] + 1).tolist()
+        found: list[Postings | None] = [NO_POSTINGS] * len(terms)
+        for at, begin, end in zip(here.tolist(), begins, ends, strict=True):
+            found[at] = Postings((end - begin) // POSTING_SIZE, self._data[begin:end])
+        fresh = self._fresh
+        for at in [at for at, term in enumerate(terms) if term in fresh]:
+            data = (found[at] or NO_POSTINGS).newest + fresh[terms[at]]
+            found[at] = Postings(len(data) // POSTING_SIZE, data)
+        return found
+
+    def learn(self, postings: Mapping[bytes, Postings]) -> None:
+        """Nothing: all is known."""
+
+    def add(self, postings: Mapping[bytes, bytes]) -> None:
+        """What was added to the index behind all that is known."""
+        for term, data in postings.items():
+            before = self._fresh.get(term)
+            self._beside += len(data) + (_TERM if before is None else 0)
+            self._fresh[term] = (before or b"") + data
+        if len(self._fresh) > max(FRESH, self._terms.size // 4):
+            self._lay(self._all())
+
+    def _all(self) -> Mapping[bytes, bytes]:
+        begins = self._begins.tolist()
+        terms = cut(self._terms[:-1].tobytes())
+        postings = {
+            term: self._data[begin:end]
+            for term, begin, end in zip(terms, begins, begins[1:], strict=False)
+        }
+        for term, data in self._fresh.items():
+            postings[term] = postings.get(term, b"") + data
+        return postings
+
+    def _lay(self, postings: Mapping[bytes, bytes]) -> None:
+        """By the numbers of the terms, and behind them one that no number is above."""
+        terms = np.frombuffer(b"".join(postings), np.uint64)
+        order, data = terms.argsort(), list(postings.values())
+        data = [data[place] for place in order.tolist()]
+        self._terms = np.append(terms[order], np.frombuffer(_LAST, np.uint64))
+        sizes = [*map(len, data), 0]
+        self._begins = np.array(list(accumulate(sizes, initial=0)), np.uint32)
+        self._data = b"".join(data)
+        self._fresh.clear()
+        self._lying, self._beside = len(self._data) + _LYING * self._terms.size, 0

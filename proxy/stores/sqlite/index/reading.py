@@ -1,0 +1,187 @@
+"""Reading the index in the SQLite file: functions of a connection inside a transaction.
+
+A block of postings is full before the next begins, so its number tells how many come before it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
+
+import msgspec
+
+from proxy.recall.index import (
+    NO_POSTINGS,
+    POSTING_SIZE,
+    ROW_SIZE,
+    IndexMark,
+    Look,
+    Owner,
+    Postings,
+    Rows,
+    Whole,
+    cut,
+)
+
+BLOCK = 160
+"""Postings in a block: the most that a page of the tree holds without overflowing to another."""
+
+_OWNER = """
+SELECT id, revision, state, passages, expires_at IS NULL OR expires_at > ? FROM owners
+WHERE tenant = ? AND user = ? AND session = ?
+"""
+
+# With all blocks of each term that may hold one of its newest postings, of those terms that have
+# any: joined, and as JSON the term, the number and the bytes of each.  As one row, see above.
+_KNOWN = """
+WITH known AS (
+    SELECT id, revision, state, expires_at IS NULL AS lasts
+    FROM owners WHERE tenant = ? AND user = ? AND session = ?
+        AND (expires_at IS NULL OR expires_at > ?)
+)"""
+
+_LOOK = f"""{_KNOWN}, asked(place, term) AS (VALUES {{}}),
+found AS (
+    SELECT place, p.block AS block, p.data AS data FROM known CROSS JOIN asked
+    CROSS JOIN postings p ON p.owner = known.id AND p.term = asked.term AND p.block >= (
+        SELECT max(block) FROM postings WHERE owner = known.id AND term = asked.term
+    ) - ?
+    ORDER BY place, p.block
+)
+SELECT revision, state, m.number, m.seq, m.digest, blocks, data, lasts FROM known
+LEFT JOIN marks m ON m.owner = known.id AND m.session = ?
+CROSS JOIN (
+    SELECT json_group_array(json_array(place, block, length(data))) AS blocks,
+        CAST(group_concat(data, '') AS BLOB) AS data FROM found
+)
+"""
+
+# Every block of at most so many.
+_WHOLE = f"""{_KNOWN}, found AS (
+    SELECT term, block, data FROM known CROSS JOIN postings ON owner = known.id
+    ORDER BY term, block LIMIT ?
+)
+SELECT revision, state, m.number, m.seq, m.digest, terms, blocks, data FROM known
+LEFT JOIN marks m ON m.owner = known.id AND m.session = ?
+CROSS JOIN (
+    SELECT CAST(group_concat(term, '') AS BLOB) AS terms,
+        json_group_array(json_array(block, length(data))) AS blocks,
+        CAST(group_concat(data, '') AS BLOB) AS data FROM found
+)
+"""
+
+# CROSS JOIN: what is asked for comes first, and each is looked up.
+ROWS = """
+SELECT p.number AS number, p.data AS data FROM json_each(?) AS asked
+CROSS JOIN passages p ON p.owner = ? AND p.number = asked.value
+"""
+
+# As one row, for each that is fetched waits for the interpreter: see read.py.
+_JOINED_ROWS = f"""
+SELECT CAST(group_concat(data, '') AS BLOB), group_concat(number) FROM ({ROWS})
+"""
+
+_NAMES = """
+SELECT m.number, m.session FROM json_each(?) AS asked
+CROSS JOIN marks m ON m.owner = ? AND m.number = asked.value
+"""
+
+_blocks = msgspec.json.Decoder(list[tuple[int, int, int]])
+_all_blocks = msgspec.json.Decoder(list[tuple[int, int]])
+
+
+class IndexRow(msgspec.Struct, frozen=True):
+    """The row of an index in the table of owners."""
+
+    id: int
+    revision: int = 0
+    state: bytes = b""
+    passages: int = 0
+
+
+def find(connection: sqlite3.Connection, owner: Owner, now: float) -> IndexRow | None:
+    row = connection.execute(_OWNER, (now, *owner)).fetchone()
+    return IndexRow(*row[:4]) if row and row[4] else None
+
+
+# Reading
+
+
+def look(
+    connection: sqlite3.Connection,
+    now: float,
+    owner: Owner,
+    terms: Sequence[bytes],
+    newest: int,
+    session: str = "",
+) -> tuple[Look, bool]:
+    """A look, and whether the index is there for as long as nobody drops it."""
+    asked: list[object] = [part for numbered in enumerate(terms) for part in numbered]
+    asked = asked or [None, None]
+    row = connection.execute(
+        _LOOK.format(",".join(["(?,?)"] * (len(asked) // 2))),
+        # The newest block may hold a single posting.
+        (*owner, now, *asked, newest // BLOCK + 1, session),
+    ).fetchone()
+    if row is None:
+        return Look(postings=(NO_POSTINGS,) * len(terms)), False
+    revision, state, number, seq, digest, blocks, data, lasts = row
+    postings = _postings(len(terms), _blocks.decode(blocks), data or b"", newest)
+    mark = None if number is None else IndexMark(number, seq, digest)
+    return Look(revision, state, postings, mark), bool(lasts)
+
+
+def _postings(
+    count: int, blocks: Sequence[tuple[int, int, int]], data: bytes, newest: int
+) -> tuple[Postings, ...]:
+    """Of each term, from the number of the term, the number and the bytes of each block."""
+    postings, end = [NO_POSTINGS] * count, 0
+    for place, theirs in groupby(blocks, itemgetter(0)):
+        begin = end
+        for _, block, size in theirs:
+            end, full = end + size, block * BLOCK + size // POSTING_SIZE
+        postings[place] = Postings(full, data[max(begin, end - newest * POSTING_SIZE) : end])
+    return tuple(postings)
+
+
+def whole(
+    connection: sqlite3.Connection, now: float, owner: Owner, most: int, session: str = ""
+) -> Whole | None:
+    row = connection.execute(_WHOLE, (*owner, now, most + 1, session)).fetchone()
+    if row is None:
+        return None
+    revision, state, number, seq, digest, joined, sizes, data = row
+    blocks = _all_blocks.decode(sizes)
+    if len(blocks) > most:
+        return None
+    of_blocks = cut(joined or b"")
+    terms = list(dict.fromkeys(of_blocks))
+    place = {term: at for at, term in enumerate(terms)}
+    placed = [(place[term], *block) for term, block in zip(of_blocks, blocks, strict=True)]
+    postings = _postings(len(terms), placed, data or b"", len(data or b""))
+    mark = None if number is None else IndexMark(number, seq, digest)
+    return Whole(terms, Look(revision, state, postings, mark))
+
+
+def rows(connection: sqlite3.Connection, now: float, owner: Owner, numbers: Sequence[int]) -> Rows:
+    index = find(connection, owner, now)
+    if index is None:
+        return Rows(bytes(ROW_SIZE * len(numbers)))
+    wanted = (json.dumps(list(numbers)), index.id)
+    data, there = connection.execute(_JOINED_ROWS, wanted).fetchone()
+    if there != ",".join(map(str, numbers)):
+        data = _filled(numbers, data or b"", there or "")
+    sessions = {int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), ROW_SIZE)}
+    return Rows(data, dict(connection.execute(_NAMES, (json.dumps(list(sessions)), index.id))))
+
+
+def _filled(numbers: Sequence[int], data: bytes, there: str) -> bytes:
+    """The rows of these numbers, where only some of them are ``there``."""
+    found = {
+        int(number): data[place * ROW_SIZE : (place + 1) * ROW_SIZE]
+        for place, number in enumerate(there.split(",") if there else ())
+    }
+    return b"".join([found.get(number, bytes(ROW_SIZE)) for number in numbers])

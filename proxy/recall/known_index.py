@@ -187,16 +187,13 @@ class KnownIndex:
         if known is None or known.state.born != state.born or known.revision < revision:
             return await self._index.rows(owner, numbers.tolist())
         self._owners.move_to_end(owner)
-        self._resize(known, known.enlarge, state.passages)
-        there = numbers < state.passages
-        sought = numbers if there.all() else numbers[there]
-        missing = known.lacks(sought)
+        self._resize(known, known.enlarge, int(numbers.max(initial=0)) + 1)
+        missing = known.lacks(numbers[numbers < state.passages])
         if missing.size:
             found = await self._index.rows(owner, missing.tolist())
             known.put(missing, read_rows(found.data))
             known.names.update(found.sessions)
-        data = known.of(sought)
-        return Rows(data if sought.size == numbers.size else _spread(data, there), known.names)
+        return Rows(known.of(numbers), known.names)
 
     def written(self, owner: Owner, batch: IndexBatch) -> None:
         """This process has added a batch to an index."""
@@ -299,10 +296,3 @@ class KnownIndex:
     @property
     def _full(self) -> bool:
         return self._rows > self._most_rows or self._bytes > self._most_bytes
-
-
-def _spread(data: bytes, there: NDArray[np.bool_]) -> bytes:
-    """These rows at their places, and rows of no passage at the others."""
-    rows = np.zeros(there.size, ROW)
-    rows[there] = read_rows(data)
-    return rows.tobytes()

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from proxy.assembly.origin import upstream_options
 from proxy.assembly.resources import store_of, upstream_of
 from proxy.assembly.upstreams import destination_of
+from proxy.errors import RawHeaders
 from proxy.gateway.context import reserved_tokens
 from proxy.memory.store import Store, StoreError
 from proxy.preflight import trouble, unannounced
@@ -33,7 +34,7 @@ from proxy.stores.sqlite.schema import SCHEMA, schema_of
 from proxy.wire.api import bearer
 from proxy.wire.failures import UpstreamBroken, UpstreamError, UpstreamTimeout
 from proxy.wire.origin import egress_proxy
-from proxy.wire.upstream import RawHeaders, Upstream
+from proxy.wire.upstream import Upstream
 
 PATIENCE = 10.0
 """Seconds for which an upstream may be silent: its own limit is that of a model that thinks."""

@@ -13,7 +13,7 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.blocks import may_have_blocks, without_blocks
 from proxy.chat.cachemarks import without_marks
-from proxy.chat.canonical import Content, digest, is_prefix, read_calls, read_content, similar
+from proxy.chat.canonical import Content, digest, read_calls, read_content
 from proxy.chat.media.parts import without_large_media
 
 MAX_INLINE_MEDIA_BYTES = 65_536
@@ -207,16 +207,3 @@ def _answers(role: str, fields: dict[str, object]) -> str | None:
 
 def _id(value: object) -> str:
     return jsontext.well_formed(value) if isinstance(value, str) else ""
-
-
-__all__ = [
-    "ChatMessage",
-    "Piece",
-    "is_prefix",
-    "last_user",
-    "read_message",
-    "read_stored",
-    "similar",
-    "text_of",
-    "without_reminders",
-]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from proxy.errors import RawHeaders, unknown_upstream
@@ -15,7 +14,7 @@ from proxy.telemetry import Telemetry
 from proxy.tenancy import Tenancy
 from proxy.upstreams.destination import Destination
 from proxy.wire import body as bodies
-from proxy.wire.body import ClientGone
+from proxy.wire.body import Body, ClientGone
 from proxy.wire.headers import content_length, end_to_end, get
 from proxy.wire.relay import Presence, relay
 from proxy.wire.replies import is_event_stream
@@ -34,8 +33,6 @@ _DROPPED: dict[tuple[bool, bool], frozenset[bytes]] = {
     (True, True): CHANGED | _CODED,
 }
 """What does not go upstream, by whether the body is ours and whether the answer is read."""
-
-Body = bytes | AsyncIterator[bytes] | None
 
 
 class Outgoing(NamedTuple):

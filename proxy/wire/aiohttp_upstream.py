@@ -14,7 +14,8 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from proxy.wire.body import PIECE, in_pieces
+from proxy.errors import RawHeaders
+from proxy.wire.body import PIECE, Body, in_pieces
 from proxy.wire.failures import (
     UpstreamBroken,
     UpstreamError,
@@ -23,12 +24,9 @@ from proxy.wire.failures import (
     UpstreamUnreachable,
     lack_of,
 )
-from proxy.wire.origin import Origin, UpstreamOptions, egress_proxy, tls
+from proxy.wire.origin import KEEP_ALIVE_SECONDS, Origin, UpstreamOptions, egress_proxy, tls
 from proxy.wire.reply import READ_LIMIT, whole
 
-RawHeaders = list[tuple[bytes, bytes]]
-
-KEEP_ALIVE_SECONDS = 30.0
 MAX_HEADER_BYTES = 128 * 1024
 MAX_HEADERS = 1024
 
@@ -91,7 +89,7 @@ class AiohttpUpstream:
         method: str,
         target: bytes,
         headers: RawHeaders,
-        body: bytes | AsyncIterator[bytes] | None,
+        body: Body,
         content_length: int | None = None,
     ) -> AiohttpReply:
         url = URL(self._origin.site + self._origin.target(target).decode("ascii"), encoded=True)
@@ -107,7 +105,7 @@ class AiohttpUpstream:
         method: str,
         url: URL,
         headers: RawHeaders,
-        body: bytes | AsyncIterator[bytes] | None,
+        body: Body,
         content_length: int | None,
     ) -> aiohttp.ClientResponse:
         fields = _fields(headers)
@@ -134,7 +132,7 @@ class AiohttpUpstream:
         method: str,
         url: URL,
         fields: CIMultiDict[str],
-        data: bytes | AsyncIterator[bytes] | None,
+        data: Body,
     ) -> aiohttp.ClientResponse:
         if self._session is None:
             raise RuntimeError("open() the upstream before sending")

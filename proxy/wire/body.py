@@ -17,6 +17,9 @@ Receive = Callable[[], Awaitable[Message]]
 Hold = Callable[[int], Awaitable[None]]
 """Has room for so many bytes of a body, instead of what it had before.  Raises ProxyError."""
 
+Body = bytes | AsyncIterator[bytes] | None
+"""Of a request that goes out: whole, as it comes, or none."""
+
 PIECE = 64 * 1024
 """Bytes of a body that are sent at once; of a longer one each piece is waited for."""
 

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator
 import h11
 import httpx
 
+from proxy.errors import RawHeaders
+from proxy.wire.body import Body
 from proxy.wire.failures import (
     UpstreamBroken,
     UpstreamError,
@@ -19,12 +21,8 @@ from proxy.wire.failures import (
     UpstreamUnreachable,
     lack_of,
 )
-from proxy.wire.origin import Origin, UpstreamOptions, egress_proxy, tls
+from proxy.wire.origin import KEEP_ALIVE_SECONDS, Origin, UpstreamOptions, egress_proxy, tls
 from proxy.wire.reply import READ_LIMIT, whole
-
-RawHeaders = list[tuple[bytes, bytes]]
-
-KEEP_ALIVE_SECONDS = 30.0
 
 
 class HttpxUpstream:
@@ -68,7 +66,7 @@ class HttpxUpstream:
         method: str,
         target: bytes,
         headers: RawHeaders,
-        body: bytes | AsyncIterator[bytes] | None,
+        body: Body,
         content_length: int | None = None,
     ) -> HttpxReply:
         request = httpx.Request(
@@ -112,7 +110,7 @@ class _Url(httpx.URL):
 class _Body(httpx.AsyncByteStream):
     """A body as given; the framing is among the headers."""
 
-    def __init__(self, body: bytes | AsyncIterator[bytes] | None) -> None:
+    def __init__(self, body: Body) -> None:
         self._body = body
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -150,7 +148,7 @@ class HttpxReply:
             await self._stream.aclose()
 
 
-def _framing(body: bytes | AsyncIterator[bytes] | None, length: int | None) -> RawHeaders:
+def _framing(body: Body, length: int | None) -> RawHeaders:
     if body is None:
         return []
     if isinstance(body, bytes):

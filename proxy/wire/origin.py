@@ -13,6 +13,9 @@ from urllib.request import getproxies, proxy_bypass
 
 import msgspec
 
+KEEP_ALIVE_SECONDS = 30.0
+"""How long a connection to the upstream is kept that nobody uses."""
+
 
 class UpstreamOptions(msgspec.Struct, frozen=True):
     """How to reach one upstream.

@@ -10,16 +10,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from proxy.errors import RawHeaders
 from proxy.lazy import late
+from proxy.wire.body import Body
 from proxy.wire.direct.upstream import DirectUpstream
-from proxy.wire.failures import (
-    UpstreamBroken,
-    UpstreamError,
-    UpstreamSaturated,
-    UpstreamTimeout,
-    UpstreamUnreachable,
-    answer_for,
-)
 from proxy.wire.origin import UpstreamOptions, egress_proxy
 
 if TYPE_CHECKING:
@@ -28,23 +22,7 @@ else:
     aiohttp_upstream = late("proxy.wire.aiohttp_upstream")
     httpx_upstream = late("proxy.wire.httpx_upstream")
 
-__all__ = [
-    "Kind",
-    "RawHeaders",
-    "Reply",
-    "Upstream",
-    "UpstreamBroken",
-    "UpstreamError",
-    "UpstreamOptions",
-    "UpstreamSaturated",
-    "UpstreamTimeout",
-    "UpstreamUnreachable",
-    "answer_for",
-    "open_upstream",
-]
-
 Kind = Literal["direct", "aiohttp", "httpx"]
-RawHeaders = list[tuple[bytes, bytes]]
 
 
 class Reply(Protocol):
@@ -89,7 +67,7 @@ class Upstream(Protocol):
         method: str,
         target: bytes,
         headers: RawHeaders,
-        body: bytes | AsyncIterator[bytes] | None,
+        body: Body,
         content_length: int | None = None,
     ) -> Reply:
         """Ask, and wait for the head of the answer.

@@ -26,7 +26,8 @@ from proxy.memory import usage
 from proxy.memory.store import StoreError
 from proxy.memory.usage import UsageKey
 from proxy.telemetry import Telemetry
-from proxy.wire.upstream import Kind, Upstream, UpstreamOptions, open_upstream
+from proxy.wire.origin import UpstreamOptions
+from proxy.wire.upstream import Kind, Upstream, open_upstream
 from tests.support.clock import Clock
 from tests.support.oracle.usage import InMemoryMeter
 from tests.support.upstream.answers import (

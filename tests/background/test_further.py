@@ -17,7 +17,8 @@ from proxy.background.further import Further
 from proxy.telemetry import Telemetry
 from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.destination import Destination
-from proxy.wire.upstream import Upstream, UpstreamOptions, open_upstream
+from proxy.wire.origin import UpstreamOptions
+from proxy.wire.upstream import Upstream, open_upstream
 from tests.support.oracle.usage import InMemoryMeter
 from tests.support.upstream.scripted import ScriptedUpstream
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.reply.reply import mark, suspect
+from proxy.chat.reply.events import mark, suspect
 
 
 def chunk(*choices: object, **more: object) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.message import is_prefix, similar
+from proxy.chat.canonical import is_prefix, similar
 
 ANSWER = "The quick brown fox jumps over the lazy dog and runs away."
 

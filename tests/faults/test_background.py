@@ -20,6 +20,7 @@ from proxy.background.budget import DAY, Budget, day_of
 from proxy.background.completer import UpstreamCompleter
 from proxy.background.credentials import Credentials
 from proxy.background.runner import POLL, Backoff, Runner
+from proxy.errors import RawHeaders
 from proxy.gateway.context import window_of
 from proxy.memory.model import SessionKey
 from proxy.memory.planner import Planner
@@ -31,7 +32,6 @@ from proxy.summary.summarizer import Summarizer
 from proxy.telemetry import Telemetry
 from proxy.tenancy import ANONYMOUS
 from proxy.wire.failures import UpstreamTimeout, UpstreamUnreachable
-from proxy.wire.upstream import RawHeaders
 from tests.support.oracle.store import InMemoryStore
 from tests.support.talk.chronicle import (
     EACH,

@@ -9,7 +9,8 @@ import pytest
 
 from proxy.recall.semantic import embedders as embeddings
 from proxy.recall.semantic.embedders import EmbedderError, EmbedderRefused, RemoteEmbedder
-from proxy.wire.upstream import Kind, UpstreamOptions, open_upstream
+from proxy.wire.origin import UpstreamOptions
+from proxy.wire.upstream import Kind, open_upstream
 from tests.support.upstream.answers import DROPPED, SILENT, Script, error_answer, json_answer
 from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.waiting import PATIENCE

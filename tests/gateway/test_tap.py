@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from proxy.chat.reply.reply import Reply as ChatReply
+from proxy.chat.reply.answer import Reply as ChatReply
 from proxy.chat.reply.reply import read_reply
 from proxy.errors import RawHeaders
 from proxy.formats.chat_completions import ChatCompletions

@@ -11,7 +11,8 @@ from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.destination import Destination
 from proxy.upstreams.models import ListedModel, merged, read_models
 from proxy.upstreams.windows import ContextWindows
-from proxy.wire.upstream import UpstreamOptions, open_upstream
+from proxy.wire.origin import UpstreamOptions
+from proxy.wire.upstream import open_upstream
 from tests.support.upstream.scripted import SILENT, ScriptedUpstream
 from tests.support.upstream.several import destination, lists
 from tests.support.waiting import eventually

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from proxy.wire.upstream import Kind, Upstream, UpstreamOptions, open_upstream
+from proxy.wire.origin import UpstreamOptions
+from proxy.wire.upstream import Kind, Upstream, open_upstream
 from tests.support.upstream.scripted import ScriptedUpstream
 
 Connect = Callable[..., AbstractAsyncContextManager[Upstream]]

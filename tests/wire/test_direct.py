@@ -11,7 +11,9 @@ from proxy.wire.aiohttp_upstream import AiohttpUpstream
 from proxy.wire.direct import connection as connections
 from proxy.wire.direct import upstream as upstreams
 from proxy.wire.direct.upstream import DirectUpstream
-from proxy.wire.upstream import UpstreamBroken, UpstreamOptions, UpstreamUnreachable, open_upstream
+from proxy.wire.failures import UpstreamBroken, UpstreamUnreachable
+from proxy.wire.origin import UpstreamOptions
+from proxy.wire.upstream import open_upstream
 from tests.support.talk.asking import CHAT, ask, read_until_failure
 from tests.support.upstream.scripted import DROPPED, Script, ScriptedUpstream, json_answer, sse
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proxy.wire.failures import UpstreamTimeout, UpstreamUnreachable
-from proxy.wire.upstream import Upstream, UpstreamOptions
+from proxy.wire.origin import UpstreamOptions
+from proxy.wire.upstream import Upstream
 from tests.support.processes.certificate import CA_FILE, server_context
 from tests.support.processes.egress import EgressProxy
 from tests.support.talk.asking import CHAT

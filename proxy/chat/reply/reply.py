@@ -15,7 +15,7 @@ from proxy.chat.extent import MAX_CHOICES
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice, text_choice
 from proxy.chat.reply.deltas import Node, Rope, grow, whole
-from proxy.chat.reply.events import DONE, Mark, is_error, mark, suspect
+from proxy.chat.reply.events import DONE, is_error
 from proxy.chat.slim import MAX_VALUES, is_heavy, is_light, slimmed, values
 from proxy.chat.tools.calls import Calls
 
@@ -364,6 +364,3 @@ def _usage(holder: dict[str, object]) -> bytes | None:
 
 def _string(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-__all__ = ["Choice", "Mark", "Reply", "ReplyBuilder", "mark", "read_reply", "suspect"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.reply.reply import Choice, Reply
+from proxy.chat.reply.answer import Choice, Reply
 from proxy.chat.tools.offer import NAMES, PARAMETERS
 
 MAX_ARGUMENTS = 8 * 1024

@@ -14,8 +14,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.message import ChatMessage
-from proxy.chat.reply.answer import Choice
-from proxy.chat.reply.reply import Reply
+from proxy.chat.reply.answer import Choice, Reply
 from proxy.chat.tools.calltext import in_words
 from proxy.gateway.aside import LARGE, Aside
 from proxy.gateway.context import RequestContext

@@ -15,7 +15,8 @@ from functools import cached_property
 import msgspec
 from msgspec.structs import replace
 
-from proxy.chat.message import ChatMessage, is_prefix, similar, text_of
+from proxy.chat.canonical import is_prefix, similar
+from proxy.chat.message import ChatMessage, text_of
 from proxy.memory.model import Card, Entry, Exchange, Position, Snapshot
 from proxy.memory.reconciliation.align import Match, MatchKind
 from proxy.memory.reconciliation.match import (

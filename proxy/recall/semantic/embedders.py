@@ -22,7 +22,8 @@ import numpy as np
 
 from proxy.recall.ranking.packing import Array
 from proxy.wire.api import bearer, json_headers, refuses
-from proxy.wire.upstream import Upstream, UpstreamError
+from proxy.wire.failures import UpstreamError
+from proxy.wire.upstream import Upstream
 
 LONGEST = 2_000
 """Characters of a text that are embedded: the rest of a long message moves its vector little, costs

@@ -13,6 +13,7 @@ from typing import cast
 import httptools
 
 from proxy.errors import RawHeaders
+from proxy.wire.body import Body
 from proxy.wire.direct.incoming import HIGH_WATER, Incoming
 from proxy.wire.failures import (
     UpstreamBroken,
@@ -49,7 +50,7 @@ class Connection(asyncio.Protocol):
     def ask(
         self,
         head: bytes,
-        body: bytes | AsyncIterator[bytes] | None,
+        body: Body,
         length: int | None,
         *,
         bodiless: bool,

@@ -12,20 +12,16 @@ from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
 from proxy.errors import RawHeaders
-from proxy.wire.body import PIECE, in_pieces
+from proxy.wire.body import PIECE, Body, in_pieces
 from proxy.wire.direct.connection import Connection
 from proxy.wire.direct.dial import Dialer
 from proxy.wire.direct.incoming import Incoming
 from proxy.wire.failures import UpstreamUnreachable
-from proxy.wire.origin import Origin, UpstreamOptions, tls
+from proxy.wire.origin import KEEP_ALIVE_SECONDS, Origin, UpstreamOptions, tls
 from proxy.wire.reply import READ_LIMIT, whole
-
-KEEP_ALIVE_SECONDS = 30.0
 
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 """What may be sent twice (RFC 9110 9.2.2), where a kept connection turns out to be closed."""
-
-Body = bytes | AsyncIterator[bytes] | None
 
 
 class DirectUpstream:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from proxy.chat.reply.reply import Choice, Reply, ReplyBuilder, read_reply
+from proxy.chat.reply.answer import Choice, Reply
+from proxy.chat.reply.reply import ReplyBuilder, read_reply
 
 Fields = dict[str, object]
 

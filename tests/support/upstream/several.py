@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 
 from proxy.upstreams.destination import Destination
-from proxy.wire.upstream import UpstreamOptions, open_upstream
+from proxy.wire.origin import UpstreamOptions
+from proxy.wire.upstream import open_upstream
 from tests.support.client import client_of
 from tests.support.processes.running import PATIENT, Running, running, settings_for
 from tests.support.upstream.answers import Script, json_answer

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy.chat.reply.reply import Reply as ChatReply
+from proxy.chat.reply.answer import Reply as ChatReply
 from proxy.chat.reply.reply import ReplyBuilder
 from proxy.errors import RawHeaders
 from proxy.gateway.tools.toolbox import ToolContext, ToolResult

@@ -16,6 +16,9 @@ from proxy.chat.cachemarks import without_marks
 from proxy.chat.canonical import Content, digest, read_calls, read_content
 from proxy.chat.media.parts import without_large_media
 
+SYSTEM_ROLES = ("system", "developer")
+ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
+
 MAX_INLINE_MEDIA_BYTES = 65_536
 
 

@@ -15,10 +15,8 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.extent import MAX_CHOICES, MAX_MESSAGES, MAX_VALUES, has_more_text, has_over
-from proxy.chat.message import ChatMessage, read_message, without_reminders
+from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message, without_reminders
 from proxy.chat.tools.calltext import forces_calls
-
-SYSTEM_ROLES = ("system", "developer")
 
 MAX_TEXT = 8 * 1024 * 1024
 """Bytes of a request beside its media: some two million tokens.  Upstreams refuse more, and what

@@ -11,12 +11,12 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.blocks import block_message, with_block, with_block_behind
 from proxy.chat.cachemarks import without_marks
-from proxy.chat.message import ChatMessage, Piece, last_user
+from proxy.chat.message import SYSTEM_ROLES, ChatMessage, Piece, last_user
 from proxy.chat.native import without_native
 from proxy.chat.reply.answer import Reply
 from proxy.chat.reply.events import mark, suspect
 from proxy.chat.reply.reply import ReplyBuilder, read_reply
-from proxy.chat.request import SYSTEM_ROLES, ChatRequest, Unread, read
+from proxy.chat.request import ChatRequest, Unread, read
 from proxy.errors import RawHeaders
 from proxy.formats.breakpoints import Kind, Mark, marked_parts, with_marks, with_openai_marks
 from proxy.formats.format import Addition

@@ -15,7 +15,6 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.native import FIELD, MARK
-from proxy.chat.reply.answer import Choice
 
 T = TypeVar("T")
 
@@ -58,11 +57,6 @@ def with_native(
     if frame:
         native["frame"] = frame
     return jsontext.join_fields({**jsontext.fields(message), FIELD: jsontext.join_fields(native)})
-
-
-def choice_with_native(choice: Choice, api: str, parts: Sequence[bytes]) -> Choice:
-    """An answer with the JSON of its parts in this API."""
-    return msgspec.structs.replace(choice, body=with_native(choice.body, api, parts))
 
 
 def native_of(message: bytes, api: str) -> tuple[bytes, ...] | None:

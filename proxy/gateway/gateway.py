@@ -140,12 +140,13 @@ class Gateway:
             _check_client(caller.client, route, identity, headers)
         if self._require_user and identity.user is None:
             raise user_required()
-        reason = self._without_memory(caller, headers, route, scope["method"])
+        cross_site = caller.is_nobody and not self._trusted.admits(headers)
+        reason = _without_memory(route, scope["method"], cross_site)
         report = MemoryReport(identity.session, reason=reason) if identity.session else None
-        fetches = scope["method"] == "GET" and route.fetched and identity.remembers
-        fetches = fetches and identity.mode != "read" and not self._is_cross_site(caller, headers)
-        with_state = identity.mode != "off" and not self._is_cross_site(caller, headers)
+        with_state = identity.mode != "off" and not cross_site
         by_id = with_state and not _signs(caller)
+        fetched = scope["method"] == "GET" and route.fetched
+        fetches = fetched and with_state and identity.remembers and identity.mode != "read"
         if reason is not None and identity.remembers:
             identity = replace(identity, mode="off")
         return ProxyRequest(
@@ -165,17 +166,6 @@ class Gateway:
             with_state=with_state,
             by_id=by_id,
         )
-
-    def _without_memory(
-        self, caller: Caller, headers: RawHeaders, route: Route, method: str
-    ) -> Reason | None:
-        """Why a request is relayed as in mode ``off``, whatever it asks for."""
-        if not route.chat or method != "POST":
-            return "not_chat"
-        return "cross_site" if self._is_cross_site(caller, headers) else None
-
-    def _is_cross_site(self, caller: Caller, headers: RawHeaders) -> bool:
-        return caller.is_nobody and not self._trusted.admits(headers)
 
     async def _serve(self, call: ProxyRequest) -> None:
         with self._places.one(call.caller.tenant):
@@ -228,6 +218,13 @@ _hashed_tenant = lru_cache(maxsize=256)(hashed)
 
 def _kind(route: Route) -> Kind:
     return "chat" if route.chat else "relay"
+
+
+def _without_memory(route: Route, method: str, cross_site: bool) -> Reason | None:
+    """Why a request is relayed as in mode ``off``, whatever it asks for."""
+    if not route.chat or method != "POST":
+        return "not_chat"
+    return "cross_site" if cross_site else None
 
 
 def _signs(caller: Caller) -> bool:

@@ -18,8 +18,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.extent import has_over
-from proxy.chat.message import read_message, read_stored
-from proxy.chat.request import SYSTEM_ROLES
+from proxy.chat.message import SYSTEM_ROLES, read_message, read_stored
 from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
 from proxy.memory.items import PEOPLE, Item
 from proxy.memory.model import Exchange, message_id

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from proxy.chat import jsontext
-from proxy.chat.message import read_message
+from proxy.chat.message import ROLES, SYSTEM_ROLES, read_message
 from proxy.portable.check import check_count, check_extent
 from proxy.portable.source import (
     Broken,
@@ -22,9 +22,6 @@ from proxy.portable.source import (
     Splitter,
     Warnings,
 )
-
-SYSTEM = ("system", "developer")
-ROLES = (*SYSTEM, "user", "assistant", "tool", "function")
 
 
 def conversation_of(
@@ -37,11 +34,11 @@ def conversation_of(
     """
     check_count(len(messages))
     roles = [role_of(raw, index) for index, raw in enumerate(messages)]
-    leading = len(list(takewhile(lambda role: role in SYSTEM, roles)))
+    leading = len(list(takewhile(lambda role: role in SYSTEM_ROLES, roles)))
     said = [
         raw
         for raw, role in zip(messages[leading:], roles[leading:], strict=True)
-        if role not in SYSTEM
+        if role not in SYSTEM_ROLES
     ]
     if len(said) < len(messages) - leading:
         warnings.add("system messages in the midst of a conversation were left out", line)

@@ -27,8 +27,6 @@ MARGIN = 0.9
 """Seconds beside the store's timeout that a failing store may cost."""
 RETURN = 2.0 + 3.0
 """Seconds from the store's return to the last replay, and what a busy machine may add."""
-NEW_FAILURE = 1.1
-"""Seconds after which a failing store is asked again."""
 
 Failing = AbstractContextManager[None]
 

@@ -184,6 +184,7 @@ class _Details(msgspec.Struct):
 
 class _Usage(msgspec.Struct):
     prompt_tokens_details: _Details | None = None
+    input_tokens_details: _Details | None = None
     prompt_cache_hit_tokens: _Tokens | None = None
     cache_read_input_tokens: _Tokens | None = None
     cache_creation_input_tokens: _Tokens | None = None
@@ -202,7 +203,7 @@ def cache_use(usage: bytes | None) -> tuple[int | None, int | None]:
         said = _usage.decode(usage or b"{}")
     except jsontext.UNREADABLE:  # a usage of another shape
         return None, None
-    details = said.prompt_tokens_details or _Details()
+    details = said.prompt_tokens_details or said.input_tokens_details or _Details()
     read = (details.cached_tokens, said.prompt_cache_hit_tokens, said.cache_read_input_tokens)
     written = (
         details.cache_write_tokens,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from proxy.chat import jsontext
-from proxy.chat.request import SYSTEM_ROLES
+from proxy.chat.message import SYSTEM_ROLES
 from proxy.formats.breakpoints import Kind, Mark, marked_parts, with_marks, with_openai_marks
 from proxy.formats.responses.items import MESSAGE, TOLD, output_of, read_item
 from proxy.formats.responses.reading import INPUT

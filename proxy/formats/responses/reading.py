@@ -12,17 +12,8 @@ from itertools import takewhile
 from msgspec.structs import replace
 
 from proxy.chat import jsontext
-from proxy.chat.message import ChatMessage, read_message
-from proxy.chat.request import (
-    MAX_TEXT,
-    SYSTEM_ROLES,
-    ChatRequest,
-    State,
-    Unread,
-    count_of,
-    field_of,
-    read_fields,
-)
+from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message
+from proxy.chat.request import MAX_TEXT, ChatRequest, State, Unread, count_of, field_of, read_fields
 from proxy.errors import RawHeaders
 from proxy.formats.native import with_native
 from proxy.formats.responses.chat import is_told_whole, said_of, sendable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from proxy.chat import jsontext
 from proxy.chat.extent import has_over
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
-from proxy.chat.reply.answer import Choice, Reply, make_choice
+from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice
 from proxy.chat.reply.reply import MAX_REPLY_VALUES
 from proxy.formats.native import NamedAnswer, with_native
 from proxy.formats.responses.chat import said_of, sendable
@@ -128,7 +128,7 @@ def reply_of(
     if response.pending is not None:
         return Reply(model=_text(response.model), pending=response.pending)
     usage = bytes(response.usage)
-    cached, written = _cache_use(usage)
+    cached, written = cache_use(usage)
     frame = frame_around(raw) if response.kept else b""
     return Reply(
         choices=(_choice(response, items, frame, truncated=truncated),) if items else (),
@@ -172,27 +172,3 @@ def _choice(
 
 _NOTHING = ResponseItem(b"{}", "reasoning")
 """Stands before an output that an upstream has made itself: what follows is the model's."""
-
-
-_Tokens = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-
-
-class _Details(msgspec.Struct):
-    cached_tokens: _Tokens | None = None
-    cache_write_tokens: _Tokens | None = None
-
-
-class _Spent(msgspec.Struct):
-    input_tokens_details: _Details | None = None
-
-
-_spent = msgspec.json.Decoder(_Spent)
-
-
-def _cache_use(usage: bytes) -> tuple[int | None, int | None]:
-    """Tokens that were read from a cache, and written to it; None where it does not say."""
-    try:
-        details = _spent.decode(usage).input_tokens_details or _Details()
-    except jsontext.UNREADABLE:
-        return None, None
-    return details.cached_tokens, details.cache_write_tokens

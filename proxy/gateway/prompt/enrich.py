@@ -5,14 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from msgspec.structs import replace
 
 from proxy.chat.message import last_user
-from proxy.chat.models.tokens import TokenCounter
-from proxy.chat.request import ChatRequest
 from proxy.gateway.exchange import Loaded, Services
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep
 from proxy.gateway.prompt.prompt import AssembledPrompt, rendered
@@ -25,21 +22,19 @@ ANSWER = 1024
 
 
 class TokenBudget:
-    """``window`` gives the model's context for so many tokens, ``bounds`` are what the request and
-    its profile allow.  None is no bound."""
+    """What the model's context leaves, and the request and its profile allow.
 
-    def __init__(
-        self,
-        request: ChatRequest,
-        body: bytes,
-        counter: TokenCounter,
-        services: Services,
-        window: Callable[[int], int | None],
-        *bounds: int | None,
-    ) -> None:
-        self._request, self._size, self._counter = request, len(body), counter
-        self._services, self._window = services, window
-        self._bounds = [bound for bound in bounds if bound is not None]
+    Evicted turns that no summary covers yet may take the place of all that comes after them.
+    """
+
+    def __init__(self, loaded: Loaded, services: Services) -> None:
+        exchange, self._services = loaded.exchange, services
+        self._request, self._size = exchange.request, len(exchange.body)
+        self._counter = exchange.counter
+        identity, profile = exchange.context.identity, exchange.context.profile
+        self._window = partial(services.window, identity.upstream, exchange.request.model)
+        most = profile.max_tokens if exchange.rules.summarised else None
+        self._bounds = [bound for bound in (identity.max_tokens, most) if bound is not None]
 
     async def in_context(self, wanted: int) -> int | None:
         """What the model's context leaves, None if there is room enough for all that is wanted.
@@ -69,7 +64,7 @@ class TokenBudget:
 
 async def enrich(loaded: Loaded, services: Services) -> AssembledPrompt:
     """The window within the model's context, what is known of the person, and what is recalled."""
-    budget = _budget(loaded, services)
+    budget = TokenBudget(loaded, services)
     prompt = AssembledPrompt.of(loaded, loaded.prepared.planned.prompt)
     prompt = await _fitted(prompt, budget, services)
     if not loaded.exchange.enriched:
@@ -96,16 +91,6 @@ def narrowed(
     prompt = compose(loaded.prepared.snapshot, planned.plan, said, rules)
     messages = rendered(loaded, prompt)
     return replace(before, prompt=prompt, messages=messages, known=known, recall=recall)
-
-
-def _budget(loaded: Loaded, services: Services) -> TokenBudget:
-    """Evicted turns that no summary covers yet may take the place of all that comes after them."""
-    exchange, profile = loaded.exchange, loaded.exchange.context.profile
-    most = profile.max_tokens if exchange.rules.summarised else None
-    identity, request = exchange.context.identity, exchange.request
-    window = partial(services.window, identity.upstream, request.model)
-    bounds = (window, identity.max_tokens, most)
-    return TokenBudget(request, exchange.body, exchange.counter, services, *bounds)
 
 
 async def _fitted(

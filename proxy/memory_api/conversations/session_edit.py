@@ -10,6 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from proxy.chat.jsontext import UNREADABLE, items
+from proxy.chat.message import SYSTEM_ROLES
 from proxy.errors import memory_unavailable, session_not_found
 from proxy.memory import archive
 from proxy.memory.archive import Revision
@@ -32,7 +33,7 @@ from proxy.memory_api.shapes.sessions import (
     SummaryList,
     SummaryText,
 )
-from proxy.memory_api.transfer.import_messages import SYSTEM_ROLES, system_of
+from proxy.memory_api.transfer.import_messages import system_of
 from proxy.settings import ProfileSettings
 
 ATTEMPTS = 10

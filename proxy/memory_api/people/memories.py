@@ -34,8 +34,6 @@ from proxy.recall.recaller import RecallAdmin
 from proxy.recall.results import Found
 from proxy.settings.written import FactsSettings
 
-KIND = "fact"
-
 
 class Lately(NamedTuple):
     """Under which settings a fact is written, and when (Unix seconds)."""

@@ -21,7 +21,7 @@ import msgspec
 
 from proxy.chat.extent import MAX_MESSAGES
 from proxy.chat.jsontext import UNREADABLE, items
-from proxy.chat.message import ChatMessage
+from proxy.chat.message import ROLES, SYSTEM_ROLES, ChatMessage
 from proxy.learning.collection import update
 from proxy.learning.facts.fact import FACTS
 from proxy.learning.kinds import is_card
@@ -34,9 +34,6 @@ from proxy.memory_api.conversations.message_edit import check_message
 from proxy.memory_api.fields import bytes_of, invalid
 from proxy.memory_api.shapes.messages import NewMessages
 from proxy.portable.conversing import card_of
-
-SYSTEM_ROLES = ("system", "developer")
-ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
 
 
 class Import(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ codex-rs/protocol/src/protocol.rs (RolloutLine, RolloutItem), codex-rs/protocol/
 
 from __future__ import annotations
 
+from proxy.chat.message import SYSTEM_ROLES
 from proxy.portable.check import Fields, fields_in, list_in, moment_in, text_in
 from proxy.portable.programs.blocks import ADDED, ToolResult, blocks_of
 from proxy.portable.programs.claude_code import ASIDE
@@ -81,7 +82,7 @@ class Codex:
 
     def _item(self, item: Fields, at: float | None) -> int:
         role = text_in(item, "role")
-        if role in ("developer", "system"):
+        if role in SYSTEM_ROLES:
             self._warnings.add(ADDED)
             return 0
         if role == "user":

@@ -140,9 +140,9 @@ def cell(value: object, heading: str = "") -> Text:
     return Text(line(text) if heading else plain(text))
 
 
-def ago(moment: float, now: float | None = None) -> str:
+def ago(moment: float) -> str:
     """How long ago a time was."""
-    seconds = max(0.0, (time.time() if now is None else now) - moment)
+    seconds = max(0.0, time.time() - moment)
     for size, unit in _AGES:
         if seconds >= size:
             return f"{int(seconds // size)} {unit} ago"

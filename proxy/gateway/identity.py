@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Sequence
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -26,6 +26,7 @@ from proxy.errors import (
     invalid_signature,
     invalid_user_id,
 )
+from proxy.memory.reconciliation.match import History
 
 SIGNATURE = b"x-memory-signature"
 MAX_AGE_SECONDS = 300
@@ -52,10 +53,9 @@ def check_signature(
 
 
 Mode = Literal["on", "read", "write", "off"]
-History = Literal["auto", "full", "delta"]
 
-MODES = ("on", "read", "write", "off")
-HISTORIES = ("auto", "full", "delta")
+MODES: tuple[str, ...] = get_args(Mode)
+HISTORIES: tuple[str, ...] = get_args(History)
 
 OURS = frozenset(
     {

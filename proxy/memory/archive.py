@@ -27,6 +27,13 @@ PAGE_BYTES = 8_000_000
 the second message."""
 
 
+LONGEST_TITLE = 200
+"""Characters."""
+
+LARGEST_METADATA = 16 * 1024
+"""Bytes of a session's."""
+
+
 class Details(msgspec.Struct, frozen=True):
     """What people may change of a session itself.
 

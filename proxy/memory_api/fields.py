@@ -12,12 +12,12 @@ import msgspec
 from msgspec import Meta
 
 from proxy.errors import ProxyError, invalid_session_id, invalid_user_id
+from proxy.memory.archive import LONGEST_TITLE
 from proxy.memory_api.errors import invalid_value
 from proxy.settings.memory import LONGEST_TTL
 
 T = TypeVar("T")
 
-LONGEST_TITLE = 200
 """Characters."""
 
 ID_PATTERN = r"^(?:[!-\-/-~][!-~]*|\.[!-\-/-~][!-~]*|\.\.[!-~]+)$"

@@ -19,7 +19,13 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.extent import has_over
 from proxy.chat.message import SYSTEM_ROLES, read_message, read_stored
-from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
+from proxy.memory.archive import (
+    LARGEST_METADATA,
+    LONGEST_TITLE,
+    PlacedExchange,
+    SessionArchive,
+    StoredMessage,
+)
 from proxy.memory.items import PEOPLE, Item
 from proxy.memory.model import Exchange, message_id
 from proxy.memory.prompt.trace import PromptTrace, noted_in
@@ -121,8 +127,6 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,1024}")
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 MOST_LABELS = 20
-LONGEST_TITLE = 200
-LARGEST_METADATA = 16 * 1024
 """Bytes."""
 
 

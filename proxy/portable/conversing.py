@@ -16,13 +16,19 @@ from msgspec.structs import replace
 
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import ChatMessage, read_message
-from proxy.memory.archive import Details, PlacedExchange, Session, SessionArchive, StoredMessage
+from proxy.memory.archive import (
+    LONGEST_TITLE,
+    Details,
+    PlacedExchange,
+    Session,
+    SessionArchive,
+    StoredMessage,
+)
 from proxy.memory.model import Card, Exchange, Injection, Position, State, message_id
 from proxy.memory.recording.commit import Count
 from proxy.portable.check import check_count, is_id
 from proxy.portable.source import Conversation, ImportedMessage, ImportedSession
 
-LONGEST_TITLE = 200
 ID_CHARACTERS = 22
 
 AHEAD = 86_400.0

@@ -11,9 +11,10 @@ import pytest
 from msgspec.structs import fields
 
 from proxy.gateway.context import reserved_tokens
-from proxy.gateway.identity import OURS, History, Mode
+from proxy.gateway.identity import OURS, Mode
 from proxy.gateway.report import MemoryReport, Reason, Status
 from proxy.mcp.tools import TOOLS
+from proxy.memory.reconciliation.match import History
 from proxy.memory_api.errors import CODES
 from proxy.memory_api.operations import OPERATIONS
 from proxy.settings import ProfileSettings, Settings, SettingsError, effective, load

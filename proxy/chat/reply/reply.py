@@ -302,7 +302,7 @@ def _read_text(body: bytes) -> Reply | None:
     )
 
 
-def read_reply(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES) -> Reply | None:
+def read_reply(body: bytes) -> Reply | None:
     """The reply that a plain answer is; None if it is no JSON object with choices or an error."""
     heavy = is_heavy(body)
     if not heavy and (text := _read_text(body)) is not None:
@@ -321,7 +321,7 @@ def read_reply(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
     usage = _usage(answer)
     cached, written = cache_use(usage)
     found = [
-        _plain(choice, _index(choice, place), max_inline_media_bytes)
+        _plain(choice, _index(choice, place))
         for place, choice in enumerate(_objects(answer.get("choices")))
     ]
     return Reply(
@@ -335,7 +335,7 @@ def read_reply(body: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
     )
 
 
-def _plain(choice: dict[str, object], index: int, max_inline_media_bytes: int) -> Choice:
+def _plain(choice: dict[str, object], index: int) -> Choice:
     message = choice.get("message")
     return make_choice(
         index,
@@ -343,7 +343,7 @@ def _plain(choice: dict[str, object], index: int, max_inline_media_bytes: int) -
         finish_reason=choice.get("finish_reason"),
         complete=True,
         logprobs=choice.get("logprobs"),
-        max_inline_media_bytes=max_inline_media_bytes,
+        max_inline_media_bytes=MAX_INLINE_MEDIA_BYTES,
     )
 
 

@@ -24,7 +24,7 @@ from proxy.formats.responses.items import API
 from proxy.formats.responses.names import AnswerName
 from proxy.memory.archive import Edited, Message, Revision, Session, StoredMessage
 from proxy.memory.history.branches import nothing_but
-from proxy.memory.history.reading import all_exchanges, all_lines
+from proxy.memory.history.reading import oldest_first, without_texts
 from proxy.memory.items import Change, ItemOwner, Items
 from proxy.memory.limit import Limit
 from proxy.memory.model import Exchange, SessionKey, State
@@ -83,12 +83,10 @@ class _NamedSession(msgspec.Struct, frozen=True):
 
 
 class StateLog:
-    """Reads and names.  ``timeout`` is for each look, in seconds; ``clock`` gives Unix seconds."""
+    """Reads and names.  ``timeout`` is for each look, in seconds."""
 
-    def __init__(
-        self, store: StateStore, timeout: float, clock: Callable[[], float] = time.time
-    ) -> None:
-        self.store, self._timeout, self._clock = store, timeout, clock
+    def __init__(self, store: StateStore, timeout: float) -> None:
+        self.store, self._timeout = store, timeout
         self._kept: LRUCache[SessionKey, float] = LRUCache(KNOWN)
         self._turns: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
 
@@ -108,7 +106,7 @@ class StateLog:
 
         Does not raise: without it they mean something together with the session alone.
         """
-        reference, now = reference_of(key.session), self._clock()
+        reference, now = reference_of(key.session), time.time()
         if conversation_name(reference) == key.session or self._is_kept(key, ttl, now):
             return
         place = named_session(reference)
@@ -195,12 +193,9 @@ class StateLog:
         session = await self.session(key)
         if session is None:
             return
-        lines = [
-            line._replace(body=b"", wire=None)
-            async for line in all_lines(self.store, key, session.end)
-        ]
-        newest_first = [placed async for placed in all_exchanges(self.store, key, session.end)]
-        switch = await asyncio.to_thread(nothing_but, lines, newest_first[::-1], message)
+        lines = await without_texts(self.store, key, session.end)
+        exchanges = await oldest_first(self.store, key, session.end)
+        switch = await asyncio.to_thread(nothing_but, lines, exchanges, message)
         if switch is not None and (switch.superseded or switch.activated):
             revision = Revision(superseded=switch.superseded, activated=switch.activated)
             await self.store.revise(key, revision)

@@ -104,12 +104,21 @@ class PagedSession:
         self, session: Session, lines: tuple[StoredMessage, ...] = ()
     ) -> SessionArchive | None:
         """With these of its messages; None if it was changed since it began."""
-        newest_first = [
-            placed async for placed in all_exchanges(self._store, self._key, session.end)
-        ]
+        exchanges = await oldest_first(self._store, self._key, session.end)
         if (await self._store.load(self._key, NEWEST_TURN)).changes != self._changes:
             return None
-        return SessionArchive(session, lines, tuple(reversed(newest_first)), self._summaries)
+        return SessionArchive(session, lines, tuple(exchanges), self._summaries)
+
+
+async def oldest_first(store: SessionReader, key: SessionKey, end: int) -> list[PlacedExchange]:
+    """All exchanges of messages up to seq ``end``.  Raises StoreError."""
+    return [placed async for placed in all_exchanges(store, key, end)][::-1]
+
+
+async def without_texts(store: SessionReader, key: SessionKey, end: int) -> list[StoredMessage]:
+    """All messages up to seq ``end`` without what they say, page by page.  Raises StoreError."""
+    lines = all_lines(store, key, end)
+    return [line._replace(body=b"", wire=None) async for line in lines]
 
 
 async def all_lines(

@@ -19,7 +19,13 @@ from proxy.memory.archive import Revision, StoredMessage
 from proxy.memory.history import branches
 from proxy.memory.history.branches import NoMessage, Switch, forked, switch_to
 from proxy.memory.history.editing import behind
-from proxy.memory.history.reading import HELD, TooLarge, all_exchanges, all_lines, read_session
+from proxy.memory.history.reading import (
+    HELD,
+    TooLarge,
+    oldest_first,
+    read_session,
+    without_texts,
+)
 from proxy.memory.model import Entry, SessionKey
 from proxy.memory.reconciliation.match import last_turns
 from proxy.memory_api.api import Api
@@ -147,7 +153,7 @@ async def rewind_session(
     must_not_wait(api.spool, at)
 
     async def wanted(session: archive.Session) -> Switch:
-        lines = await _lines(api, at, session)
+        lines = await without_texts(api.store, at, session.end)
         return Switch(superseded=tuple(await asyncio.to_thread(_behind, lines, back)))
 
     return await _switched(api, at, given, wanted)
@@ -190,12 +196,6 @@ async def _switched(
     raise memory_unavailable()
 
 
-async def _lines(api: Api, at: SessionKey, session: archive.Session) -> list[StoredMessage]:
-    """All messages without their texts, page by page: in one look a long session takes too long."""
-    lines = all_lines(api.store, at, session.end)
-    return [line._replace(body=b"", wire=None) async for line in lines]
-
-
 def _behind(lines: Sequence[StoredMessage], back: RewindTurns | RewindTo) -> list[str]:
     active = [Entry(line.position, line.card) for line in lines if line.state == "active"]
     log = sorted(active, key=lambda entry: entry.position)
@@ -210,9 +210,9 @@ def _behind(lines: Sequence[StoredMessage], back: RewindTurns | RewindTo) -> lis
 
 
 async def _switch(api: Api, at: SessionKey, session: archive.Session, *, wanted: str) -> Switch:
-    lines = await _lines(api, at, session)
-    newest_first = [placed async for placed in all_exchanges(api.store, at, session.end)]
-    found = await asyncio.to_thread(switch_to, lines, newest_first[::-1], wanted)
+    lines = await without_texts(api.store, at, session.end)
+    exchanges = await oldest_first(api.store, at, session.end)
+    found = await asyncio.to_thread(switch_to, lines, exchanges, wanted)
     if found is None:
         raise message_not_found()
     return found

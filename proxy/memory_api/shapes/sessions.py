@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from proxy.memory.archive import LARGEST_METADATA
 from proxy.memory_api.fields import (
     SOMETHING,
     ChatMessage,
@@ -23,7 +24,6 @@ from proxy.memory_api.fields import (
     says,
 )
 
-LARGEST_METADATA = 16 * 1024
 """Bytes of JSON."""
 
 CHANGEABLE = "What can be changed is"

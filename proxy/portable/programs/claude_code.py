@@ -102,7 +102,7 @@ class ClaudeCode:
         if kind not in ("user", "assistant") or hidden or fields.get("isApiErrorMessage") is True:
             if hidden:
                 self._warnings.add(ADDED)
-            self._record.pass_over(id, parent)
+            self._record.enter(id, parent)
             return 0
         self._last = id
         at = moment_in(fields, "timestamp")
@@ -112,7 +112,7 @@ class ClaudeCode:
 
     def _asked(self, id: str, parent: str, content: object, at: float | None) -> int:
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        self._record.pass_over(id, parent)
+        self._record.enter(id, parent)
         held, said = 0, []
         for block in filter(_is_object, blocks):
             result = call_and_result(block, at)
@@ -138,7 +138,7 @@ class ClaudeCode:
     def _answered(self, id: str, parent: str, message: Fields, at: float | None) -> int:
         whole = self._answers.setdefault(text_in(message, "id") or id, id)
         if whole == id:
-            self._record.reply(id, parent)
+            self._record.enter(id, parent)
         else:
             self._record.join(id, whole)
         return sum(self._block(id, block, at) for block in list_in(message, "content"))

@@ -91,7 +91,7 @@ class Codex:
         for block in blocks_of(item, at, self._warnings):
             if not self._open and not isinstance(block, ToolResult):
                 self._open = self._entry()
-                self._record.reply(self._open, self._last)
+                self._record.enter(self._open, self._last)
                 self._last = self._open
             if self._open or (isinstance(block, ToolResult) and block.id):
                 held += self._record.say(self._open, block)

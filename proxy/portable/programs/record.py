@@ -43,8 +43,8 @@ class Record:
     def __contains__(self, id: str) -> bool:
         return id in self._lines or id in self._same
 
-    def pass_over(self, id: str, parent: str) -> None:
-        """An entry that says nothing."""
+    def enter(self, id: str, parent: str) -> None:
+        """An entry, to which blocks may come."""
         self._lines[id] = _Line(self._same.get(parent, parent))
 
     def ask(self, id: str, parent: str, content: object, at: float | None) -> int:
@@ -53,10 +53,6 @@ class Record:
         self._lines[id] = _Line(self._same.get(parent, parent), spoken)
         self._counted()
         return len(content) if isinstance(content, str) else len(str(content))
-
-    def reply(self, id: str, parent: str) -> None:
-        """An entry that is an answer, to which blocks come."""
-        self._lines[id] = _Line(self._same.get(parent, parent))
 
     def join(self, id: str, whole: str) -> None:
         """An entry that is part of an earlier one."""

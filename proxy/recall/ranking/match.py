@@ -194,12 +194,12 @@ def members(numbers: Numbers, some: Numbers) -> NDArray[np.bool_]:
     return found
 
 
-def candidates(matches: Matches, most: int = MOST_CANDIDATES) -> Numbers:
+def candidates(matches: Matches) -> Numbers:
     """The numbers to rank, ascending: the best matches, those of the right days, and around them.
 
     A number may be one that no passage has.
     """
-    best = matches.numbers
+    best, most = matches.numbers, MOST_CANDIDATES
     if best.size > most:
         best = best[matches.scores.argpartition(-most)[-most:]]
     seeds = np.concatenate([best, matches.dated[-most:]])

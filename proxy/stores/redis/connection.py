@@ -73,11 +73,9 @@ class Lane:
     ``make`` gives a connection that is not yet open.
     """
 
-    def __init__(
-        self, make: Callable[[], AbstractConnection], limit: int = MAX_CONNECTIONS
-    ) -> None:
+    def __init__(self, make: Callable[[], AbstractConnection]) -> None:
         self._make = make
-        self._free = asyncio.Semaphore(limit)
+        self._free = asyncio.Semaphore(MAX_CONNECTIONS)
         self._idle: deque[Wire] = deque()
 
     def __repr__(self) -> str:

@@ -115,12 +115,17 @@ ALLOWED: dict[str, frozenset[str] | None] = {
         }
     ),
     "recall": frozenset(
-        {"memory.archive", "memory.store", "memory.model", "wire.api", "wire.upstream"}
+        {
+            "memory.archive",
+            "memory.store",
+            "memory.model",
+            "wire.api",
+            "wire.failures",
+            "wire.upstream",
+        }
     ),
     "background": frozenset({"wire", "chat", "memory", "errors", "telemetry", "upstreams"}),
-    "summary": frozenset(
-        {"background.completion", "background.runner", "memory", "recall.lexicon", "settings"}
-    ),
+    "summary": frozenset({"background.completion", "memory", "recall.lexicon", "settings"}),
     "rewrite": frozenset({"background.completion", "memory.store", "recall.query", "settings"}),
     "learning": frozenset(
         {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
 from proxy.commands.failure import USAGE, CommandError
 from proxy.commands.local import look_for
+from proxy.commands.transfer import temporary_beside
 from proxy.settings import Settings
 from proxy.stores.address import read_address
 from proxy.stores.sqlite.schema import Unusable, version
@@ -30,10 +30,7 @@ def back_up(settings: Settings, target: Path, on_pages: Callable[[int, int], Non
     source = _source(settings)
     _refuse(source, target)
     target = Path(os.path.realpath(target))
-    try:
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
-        raise CommandError(f"Cannot write in {target.parent}: {error.strerror}", USAGE) from error
+    descriptor, name = temporary_beside(target)
     os.close(descriptor)
     try:
         _copy(source, Path(name), on_pages)

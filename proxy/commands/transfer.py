@@ -58,12 +58,17 @@ def _is_regular(path: Path) -> bool:
         raise CommandError(f"Cannot write {path}: {error.strerror}", USAGE) from error
 
 
-@contextmanager
-def _beside(path: Path) -> Iterator[BinaryIO]:
+def temporary_beside(path: Path) -> tuple[int, str]:
+    """Descriptor and name of a hidden file that is to become this one.  Raises CommandError."""
     try:
-        descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
         raise CommandError(f"Cannot write in {path.parent}: {error.strerror}", USAGE) from error
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[BinaryIO]:
+    descriptor, beside = temporary_beside(path)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file

@@ -194,18 +194,22 @@ class McpSettings(Section):
     max_concurrent_calls: int = Field(default=32, ge=1)
 
 
+ALLOWED_PATHS = (
+    "chat/completions",
+    "completions",
+    "messages",
+    "responses",
+    "embeddings",
+    "models",
+)
+"""Below /v1: what a client may use, and what an upstream is asked, if nothing else is said."""
+
+
 class ClientSettings(Section):
     """One of [[clients]]: a name, the hashes of its keys, and what they may do."""
 
     name: str = Field(pattern=r"^[a-z0-9_-]+$")
     key_sha256: tuple[Digest, ...] = Field(min_length=1, repr=False)
     profiles: tuple[str, ...] = ("*",)
-    allowed_paths: tuple[str, ...] = (
-        "chat/completions",
-        "completions",
-        "messages",
-        "responses",
-        "embeddings",
-        "models",
-    )
+    allowed_paths: tuple[str, ...] = ALLOWED_PATHS
     signing_secret: Secret | None = None

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator
 
 from proxy.settings.content import content_of
 from proxy.settings.sections import (
+    ALLOWED_PATHS,
     Seconds,
     Secret,
     Section,
@@ -49,14 +50,7 @@ class ListedUpstream(Section):
     api_key: Secret | None = None
     api_key_env: str = ""
     api_key_file: str = ""
-    allowed_paths: tuple[str, ...] = (
-        "chat/completions",
-        "completions",
-        "messages",
-        "responses",
-        "embeddings",
-        "models",
-    )
+    allowed_paths: tuple[str, ...] = ALLOWED_PATHS
     client_keys: bool = False
     headers: dict[str, SecretStr] = Field(default_factory=dict)
     max_concurrent_requests: int = Field(default=0, ge=0)

@@ -146,9 +146,9 @@ def bounded(document: object) -> Document:
     return document
 
 
-def merging(document: object, merge: Mapping[str, object], path: str = "") -> list[Operation]:
+def merging(document: object, merge: Mapping[str, object]) -> list[Operation]:
     """A JSON Merge Patch (RFC 7396) as the JSON Patch that does the same to this document."""
-    return list(_merging(document, merge, path))
+    return list(_merging(document, merge, ""))
 
 
 def _merging(document: object, merge: Mapping[str, object], path: str) -> Iterator[Operation]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from proxy.learning.facts import fact
 from proxy.learning.facts.fact import FIRST, MOST_ABOUT, MOST_CHARACTERS
 from proxy.learning.instructions.document import LONGEST_TEXT
 from proxy.learning.kinds import Kinds
@@ -65,8 +66,6 @@ ABOUT = says(f"must have {MOST_ABOUT} characters at most.")
 METADATA = says(f"must be an object of at most {LARGEST_METADATA} bytes.", LARGEST_METADATA)
 
 State = Literal["current", "expired", "superseded", "quarantined"]
-Set = Literal["current", "superseded", "quarantined"]
-"""States that a person can give a fact."""
 
 
 def _one(*kinds: str) -> dict[str, Any]:
@@ -173,7 +172,7 @@ class MemoryChange(Struct, kw_only=True, forbid_unknown_fields=True):
         | UnsetType
     ) = UNSET
     about: Annotated[str, Meta(max_length=MOST_ABOUT, extra=ABOUT)] | None | UnsetType = UNSET
-    state: Annotated[Set | None | UnsetType, Meta(extra=_one(*get_args(Set)))] = UNSET
+    state: Annotated[fact.State | None | UnsetType, Meta(extra=_one(*get_args(fact.State)))] = UNSET
     expires_at: GivenTime | None | UnsetType = UNSET
     metadata: Annotated[Json | None | UnsetType, Meta(extra=METADATA)] = UNSET
 

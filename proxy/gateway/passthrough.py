@@ -15,14 +15,12 @@ from proxy.tenancy import Tenancy
 from proxy.upstreams.destination import Destination
 from proxy.wire import body as bodies
 from proxy.wire.body import Body, ClientGone
-from proxy.wire.headers import content_length, end_to_end, get
+from proxy.wire.headers import DIGESTS, content_length, end_to_end, get
 from proxy.wire.relay import Presence, relay
 from proxy.wire.replies import is_event_stream
 from proxy.wire.upstream import Reply, Upstream
 
-CHANGED = frozenset(
-    {b"content-md5", b"digest", b"content-digest", b"repr-digest", b"content-encoding"}
-)
+CHANGED = DIGESTS | {b"content-encoding"}
 """What is said of a body that is not the client's any more; ours is not packed."""
 
 _CODED = frozenset({b"accept-encoding"})

@@ -27,11 +27,19 @@ HOP_BY_HOP = frozenset(
 )
 """Fields that are about one connection (RFC 9110 7.6.1)."""
 
+DIGESTS = frozenset({b"content-md5", b"digest", b"content-digest", b"repr-digest"})
+_OF_BYTES = DIGESTS | {b"content-length", b"etag"}
+
 # The sender's framing and authority are made anew for the next hop.  ``Expect`` ends here too: our
 # server has sent its 100 before anyone asks the upstream.
 _REQUEST = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
 # An alternative service is one of the upstream's, not of the proxy (RFC 7838).
 _RESPONSE = HOP_BY_HOP | {b"alt-svc"}
+
+
+def about_no_bytes(headers: RawHeaders) -> RawHeaders:
+    """Those of an answer that are true also where it says something else."""
+    return [field for field in headers if field[0].lower() not in _OF_BYTES]
 
 
 def end_to_end(

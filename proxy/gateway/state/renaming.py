@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping
 
 from proxy.chat import jsontext
-from proxy.errors import RawHeaders
 from proxy.formats.responses.writing import renamed, renamed_event
 from proxy.gateway.recording.tap import MAX_PLAIN
 from proxy.gateway.tools.events import Bytes, Events, StreamEvent
+from proxy.wire.headers import about_no_bytes
 from proxy.wire.replies import is_event_stream
 from proxy.wire.reply import READ_LIMIT, whole
 from proxy.wire.upstream import Reply
-
-_ABOUT_BYTES = (b"content-length", b"etag", b"digest", b"content-digest", b"repr-digest")
 
 
 class RenamedReply:
@@ -25,7 +23,7 @@ class RenamedReply:
     def __init__(self, reply: Reply, names: Mapping[str, bytes]) -> None:
         self._reply, self._names = reply, names
         self.status = reply.status
-        self.headers: RawHeaders = [x for x in reply.headers if x[0].lower() not in _ABOUT_BYTES]
+        self.headers = about_no_bytes(reply.headers)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         pieces = self._events() if is_event_stream(self.headers) else self._body()

@@ -14,6 +14,7 @@ from proxy.gateway.tools.events import Bytes, Events, StreamEvent
 from proxy.gateway.tools.toolbox import MemoryTools, ToolRunner
 from proxy.gateway.tools.use import ToolUse
 from proxy.wire.failures import UpstreamBroken
+from proxy.wire.headers import about_no_bytes
 from proxy.wire.replies import PeekedReply, encoding, is_event_stream
 from proxy.wire.reply import READ_LIMIT, whole
 from proxy.wire.upstream import Reply
@@ -23,8 +24,6 @@ Ask = Callable[[bytes], Awaitable[Reply]]
 
 REFUSALS = (400, 413, 422)
 """Statuses that tell that a request is wrong or too long."""
-
-_ABOUT_BYTES = (b"content-length", b"content-md5", b"digest", b"content-digest", b"repr-digest")
 
 
 class Rounds:
@@ -65,7 +64,7 @@ class ToolStream:
     def __init__(self, reply: Reply, rounds: Rounds) -> None:
         self._reply, self._rounds = reply, rounds
         self.status = reply.status
-        self.headers: RawHeaders = _about_no_bytes(reply.headers)
+        self.headers: RawHeaders = about_no_bytes(reply.headers)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The bytes that the client sees, each piece as soon as it is there.
@@ -115,7 +114,7 @@ class JoinedReply:
         self._reply, self._body = reply, body
         self.status = reply.status
         length = (b"content-length", b"%d" % len(body))
-        self.headers: RawHeaders = [*_about_no_bytes(reply.headers), length]
+        self.headers: RawHeaders = [*about_no_bytes(reply.headers), length]
 
     async def chunks(self) -> AsyncIterator[bytes]:
         yield self._body
@@ -189,8 +188,3 @@ def _raw(events: Iterable[StreamEvent], on: Continuation[StreamEvent] | None) ->
 def _is_good(reply: Reply) -> bool:
     """Is it an answer that can be read?"""
     return 200 <= reply.status < 300 and encoding(reply.headers) == b"identity"
-
-
-def _about_no_bytes(headers: RawHeaders) -> RawHeaders:
-    """Headers without those that are true of the upstream's bytes alone."""
-    return [field for field in headers if field[0].lower() not in _ABOUT_BYTES]

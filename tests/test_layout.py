@@ -92,6 +92,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "memory_api",
             "chat.jsontext",
             "gateway.identity",
+            "memory.ids",
             "learning.facts.fact",
             "errors",
             "settings",

@@ -26,6 +26,7 @@ from proxy.errors import (
     invalid_signature,
     invalid_user_id,
 )
+from proxy.memory.ids import is_id
 from proxy.memory.reconciliation.match import History
 
 SIGNATURE = b"x-memory-signature"
@@ -76,7 +77,6 @@ RETRIES = b"x-stainless-retry-count"
 STANDARD = (b"idempotency-key", RETRIES)
 """Headers of others that are read, and travel on."""
 
-_ID = re.compile(rb"[\x21-\x7e]{1,256}")
 _NUMBER = re.compile(rb"[0-9]{1,9}")
 _KEY = re.compile(rb"[\x20-\x7e]{1,1024}")
 
@@ -148,11 +148,6 @@ def without_ours(headers: RawHeaders) -> RawHeaders:
     return [x for x in headers if x[0] not in OURS and x[0][:9] != b"x-memory-"]
 
 
-def valid_id(value: bytes) -> bool:
-    """1 to 256 visible ASCII characters, not ``.`` or ``..``."""
-    return _ID.fullmatch(value) is not None and value not in (b".", b"..")
-
-
 Fields = dict[bytes, bytes]
 
 
@@ -179,28 +174,32 @@ def _title(name: bytes) -> str:
 
 def _session(fields: Fields, path_session: bytes | None, aliases: Aliases) -> str | None:
     if path_session is not None:
-        value = unquote_to_bytes(path_session)
-        if not valid_id(value):
+        value = unquote_to_bytes(path_session).decode("latin-1")
+        if not is_id(value):
             raise invalid_session_id("The session in the path")
-        return value.decode("ascii")
+        return value
     return _id(fields, b"x-session-id", invalid_session_id) or _alias(fields, aliases.session)
 
 
 def _id(fields: Fields, name: bytes, error: Callable[[], ProxyError]) -> str | None:
-    value = fields.get(name)
-    if value is None:
-        return None
-    if not valid_id(value):
+    value = _characters(fields, name)
+    if value is not None and not is_id(value):
         raise error()
-    return value.decode("ascii")
+    return value
 
 
 def _alias(fields: Fields, names: Sequence[bytes]) -> str | None:
     for name in names:
-        value = fields.get(name)
-        if value is not None and valid_id(value):
-            return value.decode("ascii")
+        value = _characters(fields, name)
+        if value is not None and is_id(value):
+            return value
     return None
+
+
+def _characters(fields: Fields, name: bytes) -> str | None:
+    """Each byte as a character: what is no ASCII is no id."""
+    value = fields.get(name)
+    return None if value is None else value.decode("latin-1")
 
 
 def _word(fields: Fields, name: str, allowed: Sequence[str]) -> str | None:

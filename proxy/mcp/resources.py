@@ -10,7 +10,8 @@ from proxy.errors import ProxyError, session_not_found
 from proxy.mcp import shapes
 from proxy.mcp.tools import session, sessions
 from proxy.mcp.visit import Visit
-from proxy.memory_api.fields import invalid, is_id
+from proxy.memory.ids import is_id
+from proxy.memory_api.fields import invalid
 
 PREFIX = "memory://sessions/"
 TEMPLATE = PREFIX + "{session_id}"
@@ -32,7 +33,7 @@ async def contents(visit: Visit, uri: str) -> shapes.SessionPart:
     """The end of a session.  Raises as operations do."""
     _must_read(visit)
     name = unquote(uri.removeprefix(PREFIX), errors="replace")
-    if not uri.startswith(PREFIX) or not is_id(name.encode("utf-8", "replace")):
+    if not uri.startswith(PREFIX) or not is_id(name):
         raise session_not_found()
     return await session(visit, shapes.ReadSession(session_id=name, limit=shapes.MOST_LISTED))
 

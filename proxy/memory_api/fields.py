@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Callable
 from typing import Annotated, Any, Generic, Self, TypeVar, cast
 
@@ -13,6 +12,7 @@ from msgspec import Meta
 
 from proxy.errors import ProxyError, invalid_session_id, invalid_user_id
 from proxy.memory.archive import LONGEST_TITLE
+from proxy.memory.ids import LONGEST_ID
 from proxy.memory_api.errors import invalid_value
 from proxy.settings.memory import LONGEST_TTL
 
@@ -22,8 +22,6 @@ T = TypeVar("T")
 
 ID_PATTERN = r"^(?:[!-\-/-~][!-~]*|\.[!-\-/-~][!-~]*|\.\.[!-~]+)$"
 """Visible ASCII, and neither "." nor "..": what a user or a session may be called."""
-
-LONGEST_ID = 256
 
 APPLICATION = r"[A-Za-z0-9_.-]{1,64}"
 
@@ -49,8 +47,6 @@ Json = dict[str, Any]
 
 RawJson = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
 """The same, as its bytes are."""
-
-_ID = re.compile(ID_PATTERN.encode("ascii"))
 
 REFUSAL, LARGEST, KEPT = "refusal", "largest", "kept"
 
@@ -121,11 +117,6 @@ Ttl = Annotated[
         extra=says(f"must be seconds from 0, for ever, to {LONGEST_TTL}."),
     ),
 ]
-
-
-def is_id(value: bytes) -> bool:
-    """The rule for ids of sessions and users, for what comes outside of bodies."""
-    return len(value) <= LONGEST_ID and _ID.fullmatch(value) is not None
 
 
 def unknown_cursor() -> ProxyError:

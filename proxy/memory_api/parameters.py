@@ -12,6 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 from proxy import errors as refusals
 from proxy.errors import ProxyError
+from proxy.memory.ids import LONGEST_ID, is_id
 from proxy.memory.model import SessionKey
 from proxy.memory_api.call import Call, Reader
 from proxy.memory_api.errors import (
@@ -26,15 +27,7 @@ from proxy.memory_api.errors import (
     session_not_found,
 )
 from proxy.memory_api.fields import APPLICATION as APPLICATION_NAME
-from proxy.memory_api.fields import (
-    DEFAULT_LIMIT,
-    ID_PATTERN,
-    LONGEST_ID,
-    MAX_LIMIT,
-    invalid,
-    is_id,
-    unknown_cursor,
-)
+from proxy.memory_api.fields import DEFAULT_LIMIT, ID_PATTERN, MAX_LIMIT, invalid, unknown_cursor
 from proxy.memory_api.openapi.operation import Parameter
 from proxy.memory_api.shapes.items import PLAIN
 from proxy.recall.index import Owner
@@ -104,7 +97,7 @@ def an_id(name: str, error: Callable[[str], ProxyError]) -> Reader:
 
     def read(call: Call) -> str | None:
         value = call.request.query_params.get(name)
-        if value is not None and not is_id(value.encode("utf-8", "replace")):
+        if value is not None and not is_id(value):
             raise error(name)
         return value
 
@@ -117,17 +110,17 @@ def _any_id(name: str) -> Reader:
 
 
 def _session(call: Call) -> SessionKey:
-    value = segment(call, "session")
+    value = segment(call, "session").decode("latin-1")
     if not is_id(value):
         raise refusals.invalid_session_id("The session in the path")
-    return SessionKey(call.tenant, value.decode("ascii"))
+    return SessionKey(call.tenant, value)
 
 
 def _owner(call: Call) -> Owner:
-    value = segment(call, "user")
+    value = segment(call, "user").decode("latin-1")
     if not is_id(value):
         raise refusals.invalid_user_id("The user in the path")
-    return Owner(call.tenant, user=value.decode("ascii"))
+    return Owner(call.tenant, user=value)
 
 
 def _application(call: Call) -> str:

@@ -26,6 +26,7 @@ from proxy.memory.archive import (
     SessionArchive,
     StoredMessage,
 )
+from proxy.memory.ids import is_id
 from proxy.memory.items import PEOPLE, Item
 from proxy.memory.model import Exchange, message_id
 from proxy.memory.prompt.trace import PromptTrace, noted_in
@@ -122,17 +123,11 @@ def check_count(messages: int) -> None:
         raise ValueError(f"a conversation of over {MOST_MESSAGES} messages")
 
 
-_ID = re.compile(r"[\x21-\x7e]{1,256}")
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,1024}")
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 MOST_LABELS = 20
 """Bytes."""
-
-
-def is_id(id: str) -> bool:
-    """The rule for ids of sessions and users."""
-    return _ID.fullmatch(id) is not None and id not in (".", "..")
 
 
 def check_id(id: str, what: str) -> None:

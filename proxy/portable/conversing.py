@@ -24,9 +24,10 @@ from proxy.memory.archive import (
     SessionArchive,
     StoredMessage,
 )
+from proxy.memory.ids import is_id
 from proxy.memory.model import Card, Exchange, Injection, Position, State, message_id
 from proxy.memory.recording.commit import Count
-from proxy.portable.check import check_count, is_id
+from proxy.portable.check import check_count
 from proxy.portable.source import Conversation, ImportedMessage, ImportedSession
 
 ID_CHARACTERS = 22

@@ -10,9 +10,9 @@ from proxy.gateway.identity import (
     Aliases,
     Identity,
     IdentityReader,
-    valid_id,
     without_ours,
 )
+from proxy.memory.ids import is_id
 from proxy.settings import Settings
 
 SERVER = Settings().server
@@ -61,7 +61,7 @@ RIGHT_IDS = {
 
 @pytest.mark.parametrize("value", RIGHT_IDS.values(), ids=RIGHT_IDS)
 def test_an_id_is_1_to_256_visible_ascii_characters(value: bytes) -> None:
-    assert valid_id(value)
+    assert is_id(value.decode())
     identity = read((b"x-session-id", value), (b"x-user-id", value))
     assert (identity.session, identity.user) == (value.decode(), value.decode())
 

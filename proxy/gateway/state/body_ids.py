@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from proxy.chat import jsontext
-from proxy.gateway.identity import valid_id
+from proxy.memory.ids import is_id
 
 USER_ID = "metadata.user_id"
 
@@ -22,7 +22,7 @@ def body_session(fields: dict[str, bytes], names: Sequence[str]) -> str | None:
     for name in names:
         said = _said(fields, name)
         found = _of_user_id(said) if name == USER_ID else _of(said)
-        if isinstance(found, str) and valid_id(found.encode("utf-8", "surrogatepass")):
+        if isinstance(found, str) and is_id(found):
             return found
     return None
 

@@ -13,8 +13,9 @@ from starlette.requests import Request
 
 from proxy.chat.jsontext import shallow
 from proxy.errors import invalid_user_id
+from proxy.memory.ids import is_id
 from proxy.memory.items import PEOPLE, Namespace, Place, check_filter
-from proxy.memory_api.fields import REFUSAL, invalid, is_id, says
+from proxy.memory_api.fields import REFUSAL, invalid, says
 
 MOST_LABELS = 10
 LONGEST_NAME = 256
@@ -80,7 +81,7 @@ def _check_person(namespace: Namespace, name: str) -> None:
     """What belongs to people is kept person by person."""
     if namespace == (PEOPLE,):
         raise invalid(f'{name} must say whose: after "{PEOPLE}" comes the id of a user.', name)
-    if namespace[:1] == (PEOPLE,) and not is_id(namespace[1].encode("utf-8", "replace")):
+    if namespace[:1] == (PEOPLE,) and not is_id(namespace[1]):
         raise invalid_user_id(f"{name}[1]")
 
 

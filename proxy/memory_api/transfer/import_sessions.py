@@ -16,6 +16,7 @@ from proxy.errors import ProxyError, memory_unavailable
 from proxy.learning.collection import Busy
 from proxy.memory.archive import SessionArchive
 from proxy.memory.erasure import Subject
+from proxy.memory.ids import is_id
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
@@ -23,7 +24,7 @@ from proxy.memory_api.api import Api
 from proxy.memory_api.threads import Threads
 from proxy.memory_api.transfer.import_messages import Adopting
 from proxy.memory_api.transfer.noting import Noting
-from proxy.portable.check import check_session, is_id
+from proxy.portable.check import check_session
 from proxy.portable.conversing import Terms, session_of
 from proxy.portable.source import Broken, Conversation, ImportedSession, Items, Notes, Piece
 from proxy.recall.index import Owner, owner_of

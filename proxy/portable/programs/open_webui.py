@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from html import unescape
 
 from proxy.chat import jsontext
-from proxy.portable.check import Fields, fields_in, is_id, list_in, moment_in, text_in
+from proxy.memory.ids import is_id
+from proxy.portable.check import Fields, fields_in, list_in, moment_in, text_in
 from proxy.portable.programs.blocks import (
     FILES,
     THOUGHTS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -223,6 +224,30 @@ async def test_an_end_that_no_calendar_has_is_shown_as_it_is(visit: Console, end
     await choose(visit, "Lives in Kiel", "Edit")
     dialog = visit.page.get_by_role("dialog")
     await expect(dialog.get_by_label("Until (optional)")).to_have_value("")
+
+
+async def test_an_end_is_typed_with_a_year_of_four_digits(visit: Console) -> None:
+    await remember(visit, "Is on holiday", expires_at=4_000_000_000)
+    await visit.sign_in("#/users/kim")
+    await choose(visit, "Is on holiday", "Edit")
+    dialog = visit.page.get_by_role("dialog")
+    until = dialog.get_by_label("Until (optional)")
+    await until.focus()
+    await visit.page.keyboard.type("01012099123")
+    await expect(until).to_have_value(re.compile(r"^\d{4}-01-01$"))
+
+
+async def test_an_end_that_cannot_be_read_is_not_taken_for_none(visit: Console) -> None:
+    id = await remember(visit, "Is on holiday", expires_at=4_000_000_000)
+    await visit.sign_in("#/users/kim")
+    await choose(visit, "Is on holiday", "Edit")
+    dialog = visit.page.get_by_role("dialog")
+    until = dialog.get_by_label("Until (optional)")
+    await until.evaluate("box => box.removeAttribute('max')")
+    await until.fill("12099-01-31")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_role("alert")).to_have_text("This date cannot be read.")
+    assert (await visit.client.get(f"{MEMORIES}/{id}")).json()["expires_at"] == 4_000_000_000
 
 
 class TestInTokyo:

@@ -135,6 +135,7 @@ export default {
   "memory.text": "Text",
   "memory.themselves": "the user",
   "memory.until": "Until (optional)",
+  "memory.until.invalid": "This date cannot be read.",
   "memory.who": "About whom",
   messages: "Messages",
   "messages.n": { one: "{n} message", other: "{n} messages" },

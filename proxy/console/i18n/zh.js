@@ -135,6 +135,7 @@ export default {
   "memory.text": "内容",
   "memory.themselves": "用户本人",
   "memory.until": "有效期至（可选）",
+  "memory.until.invalid": "无法识别这个日期。",
   "memory.who": "关于谁",
   messages: "消息",
   "messages.n": "{n} 条消息",

@@ -12,6 +12,8 @@ import { html, useEffect, useState } from "../vendor/preact.js";
 /** A fact as it was read. @typedef {{draft: Draft, etag: string | null}} Read */
 
 const LONGEST = 500;
+/** Years have four digits: without it a box for dates takes six. */
+const LAST = "9999-12-31";
 /** An idempotency key; `randomUUID` is not there on plain HTTP. */
 const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join("-");
 const NEW = { text: "", about: "", until: "" };
@@ -70,11 +72,18 @@ const dayOf = (seconds) => {
   return Number.isNaN(date.getTime()) ? "" : date.toLocaleDateString("sv");
 };
 
+/** Unix seconds; what cannot be read is not "for ever". @param {string} until */
+const endOf = (until) => {
+  const end = Date.parse(`${until}T23:59:59`) / 1000;
+  if (Number.isNaN(end)) throw new Error(t("memory.until.invalid"));
+  return end;
+};
+
 /** The end only where it was changed: it has an hour too, and may move by itself. @param {Draft} draft @param {Draft} from */
 const fieldsOf = (draft, from) => ({
   text: draft.text,
   about: draft.about || "user",
-  ...(draft.until !== from.until && { expires_at: draft.until ? Date.parse(`${draft.until}T23:59:59`) / 1000 : null }),
+  ...(draft.until !== from.until && { expires_at: draft.until ? endOf(draft.until) : null }),
 });
 
 /** @param {{title: string, initial: Draft, theirs?: Draft, save: (draft: Draft, from: Draft) => Promise<void>, onClose: () => void}} props `from`: what the draft was made of */
@@ -102,7 +111,7 @@ function Fields({ title, initial, theirs, save, onClose }) {
           <label class="field"><span>${t("memory.who")}</span>
             <input value=${draft.about} placeholder=${t("memory.themselves")} onInput=${change("about")} /></label>
           <label class="field"><span>${t("memory.until")}</span>
-            <input type="date" value=${draft.until} onInput=${change("until")} /></label>
+            <input type="date" max=${LAST} value=${draft.until} onInput=${change("until")} /></label>
         </div>
         <p class="problem" role="alert">${problem}</p>
       </div>

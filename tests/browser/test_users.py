@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.support.browser.browsing import PHONE, Console, Locator, Look, expect
+from tests.support.browser.browsing import PHONE, Console, Locator, Look, Route, expect
 
 MEMORIES = "/memory/v1/users/kim/memories"
 
@@ -141,6 +141,45 @@ async def test_a_fact_is_added(visit: Console) -> None:
     await expect(memory(visit, "Is allergic to peanuts")).to_contain_text("31 Jan 2099")
     listed = (await visit.client.get(MEMORIES)).json()["data"]
     assert [each["text"] for each in listed] == ["Is allergic to peanuts"]
+
+
+async def test_a_fact_whose_answer_was_lost_is_saved_with_other_words(visit: Console) -> None:
+    async def lose(route: Route) -> None:
+        await route.fetch()
+        await route.fulfill(status=429, json={"error": {"message": "Lost.", "code": "lost"}})
+
+    await visit.seed("talk", "Hello", user="kim")
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    await page.get_by_role("button", name="Add a fact").click()
+    dialog = page.get_by_role("dialog")
+    await page.route(f"**{MEMORIES}", lose, times=2)
+    for _ in range(2):
+        await dialog.get_by_label("Text").fill("Lives in Kile")
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog.get_by_role("alert")).to_have_text("Lost.")
+    await dialog.get_by_label("Text").fill("Lives in Kiel")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(memory(visit, "Lives in Kiel")).to_be_visible()
+    listed = (await visit.client.get(MEMORIES)).json()["data"]
+    assert sorted(each["text"] for each in listed) == ["Lives in Kiel", "Lives in Kile"]
+
+
+async def test_a_text_is_measured_in_characters(visit: Console) -> None:
+    await remember(visit, "🎉" * 500)
+    await visit.sign_in("#/users/kim")
+    await choose(visit, "🎉", "Edit")
+    dialog = visit.page.get_by_role("dialog")
+    text, save = dialog.get_by_label("Text"), dialog.get_by_role("button", name="Save")
+    await text.press("Control+End")
+    await text.press("x")
+    await save.click()
+    assert await text.evaluate("box => box.validationMessage") == "At most 500 characters."
+    await text.press("Backspace")
+    await text.press("Backspace")
+    await save.click()
+    await expect(dialog).to_have_count(0)
+    assert (await visit.client.get(MEMORIES)).json()["data"][0]["text"] == "🎉" * 499
 
 
 async def test_a_fact_is_corrected_held_back_and_released(visit: Console) -> None:

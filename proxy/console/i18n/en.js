@@ -97,6 +97,7 @@ export default {
   "kind.preference": "Preferences",
   "kind.profile": "Profile",
   loading: "Loading…",
+  "limit.most": { one: "At most {n} character.", other: "At most {n} characters." },
   "look.auto": "As the system",
   "look.dark": "Dark",
   "look.language": "Language",

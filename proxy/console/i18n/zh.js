@@ -97,6 +97,7 @@ export default {
   "kind.preference": "偏好",
   "kind.profile": "画像",
   loading: "加载中…",
+  "limit.most": "最多 {n} 个字符。",
   "look.auto": "跟随系统",
   "look.dark": "深色",
   "look.language": "语言",

@@ -6,6 +6,7 @@ import { named, t } from "../i18n/index.js";
 import { links } from "../links.js";
 import { Dialog } from "../parts/dialog.js";
 import { Failed, Loading } from "../parts/empty.js";
+import { LONGEST_TITLE, atMost } from "../parts/limit.js";
 import { Receipt, saveReceipt } from "../parts/receipt.js";
 import { visible } from "../parts/text.js";
 import { Exporting } from "../portable/exporting.js";
@@ -46,7 +47,7 @@ function Forking({ id, until, onClose }) {
     <div class="dialog-body"><p>${t(until === null ? "talk.fork.whole" : "talk.fork.hint")}</p></div>
     <label class="field"><span>${t("talk.fork.id")}</span><input class="mono" name="id" required autocomplete="off" spellcheck=${false}
       value=${name} onInput=${(/** @type {any} */ event) => setName(event.target.value)} /></label>
-    <label class="field"><span>${t("talk.fork.name")}</span><input name="title" maxlength="200" autocomplete="off"
+    <label class="field"><span>${t("talk.fork.name")}</span><input name="title" ref=${atMost(LONGEST_TITLE)} autocomplete="off"
       value=${title} onInput=${(/** @type {any} */ event) => setTitle(event.target.value)} /></label>
     <p class="problem" role="alert">${problem}</p>
     <footer class="dialog-foot">

@@ -5,8 +5,9 @@ import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
 import { Dialog } from "../parts/dialog.js";
 import { Failed, Loading } from "../parts/empty.js";
+import { atMost } from "../parts/limit.js";
 import { visible } from "../parts/text.js";
-import { html, useEffect, useState } from "../vendor/preact.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
 /** `until`: a day of the reader's, or "" for ever. @typedef {{text: string, about: string, until: string}} Draft */
 /** A fact as it was read. @typedef {{draft: Draft, etag: string | null}} Read */
@@ -21,9 +22,12 @@ const NEW = { text: "", about: "", until: "" };
 /** @param {{path: string, onClose: () => void, onDone: () => void}} props */
 export function Adding({ path, onClose, onDone }) {
   const { api, toast } = useApp();
-  const [key] = useState(newKey);
+  const sent = useRef({ body: "", key: "" });
   const save = async (/** @type {Draft} */ draft) => {
-    await api.post(path, fieldsOf(draft, NEW), { headers: { "idempotency-key": key } });
+    const fields = fieldsOf(draft, NEW);
+    const body = JSON.stringify(fields);
+    if (body !== sent.current.body) sent.current = { body, key: newKey() }; // a key is of one request
+    await api.post(path, fields, { headers: { "idempotency-key": sent.current.key } });
     toast(t("memory.added"), "success");
     onDone();
     onClose();
@@ -106,7 +110,7 @@ function Fields({ title, initial, theirs, save, onClose }) {
       <div class="dialog-body">
         ${theirs && html`<${Conflict} theirs=${theirs} take=${() => take(theirs)} />`}
         <label class="field"><span>${t("memory.text")}</span>
-          <textarea rows="4" required maxlength=${LONGEST} dir="auto" value=${draft.text} onInput=${change("text")}></textarea></label>
+          <textarea rows="4" required ref=${atMost(LONGEST)} dir="auto" value=${draft.text} onInput=${change("text")}></textarea></label>
         <div class="fields">
           <label class="field"><span>${t("memory.who")}</span>
             <input value=${draft.about} placeholder=${t("memory.themselves")} onInput=${change("about")} /></label>

@@ -8,7 +8,7 @@ import { Json } from "../parts/json.js";
 import { JsonEditor } from "../parts/json_editor.js";
 import { SearchBox } from "../parts/search.js";
 import { Ago } from "../parts/time.js";
-import { html, useEffect, useState } from "../vendor/preact.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
 const PAGE = 100;
 /** Pages that are looked through at once for one that has items of applications. */
@@ -72,22 +72,27 @@ function useItems(user, query) {
   const [items, setItems] = useState(/** @type {any[] | null} */ (null));
   const [next, setNext] = useState(/** @type {number | null} */ (null));
   const [error, setError] = useState(/** @type {any} */ (null));
-  const ask = (/** @type {number} */ offset, /** @type {AbortSignal} */ signal) =>
-    ownFrom(api, { namespace_prefix: ["users", user], query: query || undefined }, offset, signal).then(
+  const listing = useRef({ signal: AbortSignal.abort(), busy: false });
+  const ask = (/** @type {number} */ offset) => {
+    const list = listing.current;
+    list.busy = true;
+    ownFrom(api, { namespace_prefix: ["users", user], query: query || undefined }, offset, list.signal).then(
       (found) => {
         setItems((now) => [...(offset ? (now ?? []) : []), ...found.items]);
         setNext(found.next);
         setError(null);
       },
-      (problem) => signal.aborted || setError(problem),
-    );
+      (problem) => list.signal.aborted || setError(problem),
+    ).finally(() => (list.busy = false));
+  };
   const [round, setRound] = useState(0);
   useEffect(() => {
     const asking = new AbortController();
-    void ask(0, asking.signal);
+    listing.current = { signal: asking.signal, busy: false };
+    ask(0);
     return () => asking.abort();
   }, [user, query, round]);
-  const more = () => void (next !== null && ask(next, new AbortController().signal));
+  const more = () => next !== null && !listing.current.busy && ask(next);
   return { items, error, next, more, reload: () => setRound(round + 1) };
 }
 

@@ -40,6 +40,17 @@ async def test_what_could_not_be_fetched_once_is_asked_for_again(visit: Console,
     await expect(visit.page.get_by_text(STALE)).to_have_count(0)
 
 
+async def test_what_is_asked_once_is_asked_again_until_there_is_an_answer(
+    visit: Console,
+) -> None:
+    for text in ("First question", "Second question"):
+        await visit.chat("talk", text, user="kim")
+    await visit.page.route("**/sessions/talk/exchanges?limit=50*", refuse, times=2)
+    await visit.sign_in("#/sessions/talk")
+    await visit.page.get_by_role("tab", name="Session").click()
+    await expect(visit.page.locator(".charts")).to_be_visible()
+
+
 async def test_older_messages_that_could_not_be_fetched_are_asked_for_again(visit: Console) -> None:
     await visit.seed("long", *(f"Line {n}" for n in range(450)))
     await visit.sign_in("#/sessions/long")

@@ -8,13 +8,15 @@ import { useCallback, useEffect, useRef, useState } from "../vendor/preact.js";
 /** @typedef {{data: any, etag: string | null, error: ApiError | null, loading: boolean, refresh: () => void}} Polled */
 
 const SLOWEST = 30_000;
+/** After the first failure of what is asked once. */
+const AGAIN = 750;
 
 /**
  * A path's answer, kept up to date.  With another path or other parameters it starts anew.  After
  * an error it waits twice as long each time; what was there stays.
  * @param {string | null} path null: nothing is asked
  * @param {Params} [params]
- * @param {number} [ms] between an answer and the next question; 0: asked once
+ * @param {number} [ms] between an answer and the next question; 0: asked until there is one
  * @returns {Polled}
  */
 export function usePoll(path, params = {}, ms = 1500) {
@@ -48,6 +50,7 @@ const fresh = (asked) => ({ asked, data: null, etag: null, error: null });
 export class Poll {
   #timer = 0;
   #failures = 0;
+  #done = false;
   /** @type {string | null} */ #etag = null;
   #asking = new AbortController();
 
@@ -78,7 +81,7 @@ export class Poll {
   };
 
   #seen = () => {
-    if (!document.hidden && this.ms > 0) this.now();
+    if (!document.hidden && !this.#done) this.now();
     else if (document.hidden) clearTimeout(this.#timer);
   };
 
@@ -87,14 +90,16 @@ export class Poll {
     try {
       this.#etag = await this.ask(signal, this.#etag);
       this.#failures = 0;
+      this.#done = this.ms === 0;
     } catch (error) {
       if (signal.aborted) return;
       this.#failures += 1;
+      this.#done = this.ms === 0 && /** @type {any} */ (error).status === 404; // that is an answer too
       this.onError(error);
     }
-    if (signal.aborted || this.ms === 0 || document.hidden) return;
+    if (signal.aborted || this.#done || document.hidden) return;
     this.#timer = setTimeout(() => void this.#run(), this.#wait());
   }
 
-  #wait = () => Math.min(this.ms * 2 ** this.#failures, Math.max(SLOWEST, this.ms));
+  #wait = () => Math.min((this.ms || AGAIN) * 2 ** this.#failures, Math.max(SLOWEST, this.ms));
 }

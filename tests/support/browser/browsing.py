@@ -108,6 +108,7 @@ class Look:
     locale: str = "en-GB"
     zone: str | None = None
     dark: bool = False
+    forced_colors: bool = False
     own: bool = False
 
 
@@ -212,6 +213,7 @@ async def new_page(browser: Browser, look: Look) -> Page:
         locale=look.locale,
         timezone_id=look.zone,
         color_scheme="dark" if look.dark else "light",
+        forced_colors="active" if look.forced_colors else "none",
         accept_downloads=True,
     )
     context.set_default_timeout(PATIENCE * 1000)

@@ -142,6 +142,7 @@ function useFocus(virtual, scroller) {
     if (target) {
       wanted.current = -1;
       target.focus({ preventScroll: true });
+      scroller.current?.scrollIntoView({ block: "nearest" }); // in a low window the list is scrolled to
     }
   };
   useLayoutEffect(settle);

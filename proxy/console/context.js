@@ -3,7 +3,7 @@
 import { createContext, useContext } from "./vendor/preact.js";
 
 /** @typedef {import("./api.js").Api} Api */
-/** @typedef {{tenant: string, admin: boolean, client: string | null, profiles: string[], version: string}} Caller */
+/** `chosen`: the tenant, at the top of the page. @typedef {{tenant: string, admin: boolean, client: string | null, profiles: string[], version: string, chosen?: boolean}} Caller */
 /** `typed`: what has to be typed before it can be done. @typedef {{title: string, body?: any, action: string, danger?: boolean, typed?: string}} Question */
 /** @typedef {"info" | "success" | "error"} Kind */
 

@@ -34,7 +34,7 @@ export function Inside({ api, caller, enter, leave, look, setLook }) {
   );
   const choose = (/** @type {string} */ tenant) => {
     history.replaceState({ tenant }, "", links.sessions);
-    void enter(api.of(tenant), { ...caller, tenant });
+    void enter(api.of(tenant), { ...caller, tenant, chosen: true });
   };
   return html`<${AppContext.Provider} value=${app}>
     <${Shell} ...${{ look, setLook, leave, choose }} />

@@ -23,7 +23,8 @@ export function Shell({ look, setLook, leave, choose }) {
   const { route, caller, navigate } = useApp();
   const [help, setHelp] = useState(false);
   const main = useRef(/** @type {HTMLElement | null} */ (null));
-  useFocusOnArrival(main, route);
+  const choice = useRef(/** @type {HTMLElement | null} */ (null));
+  useFocusOnArrival(main, route, caller.chosen ? choice : main);
   useKeys({ "?": () => setHelp(true), Escape: ({ target }) => (isTyping(target) ? unfocused(target) : navigate(above(route))) });
   return html`<a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => {
       event.preventDefault();
@@ -34,7 +35,7 @@ export function Shell({ look, setLook, leave, choose }) {
         <a class="brand" href=${links.sessions}><img src="console/icon.svg" alt="" width="22" height="22" /><span class="brand-name">memory-proxy</span></a>
         <${Navigation} screen=${route.screen} />
         <div class="top-end">
-          ${caller.admin && html`<${TenantChoice} tenant=${caller.tenant} choose=${choose} />`}
+          ${caller.admin && html`<${TenantChoice} box=${choice} tenant=${caller.tenant} choose=${choose} />`}
           ${caller.client && html`<span class="tag">${caller.client}</span>`}
           <${LookMenu} look=${look} setLook=${setLook} />
           <${Menu} label=${t("account")} actions=${[
@@ -62,14 +63,14 @@ function Navigation({ screen }) {
   </nav>`;
 }
 
-/** @param {{tenant: string, choose: (tenant: string) => void}} props */
-function TenantChoice({ tenant, choose }) {
+/** @param {{box: {current: HTMLElement | null}, tenant: string, choose: (tenant: string) => void}} props */
+function TenantChoice({ box, tenant, choose }) {
   const { api, failed } = useApp();
   const [known, setKnown] = useState(/** @type {string[]} */ ([]));
   useEffect(() => void tenants(api).then(setKnown, failed), []);
   const all = known.includes(tenant) ? known : [tenant, ...known];
   return html`<label class="tenant"><span class="sr-only">${t("tenant")}</span>
-    <select value=${tenant} title=${`${t("tenant")}: ${tenant}`}
+    <select ref=${box} value=${tenant} title=${`${t("tenant")}: ${tenant}`}
       onChange=${(/** @type {any} */ event) => choose(event.target.value)}>
       ${all.map((id) => html`<option key=${id} value=${id}>${brief(id)}</option>`)}
     </select></label>`;
@@ -104,9 +105,15 @@ const unfocused = (box) => box instanceof HTMLElement && box.blur();
 const above = (route) =>
   route.screen === "session" ? links.sessions : route.screen === "user" ? links.users : location.hash;
 
-/** Another screen: the focus goes there, so that it is read out. @param {{current: HTMLElement | null}} main @param {import("./links.js").Route} route */
-function useFocusOnArrival(main, route) {
+/**
+ * Another screen: the focus goes there, so that it is read out.
+ * @param {{current: HTMLElement | null}} main @param {import("./links.js").Route} route
+ * @param {{current: HTMLElement | null}} first what has it at the beginning
+ */
+function useFocusOnArrival(main, route, first) {
+  const place = useRef(first);
   useLayoutEffect(() => {
-    if (!main.current?.contains(document.activeElement)) main.current?.focus({ preventScroll: true });
+    if (!main.current?.contains(document.activeElement)) place.current.current?.focus({ preventScroll: true });
+    place.current = main;
   }, [route.screen, route.id]);
 }

@@ -3,6 +3,7 @@
 import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { n, named, t } from "../i18n/index.js";
+import { Button } from "../parts/button.js";
 import { copy } from "../parts/copying.js";
 import { written } from "../parts/exact.js";
 import { Json } from "../parts/json.js";
@@ -57,7 +58,7 @@ export function WouldBeSent({ session, exchanges, onJump }) {
             <option value="">${t("why.profile.default")}</option>
             ${caller.profiles.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
           </select></label>`}
-        <button type="submit" class="button primary" disabled=${busy || text.trim() === ""}>${t("sent.show")}</button>
+        <${Button} type="submit" class="button primary" off=${busy || text.trim() === ""}>${t("sent.show")}</${Button}>
       </div>
       <p class="problem" role="alert">${problem}</p>
       ${asked === null && html`<p class="muted small">${t("sent.hint")}</p>`}

@@ -3,6 +3,7 @@
 import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { t, time } from "../i18n/index.js";
+import { Button } from "../parts/button.js";
 import { Ago } from "../parts/time.js";
 import { html, useState } from "../vendor/preact.js";
 
@@ -19,12 +20,12 @@ export function Stepper({ session, exchange, exchanges, onExchange }) {
     else setOldest(exchange.id);
   };
   return html`<div class="stepper" role="group" aria-label=${t("why.exchanges")}>
-    <button type="button" class="icon-button" aria-label=${t("why.older")} title=${t("why.older")}
-      disabled=${oldest === exchange.id} onClick=${() => void back().catch(failed)}>‹</button>
+    <${Button} class="icon-button" aria-label=${t("why.older")} title=${t("why.older")}
+      off=${oldest === exchange.id} onClick=${() => void back().catch(failed)}>‹</${Button}>
     <div class="stepper-at"><b>${at === 0 ? t("why.newest") : t("why.exchange")}</b>
       <span class="muted small" title=${time(exchange.created_at)}><${Ago} at=${exchange.created_at} /></span></div>
-    <button type="button" class="icon-button" aria-label=${t("why.newer")} title=${t("why.newer")}
-      disabled=${at <= 0} onClick=${() => onExchange(newer.id)}>›</button>
+    <${Button} class="icon-button" aria-label=${t("why.newer")} title=${t("why.newer")}
+      off=${at <= 0} onClick=${() => onExchange(newer.id)}>›</${Button}>
   </div>`;
 }
 

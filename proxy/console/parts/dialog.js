@@ -12,6 +12,7 @@ export function Dialog({ title, onClose, children, class: name = "" }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const head = useRef(/** @type {HTMLElement | null} */ (null));
   const box = useRef(/** @type {Node | null} */ (null)); // the last that was changed
+  const focused = useRef(/** @type {HTMLElement | null} */ (null)); // the last but for the heading
   const heading = useId();
   useLayoutEffect(() => {
     const before = document.activeElement; // at once: the next key may be a Tab
@@ -23,8 +24,10 @@ export function Dialog({ title, onClose, children, class: name = "" }) {
     };
   }, []);
   useLayoutEffect(() => {
-    // What was pressed may be gone with what it asked for: the focus stays inside.
-    if (!element.current?.contains(document.activeElement)) head.current?.focus();
+    // What was pressed may have been off for a while, or be gone with what it asked for: the focus stays inside.
+    for (const { current } of [focused, head]) {
+      if (!element.current?.contains(document.activeElement)) current?.focus();
+    }
   });
   const changed = () => box.current?.isConnected === true; // what was sent makes room for what became of it
   const outside = (/** @type {MouseEvent} */ event) => {
@@ -32,6 +35,7 @@ export function Dialog({ title, onClose, children, class: name = "" }) {
     if (changed()) event.preventDefault(); // the focus stays too
     else onClose();
   };
+  const entered = (/** @type {any} */ { target }) => target === head.current || (focused.current = target);
   // Not on `cancel`, of which a browser lets only the first be prevented.
   const press = (/** @type {KeyboardEvent} */ event) => {
     if (event.key !== "Escape" || !changed() || event.target === head.current) return;
@@ -40,7 +44,7 @@ export function Dialog({ title, onClose, children, class: name = "" }) {
   };
   return html`<dialog ref=${element} class=${`dialog ${name}`} aria-labelledby=${heading}
     onCancel=${(/** @type {Event} */ event) => (event.preventDefault(), onClose())}
-    onInput=${(/** @type {any} */ event) => (box.current = event.target)} onKeyDown=${press} onMouseDown=${outside}>
+    onInput=${(/** @type {any} */ event) => (box.current = event.target)} onKeyDown=${press} onFocusIn=${entered} onMouseDown=${outside}>
     <div class="dialog-inside">
       <header class="dialog-head">
         <h2 ref=${head} id=${heading} tabindex="-1">${title}</h2>

@@ -1,7 +1,8 @@
 /** Short messages at the edge; screen readers say them. */
 
-import { html } from "../vendor/preact.js";
+import { html, useRef } from "../vendor/preact.js";
 import { t } from "../i18n/index.js";
+import { useHolding } from "./holding.js";
 
 /** `passing`: until the proxy answers again. @typedef {{id: number, passing: boolean, message: string, kind: import("../context.js").Kind}} Toast */
 
@@ -9,14 +10,20 @@ import { t } from "../i18n/index.js";
 export const SHOWN = 6000;
 
 /** @param {{toasts: Toast[], close: (id: number) => void}} props */
-export const Toasts = ({ toasts, close }) => html`<div class="toasts">
-  <div role="status" aria-live="polite">
-    ${toasts.filter((toast) => toast.kind !== "error").map((toast) => one(toast, close))}
-  </div>
-  <div role="alert">
-    ${toasts.filter((toast) => toast.kind === "error").map((toast) => one(toast, close))}
-  </div>
-</div>`;
+export function Toasts({ toasts, close }) {
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const before = useRef(/** @type {HTMLElement | null} */ (null));
+  const entered = (/** @type {any} */ { relatedTarget: from }) => box.current?.contains(from) || (before.current = from);
+  useHolding(box, ".toast", () => (before.current?.isConnected ? before.current : document.getElementById("main")));
+  return html`<div class="toasts" ref=${box} onFocusIn=${entered}>
+    <div role="status" aria-live="polite">
+      ${toasts.filter((toast) => toast.kind !== "error").map((toast) => one(toast, close))}
+    </div>
+    <div role="alert">
+      ${toasts.filter((toast) => toast.kind === "error").map((toast) => one(toast, close))}
+    </div>
+  </div>`;
+}
 
 /** @param {Toast} toast @param {(id: number) => void} close */
 const one = (toast, close) => html`<div class=${`toast ${toast.kind}`} key=${toast.id}>

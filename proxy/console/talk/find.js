@@ -1,6 +1,7 @@
 /** Finding words in what is loaded, and loading more to find them in. */
 
 import { n, t } from "../i18n/index.js";
+import { Button } from "../parts/button.js";
 import { SearchBox } from "../parts/search.js";
 import { html, useEffect, useLayoutEffect, useMemo, useState } from "../vendor/preact.js";
 import { found } from "./found.js";
@@ -43,7 +44,7 @@ export function Find({ talk, go }) {
     ${words.trim() !== "" && html`<span class="find-hits num" role="status">${hits.length > 0 && index >= 0 ? `${n(index + 1)}/${n(hits.length)}` : n(hits.length)}</span>
       <button type="button" class="icon-button" aria-label=${t("talk.find.before")} disabled=${hits.length === 0} onClick=${() => step(-1)}>↑</button>
       <button type="button" class="icon-button" aria-label=${t("talk.find.after")} disabled=${hits.length === 0} onClick=${() => step(1)}>↓</button>
-      ${!log.top && html`<button type="button" class="link-button" disabled=${searching} onClick=${() => void earlier()}>${t(searching ? "searching" : "talk.find.earlier")}</button>`}`}
+      ${!log.top && html`<${Button} class="link-button" off=${searching} onClick=${() => void earlier()}>${t(searching ? "searching" : "talk.find.earlier")}</${Button}>`}`}
   </div>`;
 }
 

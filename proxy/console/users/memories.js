@@ -3,10 +3,12 @@
 import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { n, t } from "../i18n/index.js";
+import { Button } from "../parts/button.js";
 import { Empty, Failed, Loading, Stale } from "../parts/empty.js";
+import { useHolding } from "../parts/holding.js";
 import { usePoll } from "../parts/poll.js";
 import { SearchBox } from "../parts/search.js";
-import { html, useEffect, useState } from "../vendor/preact.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { Adding, Editing } from "./editing.js";
 import { Memory } from "./memory.js";
 
@@ -39,7 +41,9 @@ export function Memories({ user, counts }) {
   };
   const refresh = () => (query ? found.refresh() : list.refresh());
   const shown = query ? found : { ...list, data: list.data?.data ?? null };
-  return html`<div class="memories">
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  useHolding(box, ".memory", () => box.current);
+  return html`<div class="memories" ref=${box} tabindex="-1">
     <div class="bar">
       <${SearchBox} value=${query} onSearch=${setQuery} label=${t("memories.search")} />
       <${Choices} wanted=${query ? wanted : { ...wanted, kind: listed }} choose=${choose} counts=${query || wanted.state !== ANY ? {} : counts} searching=${query !== ""} />
@@ -85,9 +89,9 @@ function Shown({ shown, query, state, user, edit, changed }) {
 function Pager({ pages, next, go }) {
   if (pages.length === 0 && next === null) return null;
   return html`<nav class="pager" aria-label=${t("pager")}>
-    <button type="button" class="button" disabled=${pages.length === 0} onClick=${() => go(pages.slice(0, -1))}>${t("pager.previous")}</button>
+    <${Button} class="button" off=${pages.length === 0} onClick=${() => go(pages.slice(0, -1))}>${t("pager.previous")}</${Button}>
     <span class="muted num">${n(pages.length + 1)}</span>
-    <button type="button" class="button" disabled=${next === null} onClick=${() => next && go([...pages, next])}>${t("pager.next")}</button>
+    <${Button} class="button" off=${next === null} onClick=${() => next && go([...pages, next])}>${t("pager.next")}</${Button}>
   </nav>`;
 }
 

@@ -4,6 +4,7 @@ import { unchanged } from "../api.js";
 import { useApp } from "../context.js";
 import { n, t } from "../i18n/index.js";
 import { Empty, Failed, Loading } from "../parts/empty.js";
+import { useHolding } from "../parts/holding.js";
 import { Json } from "../parts/json.js";
 import { JsonEditor } from "../parts/json_editor.js";
 import { SearchBox } from "../parts/search.js";
@@ -28,7 +29,9 @@ export function Saved({ user }) {
     toast(t("memory.changed"), "success");
     reload();
   };
-  return html`<div class="saved">
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  useHolding(box, ".memory", () => box.current);
+  return html`<div class="saved" ref=${box} tabindex="-1">
     <div class="bar"><${SearchBox} value=${query} onSearch=${setQuery} label=${t("saved.search")} /></div>
     ${error && html`<${Failed} error=${error} retry=${reload} />`}
     ${items === null && !error && html`<${Loading} />`}

@@ -171,6 +171,21 @@ async def test_what_is_behind_a_dialog_cannot_be_reached(visit: Console) -> None
     await expect(page.get_by_role("button", name="Import")).to_be_focused()
 
 
+async def test_tab_leads_on_from_a_menu_and_closes_it(visit: Console) -> None:
+    await visit.seed("talk", "Hello", "Hi")
+    await visit.sign_in("#/sessions/talk")
+    page = visit.page
+    menu = message_menu(visit, "Hi")
+    for key in ("Tab", "Shift+Tab"):
+        await push(page, menu)
+        opened = page.locator("[popover]:popover-open")
+        await expect(opened.locator(":focus")).to_have_count(1)
+        await page.keyboard.press(key)
+        await expect(opened).to_have_count(0)
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+
+
 async def test_the_first_link_skips_the_navigation(visit: Console) -> None:
     await visit.seed("talk", "Hello", "Hi")
     await visit.sign_in()

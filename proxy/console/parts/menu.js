@@ -1,4 +1,4 @@
-/** A button with a list of actions; the browser's popover, closed with Escape or a click beside. */
+/** A button with a list of actions; the browser's popover, closed with Escape, Tab or a click beside. */
 
 import { html, useId, useRef, useState } from "../vendor/preact.js";
 
@@ -42,6 +42,7 @@ const buttons = (list) =>
 
 /** @param {KeyboardEvent} event @param {HTMLElement | null} list */
 function move(event, list) {
+  if (event.key === "Tab") list?.hidePopover(); // on from its button, which has the focus then
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step === undefined) return;
   event.preventDefault();

@@ -181,15 +181,28 @@ def _serve_here(config: uvicorn.Config, listener: socket.socket) -> None:
 
 
 def _serve_in_workers(config: uvicorn.Config, listener: socket.socket) -> None:
-    with tempfile.TemporaryDirectory(prefix="memory-proxy-", ignore_cleanup_errors=True) as folder:
-        os.environ[FOLDER] = folder  # the workers' metrics; they inherit the environment
-        try:
-            workers = _Workers(config, sockets=[listener])
-            workers.run()
-        finally:
-            del os.environ[FOLDER]
+    with _summed_metrics():
+        workers = _Workers(config, sockets=[listener])
+        workers.run()
     if any(process.exitcode == STARTUP_FAILURE for process in workers.processes):
         raise _not_started()
+
+
+@contextmanager
+def _summed_metrics() -> Iterator[None]:
+    """The folder of the workers' metrics, which inherit the environment; without room none."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix="memory-proxy-", ignore_cleanup_errors=True)
+    except OSError as error:
+        _LOG.warning("no folder for the workers' metrics, each tells its own: %s", error.strerror)
+        yield
+        return
+    with made as folder:
+        os.environ[FOLDER] = folder
+        try:
+            yield
+        finally:
+            del os.environ[FOLDER]
 
 
 class _Workers(Multiprocess):

@@ -3,14 +3,18 @@
 No label ever holds a tenant, a user, a session or a model: labels come from closed sets.  With
 several workers every process writes its numbers into the files of one folder and whoever is asked
 answers with the sum: prometheus_client does so if ``PROMETHEUS_MULTIPROC_DIR`` is set before the
-process imports it, which is why workers are spawned and not forked.
+process imports it, which is why workers are spawned and not forked.  A worker for whose files there
+is no room counts for itself alone.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
+import struct
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Literal, get_args
@@ -24,6 +28,7 @@ from prometheus_client import (
     ProcessCollector,
     disable_created_metrics,
     generate_latest,
+    values,
 )
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -45,6 +50,16 @@ Outcome = Literal["answered", "unlisted"] | Failing
 _STORE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _UPSTREAM_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
+_ROOM = {
+    "counter": 1 << 20,
+    "histogram": 1 << 16,
+    "gauge_livesum": 1 << 16,
+    "gauge_livemostrecent": 1 << 16,
+}
+"""Bytes of a worker's files: as counters, some hundred upstreams have room."""
+
+_LOG = logging.getLogger("proxy.server")
+
 
 class Telemetry:
     """All metrics of a process, in a registry of their own."""
@@ -52,7 +67,7 @@ class Telemetry:
     def __init__(self) -> None:
         # A time stamp beside every counter would double /metrics.
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        self._folder = os.environ.get(FOLDER)
+        self._folder = _with_room(os.environ.get(FOLDER))
         self._registry = CollectorRegistry()
         self._registry.register(Vitals(lambda: ("self",)))
         self._answers: dict[tuple[Route, int, str], Callable[[], None]] = {}
@@ -248,12 +263,12 @@ class Telemetry:
 
     def render(self) -> bytes:
         """The text of /metrics: of this process, or the sum over the workers."""
-        if self._folder is None:
+        folder = self._folder
+        if folder is None or not folder.is_dir():  # or it was tidied away
             return generate_latest(self._registry)
-        folder = Path(self._folder)
         _forget_the_dead(folder)
         summed = CollectorRegistry()
-        Workers(summed, path=self._folder)  # type: ignore[no-untyped-call]
+        Workers(summed, path=str(folder))  # type: ignore[no-untyped-call]
         summed.register(Vitals(lambda: map(_process_of, folder.glob("gauge_livesum_*.db"))))
         return generate_latest(summed)
 
@@ -317,11 +332,57 @@ def _told_of(process: str) -> Iterable[Metric]:
         return ()
 
 
+def _with_room(path: str | None) -> Path | None:
+    """The folder that all workers share, with this one's files in it, or None if it has no room.
+
+    They are full of zeros before they are mapped: whoever writes where such a file has a hole is
+    killed by the system if the disk is full.
+    """
+    if path is None:
+        return None
+    folder = Path(path)
+    files = {folder / f"{kind}_{os.getpid()}.db": room for kind, room in _ROOM.items()}
+    try:
+        _forget_the_dead(folder)
+        for file, room in files.items():
+            _fill(file, room)
+    except OSError as error:
+        _count_alone(files, error)
+        return None
+    return folder
+
+
+def _fill(file: Path, room: int) -> None:
+    with file.open("ab") as opened:
+        opened.write(bytes(max(0, room - opened.tell())))
+
+
+def _count_alone(files: Iterable[Path], error: OSError) -> None:
+    _LOG.warning(
+        "no room for this worker's metrics (%s): it tells its own, and no sum has them",
+        error.strerror,
+        extra={"fields": {"process": os.getpid()}},
+    )
+    values.ValueClass = values.MutexValue
+    for file in files:
+        with suppress(OSError):
+            file.unlink()
+
+
 def _forget_the_dead(folder: Path) -> None:
     """A worker that was killed has no open streams; what it counted still counts."""
-    for gauge in folder.glob("gauge_live*_*.db"):
-        if not _alive(int(_process_of(gauge))):
-            gauge.unlink(missing_ok=True)
+    for file in folder.glob("*.db"):
+        if not _alive(int(_process_of(file))):
+            with suppress(FileNotFoundError):  # another was faster
+                _forget(file)
+
+
+def _forget(file: Path) -> None:
+    """Of a worker that dies again and again there would be ever more files, most of them empty."""
+    if file.name.startswith("gauge"):
+        file.unlink()
+    else:
+        os.truncate(file, _used(file))
 
 
 def _filled(file: Path) -> bool:
@@ -331,9 +392,16 @@ def _filled(file: Path) -> bool:
         return False
 
 
-def _process_of(gauge: Path) -> str:
+def _used(file: Path) -> int:
+    """Bytes of it that hold something: so it begins."""
+    with file.open("rb") as opened:
+        head = opened.read(4)
+    return int(struct.unpack("i", head)[0]) if len(head) == 4 else 0
+
+
+def _process_of(file: Path) -> str:
     """The id of the worker whose file it is."""
-    return gauge.stem.rpartition("_")[2]
+    return file.stem.rpartition("_")[2]
 
 
 def _alive(process: int) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import resource
 import signal
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -65,6 +67,38 @@ def test_metrics_are_the_sum_over_the_workers_and_their_folder_does_not_stay(
     (resident,) = re.findall(r"^process_resident_memory_bytes (\S+)", text, re.MULTILINE)
     assert float(resident) > workers * 10_000_000
     assert not list(tmp_path.glob("memory-proxy-*"))
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Processes that are started meanwhile can write no more into one, as if the disk were full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize(
+    "size", [pytest.param(0, id="not-for-a-folder"), pytest.param(5000, id="not-in-the-folder")]
+)
+def test_workers_serve_and_count_alone_where_their_metrics_have_no_room(
+    size: int, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        with files_of_at_most(size):
+            process = stack.enter_context(running([HELLO, "server.workers=2"], tmp_path))
+        address = line(process, "http://")
+        assert len(set(pids(address, 2))) == 2
+        text = httpx.get(f"{address}/metrics", timeout=PATIENCE, trust_env=False).text
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+        assert process.stderr is not None
+        errors = process.stderr.read()
+    assert re.search(r"^memory_requests_total\{", text, re.MULTILINE)
+    assert "metrics" in errors
+    assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from pathlib import Path
 from typing import get_args
@@ -12,6 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.telemetry import FOLDER, Failing, Telemetry, Vitals
+from tests.support.processes.program import ran
 
 
 def samples(telemetry: Telemetry) -> dict[str, float]:
@@ -170,6 +172,41 @@ def test_the_open_streams_of_a_killed_worker_are_forgotten(
     assert not dead.exists()
     assert counted.exists()
     assert alive.exists()
+
+
+def test_what_a_worker_counts_into_has_its_blocks_before_it_is_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    ran("from proxy.telemetry import Telemetry\nTelemetry()")
+    files = sorted(file.name.rpartition("_")[0] for file in tmp_path.iterdir())
+    assert files == ["counter", "gauge_livemostrecent", "gauge_livesum", "histogram"]
+    for file in tmp_path.iterdir():
+        found = file.stat()
+        assert found.st_blocks * 512 >= found.st_size
+
+
+def test_a_worker_that_has_ended_keeps_no_more_room_than_it_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    for _ in range(3):
+        ran("from proxy.telemetry import Telemetry\nTelemetry().lost()")
+    assert samples(Telemetry())["memory_lost_total"] == 3
+    others = [file for file in tmp_path.iterdir() if not file.stem.endswith(f"_{os.getpid()}")]
+    assert len(others) == 6
+    assert sum(file.stat().st_size for file in others) < 100_000
+
+
+def test_a_folder_that_was_tidied_away_leaves_each_worker_its_own_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path / "folder"))
+    (tmp_path / "folder").mkdir()
+    telemetry = Telemetry()
+    telemetry.lost()
+    shutil.rmtree(tmp_path / "folder")
+    assert samples(telemetry)["memory_lost_total"] == 1
 
 
 def test_a_worker_that_is_just_opening_its_files_spoils_no_look(

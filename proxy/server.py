@@ -10,7 +10,9 @@ from __future__ import annotations
 import functools
 import logging
 import math
+import multiprocessing
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -36,6 +38,7 @@ from proxy.wire.server import HttpProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from multiprocessing.process import BaseProcess
 
     from starlette.types import ASGIApp
 
@@ -256,6 +259,7 @@ class Application(msgspec.Struct, frozen=True):
 
     def __call__(self) -> ASGIApp:
         _end_at_hangup()
+        _end_with_supervisor()
         try:
             prepare_threads()
             return_large_memory()
@@ -275,6 +279,21 @@ def _end_at_hangup() -> None:
     in_charge = threading.current_thread() is threading.main_thread()
     if hasattr(signal, "SIGHUP") and in_charge and not _ignores_hangup():
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+
+
+def _end_with_supervisor() -> None:
+    """A worker that outlives a killed supervisor would keep the port from who takes its place."""
+    supervisor = multiprocessing.parent_process()
+    if supervisor is not None:
+        threading.Thread(target=_follow, args=(supervisor,), daemon=True).start()
+
+
+def _follow(supervisor: BaseProcess) -> None:
+    supervisor.join()
+    _LOG.warning("the supervisor has ended, and so does this worker")
+    if folder := os.environ.get(FOLDER):  # nobody else is there to tidy it away
+        shutil.rmtree(folder, ignore_errors=True)
+    signal.raise_signal(signal.SIGTERM)
 
 
 def _ignores_hangup() -> bool:

@@ -6,9 +6,10 @@ import re
 import resource
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -67,6 +68,18 @@ def test_metrics_are_the_sum_over_the_workers_and_their_folder_does_not_stay(
     (resident,) = re.findall(r"^process_resident_memory_bytes (\S+)", text, re.MULTILINE)
     assert float(resident) > workers * 10_000_000
     assert not list(tmp_path.glob("memory-proxy-*"))
+
+
+@contextmanager
+def workers_of(process: subprocess.Popen[str]) -> Iterator[list[psutil.Process]]:
+    """What it has started by now, killed at the end."""
+    found = psutil.Process(process.pid).children(recursive=True)
+    try:
+        yield found
+    finally:
+        for each in found:
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
 
 
 @contextmanager
@@ -132,6 +145,33 @@ def test_a_running_answer_ends_well_after_the_server_was_told_to_stop(
         assert process.wait(PATIENCE) == 0
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
+
+
+def test_workers_end_well_when_their_supervisor_is_killed_and_leave_port_and_folder_free(
+    tmp_path: Path,
+) -> None:
+    with (
+        running([HELLO, "server.workers=2"], tmp_path, {"TMPDIR": str(tmp_path)}) as process,
+        socket.create_server(("127.0.0.1", 0)) as gate,
+    ):
+        address = line(process, "http://")
+        assert len(set(pids(address, 2))) == 2
+        gate.settimeout(PATIENCE)
+        hold = f"{address}/hold?port={gate.getsockname()[1]}"
+        with (
+            workers_of(process) as workers,
+            httpx.stream("GET", hold, timeout=PATIENCE, trust_env=False) as answer,
+        ):
+            pieces = answer.iter_text()
+            assert next(pieces) == "begun "
+            waiting, _ = gate.accept()
+            process.kill()
+            assert stopped_listening(address)
+            with waiting:
+                waiting.sendall(b".")
+            assert "".join(pieces) == "ended"
+            assert psutil.wait_procs(workers, PATIENCE)[1] == []
+    assert not list(tmp_path.glob("memory-proxy-*"))
 
 
 @WORKERS

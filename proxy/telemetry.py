@@ -15,7 +15,7 @@ import platform
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -30,7 +30,7 @@ from prometheus_client import (
     generate_latest,
     values,
 )
-from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
@@ -269,7 +269,8 @@ class Telemetry:
         _forget_the_dead(folder)
         summed = CollectorRegistry()
         Workers(summed, path=str(folder))  # type: ignore[no-untyped-call]
-        summed.register(Vitals(lambda: map(_process_of, folder.glob("gauge_livesum_*.db"))))
+        workers = [_process_of(gauge) for gauge in folder.glob("gauge_livesum_*.db")]
+        summed.register(Vitals(lambda: workers, _spent_by_the_dead))
         return generate_latest(summed)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -301,23 +302,26 @@ class Vitals(Collector):
     """The release, and what the operating system says of its processes together.
 
     All are sums, what they may have open as well as what they have, but for the first one's start.
-    Where there is no /proc there are none of them.
+    ``more`` is what others add to them.  Where there is no /proc there are none of them.
     """
 
-    def __init__(self, processes: Callable[[], Iterable[str]]) -> None:
-        self._processes = processes
+    def __init__(
+        self,
+        processes: Callable[[], Iterable[str]],
+        more: Callable[[], Iterable[Metric]] = tuple,
+    ) -> None:
+        self._processes, self._more = processes, more
 
     def collect(self) -> Iterator[Metric]:
         build = GaugeMetricFamily("memory_build_info", "Always 1.", labels=("version", "python"))
         build.add_metric((__version__, platform.python_version()), 1)
         yield build
         found: dict[str, Metric] = {}
-        for process in self._processes():
-            for metric in _told_of(process):
-                if metric.name in found:
-                    found[metric.name].samples += metric.samples
-                else:
-                    found[metric.name] = metric
+        for metric in chain(*map(_told_of, self._processes()), self._more()):
+            if metric.name in found:
+                found[metric.name].samples += metric.samples
+            else:
+                found[metric.name] = metric
         for metric in found.values():
             together = min if metric.name == "process_start_time_seconds" else sum
             value = together(sample.value for sample in metric.samples)
@@ -330,6 +334,15 @@ def _told_of(process: str) -> Iterable[Metric]:
         return ProcessCollector(pid=lambda: process, registry=None).collect()
     except (OSError, ValueError):  # it has just ended, or has no limit
         return ()
+
+
+def _spent_by_the_dead() -> Iterable[Metric]:
+    """Time of the CPU, which is kept with who started them: without it the sum would fall."""
+    with suppress(OSError):
+        stat = Path(f"/proc/{os.getppid()}/stat").read_bytes().rpartition(b")")[2].split()
+        seconds = (int(stat[13]) + int(stat[14])) / os.sysconf("SC_CLK_TCK")
+        return (CounterMetricFamily("process_cpu_seconds_total", "", value=seconds),)
+    return ()
 
 
 def _with_room(path: str | None) -> Path | None:

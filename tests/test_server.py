@@ -7,6 +7,7 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -68,6 +69,25 @@ def test_metrics_are_the_sum_over_the_workers_and_their_folder_does_not_stay(
     (resident,) = re.findall(r"^process_resident_memory_bytes (\S+)", text, re.MULTILINE)
     assert float(resident) > workers * 10_000_000
     assert not list(tmp_path.glob("memory-proxy-*"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only its /proc tells")
+def test_the_time_that_workers_spent_does_not_fall_when_one_dies(tmp_path: Path) -> None:
+    def spent() -> float:
+        text = httpx.get(f"{address}/metrics", timeout=PATIENCE, trust_env=False).text
+        (seconds,) = re.findall(r"^process_cpu_seconds_total (\S+)", text, re.MULTILINE)
+        return float(seconds)
+
+    with running([HELLO, "server.workers=2"], tmp_path) as process:
+        address = line(process, "http://")
+        dead = psutil.Process(int(pids(address, 2)[0]))
+        told = [spent()]
+        dead.kill()
+        dead.wait(PATIENCE)
+        told.extend(spent() for _ in range(10))
+        pids(address, 2)
+        told.append(spent())
+    assert told == sorted(told)
 
 
 @contextmanager

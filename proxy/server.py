@@ -110,20 +110,31 @@ def here(address: str) -> str:
 
 @contextmanager
 def _written(path: str | None, address: str) -> Iterator[None]:
-    """The file that says where the proxy listens, while it does.  Raises ServerError."""
+    """The file that says where the proxy listens, while it does.  Raises ServerError.
+
+    Another one that has written it meanwhile, as ours drained, listens there now.
+    """
     if path is None:
         yield
         return
     file = Path(path)
     try:
         file.write_text(address, encoding="ascii")
+        ours = _written_at(file)
     except OSError as error:
         raise ServerError(f"cannot write the file {path}: {error.strerror}") from error
     try:
         yield
     finally:
         with suppress(OSError):
-            file.unlink()
+            if _written_at(file) == ours:
+                file.unlink()
+
+
+def _written_at(file: Path) -> tuple[int, int]:
+    """Tells apart who wrote the file; what is in it may be the same."""
+    found = file.stat()
+    return found.st_ino, found.st_mtime_ns
 
 
 def _reason(error: OSError) -> str:

@@ -245,6 +245,22 @@ def test_a_file_says_where_it_listens_for_as_long_as_it_does(workers: int, tmp_p
     assert not file.exists()
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_the_file_of_a_proxy_that_took_the_place_of_one_that_drains_stays(
+    replaced: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "address"
+    with running([HELLO, f"server.address_file={file}"], tmp_path) as process:
+        address = line(process, "http://")
+        assert httpx.get(address, timeout=PATIENCE, trust_env=False).status_code == 200
+        if replaced:
+            file.rename(tmp_path / "former")
+        file.write_text(address)
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+    assert file.read_text() == address
+
+
 def test_a_file_for_the_address_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     missing = f"server.address_file={tmp_path}/none/address"
     with running([HELLO, missing], tmp_path) as process:

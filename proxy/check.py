@@ -42,6 +42,9 @@ PATIENCE = 10.0
 PROBING = 2.0
 """Seconds for a look at who is behind a port."""
 
+BEGINNING = 4096
+"""Bytes of an answer that tell who that is."""
+
 SHORT_KEY = 16
 """Characters below which an administrator's key can be guessed."""
 
@@ -161,15 +164,18 @@ async def _speaks_tls(host: str, port: int) -> bool:
     return False
 
 
-async def _asked(host: str, port: int, question: bytes) -> bytes:
-    """The beginning of an answer, nothing if there is none in time."""
+async def _asked(host: str, port: int, question: bytes, end: bytes = b"") -> bytes:
+    """The beginning of an answer, to the ``end`` that it may have; nothing if it is not in time."""
     with suppress(OSError):
         async with asyncio.timeout(PROBING):
             reader, writer = await asyncio.open_connection(host, port)
             try:
                 writer.write(question)
                 await writer.drain()
-                return await reader.read(4096)
+                answer = more = await reader.read(BEGINNING)
+                while more and end not in answer and len(answer) < BEGINNING:
+                    answer += (more := await reader.read(BEGINNING))
+                return answer
             finally:
                 writer.transport.abort()
     return b""
@@ -339,7 +345,7 @@ def announcing(settings: Settings) -> list[Finding]:
 
 async def _serves(host: str, port: int) -> bool:
     question = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
-    answer = await _asked(host, port, question)
+    answer = await _asked(host, port, question, b"}")
     with suppress(ValueError):
         return bool(json.loads(answer.partition(b"\r\n\r\n")[2]) == {"status": "ok"})
     return False

@@ -22,7 +22,7 @@ from tests.support.processes.certificate import CA_FILE, server_context
 from tests.support.processes.program import ran
 from tests.support.processes.redis import standalone
 from tests.support.processes.running import running, settings_for
-from tests.support.upstream.scripted import SILENT, ScriptedUpstream, json_answer
+from tests.support.upstream.scripted import SILENT, Script, ScriptedUpstream, json_answer, pieces_of
 from tests.support.waiting import PATIENCE
 
 
@@ -373,6 +373,13 @@ async def test_a_proxy_that_serves_already_is_what_a_check_before_a_restart_find
         port = urlsplit(proxy.url).port
         found = await check.listening(settings(tmp_path, server__port=port))
     assert (found.grade, found.text) == ("warning", f"a proxy serves on 127.0.0.1:{port} already")
+
+
+async def test_a_proxy_whose_answer_comes_in_pieces_is_known(tmp_path: Path) -> None:
+    async with ScriptedUpstream() as other:
+        other.reply(Script(pieces=pieces_of(b'{"status":"ok"}', 1), framing="length"))
+        found = await check.listening(settings(tmp_path, server__port=other.port))
+    assert found.text == f"a proxy serves on 127.0.0.1:{other.port} already"
 
 
 # Doubts

@@ -138,12 +138,14 @@ class FoundMemories(Struct, kw_only=True):
 
 
 class SavedMemory(Struct, kw_only=True):
-    """A fact as it is remembered."""
+    """A fact as it is kept.  `state`: current, or quarantined, which reads like an instruction and
+    is neither used nor found until a person releases it."""
 
     id: str
     kind: str
     text: str
     about: str
+    state: str
     created_at: datetime
 
 

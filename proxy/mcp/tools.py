@@ -21,7 +21,8 @@ from proxy.memory_api.body import read
 from proxy.memory_api.conversations.messages import list_messages
 from proxy.memory_api.conversations.sessions import get_session, list_sessions
 from proxy.memory_api.fields import invalid
-from proxy.memory_api.people.users import create_memory, delete_memory, search_memories
+from proxy.memory_api.people.saving import save_fact
+from proxy.memory_api.people.users import delete_memory, search_memories
 
 FURTHER = 10
 """How many times as many places are looked at for the end of a session that was rewound."""
@@ -92,7 +93,7 @@ async def save(visit: Visit, asked: shapes.SaveMemory) -> Struct:
         found = await visit.ask(search_memories, shapes.SavedMemories, path=path, body=same)
         if found.data:
             return found.data[0]
-    return await visit.ask(create_memory, shapes.SavedMemory, path=path, body=told)
+    return await visit.ask(save_fact, shapes.SavedMemory, path=path, body=told)
 
 
 async def forget(visit: Visit, asked: shapes.ForgetMemory) -> Struct:
@@ -186,7 +187,8 @@ TOOLS = (
         "Save a memory",
         "Remember a fact about the user for later conversations, in all apps. Use it when the user"
         " asks for something to be remembered, or tells what will matter for long. One fact for"
-        " each call; no secrets.",
+        " each call; no secrets. What tells an assistant what to do is quarantined: kept for a"
+        " person to review, and not used.",
         shapes.SaveMemory,
         shapes.SavedMemory,
         save,

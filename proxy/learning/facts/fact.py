@@ -48,7 +48,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``until`` is what was said, or set by a person.
     ``superseded_by`` is the fact that took its place, ``superseded_in`` the message that said so.
     ``sources`` have all said it, the first of them first; ``inherited`` said what it makes more
-    precise.  ``origin``: learned from messages, saved by the model's tool, or added over the memory
+    precise.  ``origin``: learned from messages, saved by a model's tool, or added over the memory
     API.  ``edited``: by a person.  Times are Unix seconds.
     """
 

@@ -1,4 +1,4 @@
-"""Facts saved and looked up in the middle of a chat, for the model's own tools."""
+"""Facts that models save and look up: in the middle of a chat, or from outside of any."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from typing import NamedTuple
 
 from proxy.learning.evidence import Source, is_instruction
 from proxy.learning.facts.claim import Claim
-from proxy.learning.facts.fact import MOST_CHARACTERS, USER, Fact, Facts, new_id, one_line
+from proxy.learning.facts.fact import (
+    MOST_CHARACTERS,
+    USER,
+    Fact,
+    Facts,
+    State,
+    dated,
+    new_id,
+    one_line,
+)
 from proxy.learning.facts.rules import Notes
 from proxy.learning.facts.store import FactStore
 from proxy.learning.likeness import AskedText
@@ -44,6 +53,13 @@ class FactTools:
             shelf, lambda facts: self._enter(facts, plain, source), since
         )
 
+    async def note(self, shelf: ItemOwner, text: str, about: str) -> Fact:
+        """Keep a statement that no message is the source of, as :meth:`save` does.
+
+        ``text`` and ``about`` are one line each.  Raises Busy.
+        """
+        return await self._facts.change(shelf, lambda facts: self._note(facts, text, about))
+
     async def find(self, shelf: ItemOwner, query: str, limit: int) -> list[FoundFact]:
         """Facts in force that share words with a question, best first.  One round trip."""
         card = await self._facts.card(shelf)
@@ -57,12 +73,12 @@ class FactTools:
         return sorted(found, key=lambda fact: -fact.score)[:limit]
 
     def _enter(self, facts: Facts, text: str, source: Source) -> Fact:
-        notes = Notes(facts, self._settings, new_id, self._facts.clock(), "saved")
+        notes = self._notes(facts)
         claim = Claim(
             op="add",
             text=text,
             about=USER,
-            state="quarantined" if is_instruction(text) else "current",
+            state=_state(text),
             valid_from=None,
             until=None,
             source=source,
@@ -71,3 +87,25 @@ class FactTools:
         fact = notes.enter(claim)
         notes.within(self._settings.max_facts)
         return fact
+
+    def _note(self, facts: Facts, text: str, about: str) -> Fact:
+        now = self._facts.clock()
+        fact = Fact(
+            id=new_id(),
+            text=text,
+            about=about,
+            state=_state(text, about),
+            valid_from=now,
+            last_confirmed=now,
+            origin="saved",
+        )
+        fact = facts[fact.id] = dated(fact, self._settings)
+        self._notes(facts).within(self._settings.max_facts)
+        return fact
+
+    def _notes(self, facts: Facts) -> Notes:
+        return Notes(facts, self._settings, new_id, self._facts.clock(), "saved")
+
+
+def _state(text: str, about: str = USER) -> State:
+    return "quarantined" if is_instruction(text) or is_instruction(about) else "current"

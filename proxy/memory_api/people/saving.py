@@ -1,0 +1,39 @@
+"""What a model saves: an operation like all others, but none of the document's.
+
+No path leads to it; the tools of MCP ask for it.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from proxy.learning.facts.tools import FactTools
+from proxy.memory_api.api import Api
+from proxy.memory_api.errors import memory_not_found
+from proxy.memory_api.objects import Object
+from proxy.memory_api.operation import operation
+from proxy.memory_api.parameters import PersonAt
+from proxy.memory_api.people.memories import memories_of, shelf_of
+from proxy.memory_api.people.users import ALL, TAG
+from proxy.memory_api.shapes.people import Memory
+
+
+class Statement(Struct, kw_only=True):
+    """What a model says, and of whom; each is one line."""
+
+    text: str
+    about: str
+
+
+@operation("POST", ALL, TAG, answer=Memory, founds=True)
+async def save_fact(api: Api, owner: PersonAt, said: Statement) -> Object:
+    """Save a fact.
+
+    It is a model's word, not a person's: what tells the assistant what to do is quarantined.
+    """
+    facts = FactTools(api.learned.facts, api.settings.memory.facts)
+    fact = await facts.note(shelf_of(owner), said.text, said.about)
+    found = await memories_of(api).one(owner, fact.id)
+    if found is None:
+        raise memory_not_found()
+    return found

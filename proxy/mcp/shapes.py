@@ -149,12 +149,6 @@ class SavedMemory(Struct, kw_only=True):
     created_at: datetime
 
 
-class SavedMemories(Struct, kw_only=True):
-    """Facts that are remembered."""
-
-    data: list[SavedMemory]
-
-
 class ForgottenMemory(Struct, kw_only=True):
     """What is gone."""
 

@@ -86,14 +86,13 @@ async def search(visit: Visit, asked: shapes.SearchMemories) -> Struct:
 
 async def save(visit: Visit, asked: shapes.SaveMemory) -> Struct:
     """Agents say the same in each conversation: what is there in the same words stays as it is."""
+    said = {
+        "text": one_line(asked.text),
+        "about": one_line(_given(asked.about) or "") or USER,
+        "afresh": not visit.reads,
+    }
     path = {"user": visit.user(_given(asked.user))}
-    told = {"text": one_line(asked.text), "about": one_line(_given(asked.about) or USER)}
-    if visit.reads:
-        same = {"query": told["text"], "kinds": ["fact"], "filter": told, "limit": 1}
-        found = await visit.ask(search_memories, shapes.SavedMemories, path=path, body=same)
-        if found.data:
-            return found.data[0]
-    return await visit.ask(save_fact, shapes.SavedMemory, path=path, body=told)
+    return await visit.ask(save_fact, shapes.SavedMemory, path=path, body=said)
 
 
 async def forget(visit: Visit, asked: shapes.ForgetMemory) -> Struct:

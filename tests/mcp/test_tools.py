@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -81,6 +82,33 @@ async def test_what_is_saved_again_in_the_same_words_is_the_same_memory(proxy: R
         assert await saved("Likes dried figs.") != first
         await client.call_tool("forget_memory", {"memory_id": first})
         assert await saved("Likes figs.") != first
+
+
+@pytest.mark.parametrize("text", ["Is she/her.", "C++", "我是他", "👍"])
+async def test_words_that_say_nothing_alone_are_saved_once_found_and_forgotten(
+    proxy: Rig, text: str
+) -> None:
+    async with agent(proxy.proxy.url, x_user_id="ada") as client:
+        saved = [answered(await client.call_tool("save_memory", {"text": text})) for _ in range(2)]
+        assert saved[0] == saved[1]
+        found = answered(await client.call_tool("search_memories", {"query": text}))["data"]
+        assert [each["id"] for each in found] == [saved[0]["id"]]
+        await client.call_tool("forget_memory", {"memory_id": found[0]["id"]})
+        assert answered(await client.call_tool("search_memories", {"query": text}))["data"] == []
+
+
+async def test_what_is_saved_several_times_at_once_is_one_memory(proxy: Rig) -> None:
+    async with agent(proxy.proxy.url, x_user_id="ada") as client:
+        told = {"text": "Plays the tuba."}
+        saved = await asyncio.gather(*(client.call_tool("save_memory", told) for _ in range(8)))
+        assert len({answered(each)["id"] for each in saved}) == 1
+
+
+async def test_who_may_not_read_does_not_learn_that_something_is_there(proxy: Rig) -> None:
+    url, told = proxy.proxy.url, {"text": "Likes figs."}
+    async with agent(url, x_user_id="ada", x_memory_mode="write") as client:
+        saved = [answered(await client.call_tool("save_memory", told)) for _ in range(2)]
+        assert saved[0]["id"] != saved[1]["id"]
 
 
 async def test_an_order_is_kept_for_review_and_said_to_be(proxy: Rig) -> None:

@@ -98,6 +98,16 @@ async def test_a_fact_without_any_of_the_words_is_not_found(
     assert await search(client, "zeppelin", kinds=["fact"]) == []
 
 
+async def test_a_fact_is_found_by_its_own_words_whatever_these_are(
+    site: Site, client: httpx.AsyncClient
+) -> None:
+    await known(site, client)
+    await learned(site, ALLERGY, HOME, fact("pronouns", "Is she/her."), fact("thumb", "👍"))
+    assert ids(await search(client, " is she/her.\n")) == ["fact_pronouns"]
+    (found,) = await search(client, "👍")
+    assert (found["id"], found["score"], found["parts"]) == ("fact_thumb", 1.0, {"lexical": 1.0})
+
+
 async def test_to_release_a_fact_is_not_to_edit_it(site: Site, client: httpx.AsyncClient) -> None:
     await known(site, client)
     released = await client.patch(f"{USER}/{DOUBTED.id}", json={"state": "current"})

@@ -53,12 +53,19 @@ class FactTools:
             shelf, lambda facts: self._enter(facts, plain, source), since
         )
 
-    async def note(self, shelf: ItemOwner, text: str, about: str) -> Fact:
-        """Keep a statement that no message is the source of, as :meth:`save` does.
+    async def note(self, shelf: ItemOwner, text: str, about: str, *, afresh: bool = False) -> Fact:
+        """Keep a statement that no message is the source of, as :meth:`save` does; one in the same
+        words stays as it is, unless it is to be kept ``afresh``.
 
         ``text`` and ``about`` are one line each.  Raises Busy.
         """
-        return await self._facts.change(shelf, lambda facts: self._note(facts, text, about))
+
+        def noted(facts: Facts) -> Fact:
+            new = self._new(text, about)
+            twin = None if afresh else _twin(facts, new)
+            return twin or self._put(facts, new)
+
+        return await self._facts.change(shelf, noted)
 
     async def find(self, shelf: ItemOwner, query: str, limit: int) -> list[FoundFact]:
         """Facts in force that share words with a question, best first.  One round trip."""
@@ -88,7 +95,7 @@ class FactTools:
         notes.within(self._settings.max_facts)
         return fact
 
-    def _note(self, facts: Facts, text: str, about: str) -> Fact:
+    def _new(self, text: str, about: str) -> Fact:
         now = self._facts.clock()
         fact = Fact(
             id=new_id(),
@@ -99,7 +106,10 @@ class FactTools:
             last_confirmed=now,
             origin="saved",
         )
-        fact = facts[fact.id] = dated(fact, self._settings)
+        return dated(fact, self._settings)
+
+    def _put(self, facts: Facts, fact: Fact) -> Fact:
+        facts[fact.id] = fact
         self._notes(facts).within(self._settings.max_facts)
         return fact
 
@@ -109,3 +119,16 @@ class FactTools:
 
 def _state(text: str, about: str = USER) -> State:
     return "quarantined" if is_instruction(text) or is_instruction(about) else "current"
+
+
+def _twin(facts: Facts, new: Fact) -> Fact | None:
+    """A fact in the same words, of the same: there as the new one would be, or current."""
+    wanted, states = (new.text, new.about), (new.state, "current")
+    same = (
+        fact
+        for fact in facts.values()
+        if (fact.text, fact.about) == wanted
+        and fact.state in states
+        and not fact.expired(new.last_confirmed)
+    )
+    return next(same, None)

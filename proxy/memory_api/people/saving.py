@@ -19,10 +19,14 @@ from proxy.memory_api.shapes.people import Memory
 
 
 class Statement(Struct, kw_only=True):
-    """What a model says, and of whom; each is one line."""
+    """What a model says, and of whom; each is one line.
+
+    ``afresh``: what is there in the same words is not answered, since it may not be read.
+    """
 
     text: str
     about: str
+    afresh: bool
 
 
 @operation("POST", ALL, TAG, answer=Memory, founds=True)
@@ -32,7 +36,7 @@ async def save_fact(api: Api, owner: PersonAt, said: Statement) -> Object:
     It is a model's word, not a person's: what tells the assistant what to do is quarantined.
     """
     facts = FactTools(api.learned.facts, api.settings.memory.facts)
-    fact = await facts.note(shelf_of(owner), said.text, said.about)
+    fact = await facts.note(shelf_of(owner), said.text, said.about, afresh=said.afresh)
     found = await memories_of(api).one(owner, fact.id)
     if found is None:
         raise memory_not_found()

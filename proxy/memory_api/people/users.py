@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.facts.fact import DAY, Fact, Facts, fact_fields, new_id
+from proxy.learning.facts.fact import DAY, Fact, Facts, fact_fields, new_id, one_line
 from proxy.learning.facts.rules import entered
 from proxy.learning.facts.store import FactStore, StoredFacts
 from proxy.learning.kinds import Kind, Kinds
@@ -300,11 +300,12 @@ class MemorySearch(msgspec.Struct, frozen=True):
             )
             for each, share in zip(said, shares, strict=False)
         ]
-        scored += [
-            _with_score(each, lexical=share)
+        query = _folded(wanted.query)
+        worded = (
+            (each, 1.0 if _folded(str(each["text"])) == query else share)
             for each, share in zip(learned, shares[len(said) :], strict=True)
-            if share > 0
-        ]
+        )
+        scored += [_with_score(each, lexical=share) for each, share in worded if share > 0]
         return scored
 
     def _worse(self, each: Object) -> tuple[float, bool]:
@@ -324,6 +325,11 @@ def _with_score(each: Object, **parts: float) -> Object:
 def _plain(each: Object) -> Object:
     plain: Object = msgspec.to_builtins(each)
     return plain
+
+
+def _folded(text: str) -> str:
+    """What the very same words are told by: they are found though none of them says anything."""
+    return one_line(text).casefold()
 
 
 def _terms(each: Object) -> bytes:

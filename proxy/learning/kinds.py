@@ -242,7 +242,8 @@ class Kinds:
 
     ``personal`` are learned of people, the items of those that are ``listed`` are memories of their
     own, and ``reading`` are the names of those that are learned by reading sessions.  ``labels``
-    are the third ones of people's namespaces that hold what the proxy has learned of them.
+    are the third ones of people's namespaces that hold what the proxy has learned of them, and
+    ``first_labels`` those of all others that hold what is the proxy's own.
     """
 
     def __init__(self, kinds: Sequence[Kind] = KINDS) -> None:
@@ -253,6 +254,7 @@ class Kinds:
         values = (kind.values for kind in self.personal)
         self.labels = frozenset({READ, CARDS, FEEDBACK}.union(*values))
         self._shared = {kind.name: kind for kind in self.ranked if kind.shared}
+        self.first_labels = frozenset({REQUESTS, *self._shared})
 
     def named(self, memory: str) -> Kind | None:
         """The kind of a listed memory, by its id."""
@@ -261,9 +263,15 @@ class Kinds:
 
     def is_reserved(self, namespace: Namespace) -> bool:
         """Whether only the proxy itself writes here."""
-        if namespace[:1] == (PEOPLE,):
-            return bool(self.labels.intersection(namespace[2:3]))
-        return namespace[0] in (REQUESTS, *self._shared) if namespace else False
+        return self.reserved_label(namespace) is not None
+
+    def reserved_label(self, namespace: Namespace) -> str | None:
+        """The label because of which only the proxy itself writes here, None where others may."""
+        theirs = namespace[:1] == (PEOPLE,)
+        labels, named = (
+            (self.labels, namespace[2:3]) if theirs else (self.first_labels, namespace[:1])
+        )
+        return next((label for label in named if label in labels), None)
 
     def is_sound(self, item: Item) -> bool:
         """Whether a reserved item holds what its place says: for those that others bring.

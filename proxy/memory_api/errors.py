@@ -117,9 +117,8 @@ version_conflict = Failure(
 reserved_namespace = Failure(
     409,
     "reserved_namespace",
-    "What was learned is not changed here.",
-    "What the proxy has learned is changed at /memory/v1/users/{id}/memories, not here.",
-    "namespace",
+    "A label of the namespace is one of the proxy's own.",
+    param="namespace",
 )
 proposal_outdated = Failure(
     409,

@@ -13,6 +13,7 @@ from msgspec.structs import fields
 from proxy.gateway.context import reserved_tokens
 from proxy.gateway.identity import OURS, Mode
 from proxy.gateway.report import MemoryReport, Reason, Status
+from proxy.learning.kinds import Kinds
 from proxy.mcp.tools import TOOLS
 from proxy.memory.reconciliation.match import History
 from proxy.memory_api.errors import CODES
@@ -79,6 +80,14 @@ def words(default: str) -> list[str]:
 def test_every_kind_of_learned_memory_is_named() -> None:
     told = {code(row[0])[0] for row in table("long-term-memory.md", "section")}
     assert told == {f"memory.{name}" for name in (*ProfileSettings().learned, "tools")}
+
+
+def test_every_reserved_label_is_told_with_its_place() -> None:
+    rows = table("langgraph.md", "reserved label")
+    first = {label for row in rows if row[1] == "the first of all" for label in code(row[0])}
+    third = {label for row in rows if "users" in row[1] for label in code(row[0])}
+    known = Kinds()
+    assert (first, third) == (set(known.first_labels), set(known.labels))
 
 
 def test_every_window_is_named() -> None:

@@ -510,6 +510,8 @@ async def test_what_was_learned_is_read_but_not_written(
         assert response.status_code == 409
         error = error_of(response)
         assert error["code"] == "reserved_namespace"
+        label = namespace[2] if namespace[0] == "users" else namespace[0]
+        assert error["message"].startswith(f'The label "{label}" is reserved here: take another')
         assert "/memory/v1/users/{id}/memories" in error["message"]
     found = await get(client, list(namespace), "k")
     assert found.json()["value"] == {"text": "Kai sails."}

@@ -59,6 +59,13 @@ ITEMS = "/memory/v1/store/items"
 NAMESPACES = "/memory/v1/store/namespaces"
 PUT = {"namespace": "$response.body#/namespace", "key": "$response.body#/key"}
 RECIPES = {"namespace_prefix": ["recipes"], "query": "gazpacho"}
+INSTEAD = (
+    "take another one for items of your own. What the proxy has learned is changed at"
+    " /memory/v1/users/{id}/memories, /memory/v1/users/{id}/profile and"
+    " /memory/v1/instructions/{application}."
+)
+"""What to do where only the proxy itself writes."""
+
 SOUP = {"namespace": ["recipes", "soups"], "key": "gazpacho", "value": {"serves": 4}}
 
 
@@ -219,6 +226,7 @@ def item_object(item: items.Item, score: float | None | UnsetType = UNSET) -> It
 
 
 def _writable(api: Api, place: Place) -> Place:
-    if api.learned.kinds.is_reserved(place.namespace):
-        raise reserved_namespace()
+    label = api.learned.kinds.reserved_label(place.namespace)
+    if label is not None:
+        raise reserved_namespace(f'The label "{label}" is reserved here: {INSTEAD}')
     return place

@@ -24,6 +24,8 @@ from proxy.memory.recording.spool import Spool
 from proxy.memory.usage import Meter
 from proxy.memory_api.erasure.eraser import Eraser
 from proxy.memory_api.overview.counts import Counted
+from proxy.memory_api.overview.shared import Shared
+from proxy.memory_api.shapes.overview import Stats
 from proxy.memory_api.threads import Threads
 from proxy.recall.recaller import RecallAdmin
 from proxy.recall.results import Found
@@ -124,6 +126,11 @@ class Api:
     @cached_property
     def large_imports(self) -> WeakValueDictionary[str, asyncio.Lock]:
         """A tenant's is held while a large conversation of it is imported, for the same reason."""
+        return WeakValueDictionary()
+
+    @cached_property
+    def statistics(self) -> WeakValueDictionary[str, Shared[Stats]]:
+        """By tenant, while somebody waits for them."""
         return WeakValueDictionary()
 
     @cached_property

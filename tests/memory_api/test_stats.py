@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -381,6 +383,27 @@ async def test_what_is_older_is_not_even_looked_at(
     await said(store, "a", now - 60)
     found = await report(client, days=2)
     assert (found["totals"]["exchanges"], found["complete"]) == (1, True)
+
+
+async def test_the_same_that_many_ask_for_at_once_is_not_counted_for_each(
+    client: httpx.AsyncClient, store: Backend, now: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walks: list[stats.Walk] = []
+
+    class Noted(stats.Walk):
+        async def samples(self) -> AsyncIterator[Sample]:
+            walks.append(self)
+            await asyncio.sleep(0.1)  # meanwhile all others come
+            async for each in super().samples():
+                yield each
+
+    monkeypatch.setattr(stats, "Walk", Noted)
+    await said(store, "s", now - 60)
+    found = await asyncio.gather(*(report(client, days=2) for _ in range(6)))
+    assert [each["totals"]["exchanges"] for each in found] == [1] * 6
+    assert len(walks) == 2, "one for who came first, one for who came while that was made"
+    await said(store, "s", now - 50)
+    assert (await report(client, days=2))["totals"]["exchanges"] == 2
 
 
 async def test_an_import_is_no_exchange(client: httpx.AsyncClient) -> None:

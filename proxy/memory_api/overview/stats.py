@@ -20,6 +20,7 @@ from proxy.memory_api.call import Call, Tenant
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.openapi.operation import Parameter
 from proxy.memory_api.operation import operation
+from proxy.memory_api.overview.shared import Shared
 from proxy.memory_api.parameters import OfUser, whole
 from proxy.memory_api.shapes import overview as shapes
 from proxy.memory_api.shapes.overview import Bucket, Latency, Stats, Tokens
@@ -82,8 +83,17 @@ async def get_stats(api: Api, tenant: Tenant, days: Days, bucket: Step, user: Of
     Of the exchanges of the newest sessions; `complete` is false where there are more than are
     looked at.
     """
+    shared = api.statistics.setdefault(tenant, Shared())
+    return await shared.answer(
+        (days, bucket, user), lambda: _counted(api.store, tenant, days, bucket, user)
+    )
+
+
+async def _counted(
+    store: Archive, tenant: str, days: int, bucket: Literal["day", "hour"], user: str | None
+) -> Stats:
     span = span_of(days, STEPS[bucket], time.time())
-    walk = Walk(api.store, tenant, user, span.since)
+    walk = Walk(store, tenant, user, span.since)
     samples = [sample async for sample in walk.samples()]
     counted = [each for each in samples if each.at > walk.counted_since]
     total, series = await asyncio.to_thread(lambda: tallied(once(counted), span))

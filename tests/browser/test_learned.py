@@ -147,6 +147,20 @@ async def test_the_inspector_forgets_what_was_learned(visit: Console, tab: str) 
     assert await facts(visit) == ["The user lives in Kiel."] * (tab == "Why")
 
 
+async def test_a_chat_meanwhile_does_not_change_of_which_exchange_it_is_forgotten(
+    visit: Console,
+) -> None:
+    await learned_from(visit)
+    panel = await inspect(visit)
+    await panel.get_by_role("button", name="Forget what was learned").click()
+    dialog = visit.page.get_by_role("dialog")
+    await expect(dialog.locator(".learned li")).to_have_count(1)
+    newest = await ask(visit, "How are you?")
+    await expect(panel).to_contain_text(newest)
+    await forget(visit, "1 memory was", "The user likes tea.")
+    assert await facts(visit) == ["The user lives in Kiel."]
+
+
 async def test_what_was_learned_is_forgotten_by_keys_alone(visit: Console) -> None:
     await learned_from(visit)
     await visit.sign_in("#/sessions/talk")

@@ -19,7 +19,7 @@ const TONES = /** @type {Record<string, string>} */ ({ applied: "good", degraded
 /** @param {Inspected} props */
 export function Why(props) {
   const { session, exchange, exchanges, onExchange, onJump } = props;
-  const [forgetting, setForgetting] = useState(false);
+  const [forgetting, setForgetting] = useState(/** @type {string | null} */ (null)); // an exchange, which stays while others come
   if (exchange === null) return html`<${Nothing} ...${props} />`;
   const { memory } = exchange;
   const inside = { session: session.id, user: session.user_id, onJump };
@@ -34,8 +34,8 @@ export function Why(props) {
       <${PromptList} key=${exchange.id} shown=${memory.shown} cut=${memory.shown_cut} ...${inside} /></section>
     ${memory.tools.length > 0 && html`<section><h3>${t("why.tools")}</h3><${Json} key=${exchange.id} value=${memory.tools} open=${2} /></section>`}
     <${Facts} exchange=${exchange} />
-    <footer class="buttons"><button type="button" class="button danger-quiet" onClick=${() => setForgetting(true)}>${t("talk.forget")}</button></footer>
-    ${forgetting && html`<${Forgetting} id=${session.id} exchange=${exchange.id} onClose=${() => setForgetting(false)} />`}
+    <footer class="buttons"><button type="button" class="button danger-quiet" onClick=${() => setForgetting(exchange.id)}>${t("talk.forget")}</button></footer>
+    ${forgetting && html`<${Forgetting} id=${session.id} exchange=${forgetting} onClose=${() => setForgetting(null)} />`}
   </div>`;
 }
 

@@ -6,6 +6,7 @@ import { t } from "../i18n/index.js";
 import { Dialog } from "../parts/dialog.js";
 import { LONGEST_TITLE, atMost } from "../parts/limit.js";
 import { patched } from "../parts/patching.js";
+import { useShown } from "../parts/shown.js";
 import { visible } from "../parts/text.js";
 import { html, useState } from "../vendor/preact.js";
 import { UNITS, inSeconds, inUnits, lasting } from "./lasting.js";
@@ -28,6 +29,7 @@ const read = ({ title, ttl }) => ({ title, ttl });
 /** @param {import("./session.js").Change} props */
 export function Details({ session, etag, onChanged, onClose }) {
   const { api, toast } = useApp();
+  const open = useShown(true);
   const [was, setWas] = useState({ value: read(session), etag });
   const [theirs, setTheirs] = useState(/** @type {any} */ (null));
   const [initial] = useState(() => draftOf(session));
@@ -41,7 +43,7 @@ export function Details({ session, etag, onChanged, onClose }) {
     }
     toast(t("memory.changed"), "success");
     onChanged();
-    onClose();
+    if (open.current) onClose();
   };
   const submit = (/** @type {Draft} */ draft) => {
     setBusy(true);

@@ -4,18 +4,21 @@ import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { t, time } from "../i18n/index.js";
 import { Button } from "../parts/button.js";
+import { useShown } from "../parts/shown.js";
 import { Ago } from "../parts/time.js";
 import { html, useState } from "../vendor/preact.js";
 
 /** @param {{session: string, exchange: any, exchanges: readonly any[], onExchange: (id: string) => void}} props */
 export function Stepper({ session, exchange, exchanges, onExchange }) {
   const { api, failed } = useApp();
+  const shown = useShown(exchange.id);
   const [oldest, setOldest] = useState("");
   const at = exchanges.findIndex((each) => each.id === exchange.id);
   const [newer, older] = [exchanges[at - 1], exchanges[at + 1]];
   const back = async () => {
     if (older) return onExchange(older.id);
     const found = await before(api, session, exchange);
+    if (shown.current !== exchange.id) return;
     if (found) onExchange(found);
     else setOldest(exchange.id);
   };

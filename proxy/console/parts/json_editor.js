@@ -5,6 +5,7 @@ import { html, useState } from "../vendor/preact.js";
 import { Dialog } from "./dialog.js";
 import { written } from "./exact.js";
 import { Json, parsed } from "./json.js";
+import { useShown } from "./shown.js";
 
 /**
  * @param {{title: string, value: unknown, theirs?: unknown, save: (value: any) => Promise<void>, onClose: () => void}} props
@@ -12,6 +13,7 @@ import { Json, parsed } from "./json.js";
  *   dialog stays
  */
 export function JsonEditor({ title, value, theirs, save, onClose }) {
+  const open = useShown(true);
   const [text, setText] = useState(() => written(value, 2));
   const [problem, setProblem] = useState("");
   const submit = async (/** @type {Event} */ event) => {
@@ -21,7 +23,7 @@ export function JsonEditor({ title, value, theirs, save, onClose }) {
     setProblem("");
     try {
       await save(read.value);
-      onClose();
+      if (open.current) onClose();
     } catch (error) {
       setProblem(/** @type {Error} */ (error).message);
     }

@@ -3,7 +3,8 @@
 import { useApp } from "../context.js";
 import { bytes, t } from "../i18n/index.js";
 import { Dialog } from "../parts/dialog.js";
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { useShown } from "../parts/shown.js";
+import { html, useRef, useState } from "../vendor/preact.js";
 import { Result } from "./result.js";
 
 const FORMATS = [
@@ -43,8 +44,7 @@ export function Dropping({ onFile, children }) {
 /** Who has closed it is told how it went. @param {{file: File | null, onClose: () => void, onDone: () => void}} props */
 export function Importing({ file: dropped, onClose, onDone }) {
   const { api, toast, failed } = useApp();
-  const open = useRef(true);
-  useEffect(() => () => void (open.current = false), []);
+  const open = useShown(true);
   const [file, setFile] = useState(dropped);
   const [choice, setChoice] = useState({ format: "auto", session: "", user: "", conflict: "skip", dry_run: "false" });
   const [sent, setSent] = useState(/** @type {number | null} */ (null));

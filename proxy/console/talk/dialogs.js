@@ -8,6 +8,7 @@ import { Dialog } from "../parts/dialog.js";
 import { Failed, Loading } from "../parts/empty.js";
 import { LONGEST_TITLE, atMost } from "../parts/limit.js";
 import { Receipt, saveReceipt } from "../parts/receipt.js";
+import { useShown } from "../parts/shown.js";
 import { visible } from "../parts/text.js";
 import { Exporting } from "../portable/exporting.js";
 import { html, useEffect, useState } from "../vendor/preact.js";
@@ -29,6 +30,7 @@ export function Dialogs({ open, close, talk }) {
 /** @param {{id: string, until: string | null, onClose: () => void}} props */
 function Forking({ id, until, onClose }) {
   const { api, toast, navigate } = useApp();
+  const open = useShown(true);
   const [name, setName] = useState(() => `${id.slice(0, 180)}-${crypto.getRandomValues(new Uint32Array(1))[0]?.toString(36)}`);
   const [title, setTitle] = useState("");
   const [problem, setProblem] = useState("");
@@ -38,8 +40,9 @@ function Forking({ id, until, onClose }) {
     setBusy(true);
     const body = { id: name, ...(until !== null && { until }), ...(title.trim() && { title: title.trim() }) };
     api.post(`/sessions/${seg(id)}/fork`, body).then(() => {
-      onClose();
       toast(t("talk.forked"), "success");
+      if (!open.current) return;
+      onClose();
       navigate(links.session(name));
     }, (error) => (setBusy(false), setProblem(error.message)));
   };

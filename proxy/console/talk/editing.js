@@ -7,6 +7,7 @@ import { Dialog } from "../parts/dialog.js";
 import { Failed, Loading } from "../parts/empty.js";
 import { JsonEditor } from "../parts/json_editor.js";
 import { patched } from "../parts/patching.js";
+import { useShown } from "../parts/shown.js";
 import { visible } from "../parts/text.js";
 import { html, useEffect, useState } from "../vendor/preact.js";
 
@@ -56,13 +57,14 @@ export function Editing({ talk, path, title, hint, read, text, body, onClose }) 
 
 /** @param {{title: string, hint: string, value: string, theirs?: string, save: (text: string) => Promise<void>, onClose: () => void}} props */
 function TextEditor({ title, hint, value, theirs, save, onClose }) {
+  const open = useShown(true);
   const [text, setText] = useState(value);
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     setBusy(true);
-    save(text).then(onClose, (error) => (setBusy(false), setProblem(error.message)));
+    save(text).then(() => open.current && onClose(), (error) => (setBusy(false), setProblem(error.message)));
   };
   return html`<${Dialog} title=${title} onClose=${onClose} class="wide"><form onSubmit=${submit}>
     <div class="dialog-body">

@@ -6,6 +6,7 @@ import { t } from "../i18n/index.js";
 import { Dialog } from "../parts/dialog.js";
 import { Failed, Loading } from "../parts/empty.js";
 import { atMost } from "../parts/limit.js";
+import { useShown } from "../parts/shown.js";
 import { visible } from "../parts/text.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
@@ -23,6 +24,7 @@ const NEW = { text: "", about: "", until: "" };
 export function Adding({ path, onClose, onDone }) {
   const { api, toast } = useApp();
   const sent = useRef({ body: "", key: "" });
+  const open = useShown(true);
   const save = async (/** @type {Draft} */ draft) => {
     const fields = fieldsOf(draft, NEW);
     const body = JSON.stringify(fields);
@@ -30,7 +32,7 @@ export function Adding({ path, onClose, onDone }) {
     await api.post(path, fields, { headers: { "idempotency-key": sent.current.key } });
     toast(t("memory.added"), "success");
     onDone();
-    onClose();
+    if (open.current) onClose();
   };
   return html`<${Fields} title=${t("memories.add.title")} initial=${NEW} save=${save} onClose=${onClose} />`;
 }
@@ -38,6 +40,7 @@ export function Adding({ path, onClose, onDone }) {
 /** @param {{path: string, onClose: () => void, onDone: () => void}} props */
 export function Editing({ path, onClose, onDone }) {
   const { api, toast } = useApp();
+  const open = useShown(true);
   const [opened, setOpened] = useState(/** @type {Read | null} */ (null));
   const [theirs, setTheirs] = useState(/** @type {Read | null} */ (null));
   const [error, setError] = useState(/** @type {any} */ (null));
@@ -54,7 +57,7 @@ export function Editing({ path, onClose, onDone }) {
     }
     toast(t("memory.changed"), "success");
     onDone();
-    onClose();
+    if (open.current) onClose();
   };
   const title = t("memory.edit");
   if (opened === null) {

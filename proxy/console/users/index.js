@@ -7,6 +7,7 @@ import { links } from "../links.js";
 import { Empty, Failed, Loading, Stale } from "../parts/empty.js";
 import { useFeed } from "../parts/feed.js";
 import { SearchBox } from "../parts/search.js";
+import { useShown } from "../parts/shown.js";
 import { Ago } from "../parts/time.js";
 import { useTitle } from "../parts/title.js";
 import { VirtualList } from "../parts/virtual.js";
@@ -19,17 +20,19 @@ const rowOf = (user) => ({ id: user.id, at: user.last_active_at, sessions: user.
 
 export function Users() {
   const { api, failed, navigate } = useApp();
+  const shown = useShown(true);
   const [query, setQuery] = useState("");
   const feed = useFeed("/users", {}, rowOf);
   useTitle(t("nav.users"));
   const found = useMemo(() => matching(feed.rows, query), [feed.rows, query]);
+  const show = (/** @type {string} */ id) => void (shown.current && navigate(links.user(id)));
   const open = (/** @type {string} */ text) => {
     const id = text.trim();
     const rows = matching(feed.rows, id);
     const only = rows.length === 1 ? (rows[0]?.id ?? id) : id;
-    const other = (/** @type {any} */ error) => (error.status === 404 ? navigate(links.user(only)) : failed(error));
-    if (id === "" || id === only) return id && navigate(links.user(id));
-    void api.get(`/users/${seg(id)}`).then(() => navigate(links.user(id)), other); // who has no session is not listed
+    const other = (/** @type {any} */ error) => (error.status === 404 ? show(only) : failed(error));
+    if (id === "" || id === only) return id && show(id);
+    void api.get(`/users/${seg(id)}`).then(() => show(id), other); // who has no session is not listed
   };
   return html`<div class="screen users">
     <div>

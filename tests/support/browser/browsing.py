@@ -25,12 +25,13 @@ try:
         Locator,
         Page,
         Playwright,
+        Request,
         Route,
         async_playwright,
         expect,
     )
 except ImportError:  # said by `program` below
-    Browser = Locator = Page = Playwright = Route = None  # type: ignore[assignment,misc]
+    Browser = Locator = Page = Playwright = Request = Route = None  # type: ignore[assignment,misc]
     async_playwright = expect = None  # type: ignore[assignment]
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Locator",
     "Look",
     "Page",
+    "Request",
     "Route",
     "SparePages",
     "chromium",

@@ -38,17 +38,18 @@ export const unchanged = ({ etag }) => ({ headers: /** @type {Record<string, str
 const KEY = /^[\x21-\x7e]+$/;
 
 export class Api {
-  /** @type {string} */ #key;
+  /** null: it is no longer taken. @type {string | null} */ #key;
+  /** What goes on with another. @type {((key: string) => void)[]} */ #waiting = [];
 
   /**
-   * @param {string} key "" for callers without one
+   * @param {string | null} key "" for callers without one
    * @param {string | null} tenant whose memory, for the administrator; else null
    */
   constructor(key, tenant = null) {
     this.#key = key;
     this.tenant = tenant;
-    /** Told when the key is no longer taken. @type {() => void} */
-    this.onRefused = () => {};
+    /** Told when the key is no longer taken; all questions wait for another then.  null: they fail. @type {(() => void) | null} */
+    this.onRefused = null;
     /** Told of every answer that is none of an outage. @type {() => void} */
     this.onAnswer = () => {};
     /** How often something was changed: what was read before may be so no longer. */
@@ -57,9 +58,13 @@ export class Api {
 
   /** The same caller with another tenant's memory. @param {string | null} tenant */
   of(tenant) {
-    const api = new Api(this.#key, tenant);
-    api.onRefused = this.onRefused;
-    return api;
+    return new Api(this.#key, tenant);
+  }
+
+  /** Another key in place of one that is no longer taken. @param {Api} other who has it */
+  renew(other) {
+    const key = (this.#key = other.#key ?? "");
+    for (const goOn of this.#waiting.splice(0)) goOn(key);
   }
 
   /**
@@ -103,7 +108,7 @@ export class Api {
    */
   async download(path, params, filename, onProgress = () => {}) {
     const response = await this.#fetch("GET", path, { params });
-    if (!response.ok) throw await this.#refusal(response);
+    if (!response.ok) throw await refusal(response);
     save(await whole(response, onProgress), filename);
   }
 
@@ -114,10 +119,11 @@ export class Api {
    * @param {(sent: number, total: number) => void} [onProgress]
    * @returns {Promise<Answer>}
    */
-  upload(path, params, file, onProgress = () => {}) {
+  async upload(path, params, file, onProgress = () => {}) {
+    const key = await this.#taken();
     const request = new XMLHttpRequest();
     request.open("POST", this.#url(path, params));
-    if (this.#key) request.setRequestHeader("authorization", `Bearer ${this.#key}`);
+    if (key) request.setRequestHeader("authorization", `Bearer ${key}`);
     request.setRequestHeader("content-type", "application/x-ndjson");
     request.upload.onprogress = (event) => onProgress(event.loaded, event.total);
     return new Promise((resolve, reject) => {
@@ -137,17 +143,36 @@ export class Api {
     const response = await this.#fetch(method, path, options);
     const etag = response.headers.get("etag");
     if (response.status === 304) return { data: null, etag, status: 304 };
-    if (!response.ok) throw await this.#refusal(response);
+    if (!response.ok) throw await refusal(response);
     if (!isQuestion(method, path, options)) this.changes += 1;
     return { data: parsed(await response.text()), etag, status: response.status };
   }
 
-  /** @param {string} method @param {string} path @param {Asking & {params?: Params, body?: unknown}} options */
-  async #fetch(method, path, { params = {}, headers = {}, body, signal }) {
-    if (this.#key && !KEY.test(this.#key)) throw new ApiError(401, "invalid_api_key", "");
+  /**
+   * What is refused for its key has done nothing: it is asked again with another.
+   * @param {string} method @param {string} path @param {Asking & {params?: Params, body?: unknown}} options
+   * @returns {Promise<Response>}
+   */
+  async #fetch(method, path, options) {
+    const key = await this.#taken();
+    const response = await this.#send(key, method, path, options);
+    if (response.status !== 401 || this.onRefused === null) return response;
+    if (key === this.#key) {
+      this.#key = null;
+      this.onRefused();
+    }
+    return this.#fetch(method, path, options);
+  }
+
+  /** The key, as soon as there is one that is taken. @returns {Promise<string>} */
+  #taken = async () => this.#key ?? new Promise((resolve) => this.#waiting.push(resolve));
+
+  /** @param {string} key @param {string} method @param {string} path @param {Asking & {params?: Params, body?: unknown}} options */
+  async #send(key, method, path, { params = {}, headers = {}, body, signal }) {
+    if (key && !KEY.test(key)) throw new ApiError(401, "invalid_api_key", "");
     /** @type {Record<string, string>} */
     const all = { ...headers };
-    if (this.#key) all.authorization = `Bearer ${this.#key}`;
+    if (key) all.authorization = `Bearer ${key}`;
     if (body !== undefined) all["content-type"] ??= "application/json";
     const sent = body === undefined ? undefined : written(body);
     const options = /** @type {RequestInit} */ ({ method, headers: all, body: sent, signal });
@@ -159,12 +184,6 @@ export class Api {
       if (signal?.aborted) throw error;
       throw unreachable();
     }
-  }
-
-  /** @param {Response} response */
-  async #refusal(response) {
-    if (response.status === 401) this.onRefused();
-    return refusalOf(response.status, parsed(await response.text()));
   }
 
   /** @param {string} path @param {Params} params */
@@ -193,6 +212,9 @@ const unreachable = () => new ApiError(0, "unreachable", t("error.silent"));
 /** Does it only ask? @param {string} method @param {string} path @param {{params?: Params, body?: any}} options */
 const isQuestion = (method, path, { params, body }) =>
   method === "GET" || params?.dry_run === true || body?.dry_run === true || (method === "POST" && /\/(search|context)$/.test(path));
+
+/** @param {Response} response */
+const refusal = async (response) => refusalOf(response.status, parsed(await response.text()));
 
 /** @param {number} status @param {any} body */
 function refusalOf(status, body) {

@@ -6,7 +6,7 @@ import { html, render, useCallback, useEffect, useState } from "./vendor/preact.
 
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./context.js").Caller} Caller */
-/** @typedef {{api: Api, caller: Caller, Inside: typeof import("./inside.js").Inside}} SignedIn */
+/** `refused`: the key is no longer taken. @typedef {{api: Api, caller: Caller, refused: boolean, Inside: typeof import("./inside.js").Inside}} SignedIn */
 /** @typedef {"auto" | "light" | "dark"} Theme */
 
 /** Most of the console. @returns {Promise<typeof import("./inside.js")>} */
@@ -14,23 +14,27 @@ const inside = () => import("./inside.js").catch(() => Promise.reject(new Error(
 
 function Console() {
   const [signedIn, setSignedIn] = useState(/** @type {SignedIn | null} */ (null));
-  const [notice, setNotice] = useState("");
   const [look, setLook] = useLook();
   useEffect(() => void inside().catch(() => {}), []); // whoever enters is told if it fails again
   const enter = useCallback(async (/** @type {Api} */ api, /** @type {Caller} */ caller) => {
     const { Inside } = await inside();
-    api.onRefused = () => {
-      setNotice(t("signin.refused"));
-      setSignedIn(null);
-    };
-    setNotice("");
-    setSignedIn({ api, caller, Inside });
+    const refused = (/** @type {SignedIn | null} */ now) => (now?.api === api ? { ...now, refused: true } : now);
+    api.onRefused = () => setSignedIn(refused);
+    setSignedIn({ api, caller, refused: false, Inside });
   }, []);
   const leave = useCallback(() => setSignedIn(null), []);
-  if (!signedIn) return html`<${SignIn} notice=${notice} enter=${enter} look=${look} setLook=${setLook} />`;
-  const { Inside, api, caller } = signedIn;
-  return html`<${Inside} key=${api.tenant ?? ""} ...${{ api, caller, enter, leave, look, setLook }} />`;
+  if (!signedIn) return html`<${SignIn} enter=${enter} look=${look} setLook=${setLook} />`;
+  const { Inside, api, caller, refused } = signedIn;
+  const again = async (/** @type {Api} */ other, /** @type {Caller} */ who) => {
+    if (!isSame(caller, who)) return enter(other, who);
+    api.renew(other);
+    setSignedIn({ ...signedIn, refused: false });
+  };
+  return html`<${Inside} key=${`${caller.admin} ${caller.tenant}`} ...${{ api, caller, refused, enter, again, leave, look, setLook }} />`;
 }
+
+/** Do both see the same memory?  The administrator sees all. @param {Caller} one @param {Caller} other */
+const isSame = (one, other) => one.admin === other.admin && (one.admin || one.tenant === other.tenant);
 
 /** @typedef {{locale: import("./i18n/index.js").Locale, theme: Theme}} Look */
 

@@ -2,18 +2,21 @@
 
 import { isOutage } from "./api.js";
 import { AppContext } from "./context.js";
+import { t } from "./i18n/index.js";
 import { links, routeOf } from "./links.js";
-import { Confirm } from "./parts/dialog.js";
+import { Confirm, Dialog } from "./parts/dialog.js";
 import { SHOWN, Toasts } from "./parts/toast.js";
 import { Shell } from "./shell.js";
+import { KeyForm } from "./sign_in.js";
 import { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/preact.js";
 
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./context.js").Caller} Caller */
 /** @typedef {import("./app.js").Look} Look */
+/** @typedef {import("./sign_in.js").Enter} Enter */
 
-/** @param {{api: Api, caller: Caller, enter: import("./sign_in.js").Enter, leave: () => void, look: Look, setLook: (look: Partial<Look>) => void}} props */
-export function Inside({ api, caller, enter, leave, look, setLook }) {
+/** @param {{api: Api, caller: Caller, refused: boolean, enter: Enter, again: Enter, leave: () => void, look: Look, setLook: (look: Partial<Look>) => void}} props */
+export function Inside({ api, caller, refused, enter, again, leave, look, setLook }) {
   const route = useRoute(api.tenant);
   const [toasts, toast, close] = useToasts(api);
   const [question, confirm, answer] = useConfirm(route);
@@ -40,8 +43,15 @@ export function Inside({ api, caller, enter, leave, look, setLook }) {
     <${Shell} ...${{ look, setLook, leave, choose }} />
     <${Toasts} toasts=${toasts} close=${close} />
     ${question && html`<${Confirm} question=${question} answer=${answer} />`}
+    ${refused && html`<${Refused} again=${again} leave=${leave} />`}
   </${AppContext.Provider}>`;
 }
+
+/** The key is no longer taken: what is there, and what is typed, waits for another. @param {{again: Enter, leave: () => void}} props */
+const Refused = ({ again, leave }) => html`<${Dialog} title=${t("signin.title")}>
+  <div class="dialog-body"><p class="note warn" role="alert">${t("signin.refused")}</p><${KeyForm} enter=${again} /></div>
+  <footer class="dialog-foot"><button type="button" class="button" onClick=${leave}>${t("signout")}</button></footer>
+</${Dialog}>`;
 
 /** What went wrong, in words. @param {unknown} error */
 const words = (error) => (error instanceof Error ? error.message : String(error));

@@ -8,15 +8,29 @@ import { html, useEffect, useRef, useState } from "./vendor/preact.js";
 /** @typedef {import("./context.js").Caller} Caller */
 /** @typedef {(api: Api, caller: Caller) => Promise<void>} Enter */
 
-/** @param {{notice: string, enter: Enter, look: import("./app.js").Look, setLook: (look: Partial<import("./app.js").Look>) => void}} props */
-export function SignIn({ notice, enter, look, setLook }) {
+/** @param {{enter: Enter, look: import("./app.js").Look, setLook: (look: Partial<import("./app.js").Look>) => void}} props */
+export function SignIn({ enter, look, setLook }) {
+  useEffect(() => void (document.title = `${t("signin.title")} · memory-proxy`), []);
+  return html`<div class="signin">
+    <header class="signin-top"><${LookMenu} look=${look} setLook=${setLook} /></header>
+    <main class="signin-card">
+      <img src="console/icon.svg" alt="" width="44" height="44" />
+      <h1>memory-proxy</h1>
+      <p class="muted">${t("signin.lead")}</p>
+      <${KeyForm} enter=${enter} />
+      <p class="muted small">${t("signin.memory")}</p>
+    </main>
+  </div>`;
+}
+
+/** Asks for a key until one is known. @param {{enter: Enter}} props */
+export function KeyForm({ enter }) {
   const [key, setKey] = useState("");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
   const [open, setOpen] = useState(false);
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   useEffect(() => {
-    document.title = `${t("signin.title")} · memory-proxy`;
     input.current?.focus();
     void known("").then(() => setOpen(true)).catch(() => setOpen(false));
   }, []);
@@ -37,27 +51,17 @@ export function SignIn({ notice, enter, look, setLook }) {
     if (key.trim()) void attempt(key.trim());
     else setProblem(t("signin.empty"));
   };
-  return html`<div class="signin">
-    <header class="signin-top"><${LookMenu} look=${look} setLook=${setLook} /></header>
-    <main class="signin-card">
-      <img src="console/icon.svg" alt="" width="44" height="44" />
-      <h1>memory-proxy</h1>
-      <p class="muted">${t("signin.lead")}</p>
-      ${notice && html`<p class="note warn" role="alert">${notice}</p>`}
-      <form onSubmit=${submit}>
-        <label class="field"><span>${t("signin.key")}</span>
-          <input ref=${input} name="key" type="password" autocomplete="off" spellcheck=${false}
-            placeholder="sk-…" value=${key} aria-invalid=${Boolean(problem)} aria-describedby="signin-problem"
-            onInput=${(/** @type {any} */ event) => setKey(event.target.value)} />
-        </label>
-        <p id="signin-problem" class="problem" role="alert">${problem}</p>
-        <button class="button primary wide" type="submit" disabled=${busy}>${t("signin.enter")}</button>
-        ${open && html`<button class="button wide" type="button" disabled=${busy}
-          onClick=${() => attempt("")}>${t("signin.without")}</button>`}
-      </form>
-      <p class="muted small">${t("signin.memory")}</p>
-    </main>
-  </div>`;
+  return html`<form class="key-form" onSubmit=${submit}>
+    <label class="field"><span>${t("signin.key")}</span>
+      <input ref=${input} name="key" type="password" autocomplete="off" spellcheck=${false}
+        placeholder="sk-…" value=${key} aria-invalid=${Boolean(problem)} aria-describedby="signin-problem"
+        onInput=${(/** @type {any} */ event) => setKey(event.target.value)} />
+    </label>
+    <p id="signin-problem" class="problem" role="alert">${problem}</p>
+    <button class="button primary wide" type="submit" disabled=${busy}>${t("signin.enter")}</button>
+    ${open && html`<button class="button wide" type="button" disabled=${busy}
+      onClick=${() => attempt("")}>${t("signin.without")}</button>`}
+  </form>`;
 }
 
 /** Milliseconds before each further attempt where the memory cannot be read at once. */

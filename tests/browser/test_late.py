@@ -31,7 +31,7 @@ async def held(
     go_on = asyncio.Event()
 
     async def hold(route: Route) -> None:
-        if route.request.method == method:
+        if route.request.method == method and not asked.done():
             asked.set_result(route.request)
             await go_on.wait()
         await route.fallback()

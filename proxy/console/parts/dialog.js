@@ -6,7 +6,7 @@ import { t } from "../i18n/index.js";
 /**
  * A dialog, open as long as it is shown.  What was typed in it is not lost to a click beside it, nor
  * to a key: Escape leaves first for the heading, and then closes.
- * @param {{title: string, onClose: () => void, children?: any, class?: string}} props
+ * @param {{title: string, onClose?: () => void, children?: any, class?: string}} props without `onClose` it stays until it is answered
  */
 export function Dialog({ title, onClose, children, class: name = "" }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
@@ -32,23 +32,23 @@ export function Dialog({ title, onClose, children, class: name = "" }) {
   const changed = () => box.current?.isConnected === true; // what was sent makes room for what became of it
   const outside = (/** @type {MouseEvent} */ event) => {
     if (event.target !== element.current) return;
-    if (changed()) event.preventDefault(); // the focus stays too
+    if (!onClose || changed()) event.preventDefault(); // the focus stays too
     else onClose();
   };
   const entered = (/** @type {any} */ { target }) => target === head.current || (focused.current = target);
   // Not on `cancel`, of which a browser lets only the first be prevented.
   const press = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key !== "Escape" || !changed() || event.target === head.current) return;
+    if (event.key !== "Escape" || (onClose && (!changed() || event.target === head.current))) return;
     event.preventDefault();
     head.current?.focus();
   };
   return html`<dialog ref=${element} class=${`dialog ${name}`} aria-labelledby=${heading}
-    onCancel=${(/** @type {Event} */ event) => (event.preventDefault(), onClose())}
+    onCancel=${(/** @type {Event} */ event) => (event.preventDefault(), onClose?.())}
     onInput=${(/** @type {any} */ event) => (box.current = event.target)} onKeyDown=${press} onFocusIn=${entered} onMouseDown=${outside}>
     <div class="dialog-inside">
       <header class="dialog-head">
         <h2 ref=${head} id=${heading} tabindex="-1">${title}</h2>
-        <button type="button" class="icon-button" onClick=${onClose} aria-label=${t("close")}>✕</button>
+        ${onClose && html`<button type="button" class="icon-button" onClick=${onClose} aria-label=${t("close")}>✕</button>`}
       </header>
       ${children}
     </div>

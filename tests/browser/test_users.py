@@ -425,37 +425,20 @@ async def test_a_saved_item_that_another_changes_meanwhile_is_not_deleted(visit:
     await expect(memory(visit, "todo")).to_contain_text("bread")
 
 
-async def test_erasing_shows_what_goes_asks_for_the_name_and_gives_a_receipt(
-    visit: Console,
-) -> None:
-    await visit.chat("talk", "I live in Kiel", user="kim")
-    await visit.chat("other", "Of somebody else", user="alex")
-    await remember(visit, "Rides a bicycle")
-    await visit.sign_in("#/users/kim")
+async def test_a_profile_that_another_has_changed_is_not_put_back(visit: Console) -> None:
+    path = "/memory/v1/users/kim/profile"
+    for city in ("Kiel", "Bonn"):
+        await visit.client.patch(path, json={"city": city})
+    await visit.sign_in("#/users/kim/tabs/profile")
     page = visit.page
-    await page.get_by_role("button", name="Erase…").click()
-    dialog = page.get_by_role("dialog")
-    await expect(dialog.get_by_role("row", name="Sessions")).to_contain_text("1")
-    await expect(dialog.get_by_role("row", name="Messages")).to_contain_text("2")
-    await visit.shot("erase")
-    assert await visit.violations() == []
-    erase = dialog.get_by_role("button", name="Erase for good")
-    await expect(erase).to_be_disabled()
-    await dialog.get_by_label("To go on, type kim").fill("kin")
-    await expect(erase).to_be_disabled()
-    assert (await visit.client.get("/memory/v1/users/kim")).status_code == 200
-    await dialog.get_by_label("To go on, type kim").fill("kim")
-    await erase.click()
-    await expect(dialog.get_by_role("heading", name="Erased")).to_be_visible()
-    async with page.expect_download() as saving:
-        await dialog.get_by_role("button", name="Download the receipt").click()
-    path = await (await saving.value).path()
-    receipt = json.loads(path.read_text(encoding="utf-8"))
-    assert (receipt["object"], receipt["user_id"], receipt["dry_run"]) == ("erasure", "kim", False)
-    assert receipt["counts"]["sessions"] == 1
-    assert (await visit.client.get("/memory/v1/sessions/talk")).status_code == 404
-    assert (await visit.client.get("/memory/v1/sessions/other")).status_code == 200
-    assert (await visit.client.get(MEMORIES)).json()["data"] == []
+    await page.locator(".versions summary").filter(has_text="version 1").click()
+    await page.get_by_role("button", name="Go back to this").click()
+    await visit.client.patch(path, json={"allergy": "peanuts"})
+    await expect(page.locator(".versions summary").filter(has_text="version 3")).to_be_attached()
+    await page.get_by_role("dialog").get_by_role("button", name="Go back to this").click()
+    await expect(page.locator(".toast")).to_contain_text("Somebody changed this")
+    document = (await visit.client.get(path)).json()["document"]
+    assert document == {"city": "Bonn", "allergy": "peanuts"}
 
 
 async def test_hostile_memories_are_shown_and_do_nothing(visit: Console) -> None:

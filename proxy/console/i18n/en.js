@@ -19,6 +19,7 @@ export default {
   delete: "Delete",
   edit: "Edit",
   erase: "Erase…",
+  "erase.again": "It has changed in the meantime, so nothing was erased. This is what there is now.",
   "erase.counting": "Counting what is there…",
   "erase.done": "Erased",
   "erase.final": "This cannot be undone. Backups and logs of other systems are not reached.",

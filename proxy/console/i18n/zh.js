@@ -19,6 +19,7 @@ export default {
   delete: "删除",
   edit: "编辑",
   erase: "彻底清除…",
+  "erase.again": "在此期间已有更改，因此未清除任何内容。以上为当前内容。",
   "erase.counting": "正在统计现有数据…",
   "erase.done": "已清除",
   "erase.final": "此操作无法撤销。其他系统的备份和日志不在清除范围内。",

@@ -7,6 +7,7 @@ import { links } from "../links.js";
 import { Dialog } from "../parts/dialog.js";
 import { Failed, Loading } from "../parts/empty.js";
 import { LONGEST_TITLE, atMost } from "../parts/limit.js";
+import { useErasure } from "../parts/erasure.js";
 import { Receipt, saveReceipt } from "../parts/receipt.js";
 import { useShown } from "../parts/shown.js";
 import { visible } from "../parts/text.js";
@@ -93,20 +94,21 @@ export function Forgetting({ id, exchange, onClose }) {
 
 /** @param {{id: string, onClose: () => void}} props */
 function Deleting({ id, onClose }) {
-  const { api, navigate } = useApp();
-  const { told, error, busy, run } = useDryRun((dry) => api.del(`/sessions/${seg(id)}`, dry ? { dry_run: true } : {}));
-  const leave = () => (told?.done ? navigate(links.sessions) : onClose());
-  return html`<${Dialog} title=${t(told?.done ? "talk.session.deleted" : "talk.session.delete.title")} onClose=${leave}>
+  const { navigate } = useApp();
+  const { receipt, error, busy, count, erase } = useErasure(`/sessions/${seg(id)}`);
+  const done = receipt !== null && !receipt.dry_run;
+  const leave = () => (done ? navigate(links.sessions) : onClose());
+  return html`<${Dialog} title=${t(done ? "talk.session.deleted" : "talk.session.delete.title")} onClose=${leave}>
     <div class="dialog-body">
-      ${!told && (error ? html`<${Failed} error=${error} retry=${() => run(true)} />` : html`<${Loading} label=${t("erase.counting")} />`)}
-      ${told && html`<p>${t(told.done ? "talk.session.deleted.hint" : "erase.lead")} <bdi class="mono typed">${id}</bdi></p><${Receipt} receipt=${told} />
-        ${!told.done && html`<p class="note warn">${t("erase.final")}</p>`}`}
-      ${told && error && html`<p class="note bad" role="alert">${error.message}</p>`}
+      ${!receipt && (error ? html`<${Failed} error=${error} retry=${count} />` : html`<${Loading} label=${t("erase.counting")} />`)}
+      ${receipt && html`<p>${t(done ? "talk.session.deleted.hint" : "erase.lead")} <bdi class="mono typed">${id}</bdi></p><${Receipt} receipt=${receipt} />
+        ${!done && html`<p class="note warn">${t("erase.final")}</p>`}`}
+      ${receipt && error && html`<p class="note bad" role="alert">${error.message}</p>`}
     </div>
-    ${told && html`<footer class="dialog-foot">
-      ${told.done && html`<button type="button" class="button" onClick=${() => saveReceipt(told, `erasure-${id}`)}>${t("erase.save")}</button>`}
-      <button type="button" class=${`button ${told.done ? "primary" : ""}`} onClick=${leave}>${t(told.done ? "close" : "cancel")}</button>
-      ${!told.done && html`<button type="button" class="button danger" disabled=${busy} onClick=${() => run(false)}>${t("talk.session.delete.now")}</button>`}
+    ${receipt && html`<footer class="dialog-foot">
+      ${done && html`<button type="button" class="button" onClick=${() => saveReceipt(receipt, `erasure-${id}`)}>${t("erase.save")}</button>`}
+      <button type="button" class=${`button ${done ? "primary" : ""}`} onClick=${leave}>${t(done ? "close" : "cancel")}</button>
+      ${!done && html`<button type="button" class="button danger" disabled=${busy} onClick=${erase}>${t("talk.session.delete.now")}</button>`}
     </footer>`}
   </${Dialog}>`;
 }

@@ -1,34 +1,22 @@
 /** Erasing a person: first what would go, then the person's name typed, then the receipt. */
 
 import { seg } from "../api.js";
-import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
 import { Dialog } from "../parts/dialog.js";
 import { Failed, Loading } from "../parts/empty.js";
+import { useErasure } from "../parts/erasure.js";
 import { Receipt, saveReceipt } from "../parts/receipt.js";
-import { html, useEffect, useState } from "../vendor/preact.js";
+import { html, useState } from "../vendor/preact.js";
 
 /** @param {{user: string, onClose: () => void, onErased: () => void, onLeave: () => void}} props */
 export function Erasing({ user, onClose, onErased, onLeave }) {
-  const { api } = useApp();
-  const [receipt, setReceipt] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const [busy, setBusy] = useState(false);
-  const ask = (/** @type {boolean} */ dry) => {
-    setBusy(true);
-    setError(null);
-    return api.del(`/users/${seg(user)}`, dry ? { dry_run: true } : {})
-      .then(({ data }) => setReceipt(data), setError)
-      .finally(() => setBusy(false));
-  };
-  useEffect(() => void ask(true), []);
+  const { receipt, error, busy, count, erase } = useErasure(`/users/${seg(user)}`);
   const done = receipt !== null && !receipt.dry_run;
   const leave = () => (done ? onLeave() : onClose());
-  const erase = () => ask(false).then(onErased);
   return html`<${Dialog} title=${t(done ? "erase.done" : "erase.title")} onClose=${leave}>
-    ${receipt === null && (error ? html`<${Failed} error=${error} retry=${() => ask(true)} />` : html`<${Loading} label=${t("erase.counting")} />`)}
+    ${receipt === null && (error ? html`<${Failed} error=${error} retry=${count} />` : html`<${Loading} label=${t("erase.counting")} />`)}
     ${receipt !== null && !done && html`<${Asking} user=${user} receipt=${receipt} busy=${busy} error=${error}
-      onClose=${onClose} erase=${erase} />`}
+      onClose=${onClose} erase=${() => erase().then(onErased)} />`}
     ${done && html`<div class="dialog-body" role="status">
         <p>${t("erase.gone")} <bdi class="mono typed">${user}</bdi></p><${Receipt} receipt=${receipt} /></div>
       <footer class="dialog-foot">

@@ -1,6 +1,6 @@
 /** A person's profile: the document, its versions, and the way back. */
 
-import { seg } from "../api.js";
+import { seg, unchanged } from "../api.js";
 import { useApp } from "../context.js";
 import { n, t } from "../i18n/index.js";
 import { Empty, Failed, Loading, Stale } from "../parts/empty.js";
@@ -36,7 +36,7 @@ export function Profile({ user }) {
         <button type="button" class="button" onClick=${() => setEditing({ document, etag })}>${t("edit")}</button></header>
       ${known ? html`<${Json} value=${document} open=${3} />` : html`<${Empty} title=${t("profile.none")} />`}
     </section>
-    <${Versions} list=${versions.data?.data ?? []} current=${version} path=${path} changed=${refresh} />
+    <${Versions} list=${versions.data?.data ?? []} current=${version} etag=${etag} path=${path} changed=${refresh} />
     ${editing && html`<${Editing} path=${path} base=${editing} changed=${refresh} onClose=${() => setEditing(null)} />`}
   </div>`;
 }
@@ -77,15 +77,18 @@ function changes(from, to) {
   return [...gone, ...changed.map(([name, value]) => ({ op: "add", path: place(name), value }))];
 }
 
-/** @param {{list: any[], current: number, path: string, changed: () => void}} props */
-function Versions({ list, current, path, changed }) {
+/** @param {{list: any[], current: number, etag: string | null, path: string, changed: () => void}} props `etag`: of the profile as it is shown */
+function Versions({ list, current, etag, path, changed }) {
   const { api, confirm, toast, failed } = useApp();
   const back = async (/** @type {any} */ version) => {
     const body = html`<p>${t("profile.back.hint")}</p><${Json} value=${version.document} open=${2} />`;
     const title = t("profile.back.title", { version: n(version.version) });
     if (!(await confirm({ title, body, action: t("profile.back") }))) return;
-    await api.post(`${path}/rollback`, { version: version.version })
-      .then(() => (toast(t("memory.changed"), "success"), changed()), failed);
+    await api.post(`${path}/rollback`, { version: version.version }, unchanged({ etag })).then(
+      () => toast(t("memory.changed"), "success"),
+      (error) => (error.status === 412 ? toast(t("conflict.title"), "error") : failed(error)),
+    );
+    changed();
   };
   if (list.length === 0) return null;
   return html`<section class="card pad"><header class="section-head"><h2>${t("profile.versions")}</h2></header>

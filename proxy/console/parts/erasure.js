@@ -1,0 +1,45 @@
+/** Erasing what was counted before; what is not as it was then is counted again. */
+
+import { unchanged } from "../api.js";
+import { useApp } from "../context.js";
+import { t } from "../i18n/index.js";
+import { useEffect, useState } from "../vendor/preact.js";
+
+/** `receipt`: of what was counted, then of what is gone. @typedef {{receipt: any, error: any, busy: boolean, count: () => Promise<void>, erase: () => Promise<void>}} Erasure */
+
+/** @param {string} path of a session or of a person @returns {Erasure} */
+export function useErasure(path) {
+  const { api } = useApp();
+  const [{ receipt, etag }, setTold] = useState({ receipt: /** @type {any} */ (null), etag: /** @type {string | null} */ (null) });
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const [busy, setBusy] = useState(false);
+  const counted = async () => {
+    const read = await api.get(path).catch(nobody);
+    const { data } = await api.del(path, { dry_run: true }); // of what comes between the two nothing is erased yet
+    setTold({ receipt: data, etag: read.etag });
+  };
+  const erased = async () => {
+    try {
+      const { data } = await api.del(path, {}, unchanged({ etag }));
+      setTold({ receipt: data, etag: null });
+    } catch (refusal) {
+      if (/** @type {any} */ (refusal).status !== 412) throw refusal;
+      await counted();
+      throw new Error(t("erase.again"));
+    }
+  };
+  const run = (/** @type {() => Promise<void>} */ act) => {
+    setBusy(true);
+    setError(null);
+    return act().catch(setError).finally(() => setBusy(false));
+  };
+  const count = () => run(counted);
+  useEffect(() => void count(), []);
+  return { receipt, error, busy, count, erase: () => run(erased) };
+}
+
+/** A person of whom there is nothing is erased all the same. @param {any} error */
+function nobody(error) {
+  if (error.status === 404) return { etag: null };
+  throw error;
+}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.support.browser.browsing import Console, expect
-from tests.support.browser.inspecting import ask, change, confirm, inspect, session
+from tests.support.browser.inspecting import SESSION, ask, change, confirm, inspect, session
 
 pytestmark = pytest.mark.one_back_end("redis")
 
@@ -102,6 +102,23 @@ async def test_a_chat_meanwhile_does_not_stand_in_the_way_of_an_edit(visit: Cons
     await dialog.get_by_role("button", name="Save").click()
     await expect(dialog).to_have_count(0)
     assert (await session(visit))["title"] == "Mine"
+
+
+@pytest.mark.parametrize("name", ["Edit", "Edit the metadata"])
+async def test_what_is_typed_stays_where_the_session_is_deleted_elsewhere(
+    visit: Console, name: str
+) -> None:
+    await visit.seed("talk", "Hello", user="kim")
+    panel = await inspect(visit, "Session")
+    await panel.get_by_role("button", name=name, exact=True).click()
+    dialog = visit.page.get_by_role("dialog")
+    box = dialog.get_by_role("textbox").first
+    await box.fill('{"app": "web"}')
+    assert (await visit.client.delete(SESSION)).status_code == 200
+    await expect(visit.page.get_by_text("There is no such session")).to_be_attached()
+    await expect(box).to_have_value('{"app": "web"}')
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.locator(".problem")).to_contain_text("no such session")
 
 
 async def test_metadata_is_edited_as_json(visit: Console) -> None:

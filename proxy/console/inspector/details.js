@@ -26,7 +26,7 @@ const fieldsOf = ({ title, count, unit }) => ({ title: title.trim() || null, ttl
 /** What is changed here. @param {any} session */
 const read = ({ title, ttl }) => ({ title, ttl });
 
-/** @param {import("./session.js").Change} props */
+/** @param {{session: any, etag: string | null, onChanged: () => void, onClose: () => void}} props */
 export function Details({ session, etag, onChanged, onClose }) {
   const { api, toast } = useApp();
   const open = useShown(true);

@@ -20,6 +20,7 @@ import { Why } from "./why.js";
  * @property {(id: string) => void} onExchange
  * @property {(message: string, session: string | null) => void} onJump to a message; null: of this session
  * @property {() => void} onChanged the session was edited
+ * @property {(open: import("../talk/actions.js").Open) => void} onOpen a dialog, which stays where the session goes
  */
 
 /** Under this the chosen tab is kept while one goes from conversation to conversation. */

@@ -8,35 +8,23 @@ import { Json } from "../parts/json.js";
 import { patched } from "../parts/patching.js";
 import { Ago } from "../parts/time.js";
 import { textOf } from "../talk/contents.js";
-import { Forgetting } from "../talk/dialogs.js";
-import { Editing } from "../talk/editing.js";
 import { Text } from "../talk/text.js";
-import { html, useState } from "../vendor/preact.js";
+import { html } from "../vendor/preact.js";
 import { Charts } from "./charts.js";
-import { Details } from "./details.js";
 import { lasting } from "./lasting.js";
 
-/** @typedef {"details" | "metadata" | "system" | "forget"} Open */
-
 /** @param {import("./index.js").Inspected} props */
-export function Session({ session, etag, exchanges, onChanged }) {
-  const [open, setOpen] = useState(/** @type {Open | null} */ (null));
-  const close = () => setOpen(null);
-  const on = { session, etag, onChanged, onClose: close };
+export function Session({ session, etag, exchanges, onChanged, onOpen }) {
   return html`<div class="inspector-panel">
     <section><header class="section-head"><h3>${t("session")}</h3>
-        <button type="button" class="button" onClick=${() => setOpen("details")}>${t("edit")}</button></header>
+        <button type="button" class="button" onClick=${() => onOpen({ kind: "details" })}>${t("edit")}</button></header>
       <${Facts} session=${session} /></section>
     <section><header class="section-head"><h3>${t("session.metadata")}</h3>
-        <button type="button" class="button" aria-label=${t("session.metadata.edit")} onClick=${() => setOpen("metadata")}>${t("edit")}</button></header>
+        <button type="button" class="button" aria-label=${t("session.metadata.edit")} onClick=${() => onOpen({ kind: "metadata" })}>${t("edit")}</button></header>
       ${Object.keys(session.metadata).length > 0 ? html`<${Json} value=${session.metadata} open=${2} />` : html`<p class="muted">${t("session.metadata.none")}</p>`}</section>
-    <${System} ...${on} edit=${() => setOpen("system")} />
+    <${System} ...${{ session, etag, onChanged }} edit=${() => onOpen({ kind: "system" })} />
     <${Charts} key=${session.id} session=${session.id} newest=${exchanges[0]?.id ?? ""} />
-    <footer class="buttons"><button type="button" class="button danger-quiet" onClick=${() => setOpen("forget")}>${t("talk.forget.all")}</button></footer>
-    ${open === "details" && html`<${Details} ...${on} />`}
-    ${open === "metadata" && html`<${EditMetadata} ...${on} />`}
-    ${open === "system" && html`<${EditSystem} ...${on} />`}
-    ${open === "forget" && html`<${Forgetting} id=${session.id} exchange=${null} onClose=${close} />`}
+    <footer class="buttons"><button type="button" class="button danger-quiet" onClick=${() => onOpen({ kind: "forget", exchange: null })}>${t("talk.forget.all")}</button></footer>
   </div>`;
 }
 
@@ -59,9 +47,7 @@ function Facts({ session }) {
   return html`<dl class="pairs">${facts.map(([name, value], at) => html`<div key=${at}><dt>${name}</dt><dd class="num">${value}</dd></div>`)}</dl>`;
 }
 
-/** @typedef {{session: any, etag: string | null, onChanged: () => void, onClose: () => void}} Change */
-
-/** @param {Change & {edit: () => void}} props */
+/** @param {{session: any, etag: string | null, onChanged: () => void, edit: () => void}} props */
 function System({ session, etag, onChanged, edit }) {
   const { api, confirm, toast, failed } = useApp();
   const messages = session.system_messages;
@@ -79,22 +65,4 @@ function System({ session, etag, onChanged, edit }) {
     ${messages.length === 0 && html`<p class="muted">${t("session.system.none")}</p>`}
     ${messages.map((/** @type {any} */ message, /** @type {number} */ at) => html`<div class="system-words" key=${at}>
       <${Text} text=${textOf(message)} name=${`session system ${at}`} /></div>`)}</section>`;
-}
-
-/** @param {Change} props */
-const EditMetadata = ({ session, onChanged, onClose }) => html`<${Editing} talk=${{ id: session.id, changed: onChanged }}
-  path=${`/sessions/${seg(session.id)}`} title=${t("session.metadata.edit")} hint="" onClose=${onClose}
-  read=${(/** @type {any} */ data) => data.metadata} text=${() => null} body=${(/** @type {any} */ metadata) => ({ metadata })} />`;
-
-/** One message of text is changed as text, anything else as JSON. @param {Change} props */
-const EditSystem = ({ session, onChanged, onClose }) => html`<${Editing} talk=${{ id: session.id, changed: onChanged }}
-  path=${`/sessions/${seg(session.id)}`} title=${t("session.system.edit")} hint=${t("session.system.hint")} onClose=${onClose}
-  read=${(/** @type {any} */ data) => data.system_messages} text=${systemText}
-  body=${(/** @type {any} */ value) => ({ system: typeof value === "string" ? { role: session.system_messages[0]?.role ?? "system", content: value } : value })} />`;
-
-/** @param {any[]} messages */
-function systemText(messages) {
-  if (messages.length === 0) return "";
-  const [first, ...others] = messages;
-  return others.length === 0 && Object.keys(first).length === 2 ? first.content : null;
 }

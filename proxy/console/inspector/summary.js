@@ -6,19 +6,17 @@ import { n, t } from "../i18n/index.js";
 import { Empty } from "../parts/empty.js";
 import { usePoll } from "../parts/poll.js";
 import { Ago } from "../parts/time.js";
-import { EditSummary } from "../talk/editing.js";
 import { changeSummary } from "../talk/summarizing.js";
 import { Text } from "../talk/text.js";
-import { html, useEffect, useState } from "../vendor/preact.js";
+import { html, useEffect } from "../vendor/preact.js";
 
 /** @param {import("./index.js").Inspected} props */
 export function Summary(props) {
-  const { session, etag, onJump, onChanged } = props;
+  const { session, etag, onJump, onChanged, onOpen } = props;
   const app = useApp();
-  const [editing, setEditing] = useState(false);
   const { summary, id } = session;
   const run = (/** @type {"rebuild" | "forget"} */ how) => void changeSummary(how, { app, session, etag, changed: onChanged });
-  const edit = () => setEditing(true);
+  const edit = () => onOpen({ kind: "summary" });
   return html`<div class="inspector-panel">
     ${summary === null
       ? html`<${Empty} title=${t("summary.none")}><p class="muted">${t("summary.none.hint")}</p>
@@ -33,7 +31,6 @@ export function Summary(props) {
             <button type="button" class="button danger-quiet" onClick=${() => run("forget")}>${t("talk.summary.forget")}</button></footer>
         </section>`}
     <${Versions} session=${id} current=${summary?.version ?? 0} />
-    ${editing && html`<${EditSummary} talk=${{ id, changed: onChanged }} onClose=${() => setEditing(false)} />`}
   </div>`;
 }
 

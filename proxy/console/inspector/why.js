@@ -3,8 +3,7 @@
 import { n, named, t } from "../i18n/index.js";
 import { Empty, Failed, Loading } from "../parts/empty.js";
 import { Json } from "../parts/json.js";
-import { Forgetting } from "../talk/dialogs.js";
-import { html, useState } from "../vendor/preact.js";
+import { html } from "../vendor/preact.js";
 import { Bar } from "./bar.js";
 import { Evicted } from "./evicted.js";
 import { spentOf, usageOf } from "./figures.js";
@@ -18,8 +17,7 @@ const TONES = /** @type {Record<string, string>} */ ({ applied: "good", degraded
 
 /** @param {Inspected} props */
 export function Why(props) {
-  const { session, exchange, exchanges, onExchange, onJump } = props;
-  const [forgetting, setForgetting] = useState(/** @type {string | null} */ (null)); // an exchange, which stays while others come
+  const { session, exchange, exchanges, onExchange, onJump, onOpen } = props;
   if (exchange === null) return html`<${Nothing} ...${props} />`;
   const { memory } = exchange;
   const inside = { session: session.id, user: session.user_id, onJump };
@@ -34,8 +32,7 @@ export function Why(props) {
       <${PromptList} key=${exchange.id} shown=${memory.shown} cut=${memory.shown_cut} ...${inside} /></section>
     ${memory.tools.length > 0 && html`<section><h3>${t("why.tools")}</h3><${Json} key=${exchange.id} value=${memory.tools} open=${2} /></section>`}
     <${Facts} exchange=${exchange} />
-    <footer class="buttons"><button type="button" class="button danger-quiet" onClick=${() => setForgetting(exchange.id)}>${t("talk.forget")}</button></footer>
-    ${forgetting && html`<${Forgetting} id=${session.id} exchange=${forgetting} onClose=${() => setForgetting(null)} />`}
+    <footer class="buttons"><button type="button" class="button danger-quiet" onClick=${() => onOpen({ kind: "forget", exchange: exchange.id })}>${t("talk.forget")}</button></footer>
   </div>`;
 }
 

@@ -13,7 +13,7 @@ import { changeSummary } from "./summarizing.js";
 
 /** @typedef {import("./branches.js").Stored} Stored */
 /** @typedef {import("./state.js").Talk} Talk */
-/** The dialog that is open. @typedef {{kind: "edit", stored: Stored} | {kind: "fork", until: string | null} | {kind: "forget", exchange: string | null} | {kind: "delete" | "export" | "summary"}} Open */
+/** The dialog that is open. @typedef {{kind: "edit", stored: Stored} | {kind: "fork", until: string | null} | {kind: "forget", exchange: string | null} | {kind: "delete" | "details" | "export" | "metadata" | "summary" | "system"}} Open */
 /** @typedef {import("../context.js").App} App */
 /** `inspect`: let the inspector be seen. @typedef {{app: App, talk: Talk, inspect: () => void, setOpen: (open: Open) => void}} Hands */
 
@@ -39,7 +39,7 @@ export function useDoing(talk, inspect) {
     }),
     [],
   );
-  return { doing, open, close: () => setOpen(null), ofSession: ofSession(hands.current), ofSummary: ofSummary(hands.current) };
+  return { doing, open, setOpen, close: () => setOpen(null), ofSession: ofSession(hands.current), ofSummary: ofSummary(hands.current) };
 }
 
 /** @param {Stored} stored @param {() => Hands} hands @returns {import("../parts/menu.js").Action[]} */

@@ -3,6 +3,7 @@
 import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { named, t } from "../i18n/index.js";
+import { Details } from "../inspector/details.js";
 import { links } from "../links.js";
 import { Dialog } from "../parts/dialog.js";
 import { Failed, Loading } from "../parts/empty.js";
@@ -13,12 +14,15 @@ import { useShown } from "../parts/shown.js";
 import { visible } from "../parts/text.js";
 import { Exporting } from "../portable/exporting.js";
 import { html, useEffect, useState } from "../vendor/preact.js";
-import { EditMessage, EditSummary } from "./editing.js";
+import { EditMessage, EditMetadata, EditSummary, EditSystem } from "./editing.js";
 
 /** @param {{open: import("./actions.js").Open | null, close: () => void, talk: import("./state.js").Talk}} props */
 export function Dialogs({ open, close, talk }) {
   if (open?.kind === "edit") return html`<${EditMessage} talk=${talk} id=${open.stored.id} onClose=${close} />`;
   if (open?.kind === "summary") return html`<${EditSummary} talk=${talk} onClose=${close} />`;
+  if (open?.kind === "details") return html`<${Details} session=${talk.session} etag=${talk.etag} onChanged=${talk.changed} onClose=${close} />`;
+  if (open?.kind === "metadata") return html`<${EditMetadata} talk=${talk} onClose=${close} />`;
+  if (open?.kind === "system") return html`<${EditSystem} talk=${talk} onClose=${close} />`;
   if (open?.kind === "fork") return html`<${Forking} id=${talk.id} until=${open.until} onClose=${close} />`;
   if (open?.kind === "forget") return html`<${Forgetting} id=${talk.id} exchange=${open.exchange} onClose=${close} />`;
   if (open?.kind === "delete") return html`<${Deleting} id=${talk.id} onClose=${close} />`;
@@ -75,7 +79,7 @@ function useDryRun(ask) {
 }
 
 /** @param {{id: string, exchange: string | null, onClose: () => void}} props */
-export function Forgetting({ id, exchange, onClose }) {
+function Forgetting({ id, exchange, onClose }) {
   const { api } = useApp();
   const { told, error, busy, run } = useDryRun((dry) =>
     api.post(`/sessions/${seg(id)}/forget`, { dry_run: dry, ...(exchange !== null && { exchange_id: exchange }) }));

@@ -28,8 +28,26 @@ export function EditSummary({ talk, onClose }) {
     text=${(/** @type {any} */ value) => value} body=${(/** @type {string} */ text) => ({ summary: { text } })} />`;
 }
 
+/** @param {{talk: Talk, onClose: () => void}} props */
+export const EditMetadata = ({ talk, onClose }) => html`<${Editing} talk=${talk} path=${`/sessions/${seg(talk.id)}`}
+  title=${t("session.metadata.edit")} hint="" onClose=${onClose}
+  read=${(/** @type {any} */ data) => data.metadata} text=${() => null} body=${(/** @type {any} */ metadata) => ({ metadata })} />`;
+
+/** One message of text is changed as text, anything else as JSON. @param {{talk: Talk & {session: any}, onClose: () => void}} props */
+export const EditSystem = ({ talk, onClose }) => html`<${Editing} talk=${talk} path=${`/sessions/${seg(talk.id)}`}
+  title=${t("session.system.edit")} hint=${t("session.system.hint")} onClose=${onClose}
+  read=${(/** @type {any} */ data) => data.system_messages} text=${systemText}
+  body=${(/** @type {any} */ value) => ({ system: typeof value === "string" ? { role: talk.session.system_messages[0]?.role ?? "system", content: value } : value })} />`;
+
+/** @param {any[]} messages */
+function systemText(messages) {
+  if (messages.length === 0) return "";
+  const [first, ...others] = messages;
+  return others.length === 0 && Object.keys(first).length === 2 ? first.content : null;
+}
+
 /** @param {{talk: Talk, path: string, title: string, hint: string, read: (data: any) => any, text: (value: any) => unknown, body: (value: any) => any, onClose: () => void}} props */
-export function Editing({ talk, path, title, hint, read, text, body, onClose }) {
+function Editing({ talk, path, title, hint, read, text, body, onClose }) {
   const { api, toast } = useApp();
   const [was, setWas] = useState(/** @type {import("../parts/patching.js").Read | null} */ (null));
   const [theirs, setTheirs] = useState(/** @type {any} */ (undefined));

@@ -26,7 +26,7 @@ export function Conversation({ session: id, exchange, message }) {
   const side = useFocusAlong(inspecting);
   const kept = useRef(new Map()).current;
   const { go, ...jumping } = useJumping(talk, message);
-  const { doing, open, close, ofSession, ofSummary } = useDoing(talk, () => setInspecting(true));
+  const { doing, open, setOpen, close, ofSession, ofSummary } = useDoing(talk, () => setInspecting(true));
   useTitle(oneLine(talk.session?.title ?? id));
   const why = (/** @type {string} */ wanted) => {
     navigate(links.session(id, { exchange: wanted }));
@@ -49,7 +49,7 @@ export function Conversation({ session: id, exchange, message }) {
       </section>
       <aside class="talk-side" ref=${side} tabindex="-1" aria-label=${t("talk.inspect")}>
         ${talk.session && html`<${Inspector} session=${talk.session} etag=${talk.etag} exchange=${talk.exchange} missing=${talk.missing}
-          exchanges=${talk.whys.list} whys=${talk.whys} onExchange=${why} onJump=${onJump} onChanged=${talk.changed} />`}
+          exchanges=${talk.whys.list} whys=${talk.whys} onExchange=${why} onJump=${onJump} onChanged=${talk.changed} onOpen=${setOpen} />`}
       </aside>
     </div>`}
     <${Dialogs} open=${open} close=${close} talk=${talk} />

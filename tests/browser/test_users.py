@@ -424,6 +424,20 @@ async def test_a_saved_item_that_another_changes_meanwhile_is_not_deleted(visit:
     await expect(memory(visit, "todo")).to_contain_text("bread")
 
 
+async def test_a_fact_that_is_typed_stays_where_the_person_is_erased_elsewhere(
+    visit: Console,
+) -> None:
+    await remember(visit, "Rides a bicycle")
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    await page.get_by_role("button", name="Add a fact").click()
+    box = page.get_by_role("dialog").get_by_label("Text")
+    await box.fill("Lives in Kiel")
+    await visit.client.delete("/memory/v1/users/kim")
+    await expect(page.get_by_text("Nothing is known of this user")).to_be_attached()
+    await expect(box).to_have_value("Lives in Kiel")
+
+
 async def test_a_profile_that_another_has_changed_is_not_put_back(visit: Console) -> None:
     path = "/memory/v1/users/kim/profile"
     for city in ("Kiel", "Bonn"):

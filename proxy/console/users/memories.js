@@ -9,7 +9,6 @@ import { useHolding } from "../parts/holding.js";
 import { usePoll } from "../parts/poll.js";
 import { SearchBox } from "../parts/search.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { Adding, Editing } from "./editing.js";
 import { Memory } from "./memory.js";
 
 export const KINDS = ["fact", "instruction", "preference", "episode"];
@@ -23,12 +22,13 @@ const EVERY = 4000;
 
 /** @typedef {{kind: string, state: string}} Wanted */
 
-/** @param {{user: string, counts: Record<string, number>}} props */
-export function Memories({ user, counts }) {
+/** A fact that is typed: a new one, without an `id`. @typedef {{id: string | null, done: () => void}} Typed */
+
+/** @param {{user: string, counts: Record<string, number>, onType: (fact: Typed) => void}} props */
+export function Memories({ user, counts, onType }) {
   const [query, setQuery] = useState("");
   const [wanted, setWanted] = useState(/** @type {Wanted} */ ({ kind: "", state: "current" }));
   const [pages, setPages] = useState(/** @type {string[]} */ ([]));
-  const [editing, setEditing] = useState(/** @type {any} */ (null));
   const path = `/users/${seg(user)}/memories`;
   const asked = query === "" ? path : null;
   const listed = wanted.kind === FOUND_ONLY ? "" : wanted.kind;
@@ -40,6 +40,7 @@ export function Memories({ user, counts }) {
     setPages([]);
   };
   const refresh = () => (query ? found.refresh() : list.refresh());
+  const edit = (/** @type {{id: string | null}} */ { id }) => onType({ id, done: refresh });
   const shown = query ? found : { ...list, data: list.data?.data ?? null };
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   useHolding(box, ".memory", () => box.current);
@@ -47,14 +48,11 @@ export function Memories({ user, counts }) {
     <div class="bar">
       <${SearchBox} value=${query} onSearch=${setQuery} label=${t("memories.search")} />
       <${Choices} wanted=${query ? wanted : { ...wanted, kind: listed }} choose=${choose} counts=${query || wanted.state !== ANY ? {} : counts} searching=${query !== ""} />
-      <button type="button" class="button" onClick=${() => setEditing("new")}>${t("memories.add")}</button>
+      <button type="button" class="button" onClick=${() => edit({ id: null })}>${t("memories.add")}</button>
     </div>
     ${shown.data !== null && html`<${Stale} error=${shown.error} />`}
-    <${Shown} shown=${shown} query=${query} state=${wanted.state} user=${user} edit=${setEditing} changed=${refresh} />
+    <${Shown} shown=${shown} query=${query} state=${wanted.state} user=${user} edit=${edit} changed=${refresh} />
     ${query === "" && html`<${Pager} pages=${pages} next=${list.data?.next ?? null} go=${setPages} />`}
-    ${editing === "new" && html`<${Adding} path=${path} onClose=${() => setEditing(null)} onDone=${refresh} />`}
-    ${editing && editing !== "new" && html`<${Editing} path=${`${path}/${seg(editing.id)}`}
-      onClose=${() => setEditing(null)} onDone=${refresh} />`}
   </div>`;
 }
 

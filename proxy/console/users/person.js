@@ -11,6 +11,7 @@ import { Ago } from "../parts/time.js";
 import { useTitle } from "../parts/title.js";
 import { Exporting } from "../portable/exporting.js";
 import { html, useState } from "../vendor/preact.js";
+import { Adding, Editing } from "./editing.js";
 import { Erasing } from "./erasing.js";
 import { KINDS, Memories } from "./memories.js";
 import { Profile } from "./profile.js";
@@ -26,6 +27,7 @@ export function Person({ id }) {
   const tab = TABS.find((name) => name === route.tab) ?? "memories";
   const [exporting, setExporting] = useState(false);
   const [erasing, setErasing] = useState(false);
+  const [typed, setTyped] = useState(/** @type {import("./memories.js").Typed | null} */ (null));
   const path = `/users/${seg(id)}`;
   const person = usePoll(path, {}, EVERY);
   useTitle(id);
@@ -42,11 +44,13 @@ export function Person({ id }) {
       <${Figures} person=${person} />
       <${Tabs} label=${id} chosen=${tab} choose=${(/** @type {string} */ name) => navigate(links.user(id, name))}
         tabs=${TABS.map((name) => ({ name, label: t(`person.${name}`) }))}>
-        ${tab === "memories" && html`<${Memories} user=${id} counts=${person.data?.memories ?? {}} />`}
+        ${tab === "memories" && html`<${Memories} user=${id} counts=${person.data?.memories ?? {}} onType=${setTyped} />`}
         ${tab === "profile" && html`<${Profile} user=${id} />`}
         ${tab === "saved" && html`<${Saved} user=${id} />`}
         ${tab === "sessions" && html`<${Theirs} user=${id} />`}
       </${Tabs}>`}
+    ${typed && html`<${typed.id === null ? Adding : Editing} path=${`${path}/memories${typed.id === null ? "" : `/${seg(typed.id)}`}`}
+      onClose=${() => setTyped(null)} onDone=${typed.done} />`}
     ${exporting && html`<${Exporting} path=${`${path}/export`} name=${id} title=${t("export.person")}
       onClose=${() => setExporting(false)} />`}
     ${erasing && html`<${Erasing} user=${id} onClose=${() => setErasing(false)} onErased=${person.refresh}

@@ -91,15 +91,14 @@ async def writing_of(
         time.time,
         further,
     )
-    pace = settings.background
     runner = Runner(
         resources.store,
         {
             "summary": _summarizer(resources, completer),
             "learning": _learning(resources, learned, completer),
         },
-        pace.concurrency,
-        Backoff(pace.retry_seconds, pace.max_retry_seconds),
+        settings.background.concurrency,
+        _backoff(settings),
         time.time,
         resources.telemetry.worked,
     )
@@ -121,6 +120,10 @@ def _key_for_all(settings: Settings) -> str | None:
     key = settings.upstream.api_key
     clients = settings.tenancy.mode == "clients"
     return key.get_secret_value() if key is not None and clients else None
+
+
+def _backoff(settings: Settings) -> Backoff:
+    return Backoff(settings.background.retry_seconds, settings.background.max_retry_seconds)
 
 
 def _profiles(settings: Settings) -> Callable[[str], ProfileSettings | None]:
@@ -148,6 +151,7 @@ def _learning(resources: Resources, learned: Learned, completer: Completer) -> L
         store,
         _profiles(resources.settings),
         time.time,
+        _backoff(resources.settings),
         learned.extractors(completer, watch),
         learned.improvers(completer, watch),
         telemetry.skipped,

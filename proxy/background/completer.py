@@ -20,6 +20,7 @@ from proxy.background.completion import (
     NoCredential,
     Refused,
     SchemaRefused,
+    Unreadable,
     Written,
     failure,
     read_answer,
@@ -34,7 +35,12 @@ from proxy.memory.usage import Spent
 from proxy.telemetry import Telemetry
 from proxy.upstreams.destination import CHAT, Destination
 from proxy.wire.api import bearer, json_headers, retry_after
-from proxy.wire.failures import UpstreamError, UpstreamSaturated, UpstreamUnreachable
+from proxy.wire.failures import (
+    UpstreamError,
+    UpstreamSaturated,
+    UpstreamTooLarge,
+    UpstreamUnreachable,
+)
 from proxy.wire.upstream import Reply, Upstream
 
 if TYPE_CHECKING:
@@ -149,6 +155,8 @@ class UpstreamCompleter:
         except Refused:
             request.refused = True
             raise
+        except UpstreamTooLarge as error:
+            raise Unreadable("the answer is too long") from error
         except UpstreamError as error:
             request.billed = not isinstance(error, UpstreamUnreachable | UpstreamSaturated)
             raise Failed(f"the API failed: {error}") from error

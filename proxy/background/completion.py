@@ -120,7 +120,7 @@ class Denied(Refused):
 
 
 class Failed(CompletionError):
-    """It may go well later: no connection, no answer in time, 408, 409, 425, 429, 5xx, nonsense.
+    """It may go well later: no connection, no answer in time, 408, 409, 425, 429, 5xx.
 
     ``retry_after`` in seconds, None where the answer did not say.
     """
@@ -128,6 +128,10 @@ class Failed(CompletionError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class Unreadable(Failed):
+    """An answer came that cannot be used; it may stay so however often it is asked for."""
 
 
 class NoCredential(CompletionError):
@@ -212,17 +216,20 @@ def failure(status: int, said: bytes, wait: float | None, *, with_schema: bool) 
 
 
 def read_answer(body: bytes) -> Written:
-    """The first choice of a ``chat.completion``.  Raises Failed where there is none."""
+    """The first choice of a ``chat.completion``; without a message, as one that was blocked has
+    none, it is empty.  Raises Unreadable where there is no choice."""
     try:
         answer = jsontext.decode(body)
     except jsontext.UNREADABLE as error:
-        raise Failed("the answer is not JSON") from error
+        raise Unreadable("the answer is not JSON") from error
     fields = answer if isinstance(answer, dict) else {}
     match fields.get("choices"):
-        case [{"message": dict(message), **choice}, *_]:
-            text = jsontext.well_formed(_text(message.get("content")))
+        case [dict(choice), *_]:
+            message = choice.get("message")
         case _:
-            raise Failed("the answer is not a completion")
+            raise Unreadable("the answer is not a completion")
+    content = message.get("content") if isinstance(message, dict) else None
+    text = jsontext.well_formed(_text(content))
     model, used = fields.get("model"), fields.get("usage")
     return Written(
         text=text[reasoning.end() :] if (reasoning := _REASONING.match(text)) else text,

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from proxy.background.completion import Completer, Failed, assignment
+from proxy.background.completion import Completer, Unreadable, assignment
 from proxy.settings import ProfileSettings
 from proxy.settings.written import WriterSettings
 
@@ -25,10 +25,6 @@ AGAIN = "That cannot be used: {problem}\nAnswer once more, with JSON only."
 _BEGINS = re.compile(r"[{\[]")
 
 T = TypeVar("T")
-
-
-class Unreadable(Failed):
-    """The model's answer is not what it was asked for, as often as it was asked."""
 
 
 class Unusable(ValueError):

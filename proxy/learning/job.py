@@ -15,12 +15,11 @@ from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
 import msgspec
-from cachetools import LRUCache
 
-from proxy.background.completion import CompletionError, Denied, Refused
-from proxy.background.runner import LEASE, LeaseLost, held
+from proxy.background.completion import CompletionError, Denied, Failed, Refused, Unreadable
+from proxy.background.runner import LEASE, Backoff, LeaseLost, held
 from proxy.learning.batch import Batch, Extractor, Improver, LearningContext
-from proxy.learning.extract import Unreadable
+from proxy.learning.failures import BatchFailures, batch_name
 from proxy.learning.reading import Reader
 from proxy.memory.archive import Session
 from proxy.memory.history.reading import NEWEST_TURN
@@ -50,9 +49,6 @@ LISTED = 500
 MOST_SESSIONS = 10_000
 """Sessions of a person that are looked at for what they ask, the latest first: at once, and in all.
 The others are read when they come due themselves."""
-
-REMEMBERED = 1000
-"""Batches with unreadable answers that a process counts."""
 
 
 def person_key(shelf: ItemOwner) -> SessionKey:
@@ -105,7 +101,8 @@ class LearningJob(msgspec.Struct):
     """See :class:`proxy.background.runner.Job`; the kind is "learning".
 
     ``profile_of`` gives a profile by its name, "" the default one.  ``skipped`` is told the feature
-    whose model has refused a batch, or could not answer it.  ``clock`` gives Unix seconds.
+    whose model has refused a batch, or could not answer it.  ``clock`` gives Unix seconds;
+    ``backoff`` is how long a batch waits that its model's upstream has failed.
     """
 
     reader: Reader
@@ -113,10 +110,11 @@ class LearningJob(msgspec.Struct):
     queue: Queue
     profile_of: Callable[[str], ProfileSettings | None]
     clock: Callable[[], float]
+    backoff: Backoff
     extractors: Sequence[Extractor] = ()
     improvers: Sequence[Improver] = ()
     skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
-    _unreadable: LRUCache[object, int] = msgspec.field(default_factory=lambda: LRUCache(REMEMBERED))
+    _failures: BatchFailures = msgspec.field(default_factory=BatchFailures)
 
     def ready(self, work: Work) -> bool:
         settings = self.profile_of(work.profile)
@@ -236,7 +234,12 @@ class LearningJob(msgspec.Struct):
     async def _learn(
         self, extractor: Extractor, batch: Batch, attempts: int
     ) -> tuple[bool, CompletionError | None]:
-        """Learn a batch, or skip it: whether that is stored, and why it was skipped."""
+        """Learn a batch, or skip it: whether that is stored, and why it was skipped.
+
+        How often it has failed counts for whichever session of the person asks.
+        """
+        name = batch_name(extractor.model.feature, batch)
+        self._failures.check(name, self.clock())
         try:
             return await extractor.learn(batch), None
         except Denied:
@@ -244,23 +247,12 @@ class LearningJob(msgspec.Struct):
         except Refused as refusal:
             return await self._skip(extractor, batch, refusal), refusal
         except Unreadable as failure:
-            if max(attempts, self._counted(extractor, batch)) < UNREADABLE_ATTEMPTS:
+            if max(attempts, self._failures.unreadable(name)) < UNREADABLE_ATTEMPTS:
                 raise
             return await self._skip(extractor, batch, failure), None
-
-    def _counted(self, extractor: Extractor, batch: Batch) -> int:
-        """How often this batch was unreadable before, for whichever session it was asked."""
-        first = batch.said[0]
-        which = (
-            batch.shelf,
-            extractor.model.feature,
-            first.session,
-            first.message,
-            len(first.text),
-        )
-        before = self._unreadable.get(which, 0)
-        self._unreadable[which] = before + 1
-        return before
+        except Failed as failure:
+            self._failures.failed(name, failure, self.backoff, self.clock())
+            raise
 
     async def _skip(self, extractor: Extractor, batch: Batch, failure: CompletionError) -> bool:
         """One batch that cannot be learned must not be in the way of all that follow."""

@@ -4,6 +4,7 @@ UpstreamError
   UpstreamUnreachable   refused, no such name, TLS, dropped before an answer began   502
   UpstreamTimeout       connecting, writing or reading took too long                 504
   UpstreamBroken        the answer was cut off, or is not HTTP                        502
+    UpstreamTooLarge    it is larger than we read                                     502
   UpstreamSaturated     we are out of sockets; not the upstream's fault              503
 
 The client implementations turn foreign exceptions into these, each in one place.
@@ -39,6 +40,10 @@ class UpstreamTimeout(UpstreamError):
 
 class UpstreamBroken(UpstreamError):
     """An answer began and its end was never seen.  It must not be passed on as a whole one."""
+
+
+class UpstreamTooLarge(UpstreamBroken):
+    """The answer is larger than we read."""
 
 
 class UpstreamSaturated(UpstreamError):

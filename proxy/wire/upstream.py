@@ -44,7 +44,7 @@ class Reply(Protocol):
         ...
 
     async def read(self, limit: int = ...) -> bytes:
-        """The whole body; UpstreamBroken if it is larger than ``limit`` bytes."""
+        """The whole body; UpstreamTooLarge if it is larger than ``limit`` bytes."""
         ...
 
     async def close(self) -> None:

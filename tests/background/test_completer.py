@@ -20,6 +20,7 @@ from proxy.background.completion import (
     Failed,
     NoCredential,
     Refused,
+    Unreadable,
 )
 from proxy.background.credentials import Credentials
 from proxy.memory import usage
@@ -166,6 +167,18 @@ async def test_a_refusal_of_the_model_is_no_text(office: Office) -> None:
     assert (await office.complete()).text == ""
 
 
+@pytest.mark.parametrize(
+    "choice", [{}, {"message": None}, {"message": "x"}, {"message": {"role": "assistant"}}]
+)
+async def test_a_choice_that_was_blocked_is_an_empty_answer(
+    office: Office, choice: dict[str, Any]
+) -> None:
+    blocked = {"choices": [{"index": 0, "finish_reason": "content_filter", **choice}]}
+    office.up.reply(json_answer({**blocked, "usage": {"prompt_tokens": 900}}))
+    assert await office.complete() == Completed("", "m")
+    assert await office.spent() == usage.Spent(calls=1, input_tokens=900)
+
+
 @pytest.mark.parametrize("model", [None, 7, "", "x" * 201])
 async def test_an_answer_that_does_not_name_its_model_is_of_the_one_asked(
     office: Office, model: object
@@ -207,24 +220,34 @@ async def test_what_is_about_the_moment_may_be_tried_again(office: Office, statu
     "answer",
     [
         pytest.param(json_answer({"choices": []}), id="no-choice"),
-        pytest.param(json_answer({"choices": [{}]}), id="no-message"),
-        pytest.param(json_answer({"choices": [{"message": None}]}), id="null"),
+        pytest.param(json_answer({"choices": [7]}), id="no-object-as-a-choice"),
         pytest.param(json_answer({"error": {"message": "oops"}}), id="an-error-with-200"),
         pytest.param(json_answer([]), id="no-object"),
         pytest.param(Script(pieces=(b"<html>",)), id="no-json"),
         pytest.param(Script(pieces=(b"[" * 5000,)), id="nested-without-end"),
         pytest.param(Script(pieces=(b"",)), id="empty"),
-        pytest.param(Script(pieces=(b'{"choices"', b": []}"), cut=5), id="cut-off"),
+        pytest.param(json_answer({"choices": [], "x": "x" * 2000}), id="too-long"),
     ],
 )
-async def test_what_is_no_answer_has_failed_and_its_prompt_is_paid_for(
-    office: Office, answer: Script
+async def test_what_is_no_answer_is_unreadable_and_its_prompt_is_paid_for(
+    office: Office, answer: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(completing, "LIMIT", 1000)
     office.up.always(answer)
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(Unreadable) as caught:
         await office.complete()
     assert caught.value.retry_after is None
     assert len(office.up.requests) == 1
+    assert await office.spent() == usage.Spent(calls=1, failed=1, input_tokens=3)
+
+
+async def test_an_answer_that_is_cut_off_has_failed_and_its_prompt_is_paid_for(
+    office: Office,
+) -> None:
+    office.up.always(Script(pieces=(b'{"choices"', b": []}"), cut=5))
+    with pytest.raises(Failed) as caught:
+        await office.complete()
+    assert not isinstance(caught.value, Unreadable)
     assert await office.spent() == usage.Spent(calls=1, failed=1, input_tokens=3)
 
 
@@ -240,15 +263,6 @@ async def test_silence_is_not_waited_for_but_paid_for(office: Office) -> None:
     with pytest.raises(Failed, match="no answer in time"):
         await office.complete(timeout=0.05)
     assert await office.spent() == usage.Spent(calls=1, failed=1, input_tokens=3)
-
-
-async def test_an_answer_of_any_size_is_not_read(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(completing, "LIMIT", 1000)
-    office.up.always(said("x" * 1000))
-    with pytest.raises(Failed):
-        await office.complete()
 
 
 async def test_a_request_that_is_cancelled_is_counted(office: Office) -> None:

@@ -22,7 +22,7 @@ from proxy.memory.model import Work
 from proxy.settings import Settings
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
-from tests.support.learning.harness import ScriptedModel, count
+from tests.support.learning.harness import BACKOFF, ScriptedModel, count
 from tests.support.learning.hobbies import HOBBIES, HobbyProfile
 from tests.support.memory_api import SESSIONS, open_site, talk
 
@@ -65,6 +65,7 @@ async def told(client: httpx.AsyncClient, settings: Settings, store: Backend) ->
         store,
         lambda name: settings.profile(name or None),
         time.time,
+        BACKOFF,
         learned.extractors(model, Watch()),
         learned.improvers(model, Watch()),
     )

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from proxy.background.completion import Unreadable
 from proxy.learning.episodes.episode import (
     ANSWER_TOKENS,
     MOST_EPISODES,
@@ -20,7 +21,6 @@ from proxy.learning.episodes.episode import (
 from proxy.learning.episodes.extract import Pair, good_in, seems_pleased
 from proxy.learning.episodes.store import NOTE
 from proxy.learning.evidence import Said
-from proxy.learning.extract import Unreadable
 from proxy.learning.kinds import EPISODES
 from proxy.learning.likeness import AskedText
 from proxy.learning.prompt_cards import Block

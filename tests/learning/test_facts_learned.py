@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.background.completion import Failed, NoCredential, Refused
-from proxy.learning.extract import Unreadable
+from proxy.background.completion import Failed, NoCredential, Refused, Unreadable
 from tests.support.learning.harness import (
     DAY,
     KAI,

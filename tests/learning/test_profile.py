@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.background.completion import Assignment, Completed, Failed, Refused
-from proxy.learning.extract import Unreadable
+from proxy.background.completion import Assignment, Completed, Failed, Refused, Unreadable
 from proxy.learning.kinds import PROFILE
 from proxy.learning.likeness import AskedText
 from proxy.learning.profile.document import MOST_VERSIONS, PatchError, Schema, Version, merging

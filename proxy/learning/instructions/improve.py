@@ -7,9 +7,10 @@ from functools import partial
 
 import msgspec
 
+from proxy.background.completion import Unreadable
 from proxy.chat.jsontext import well_formed
 from proxy.learning.batch import Answered, Exchanges, LearningContext
-from proxy.learning.extract import KindModel, Unreadable, Unusable, json_in, told
+from proxy.learning.extract import KindModel, Unusable, json_in, told
 from proxy.learning.feedback import Feedback, feedback_on
 from proxy.learning.instructions.document import FEATURE, Given, Proposal, doubts, new_id
 from proxy.learning.instructions.pending import PendingFeedback

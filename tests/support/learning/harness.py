@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from proxy.background.completion import Assignment, Completed
+from proxy.background.runner import Backoff
 from proxy.chat.message import text_of
 from proxy.learning.batch import Extractor
 from proxy.learning.collection import Stored
@@ -32,6 +33,8 @@ KAI = ItemOwner("t", "kai")
 DAY = 86_400.0
 MAY = 1_683_554_160.0
 """Monday, 2023-05-08 13:56 UTC"""
+
+BACKOFF = Backoff(first=5.0, most=600.0)
 
 Answer = str | Exception | Callable[[Assignment], str]
 
@@ -174,6 +177,7 @@ class Harness:
             queue=self.store,
             profile_of=lambda name: self.settings if name == "" else None,
             clock=self.clock,
+            backoff=BACKOFF,
             extractors=self.extractors or (extractor,),
             skipped=self.skipped.append,
         )

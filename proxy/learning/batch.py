@@ -209,6 +209,11 @@ class LearningContext(msgspec.Struct, frozen=True):
         """The person's, whose session it is."""
         return ItemOwner(self.key.tenant, self.session.user or "")
 
+    @property
+    def asks(self) -> tuple[str, str | None]:
+        """Whom it asks: sessions with the same settings and model may share a request."""
+        return self.profile, self.model
+
 
 class Improver(Protocol):
     """Makes something of what is kept already, when a session asks for learning.

@@ -16,7 +16,14 @@ from functools import partial
 
 import msgspec
 
-from proxy.background.completion import CompletionError, Denied, Failed, Refused, Unreadable
+from proxy.background.completion import (
+    BudgetSpent,
+    CompletionError,
+    Denied,
+    Failed,
+    Refused,
+    Unreadable,
+)
 from proxy.background.runner import LEASE, Backoff, LeaseLost, held
 from proxy.learning.batch import Batch, Extractor, Improver, LearningContext
 from proxy.learning.failures import BatchFailures, batch_name
@@ -95,6 +102,23 @@ class Tried(msgspec.Struct):
         """A refusal alone is the end of it; everything else is tried again."""
         if self.failures:
             raise min(self.failures, key=lambda failure: isinstance(failure, Refused))
+
+
+class NotLearned(Exception):
+    """A batch was neither learned nor skipped."""
+
+    def __init__(self, batch: Batch, failure: CompletionError) -> None:
+        super().__init__(str(failure))
+        self.batch, self.failure = batch, failure
+
+    def others(self, contexts: Sequence[LearningContext]) -> list[LearningContext]:
+        """The sessions to read on with: those that ask like the ones in the batch wait until they
+        come due themselves.  Raises the failure where it is that of the first one, too."""
+        (own, *rest), stretches = contexts, {stretch.key for stretch in self.batch.stretches}
+        if own.key in stretches or isinstance(self.failure, BudgetSpent):
+            raise self.failure
+        failing = {each.asks for each in rest if each.key in stretches}
+        return [own, *(each for each in rest if each.asks not in failing)]
 
 
 class LearningJob(msgspec.Struct):
@@ -203,7 +227,7 @@ class LearningJob(msgspec.Struct):
         """
         own = contexts[0]
         for _ in range(ATTEMPTS):
-            if await self._read_on(extractor, contexts, attempts):
+            if await self._read_past(extractor, contexts, attempts):
                 return True
             contexts = [each for each in contexts if await self._is_there(each)]
             if own not in contexts:
@@ -214,19 +238,35 @@ class LearningJob(msgspec.Struct):
         session = await self.reader.history.session(context.key)
         return session is not None and session.created_at == context.session.created_at
 
+    async def _read_past(
+        self, extractor: Extractor, contexts: Sequence[LearningContext], attempts: int
+    ) -> bool:
+        """Read on, whatever is the matter with the models of other sessions."""
+        while True:
+            try:
+                return await self._read_on(extractor, contexts, attempts)
+            except NotLearned as stopped:
+                contexts = stopped.others(contexts)
+
     async def _read_on(
         self, extractor: Extractor, contexts: Sequence[LearningContext], attempts: int
     ) -> bool:
-        """Batch by batch; False as soon as others have changed what it builds on."""
+        """Batch by batch; False as soon as others have changed what it builds on.
+
+        Raises NotLearned, and StoreError.
+        """
         unread = await self.reader.unread(self.items, extractor.model.feature, contexts)
         room = partial(_room, extractor)
         refused = 0
         async with aclosing(self.reader.batches(unread, room)) as batches:
             async for batch in batches:
-                learned, refusal = await self._learn(extractor, batch, attempts)
+                try:
+                    learned, refusal = await self._learn(extractor, batch, attempts)
+                except CompletionError as failure:
+                    raise NotLearned(batch, failure) from failure
                 refused = refused + 1 if refusal else 0
                 if refusal and refused >= REFUSED:
-                    raise refusal
+                    raise NotLearned(batch, refusal)
                 if not learned:
                     return False
         return True

@@ -151,9 +151,8 @@ class Taken(NamedTuple):
     piece: Piece
 
     def goes_with(self, other: Taken) -> bool:
-        """May one request have both?  Under the same settings, and for the same model."""
-        one, two = self.unread.context, other.unread.context
-        return (one.profile, one.model) == (two.profile, two.model)
+        """May one request have both?"""
+        return self.unread.context.asks == other.unread.context.asks
 
 
 Head = tuple[float, int, Taken, AsyncGenerator[Piece, None]]

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.background.completion import Failed, read_answer
+from proxy.background.completion import BudgetSpent, Denied, Failed, NoCredential, read_answer
 from proxy.memory.model import Due, SessionKey, Work
-from tests.support.learning.harness import DAY, MAY, Harness
+from tests.support.learning.harness import DAY, MAY, Harness, learning, states
+
+HOUR = 3600.0
 
 BLOCKED = b'{"choices": [{"index": 0, "finish_reason": "content_filter"}]}'
 MODERATED = b'{"choices": [], "error": {"code": 403, "message": "moderation"}}'
 
 
-async def asking(harness: Harness, **said: str) -> dict[str, Work]:
-    """The work of sessions in which something was said, a day after the other."""
-    for n, (session, text) in enumerate(said.items()):
-        await harness.say(text, session=session, at=MAY + n * DAY)
-        due = Due(kind="learning", profile="", at=harness.clock() + n)
+async def asking(harness: Harness, model: str = "m", **said: str) -> dict[str, Work]:
+    """The work of sessions in which something was said, one an hour after the other."""
+    for session, text in said.items():
+        harness.clock.now += HOUR
+        await harness.say(text, session=session, model=model)
+        due = Due(kind="learning", profile="", at=harness.clock())
         await harness.store.enqueue(SessionKey("t", session), due)
-    waiting = await harness.store.waiting(harness.clock() + len(said), 10)
-    return {work.session: work for work in waiting}
+    return {work.session: work for work in await harness.store.waiting(harness.clock(), 10)}
 
 
 @pytest.mark.parametrize("body", [BLOCKED, MODERATED, b"<html>"])
@@ -44,7 +46,7 @@ async def test_what_an_upstream_has_failed_at_is_tried_once_for_all_sessions(
     harness: Harness,
 ) -> None:
     works = await asking(harness, a="I live in Berlin.", b="I like tea.", c="I like jam.")
-    job = harness.job
+    job, began = harness.job, harness.clock()
     harness.model.answers = [Failed("503"), Failed("503"), Failed("429", 60.0)]
     for tries in range(1, 4):
         for work in works.values():
@@ -53,7 +55,55 @@ async def test_what_an_upstream_has_failed_at_is_tried_once_for_all_sessions(
         assert len(harness.model.asked) == tries
         assert caught.value.retry_after is not None
         harness.clock.now += caught.value.retry_after
-    assert harness.clock() == MAY + 0.75 * (5 + 10) + 60
+    assert harness.clock() == began + 0.75 * (5 + 10) + 60
     assert await job.run(works["c"]) is None
     assert await harness.current() == ["The user lives in Berlin."]
     assert harness.skipped == []
+
+
+@pytest.mark.parametrize("failure", [Failed("503"), Denied("401"), NoCredential("whose?")])
+async def test_a_session_whose_model_is_down_is_in_nobody_elses_way(
+    harness: Harness, failure: Exception
+) -> None:
+    await asking(harness, old="I live in Berlin.", model="dead")
+    works = await asking(harness, new="I moved to Paris.")
+    job, harness.model.answers = harness.job, [failure]
+    assert await job.run(works["new"]) is None
+    assert await harness.current() == ["The user lives in Paris."]
+    harness.clock.now += DAY
+    assert await job.run(works["old"]) is None
+    assert await harness.current() == ["The user lives in Paris."]
+    berlin, _ = await harness.facts()
+    assert (berlin.text, berlin.state) == ("The user lives in Berlin.", "superseded")
+
+
+async def test_of_several_sessions_of_a_model_that_is_down_one_is_tried(harness: Harness) -> None:
+    harness.model.down = {"dead"}
+    for n in range(3):
+        await asking(harness, **{f"old{n}": "I live in Berlin."}, model="dead")
+        works = await asking(harness, **{f"new{n}": f"I have a cat called {n}."})
+    harness.model.rules = [states(r"a cat called (\w+)", "The user has a cat called {}.")]
+    assert await harness.job.run(works["new2"]) is None
+    assert await harness.current() == [f"The user has a cat called {n}." for n in range(3)]
+    failed = [asked for asked in harness.model.asked if asked.default_model == "dead"]
+    assert len(failed) == 1
+
+
+async def test_what_waits_for_others_of_the_same_model_is_tried_for_itself(
+    harness: Harness,
+) -> None:
+    """Whose message it is that an upstream fails at."""
+    harness.settings = learning(max_input_tokens=200)
+    works = await asking(harness, a="I live in Rome. " + "x " * 390, b="I moved to Paris.")
+    harness.model.answers = [Failed("500")]
+    assert await harness.job.run(works["b"]) is None
+    assert await harness.current() == ["The user lives in Paris."]
+
+
+async def test_tokens_that_are_spent_are_so_for_all_sessions(harness: Harness) -> None:
+    await asking(harness, old="I live in Berlin.", model="dead")
+    works = await asking(harness, new="I moved to Paris.")
+    harness.model.answers = [BudgetSpent(MAY + DAY)]
+    with pytest.raises(BudgetSpent):
+        await harness.job.run(works["new"])
+    assert await harness.facts() == []

@@ -7,6 +7,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import permutations
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from proxy.background.completion import Assignment
+from proxy.background.completion import Assignment, Failed
 from proxy.learning.evidence import Said
 from proxy.learning.facts.fact import Fact, dates_of, parted
 from proxy.learning.reading import OPEN, day_behind, uncaptioned
@@ -148,33 +149,43 @@ class Mover(ScriptedModel):
         return json.dumps({"set": homes, "append": history, "remove": []})
 
 
-async def _moves(order: Sequence[int], ready: Sequence[bool]) -> tuple[list[str], Any]:
-    """One session a month, in an order of arrival, each read when it comes or with the next one."""
+async def _moves(
+    order: Sequence[int], ready: Sequence[bool], down: Sequence[bool]
+) -> tuple[list[str], Any]:
+    """One session a month, in an order of arrival, each read when it comes or with the next one;
+    those whose model is down when they come, at the end."""
     store = open_store("memory://", timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     try:
         wanted = environment.settings(facts={}, profile={})
-        harness = Harness(store, Mover([LIVES]), Clock(MAY + 999 * DAY), wanted)
+        harness = Harness(store, model := Mover([LIVES]), Clock(MAY + 999 * DAY), wanted)
         env = Env(harness)
-        for month, at_once in zip(order, (*ready, True), strict=True):
-            name = f"month{month}"
-            await harness.say(
-                f"I moved to {CITIES[month]}", session=name, at=MAY + month * 30 * DAY
-            )
+        for month, at_once, fails in zip(order, (*ready, True), down, strict=True):
+            name, said = f"month{month}", MAY + month * 30 * DAY
+            model.down |= {name} if fails else set()
+            await harness.say(f"I moved to {CITIES[month]}", session=name, at=said, model=name)
             await ask(harness, name)
             if at_once:
-                await harness.learn(name)
+                with suppress(Failed):
+                    await harness.learn(name)
+        model.down.clear()
+        for month in order:
+            await harness.learn(f"month{month}")
         return await harness.current(), await env.document()
     finally:
         await store.close()
 
 
-@given(st.permutations(range(len(CITIES))), st.lists(st.booleans(), min_size=4, max_size=4))
+@given(
+    st.permutations(range(len(CITIES))),
+    st.lists(st.booleans(), min_size=4, max_size=4),
+    st.lists(st.booleans(), min_size=5, max_size=5),
+)
 @settings(max_examples=40, deadline=None)
 def test_what_was_said_last_holds_in_any_order_of_arrival(
-    order: Sequence[int], ready: Sequence[bool]
+    order: Sequence[int], ready: Sequence[bool], down: Sequence[bool]
 ) -> None:
-    current, profile = asyncio.run(_moves(order, ready))
+    current, profile = asyncio.run(_moves(order, ready, down))
     assert current == ["The user lives in Bonn."]
     assert profile["home"] == "Bonn"
     assert sorted(profile["history"]) == sorted(CITIES), "a list grows whenever it was said"

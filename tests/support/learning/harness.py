@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from proxy.background.completion import Assignment, Completed
+from proxy.background.completion import Assignment, Completed, Failed
 from proxy.background.runner import Backoff
 from proxy.chat.message import text_of
 from proxy.learning.batch import Extractor
@@ -96,19 +96,23 @@ Rule = Callable[[Heard, Sequence[tuple[int, str]]], dict[str, Any] | None]
 class ScriptedModel:
     """A Completer that answers with the next of ``answers``, then by ``rules``.
 
-    ``asked`` has all that it was asked.  ``credential``: is there one?
+    ``asked`` has all that it was asked.  ``credential``: is there one?  ``down`` are the models of
+    sessions that fail.
     """
 
     rules: Sequence[Rule] = ()
     answers: list[Answer] = field(default_factory=list)
     asked: list[Assignment] = field(default_factory=list)
     credential: bool = True
+    down: set[str | None] = field(default_factory=set)
 
     def ready(self, assignment: Assignment) -> bool:
         return self.credential
 
     async def complete(self, assignment: Assignment) -> Completed:
         self.asked.append(assignment)
+        if assignment.default_model in self.down:
+            raise Failed("503")
         given = self.answers.pop(0) if self.answers else self._by_rules
         if isinstance(given, Exception):
             raise given
@@ -187,17 +191,29 @@ class Harness:
         return Forgetting(self.store, self.store, ["facts"], [self.fact_store])
 
     async def say(
-        self, *texts: str, session: str = "s", at: float | None = None, user: str | None = "kai"
+        self,
+        *texts: str,
+        session: str = "s",
+        at: float | None = None,
+        user: str | None = "kai",
+        model: str = "m",
     ) -> list[str]:
         """An exchange for each text, with an answer; the exchanges' ids."""
         exchanges = []
         for text in texts:
             self._said += 1
-            exchanges.append(await self.record(f"ex_{self._said}", text, session, at, user))
+            id = f"ex_{self._said}"
+            exchanges.append(await self.record(id, text, session, at, user, model))
         return exchanges
 
     async def record(
-        self, id: str, text: str, session: str, at: float | None, user: str | None
+        self,
+        id: str,
+        text: str,
+        session: str,
+        at: float | None,
+        user: str | None,
+        model: str = "m",
     ) -> str:
         at = self.clock() if at is None else at
         answer_body = json.dumps({"role": "assistant", "content": f"I note: {text}"}).encode()
@@ -213,7 +229,7 @@ class Harness:
                 body=answer_body,
             ),
         ]
-        commit = record(id, *drafts, at=at, user=user, model="m")
+        commit = record(id, *drafts, at=at, user=user, model=model)
         assert await self.store.commit(SessionKey("t", session), commit) == "recorded"
         return id
 

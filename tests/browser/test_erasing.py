@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.browser.test_users import MEMORIES, remember
+from tests.browser.memories import MEMORIES, remember
 from tests.support.browser.browsing import Console, expect
 from tests.support.browser.inspecting import SESSION, ask
 

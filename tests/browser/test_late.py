@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.browser.test_users import choose
+from tests.browser.memories import choose
 from tests.support.browser.browsing import Console, Locator, Look, Request, Route, expect
 from tests.support.browser.inspecting import ask, inspect
 

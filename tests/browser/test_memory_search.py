@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.test_users import MEMORIES, choose, memory, remember
+from tests.browser.memories import MEMORIES, choose, memory, remember
 from tests.support.browser.browsing import Console, expect
 
 

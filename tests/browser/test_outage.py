@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.browser.test_users import choose
+from tests.browser.memories import choose
 from tests.support.browser.browsing import ADMIN, Console, Look, Route, expect
 from tests.support.talk.filling import fill
 

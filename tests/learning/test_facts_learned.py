@@ -286,17 +286,6 @@ async def test_a_message_that_is_only_pasted_is_not_asked_about(harness: Harness
     assert len(messages_in(harness.model.asked[0].text)) == 1
 
 
-async def test_over_the_most_facts_the_least_confirmed_go(harness: Harness) -> None:
-    harness.settings = learning(max_facts=3)
-    harness.model.rules = [states(r"I have an? (\w+)", "The user has a {}.")]
-    for thing in ("boat", "dog", "cat", "tent", "bike"):
-        harness.clock.now += DAY
-        await harness.say(f"I have a {thing}.")
-        await harness.learn()
-    assert await harness.current() == [f"The user has a {x}." for x in ("cat", "tent", "bike")]
-    assert len(await harness.facts()) == 5
-
-
 async def test_facts_expire_unless_they_are_confirmed(harness: Harness) -> None:
     harness.settings = learning(expire_days=10)
     await harness.say("I live in Berlin.")

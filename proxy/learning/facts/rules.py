@@ -31,6 +31,7 @@ class Notes(msgspec.Struct):
     now: float
     origin: Origin = "learned"
     _gists: dict[str, Gist] = msgspec.field(default_factory=dict)
+    _said: set[str] = msgspec.field(default_factory=set)
 
     def enter(self, claim: Claim) -> Fact:
         """The fact that says it now: a new one, or one that did so before.
@@ -45,6 +46,7 @@ class Notes(msgspec.Struct):
         fact = self._again(twin, claim) if twin else self._add(claim, target, late)
         if target and not late and target.id != fact.id and fact.state == "current":
             self._put(superseded(target, fact, claim.source))
+        self._said.add(fact.id)
         return fact
 
     def said_again(self, claim: Claim) -> None:
@@ -54,7 +56,7 @@ class Notes(msgspec.Struct):
         """
         known = self.facts.get(claim.fact or "")
         if known is not None and known.state == claim.state == "current":
-            self._again(known, claim._replace(valid_from=None))
+            self._said.add(self._again(known, claim._replace(valid_from=None)).id)
 
     def _again(self, fact: Fact, claim: Claim) -> Fact:
         """The fact, said once more; with other dates it is another one, which takes its place."""
@@ -68,11 +70,13 @@ class Notes(msgspec.Struct):
         return same
 
     def within(self, most: int) -> None:
-        """Let the least recently confirmed go where there are more than ``most`` current ones."""
+        """Let the least recently confirmed go where more than ``most`` current ones were learned:
+        none that a person has added or edited, and none of those just entered."""
         current = [fact for fact in self.facts.values() if fact.holds(self.now)]
         learned = [fact for fact in current if fact.origin == "learned" and not fact.edited]
-        learned.sort(key=lambda fact: (fact.last_confirmed, fact.id))
-        for fact in learned[: max(0, len(current) - most)]:
+        before = [fact for fact in learned if fact.id not in self._said]
+        before.sort(key=lambda fact: (fact.last_confirmed, fact.id))
+        for fact in before[: max(0, len(learned) - most)]:
             self._put(replace(fact, state="superseded"))
 
     def _twin(self, claim: Claim) -> Fact | None:
@@ -194,7 +198,7 @@ def entered(
     new_id: Callable[[], str],
     now: float,
 ) -> dict[str, Fact]:
-    """The facts after claims, at most ``max_facts`` of them current."""
+    """The facts after claims, those learned before them within ``max_facts``."""
     notes = Notes(dict(facts), settings, new_id, now)
     for claim in claimed:
         if claim.op == "none":

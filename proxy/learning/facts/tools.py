@@ -32,7 +32,7 @@ class FoundFact(NamedTuple):
 
 
 class FactTools:
-    """All methods raise StoreError; ``settings`` bound what is kept."""
+    """All methods raise StoreError; ``settings`` say how long what is kept holds."""
 
     def __init__(self, facts: FactStore, settings: FactsSettings) -> None:
         self._facts, self._settings = facts, settings
@@ -63,7 +63,7 @@ class FactTools:
         def noted(facts: Facts) -> Fact:
             new = self._new(text, about)
             twin = None if afresh else _twin(facts, new)
-            return twin or self._put(facts, new)
+            return twin or facts.setdefault(new.id, new)
 
         return await self._facts.change(shelf, noted)
 
@@ -80,7 +80,7 @@ class FactTools:
         return sorted(found, key=lambda fact: -fact.score)[:limit]
 
     def _enter(self, facts: Facts, text: str, source: Source) -> Fact:
-        notes = self._notes(facts)
+        notes = Notes(facts, self._settings, new_id, self._facts.clock(), "saved")
         claim = Claim(
             op="add",
             text=text,
@@ -91,9 +91,7 @@ class FactTools:
             source=source,
             fact=None,
         )
-        fact = notes.enter(claim)
-        notes.within(self._settings.max_facts)
-        return fact
+        return notes.enter(claim)
 
     def _new(self, text: str, about: str) -> Fact:
         now = self._facts.clock()
@@ -107,14 +105,6 @@ class FactTools:
             origin="saved",
         )
         return dated(fact, self._settings)
-
-    def _put(self, facts: Facts, fact: Fact) -> Fact:
-        facts[fact.id] = fact
-        self._notes(facts).within(self._settings.max_facts)
-        return fact
-
-    def _notes(self, facts: Facts) -> Notes:
-        return Notes(facts, self._settings, new_id, self._facts.clock(), "saved")
 
 
 def _state(text: str, about: str = USER) -> State:

@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 else:
     catalogue = late("proxy.chat.models.catalogue")
 
-LIMIT = 4 * 1024 * 1024
-"""Bytes of an answer: a thousand times what is asked for."""
-
 LIMIT_OF_ERRORS = 64 * 1024
+
+COUNTED = 16 * 1024
+"""Characters of a text whose tokens are counted; the rest is taken to be like them."""
 
 MODELS = 1_000
 """Models that a process remembers to know no schemas; their names come from clients."""
@@ -175,7 +175,7 @@ class UpstreamCompleter:
         try:
             request.billed = reply.status == 200
             if request.billed:
-                return await reply.read(LIMIT)
+                return await reply.read(assignment.most_bytes)
             said = await _complaint(reply) if with_schema else b""
             wait = retry_after(reply.headers, self._clock())
             raise failure(reply.status, said, wait, with_schema=with_schema)
@@ -199,8 +199,8 @@ class UpstreamCompleter:
         if not request.billed:
             return Spent(calls=1, failed=1)
         written, count = request.written or Written(""), self._counter(request.model)
-        tokens_in = written.input_tokens or count(request.assignment.text)
-        tokens_out = written.output_tokens or count(written.text)
+        tokens_in = written.input_tokens or _about(request.assignment.text, count)
+        tokens_out = written.output_tokens or _about(written.text, count)
         return Spent(
             calls=1,
             failed=int(request.written is None),
@@ -208,6 +208,12 @@ class UpstreamCompleter:
             output_tokens=tokens_out,
             micro_usd=catalogue.micro_usd(request.model, tokens_in, tokens_out, self._clock()),
         )
+
+
+def _about(text: str, count: Callable[[str], int]) -> int:
+    """The tokens of a text; of a long one about so many."""
+    beginning = text[:COUNTED]
+    return round(count(beginning) * len(text) / max(1, len(beginning)))
 
 
 async def _complaint(reply: Reply) -> bytes:

@@ -17,6 +17,10 @@ from proxy.chat import jsontext
 from proxy.chat.models.limits import too_long
 from proxy.wire.api import refuses
 
+ANSWER_BYTES = 512 * 1024
+"""A hundred times what is asked for, with a model's thoughts.  It is read in one go, and nothing
+else is done meanwhile."""
+
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
@@ -28,7 +32,7 @@ class Assignment:
     the credential of the tenant's last request; to another ``url`` neither is ever sent.
     ``parameters`` go into the body as they are.  ``schema`` is a JSON Schema that the answer should
     follow; a model that knows no schemas is asked without, so the text must describe it too.
-    ``timeout`` in seconds.
+    ``timeout`` in seconds.  ``most_bytes`` of an answer are read; a longer one is unreadable.
     """
 
     tenant: str
@@ -42,6 +46,7 @@ class Assignment:
     parameters: Mapping[str, object] = field(default_factory=dict)
     schema: Mapping[str, object] | None = None
     timeout: float = 120.0
+    most_bytes: int = ANSWER_BYTES
 
     @property
     def place(self) -> str:
@@ -79,6 +84,7 @@ def assignment(
     text: str = "",
     model: str | None = None,
     schema: Mapping[str, object] | None = None,
+    most_bytes: int = ANSWER_BYTES,
 ) -> Assignment:
     """What is asked under a feature's settings; ``model`` is the one of the session."""
     return Assignment(
@@ -93,6 +99,7 @@ def assignment(
         parameters=settings.parameters,
         schema=schema,
         timeout=settings.timeout,
+        most_bytes=most_bytes,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from itertools import islice
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -14,8 +13,8 @@ from proxy.background.completion import Completer, Unreadable, assignment
 from proxy.settings import ProfileSettings
 from proxy.settings.written import WriterSettings
 
-MOST_TRIES = 50
-"""Places in an answer where its JSON may begin."""
+MOST_READ = 256 * 1024
+"""Characters of an answer that are read for its JSON, those counted again that are read again."""
 
 REQUESTS = 2
 """How often a model is asked for the same at most."""
@@ -114,15 +113,16 @@ class KindModel(msgspec.Struct, frozen=True):
 def json_in(answer: str, wanted: Callable[[object], bool]) -> object | None:
     """The first ``wanted`` value in an answer that may have fences, thoughts or talk around it."""
     decoder = json.JSONDecoder()
-    at = 0
-    for found in islice(_BEGINS.finditer(answer), MOST_TRIES):
-        if found.start() < at:
-            continue  # within a value that is not wanted
+    at = read = 0
+    while read < MOST_READ and (found := _BEGINS.search(answer, at)):
+        begin, at = found.start(), found.end()
         try:
             value: object
-            value, at = decoder.raw_decode(answer, found.start())
+            value, at = decoder.raw_decode(answer, begin)
         except (ValueError, RecursionError):
+            read += len(answer) - begin  # at most: an error does not say
             continue
         if wanted(value):
             return value
+        read += at - begin
     return None

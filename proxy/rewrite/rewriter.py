@@ -33,6 +33,9 @@ cost its chat the whole time limit."""
 TENANTS = 1_000
 """Tenants whose failures a process remembers."""
 
+ANSWER_BYTES = 32 * 1024
+"""Of an answer, which is one question, that are read."""
+
 ENDING = 1.0
 """Seconds that requests have to end when the proxy does."""
 
@@ -98,7 +101,7 @@ class Rewriter:
         if not self._may(tenant):
             return Rewriting(None, 0.0)
         text = prompt_of(question, before, settings.max_input_tokens, self._count)
-        asked = assignment(tenant, FEATURE, settings, text, model)
+        asked = assignment(tenant, FEATURE, settings, text, model, most_bytes=ANSWER_BYTES)
         task = asyncio.create_task(self._ask(asked, question, before), name="rewrite")
         self._running.add(task)
         self._busy[tenant] += 1

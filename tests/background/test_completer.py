@@ -230,12 +230,11 @@ async def test_what_is_about_the_moment_may_be_tried_again(office: Office, statu
     ],
 )
 async def test_what_is_no_answer_is_unreadable_and_its_prompt_is_paid_for(
-    office: Office, answer: Script, monkeypatch: pytest.MonkeyPatch
+    office: Office, answer: Script
 ) -> None:
-    monkeypatch.setattr(completing, "LIMIT", 1000)
     office.up.always(answer)
     with pytest.raises(Unreadable) as caught:
-        await office.complete()
+        await office.complete(most_bytes=1000)
     assert caught.value.retry_after is None
     assert len(office.up.requests) == 1
     assert await office.spent() == usage.Spent(calls=1, failed=1, input_tokens=3)
@@ -386,6 +385,20 @@ async def test_tokens_that_an_answer_does_not_say_are_counted(
     office.up.reply(said("four words of text", usage=used))
     await office.complete()
     assert await office.spent() == usage.Spent(calls=1, input_tokens=3, output_tokens=4)
+
+
+async def test_of_a_long_text_the_tokens_of_its_beginning_are_counted(office: Office) -> None:
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return len(text.split())
+
+    office.completer._counter = lambda model: count
+    office.up.reply(said("the " * 20_001, usage=None))
+    await office.complete("the " * 20_000)
+    assert await office.spent() == usage.Spent(calls=1, input_tokens=20_000, output_tokens=20_001)
+    assert counted == [completing.COUNTED] * 2
 
 
 async def test_nothing_is_asked_once_the_day_is_spent(office: Office) -> None:

@@ -18,6 +18,7 @@ from proxy.background.completion import (
 from proxy.memory.store import StoreError
 from proxy.rewrite.question import Utterance
 from proxy.rewrite.rewriter import (
+    ANSWER_BYTES,
     AT_ONCE,
     AT_ONCE_OF_ONE,
     BUSY,
@@ -77,7 +78,7 @@ async def test_what_is_asked_follows_the_settings() -> None:
         "chat",
     )
     assert (asked.url, asked.key, asked.parameters) == (settings.url, None, {"n_": 1})
-    assert asked.timeout == settings.timeout
+    assert (asked.timeout, asked.most_bytes) == (settings.timeout, ANSWER_BYTES)
     assert QUESTION in asked.text
 
 

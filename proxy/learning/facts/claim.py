@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from proxy.chat.jsontext import well_formed
@@ -130,6 +131,9 @@ def marked(said: Said) -> str:
 Op = Literal["add", "update", "supersede", "none"]
 OPS: tuple[Op, ...] = ("add", "update", "supersede", "none")
 
+MOST_WRITTEN = 1000
+"""Characters of each part of an operation: twice what a fact or a quote may have."""
+
 MOST = 50
 """Operations of one answer; who writes down more than that writes down everything."""
 
@@ -185,7 +189,7 @@ class Operation(NamedTuple):
 def operations_in(answer: str) -> tuple[Operation, ...] | None:
     """The operations of an answer; those that are none are left out.  None: it holds no list."""
     listed = _listed(json_in(answer, lambda value: _listed(value) is not None))
-    return None if listed is None else tuple(_operations(listed))[:MOST]
+    return None if listed is None else tuple(islice(_operations(listed), MOST))
 
 
 def _listed(value: object) -> list[object] | None:
@@ -213,7 +217,7 @@ def _operations(listed: list[object]) -> Iterator[Operation]:
 
 
 def _text(value: object) -> str:
-    return well_formed(value) if isinstance(value, str) else ""
+    return well_formed(value[:MOST_WRITTEN]) if isinstance(value, str) else ""
 
 
 def _number(value: object) -> int:

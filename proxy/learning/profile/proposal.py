@@ -20,6 +20,7 @@ from proxy.chat.jsontext import canonical
 from proxy.learning.evidence import Said, Source, evidence, is_instruction, source_of
 from proxy.learning.extract import json_in
 from proxy.learning.profile.document import (
+    MOST_BYTES,
     MOST_OPERATIONS,
     Document,
     Operation,
@@ -53,6 +54,9 @@ KEYS = (
 MOST_KEYS = 12
 
 MOST_QUOTES = 50
+
+MOST_PATCH = 4 * MOST_BYTES
+"""Bytes of a patch: more than a whole document needs."""
 
 _END = "/-"
 """How a path ends by which a list grows."""
@@ -217,6 +221,8 @@ def _readable(patch: object) -> tuple[Operation, ...]:
         read = msgspec.json.decode(encoded, type=tuple[Operation, ...])
     except (ValueError, RecursionError) as error:
         raise PatchError(f"the patch is not valid: {error}") from None
+    if len(encoded) > MOST_PATCH:
+        raise PatchError(f"the patch has more than {MOST_PATCH} bytes")
     if any(map(is_instruction, _texts([[each.get("path"), each.get("value")] for each in read]))):
         raise PatchError("instructions to an assistant are no facts about a person")
     return read

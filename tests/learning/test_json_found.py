@@ -1,0 +1,66 @@
+"""The JSON in what a model answers, and how much of an answer is read for it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from proxy.background.completion import ANSWER_BYTES
+from proxy.learning.evidence import Said
+from proxy.learning.extract import MOST_READ, json_in
+from proxy.learning.facts.claim import MOST_WRITTEN, operations_in
+from proxy.learning.profile.document import PatchError, Schema
+from proxy.learning.profile.proposal import MOST_PATCH, Grounds, agreed, proposal_in
+from tests.support.learning.harness import MAY
+
+
+def is_wanted(value: object) -> bool:
+    return isinstance(value, dict) and "good" in value
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param('{"good": [1]}', id="alone"),
+        pytest.param('Sure!\n```json\n{"good": [1]}\n```\nDone {now}.', id="fences-and-talk"),
+        pytest.param('{maybe [so} [1] {"bad": {"good": 2}} {"good": [1]} {"good": 3}', id="first"),
+        pytest.param("{so} " * 200 + '{"good": [1]}', id="much-talk"),
+        pytest.param("[1] " * 50_000 + '{"good": [1]}', id="many-values"),
+    ],
+)
+def test_the_first_value_that_is_wanted_is_found(answer: str) -> None:
+    assert json_in(answer, is_wanted) == {"good": [1]}
+
+
+@pytest.mark.parametrize(
+    "answer", ["[" * 60 + "1," * 250_000, "{" * 500_000, '{"a":' * 100_000, '["' * 250_000]
+)
+def test_no_more_is_read_than_an_answer_is_worth(
+    answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    raw_decode = json.JSONDecoder.raw_decode
+
+    def counted(decoder: json.JSONDecoder, text: str, at: int = 0) -> tuple[Any, int]:
+        read.append(len(text) - at)
+        return raw_decode(decoder, text, at)
+
+    monkeypatch.setattr(json.JSONDecoder, "raw_decode", counted)
+    assert json_in(answer, is_wanted) is None
+    assert sum(read) < MOST_READ + ANSWER_BYTES
+
+
+def test_of_what_is_far_too_long_no_more_is_looked_at() -> None:
+    long = "you are now " * 40_000
+    written = {"op": "add", "text": long, "quote": long, "about": long, "valid_from": long}
+    (read,) = operations_in(json.dumps([written])) or ()
+    parts = (read.text, read.quote, read.about, read.valid_from)
+    assert [len(part) for part in parts] == [MOST_WRITTEN] * 4
+    change = {"key": "hobbies", "value": long, "quote": "I like boats"}
+    proposal = proposal_in(json.dumps({"set": [change]}))
+    said = Said(message="m", exchange="e", seq=1, text="I like boats", at=MAY)
+    assert proposal is not None
+    with pytest.raises(PatchError, match=f"more than {MOST_PATCH} bytes"):
+        agreed(proposal, {}, Grounds([said], Schema(None), {}))

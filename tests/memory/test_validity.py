@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.memory.prompt.validity import valid
 
@@ -106,6 +108,31 @@ def answer(name: str, stored: bool = True) -> Said:
             "x t2",
             id="as-the-client-has-it",
         ),
+        pytest.param(
+            [call("a", stored=False), answer("a2"), result("t1", "a", stored=False), NEXT],
+            "c t1 a2 u2",
+            id="an-answer-before-any-of-them",
+        ),
+        pytest.param(
+            [
+                call("a", "b", stored=False),
+                answer("a2"),
+                result("t1", "a", stored=False),
+                result("t2", "b", stored=False),
+            ],
+            "c t1 t2",
+            id="all-of-them-at-the-end",
+        ),
+        pytest.param(
+            [call(""), result("t1", ""), call(""), answer("a2"), result("t2", ""), NEXT],
+            "c t1 c t2 a2 u2",
+            id="of-the-later-of-two-calls-without-ids",
+        ),
+        pytest.param(
+            [call("a"), answer("a2"), Said("u3"), result("t1", "a", stored=False), NEXT],
+            "a2 u3 t1 u2",
+            id="of-another-turn",
+        ),
     ],
 )
 def test_results_that_came_one_after_the_other_stand_together(
@@ -113,3 +140,30 @@ def test_results_that_came_one_after_the_other_stand_together(
 ) -> None:
     found = valid([QUESTION, *messages])
     assert " ".join(each.name for each in found) == f"u1 {sent}"
+
+
+RESULTS = st.lists(
+    st.tuples(st.sampled_from(["", "a", "b"]), st.integers(0, 2), st.booleans()),
+    min_size=1,
+    max_size=4,
+)
+"""Of one call: the id of each, how many answers stand before it, and whether it is stored."""
+
+
+@given(st.lists(st.tuples(RESULTS, st.booleans()), max_size=4))
+def test_results_stand_behind_their_own_call_whatever_answers_came_between(
+    loops: list[tuple[list[tuple[str, int, bool]], bool]],
+) -> None:
+    messages, sent = [QUESTION], [QUESTION]
+    for number, (results, stored) in enumerate(loops):
+        head = Said(f"c{number}", "assistant", tuple(id for id, _, _ in results), stored=stored)
+        apart = [
+            (
+                [answer(f"a{number}{n}{k}") for k in range(answers)],
+                Said(f"t{number}{n}", "tool", (), id, kept),
+            )
+            for n, (id, answers, kept) in enumerate(results)
+        ]
+        messages += [head, *(x for answers, said in apart for x in (*answers, said))]
+        sent += [head, *(said for _, said in apart), *(x for answers, _ in apart for x in answers)]
+    assert valid([*messages, NEXT]) == [*sent, NEXT]

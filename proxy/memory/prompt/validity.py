@@ -75,11 +75,11 @@ def _is_interim(message: Sent) -> bool:
 
 
 def _calls_before(messages: Sequence[Sent], at: int) -> frozenset[str | None]:
-    """The calls whose results end here, if any do."""
+    """The calls of the block that ends here."""
     begin = at
     while begin and messages[begin - 1].answers is not None:
         begin -= 1
-    return frozenset(messages[begin - 1].calls) if 0 < begin < at else frozenset()
+    return frozenset(messages[begin - 1].calls) if begin else frozenset()
 
 
 def _end_of_block(messages: Sequence[S], at: int) -> int:

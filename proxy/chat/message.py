@@ -6,7 +6,8 @@ here raises: a message that makes no sense is the upstream's to refuse.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -31,7 +32,8 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     without these ids, "" where there are none.  ``text`` is all its
     text parts joined with line feeds, or what stands in for them.  ``blank``: there is nothing in
     it.  A message that answers a call is never blank: an empty result is a result.  ``said`` is the
-    JSON without blocks of memory, where it came with any: all but ``raw`` is about that.
+    JSON without blocks of memory, where it came with any: all but ``raw`` is about that.  ``apart``
+    tells it apart, where it may be several messages.
     """
 
     raw: bytes
@@ -43,6 +45,7 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     blank: bool = False
     said: bytes | None = None
+    apart: Apart | None = None
     max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
 
     @property
@@ -53,7 +56,12 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     def recorded(self) -> ChatMessage:
         """The same with no more JSON than goes into history."""
-        return msgspec.structs.replace(self, raw=self.record, said=None)
+        return msgspec.structs.replace(self, raw=self.record, said=None, apart=None)
+
+
+Apart = Callable[[ChatMessage, AbstractSet[str]], Sequence[ChatMessage]]
+"""The messages that one is, together with the same ``raw``, where some of their digests are known;
+else the same one."""
 
 
 class _Plain(msgspec.Struct, forbid_unknown_fields=True):

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
+from proxy.chat.message import ChatMessage
 from proxy.chat.models.limits import ModelList, context_window
 from proxy.chat.models.tokens import TokenCounter
 from proxy.chat.request import ChatRequest
@@ -216,9 +218,18 @@ async def load(exchange: ChatExchange, services: Services) -> Loaded:
         )
         _check_owner(prepared.snapshot, context.identity.user)
         stale = _is_stale(prepared.snapshot)
+        exchange = _as_planned(exchange, prepared.planned.said)
         return Loaded(exchange, prepared, await looking, stale, rewriting)
     finally:
         looking.cancel()
+
+
+def _as_planned(exchange: ChatExchange, said: Sequence[ChatMessage]) -> ChatExchange:
+    """The exchange with its request's messages as the session has them."""
+    request = exchange.request
+    if said is request.messages:
+        return exchange
+    return replace(exchange, request=replace(request, messages=tuple(said)))
 
 
 def _check_owner(snapshot: Snapshot, user: str | None) -> None:

@@ -148,7 +148,7 @@ async def prepare(exchange: ChatExchange, services: Services) -> OutgoingRequest
         prompt = await _behind(exchange, exchange.going_on, prompt, services)
     duration = time.perf_counter() - clock
     services.telemetry.loaded(duration)
-    return OutgoingRequest(exchange, prompt, prompt.recorded, prompt.reason, duration)
+    return OutgoingRequest(prompt.exchange, prompt, prompt.recorded, prompt.reason, duration)
 
 
 async def _behind(

@@ -17,8 +17,9 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
-from proxy.memory.model import Ask, Position, SessionKey, Snapshot, Summary
+from proxy.memory.model import Ask, Entry, Position, SessionKey, Snapshot, Summary
 from proxy.memory.prompt.compose import Prompt, Rules, compose
+from proxy.memory.reconciliation.apart import in_doubt, known_in, told_apart
 from proxy.memory.reconciliation.match import Intent, Rerendered, open_calls, wanted_bodies
 from proxy.memory.reconciliation.reconcile import Plan, reconcile, rerender, retried_exchange
 from proxy.memory.store import Memory, Summaries
@@ -33,12 +34,14 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
     """A plan, its prompt, and the JSON of the stored messages in it.
 
     ``snapshot`` is what they were made from: with the summary that the plan leaves standing.
+    ``said`` are the request's messages as they were planned: see ``told_apart``.
     """
 
     snapshot: Snapshot
     plan: Plan
     prompt: Prompt
     bodies: Mapping[str, bytes]
+    said: Sequence[ChatMessage]
 
 
 class Remembering(Memory, Summaries, Protocol):
@@ -71,6 +74,7 @@ class Planner(msgspec.Struct, frozen=True):
         rules: Rules,
     ) -> Planned:
         """The plan for a request, given a snapshot that ``sees_enough``."""
+        m = await self._told_apart(m, snapshot.log)
         bodies, length = snapshot.bodies, len(snapshot.log) + len(m)
         if wanted := await self.run(length, partial(wanted_bodies, snapshot, m)):
             bodies = {**bodies, **await self.store.bodies(key, wanted)}
@@ -82,7 +86,18 @@ class Planner(msgspec.Struct, frozen=True):
         prompt = await self.run(length, partial(compose, snapshot, plan, m, rules))
         if missing := prompt.missing(bodies):
             bodies = {**bodies, **await self.store.bodies(key, missing)}
-        return Planned(snapshot, plan, prompt, bodies)
+        return Planned(snapshot, plan, prompt, bodies, m)
+
+    async def _told_apart(
+        self, m: Sequence[ChatMessage], log: Sequence[Entry]
+    ) -> Sequence[ChatMessage]:
+        """The same ones, nearly always; else nobody knows of how much they are made."""
+        if not any(message.apart for message in m):
+            return m
+        known = known_in(log)
+        if not any(in_doubt(message, known) for message in m):
+            return m
+        return await self.run(LONG + 1, partial(told_apart, m, known))
 
 
 def _told_of(snapshot: Snapshot, plan: Plan) -> list[Position]:

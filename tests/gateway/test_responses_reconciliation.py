@@ -5,6 +5,8 @@ And so it is where a conversation goes on in another format than it began in.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.support.rig import Rig, Talk
@@ -12,6 +14,7 @@ from tests.support.talk.messaging import MessagesTalk
 from tests.support.talk.responding import ItemTalk
 from tests.support.talk.rows import ROWS, Row
 from tests.support.talk.words import exchanges
+from tests.support.upstream import items
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -73,3 +76,77 @@ async def test_a_conversation_of_messages_goes_on_in_items(one: Rig, row: Row) -
     assert await talk.say(row.sent, row.said, stream=False, **row.headers) == row.upstream
     assert await talk.log() == row.log
     assert await talk.gone() == row.gone
+
+
+Json = dict[str, Any]
+
+
+def user(text: str) -> Json:
+    return {"role": "user", "content": text}
+
+
+def output(call: str, text: str) -> Json:
+    return {"type": "function_call_output", "call_id": call, "output": text}
+
+
+async def sent(
+    talk: ItemTalk, asked: list[Json], *answer: Json, stream: bool = False
+) -> list[Json]:
+    """What the upstream gets of what the client asks, in items."""
+    talk.upstream.reply(*answer)
+    body = {"model": "gpt-5", "input": asked, "stream": stream}
+    assert (await talk.post(body)).status_code == 200
+    return talk.input
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("texts", [1, 3], ids=["one-text", "several-texts"])
+async def test_answers_between_which_a_client_leaves_out_the_tools_are_sent_once(
+    every: Rig, texts: int, stream: bool
+) -> None:
+    talk = ItemTalk.of(every)
+    before = [items.said(f"Let me look {n}.") for n in range(texts)]
+    last = [items.said(f"It is {n}.") for n in range(texts)]
+    call = items.calls("look", "{}", "c1")
+    asked = [user("Look."), *before, call, output("c1", "3")]
+    await sent(talk, asked[:1], items.thought(), *before, call, stream=stream)
+    assert await sent(talk, asked, *last, stream=stream) == asked
+    asked = [user("Look."), *before, *last, user("Thanks.")]
+    assert await sent(talk, asked, items.said("Gladly."), stream=stream) == asked
+    assert [each["role"] for each in await talk.bodies()][-2:] == ["user", "assistant"]
+    assert [each["content"] for each in await talk.bodies()][-2:] == ["Thanks.", "Gladly."]
+
+
+async def test_what_a_client_says_for_the_model_is_not_what_the_model_goes_on_with(
+    every: Rig,
+) -> None:
+    talk = ItemTalk.of(every)
+    told = {"role": "assistant", "content": "So far they have said hello."}
+    call = items.calls("look", "{}", "c1")
+    await sent(talk, [told], call)
+    asked = [told, call, output("c1", "3")]
+    assert await sent(talk, asked, items.said("It is 3.")) == asked
+    assert [each["role"] for each in await talk.bodies()] == [
+        *("assistant", "assistant", "tool", "assistant")
+    ]
+
+
+async def test_several_texts_of_an_answer_stay_one_message(every: Rig) -> None:
+    talk = ItemTalk.of(every)
+    answer = [items.thought(), items.said("I look.", phase="commentary"), items.said("It is 3.")]
+    await sent(talk, [user("Look.")], *answer)
+    asked = [user("Look."), *answer, user("Again.")]
+    assert await sent(talk, asked, *answer) == asked
+    assert [each["content"] for each in await talk.bodies()] == [
+        *("Look.", "I look.\nIt is 3.", "Again.", "I look.\nIt is 3.")
+    ]
+
+
+async def test_what_was_recorded_as_one_message_is_known_as_one(every: Rig) -> None:
+    talk = ItemTalk.of(every)
+    asked = [user("Look."), items.said("Let me look."), items.said("It is 3."), user("Thanks.")]
+    answer = items.said("It is 3.")
+    await sent(talk, asked, answer)
+    asked += [answer, user("Bye.")]
+    assert await sent(talk, asked, items.said("Bye.")) == asked
+    assert len(await talk.bodies()) == 6

@@ -133,6 +133,26 @@ def grouped(items: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
     return groups
 
 
+def parted(group: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
+    """What of a model's message may be messages of their own.
+
+    An answer may have several texts, but a client that leaves out calls and results leaves answers
+    side by side as well; and behind what it says for the model itself stands what the model said.
+    """
+    parts: list[list[ResponseItem]] = []
+    for item in group:
+        if not parts or _may_begin(item, parts[-1]):
+            parts.append([])
+        parts[-1].append(item)
+    return parts
+
+
+def _may_begin(item: ResponseItem, before: Sequence[ResponseItem]) -> bool:
+    if item.answers is not None or not any(x.kind == MESSAGE for x in before):
+        return False
+    return item.kind in (MESSAGE, REASONING) or before[-1].kind == MESSAGE
+
+
 def output_of(call: str) -> str:
     """The kind of what answers a call of this kind."""
     return APPROVED if call == APPROVAL else f"{call}_output"

@@ -7,7 +7,8 @@ is the upstream's: what stands in ``input`` would be stored there and come back 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
+from collections.abc import Set as AbstractSet
+from itertools import chain, takewhile
 
 from msgspec.structs import replace
 
@@ -23,8 +24,12 @@ from proxy.formats.responses.items import (
     ResponseItem,
     grouped,
     is_plain,
+    parted,
     read_items,
 )
+
+MAX_TEXTS = 4
+"""Of one answer, as far as it is found among others."""
 
 INPUT = "input"
 PREVIOUS = "previous_response_id"
@@ -51,7 +56,7 @@ def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unre
     items = read_items(raws)
     if items is None:
         return "invalid_body"
-    messages = [message_of(group, max_inline_media_bytes) for group in grouped(items)]
+    messages = [_group(group, max_inline_media_bytes) for group in grouped(items)]
     if sum(len(message.text) for message in messages) > MAX_TEXT:
         return "too_much_text"
     references = tuple(item.id for item in items if item.kind == REFERENCE)
@@ -59,6 +64,30 @@ def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unre
     if request.state.elsewhere:  # nothing will be put between them
         fields[INPUT] = jsontext.fields(body)[INPUT]
     return request
+
+
+def _group(group: Sequence[ResponseItem], limit: int) -> ChatMessage:
+    message = message_of(group, limit)
+    return replace(message, apart=told_apart) if len(group) > 1 else message
+
+
+def told_apart(message: ChatMessage, known: AbstractSet[str]) -> list[ChatMessage]:
+    """See Apart: where an answer of several texts is known, it stays one."""
+    limit, found = message.max_inline_media_bytes, list[ChatMessage]()
+    parts = parted(read_items(jsontext.items(b"[" + message.raw + b"]")) or ())
+    while parts:
+        size, each = _longest_known(parts[:MAX_TEXTS], limit, known)
+        found.append(each)
+        parts = parts[size:]
+    return found if any(each.digest in known for each in found) else [message]
+
+
+def _longest_known(
+    parts: Sequence[Sequence[ResponseItem]], limit: int, known: AbstractSet[str]
+) -> tuple[int, ChatMessage]:
+    """The message that most of the first parts are, and how many; else that of the first alone."""
+    runs = [(n, message_of([*chain(*parts[:n])], limit)) for n in range(1, len(parts) + 1)]
+    return next((run for run in reversed(runs) if run[1].digest in known), runs[0])
 
 
 def message_of(group: Sequence[ResponseItem], max_inline_media_bytes: int) -> ChatMessage:

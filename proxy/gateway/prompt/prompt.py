@@ -16,7 +16,7 @@ from proxy.chat.blocks import block, summary_block
 from proxy.chat.message import Piece
 from proxy.chat.tools.calltext import none_marked, sent_again
 from proxy.formats.format import Addition
-from proxy.gateway.exchange import Loaded
+from proxy.gateway.exchange import ChatExchange, Loaded
 from proxy.gateway.prompt.recall_step import NOTHING, RecallBlock
 from proxy.gateway.report import MemoryReport, Noted, Reason
 from proxy.learning.prompt_cards import Block, Known
@@ -69,6 +69,10 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         return self.recall.recalled + known
 
     @property
+    def exchange(self) -> ChatExchange:
+        return self.loaded.exchange
+
+    @property
     def recorded(self) -> bool:
         return self.loaded.recorded
 
@@ -107,7 +111,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         # What waits in the spool gets its places when it is replayed.
         resent = () if self.loaded.prepared.spools else self.prompt.resent
         shown = self._shown(len(stored) - self._behind_question(), resent)
-        most = self.loaded.exchange.context.profile.why
+        most = self.exchange.context.profile.why
         return Noted(recalled, msgspec.Raw(msgspec.json.encode(shown.limited(stored, most))))
 
     def _shown(self, before: int, resent: Sequence[Entry]) -> PromptTrace:
@@ -128,7 +132,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
 
     def _behind_question(self) -> int:
         """How many stored messages stand behind the beginning of the last user message."""
-        behind, request = 0, self.loaded.exchange.request
+        behind, request = 0, self.exchange.request
         for piece in reversed(self.prompt.pieces):
             if isinstance(piece, int):
                 role = request.messages[piece].role
@@ -143,7 +147,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
 
     def body(self) -> bytes:
         """The request with all of it."""
-        exchange = self.loaded.exchange
+        exchange = self.exchange
         addition = Addition(
             system=self.prompt.system,
             messages=self.messages,

@@ -134,7 +134,7 @@ async def settle(
     def built() -> Commit:
         older = {entry.card.id for entry in log if entry.card.created_at <= began}
         plan = replace(planned.plan, superseded=planned.plan.superseded & older)
-        pending = pending_record(plan, planned.prompt, said, log)
+        pending = pending_record(plan, planned.prompt, planned.said, log)
         meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
         return build_commit(pending, deferred.answers, meta, count)
 

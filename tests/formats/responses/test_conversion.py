@@ -16,7 +16,8 @@ from proxy.chat.request import ChatRequest
 from proxy.formats.format import Addition
 from proxy.formats.responses.api import Responses
 from proxy.formats.responses.chat import items_of, said_of
-from proxy.formats.responses.items import ResponseItem, grouped, may_call, read_items
+from proxy.formats.responses.items import ResponseItem, grouped, may_call, parted, read_items
+from proxy.formats.responses.reading import message_of
 
 FORMAT = Responses()
 LIMIT = 65_536
@@ -243,6 +244,19 @@ def test_an_answer_equals_itself_when_a_client_sends_it_again(output: list[dict[
     [again] = read({"input": output}).messages
     choice = reply.choices[0]
     assert (choice.digest, choice.calls, choice.blank) == (again.digest, again.calls, again.blank)
+
+
+@settings(deadline=None)
+@given(st.lists(from_model, min_size=1, max_size=6), st.sets(st.integers(0, 5)))
+def test_what_is_told_apart_is_the_same_items(
+    output: list[dict[str, Any]], places: set[int]
+) -> None:
+    [message] = read({"input": output}).messages
+    parts = [message_of(part, LIMIT) for part in parted(items(output))]
+    known = {part.digest for place, part in enumerate(parts) if place in places}
+    found = message.apart(message, known) if message.apart else [message]
+    assert b",".join(each.raw for each in found) == message.raw
+    assert found == [message] or not known.isdisjoint(each.digest for each in found)
 
 
 hostile = st.recursive(

@@ -1,0 +1,35 @@
+"""Answers that stand side by side in a request, as one message.  Pure.
+
+A client that leaves out calls and their results leaves nothing between what was said around them.
+Where the wire does not show where an answer ends, the log does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+from proxy.chat.message import ChatMessage
+from proxy.memory.model import Entry
+
+
+def known_in(log: Iterable[Entry]) -> frozenset[str]:
+    """What messages are known by: their digests, and those without the ids of calls."""
+    cards = (entry.card for entry in log if not entry.card.blank)
+    return frozenset(mark for card in cards for mark in (card.digest, card.shape) if mark)
+
+
+def in_doubt(message: ChatMessage, known: AbstractSet[str]) -> bool:
+    """May it be several, and is not known as one?"""
+    return message.apart is not None and known.isdisjoint((message.digest, message.shape))
+
+
+def told_apart(m: Sequence[ChatMessage], known: AbstractSet[str]) -> tuple[ChatMessage, ...]:
+    """The messages, those apart that are stored apart."""
+    return tuple(each for message in m for each in _apart(message, known))
+
+
+def _apart(message: ChatMessage, known: AbstractSet[str]) -> Sequence[ChatMessage]:
+    if message.apart is None or not in_doubt(message, known):
+        return (message,)
+    return message.apart(message, known)

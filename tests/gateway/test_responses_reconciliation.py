@@ -150,3 +150,42 @@ async def test_what_was_recorded_as_one_message_is_known_as_one(every: Rig) -> N
     asked += [answer, user("Bye.")]
     assert await sent(talk, asked, items.said("Bye.")) == asked
     assert len(await talk.bodies()) == 6
+
+
+def repeated(listed: list[Json]) -> bool:
+    named = [item["id"] for item in listed if "id" in item]
+    return len(set(named)) < len(named)
+
+
+@pytest.mark.parametrize(
+    ("resent", "kept"),
+    [
+        pytest.param([1, 4], "u c1 t1 c2 t2 y x1 x2 n", id="texts-of-calls"),
+        pytest.param([4], "u x1 c1 t1 c2 t2 y x2 n", id="one-of-them"),
+        pytest.param([5, 6], "u x1 c1 t1 x2 y c2 t2 n", id="a-call-without-its-text"),
+    ],
+)
+async def test_an_item_that_is_not_recognised_is_sent_once(
+    one: Rig, resent: list[int], kept: str
+) -> None:
+    talk = ItemTalk.of(one)
+    x1, x2, y = items.said("Let me look."), items.said("Hm."), items.said("It is 3.")
+    c1, c2 = items.calls("look", "{}", "c1"), items.calls("look", "{}", "c2")
+    said = [user("Look."), x1, c1, output("c1", "1"), x2, c2, output("c2", "2"), y]
+    await sent(talk, said[:1], *said[1:3])
+    await sent(talk, said[:4], *said[4:6])
+    await sent(talk, said[:7], y)
+    got = await sent(talk, [*(said[at] for at in resent), user("Thanks.")], items.said("Gladly."))
+    names = ["u", "x1", "c1", "t1", "x2", "c2", "t2", "y", "n"]
+    words = dict(zip(names, [*said, user("Thanks.")], strict=True))
+    assert got == [words[name] for name in kept.split()]
+    assert not repeated(await sent(talk, [user("Bye.")], items.said("Bye.")))
+
+
+async def test_an_id_that_a_server_gives_to_all_items_names_none(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    first, second = items.said("One.", id="msg_0"), items.said("Two.", id="msg_0")
+    await sent(talk, [user("1")], first)
+    await sent(talk, [user("2")], second)
+    got = await sent(talk, [user("2"), second, user("3")], items.said("Three."))
+    assert got == [user("1"), first, user("2"), second, user("3")]

@@ -31,6 +31,7 @@ from proxy.formats.responses.items import (
     read_items,
 )
 from proxy.formats.responses.reading import CONVERSATION, INPUT, PREVIOUS
+from proxy.formats.responses.resent import without_resent
 
 INSTRUCTIONS = "instructions"
 TEXT = "input_text"
@@ -136,7 +137,7 @@ def _behind(system: list[bytes], blocks: str, *, separate: bool) -> list[bytes]:
 
 
 def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:
-    sent = _sent(messages)
+    sent = without_resent(messages, _sent(messages))
     at = last_user(messages) if blocks else None
     if at is None:
         return [raw for raws in sent for raw in raws]

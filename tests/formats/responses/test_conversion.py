@@ -118,11 +118,12 @@ def test_what_is_stored_says_the_same_items_again(values: list[dict[str, Any]]) 
 
 
 def _matching(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each call followed by the output that fits it, each output with its call before it."""
+    """Each call followed by the output that fits it, each output with its call before it, and no
+    id twice."""
     found: list[dict[str, Any]] = []
     for number, value in enumerate(values):
         [one] = items([value])
-        value = dict(value)
+        value = {**value, "id": f"{one.id}_{number}"} if one.id else dict(value)
         if one.call is not None:
             key = "id" if one.kind == "mcp_approval_request" else "call_id"
             value[key] = f"call_{number}"

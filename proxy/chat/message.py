@@ -60,8 +60,7 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Apart = Callable[[ChatMessage, AbstractSet[str]], Sequence[ChatMessage]]
-"""The messages that one is, together with the same ``raw``, where some of their digests are known;
-else the same one."""
+"""The messages that one may be, by the digests that are known; together they say the same."""
 
 
 class _Plain(msgspec.Struct, forbid_unknown_fields=True):

@@ -7,9 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.rig import Rig, Talk
-from tests.support.talk.messaging import MessagesTalk
+from tests.support.talk.messaging import Json, MessagesTalk
 from tests.support.talk.rows import ROWS, Row
 from tests.support.talk.words import exchanges
+from tests.support.upstream import anthropic
+from tests.support.upstream.anthropic import text, tool_result, tool_use
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -61,3 +63,30 @@ async def test_what_chat_completions_began_goes_on_with_messages(one: Rig, row: 
 @each
 async def test_what_messages_began_goes_on_with_chat_completions(one: Rig, row: Row) -> None:
     await holds(one, row, messages, chat, stream=True)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("texts", [1, 3], ids=["one-text", "several-texts"])
+async def test_answers_that_a_client_puts_together_without_the_tools_are_sent_once(
+    every: Rig, texts: int, stream: bool
+) -> None:
+    talk = MessagesTalk.on(every)
+    before = [text(f"Let me look {n}.") for n in range(texts)]
+    last = [text(f"It is {n}.") for n in range(texts)]
+    call = tool_use("look", {}, "toolu_1")
+    asked: list[Json] = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": [*before, call]},
+        {"role": "user", "content": [tool_result("toolu_1", "3")]},
+    ]
+    for said, answer in ((asked[:1], [*before, call]), (asked, last)):
+        await talk.ask(said, anthropic.answered(*answer, stream=stream), stream=stream)
+    resent: list[Json] = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": [*before, *last]},
+        {"role": "user", "content": "Thanks."},
+    ]
+    await talk.ask(resent, anthropic.answered(text("Gladly."), stream=stream), stream=stream)
+    assert every.up.requests[-1].messages == resent
+    assert [each["content"] for each in await talk.bodies()][-2:] == ["Thanks.", "Gladly."]
+    assert not await talk.gone()

@@ -7,6 +7,7 @@ says beside them is a message of its own.  They are put together again when they
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import groupby
 from typing import TypeVar
 
@@ -17,7 +18,8 @@ from proxy.chat.blocks import may_have_blocks, without_blocks
 from proxy.chat.extent import MAX_MESSAGES
 from proxy.chat.message import ChatMessage, read_message
 from proxy.chat.request import MAX_TEXT, ChatRequest, State, Unread, count_of, field_of, read_fields
-from proxy.formats.messages.blocks import Json
+from proxy.formats.apart import messages_in
+from proxy.formats.messages.blocks import THINKING, Json
 from proxy.formats.messages.chat import chat_of, is_result, stored
 from proxy.formats.messages.common import CommonMessage, CommonResult, common_chat, read_common
 
@@ -31,7 +33,7 @@ def read_request(body: bytes, limit: int) -> ChatRequest | Unread:
         return found
     fields, items = found
     try:
-        messages = tuple(piece for item in items for piece in read_pieces(item, limit))
+        messages = tuple(_may_be(piece) for item in items for piece in read_pieces(item, limit))
         leading = _system(fields)
     except jsontext.UNREADABLE:  # nothing that could be taken apart
         return "invalid_body"
@@ -51,6 +53,37 @@ def read_request(body: bytes, limit: int) -> ChatRequest | Unread:
         system_is_its_own=True,
         state=State(elsewhere=_goes_on(field_of(fields, "thread"))),
     )
+
+
+def _may_be(piece: ChatMessage) -> ChatMessage:
+    """A message that may be several is told apart, where need be."""
+    blocks = piece.raw.count(b'"type"') if piece.role == "assistant" else 0
+    return msgspec.structs.replace(piece, apart=told_apart) if blocks > 1 else piece
+
+
+def told_apart(message: ChatMessage, known: AbstractSet[str]) -> list[ChatMessage]:
+    """See Apart.  A client that leaves out calls and results puts what was said together."""
+    fields = jsontext.fields(message.raw)
+
+    def read(blocks: list[bytes]) -> ChatMessage:
+        raw = jsontext.join_fields({**fields, "content": jsontext.join_items(blocks)})
+        return next(read_pieces(raw, message.max_inline_media_bytes))
+
+    return messages_in(_parted(jsontext.items(fields["content"])), read, known)
+
+
+def _parted(blocks: Sequence[bytes]) -> list[list[bytes]]:
+    """What may be messages of their own: each has one text, and no thought behind it."""
+    parts: list[list[bytes]] = []
+    has_text = False
+    for block in blocks:
+        kind = field_of(jsontext.fields(block), "type")
+        if not parts or (has_text and kind in ("text", *THINKING)):
+            parts.append([])
+            has_text = False
+        parts[-1].append(block)
+        has_text = has_text or kind == "text"
+    return parts
 
 
 def _goes_on(thread: object) -> bool:

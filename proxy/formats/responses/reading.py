@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from itertools import chain, takewhile
+from functools import partial
+from itertools import takewhile
 
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ from proxy.chat import jsontext
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message
 from proxy.chat.request import MAX_TEXT, ChatRequest, State, Unread, count_of, field_of, read_fields
 from proxy.errors import RawHeaders
+from proxy.formats.apart import messages_in
 from proxy.formats.native import with_native
 from proxy.formats.responses.chat import is_told_whole, said_of, sendable
 from proxy.formats.responses.items import (
@@ -27,9 +29,6 @@ from proxy.formats.responses.items import (
     parted,
     read_items,
 )
-
-MAX_TEXTS = 4
-"""Of one answer, as far as it is found among others."""
 
 INPUT = "input"
 PREVIOUS = "previous_response_id"
@@ -72,22 +71,10 @@ def _group(group: Sequence[ResponseItem], limit: int) -> ChatMessage:
 
 
 def told_apart(message: ChatMessage, known: AbstractSet[str]) -> list[ChatMessage]:
-    """See Apart: where an answer of several texts is known, it stays one."""
-    limit, found = message.max_inline_media_bytes, list[ChatMessage]()
-    parts = parted(read_items(jsontext.items(b"[" + message.raw + b"]")) or ())
-    while parts:
-        size, each = _longest_known(parts[:MAX_TEXTS], limit, known)
-        found.append(each)
-        parts = parts[size:]
-    return found if any(each.digest in known for each in found) else [message]
-
-
-def _longest_known(
-    parts: Sequence[Sequence[ResponseItem]], limit: int, known: AbstractSet[str]
-) -> tuple[int, ChatMessage]:
-    """The message that most of the first parts are, and how many; else that of the first alone."""
-    runs = [(n, message_of([*chain(*parts[:n])], limit)) for n in range(1, len(parts) + 1)]
-    return next((run for run in reversed(runs) if run[1].digest in known), runs[0])
+    """See Apart."""
+    items = read_items(jsontext.items(b"[" + message.raw + b"]")) or []
+    read = partial(message_of, max_inline_media_bytes=message.max_inline_media_bytes)
+    return messages_in(parted(items), read, known)
 
 
 def message_of(group: Sequence[ResponseItem], max_inline_media_bytes: int) -> ChatMessage:

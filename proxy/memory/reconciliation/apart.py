@@ -32,4 +32,5 @@ def told_apart(m: Sequence[ChatMessage], known: AbstractSet[str]) -> tuple[ChatM
 def _apart(message: ChatMessage, known: AbstractSet[str]) -> Sequence[ChatMessage]:
     if message.apart is None or not in_doubt(message, known):
         return (message,)
-    return message.apart(message, known)
+    parts = message.apart(message, known)
+    return (message,) if known.isdisjoint(part.digest for part in parts) else parts

@@ -257,7 +257,6 @@ def test_what_is_told_apart_is_the_same_items(
     known = {part.digest for place, part in enumerate(parts) if place in places}
     found = message.apart(message, known) if message.apart else [message]
     assert b",".join(each.raw for each in found) == message.raw
-    assert found == [message] or not known.isdisjoint(each.digest for each in found)
 
 
 hostile = st.recursive(

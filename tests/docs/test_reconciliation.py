@@ -35,9 +35,13 @@ async def test_clients_get_what_the_table_says(
     row: list[str], proxy: Running, up: ScriptedUpstream
 ) -> None:
     _, before, request, expected, recorded = row
-    said = before.split()
-    for question, answer in zip(said[::2], said[1::2], strict=True):
-        await say(proxy, up, [question], answer)
+    said, asked = before.split(), list[str]()
+    for word in said:
+        if word[0] in "ac":
+            await say(proxy, up, asked, word)
+            asked = []
+        else:
+            asked.append(word)
     await say(proxy, up, request.split(), recorded.split()[-1])
     assert [name(message) for message in up.requests[-1].messages] == expected.split()
     stored = await history(proxy.settings.store.url, "table", ("active", "superseded"))
@@ -68,7 +72,7 @@ def message(word: str) -> dict[str, Any]:
         return {"role": "assistant", "content": None, "tool_calls": [call]}
     if word[0] == "t":
         return {"role": "tool", "tool_call_id": f"call_{word[1:]}", "content": word}
-    return {"role": "assistant" if word[0] == "a" else "user", "content": word}
+    return {"role": "assistant" if word[0] in "aq" else "user", "content": word}
 
 
 def name(said: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor, Future
 from typing import Any
 
@@ -35,9 +36,14 @@ class Every:
     """All alignments that the rules allow, tried one by one."""
 
     def __init__(
-        self, m: Sequence[ChatMessage], h: Sequence[ChatMessage], *, lenient: bool
+        self,
+        m: Sequence[ChatMessage],
+        h: Sequence[ChatMessage],
+        made_up: AbstractSet[int],
+        *,
+        lenient: bool,
     ) -> None:
-        self.m, self.h, self.lenient = m, h, lenient
+        self.m, self.h, self.made_up, self.lenient = m, h, made_up, lenient
         self.log, self.digests = Log(h), {x.digest for x in h}
 
     def kind(self, i: int, j: int) -> MatchKind | None:
@@ -52,7 +58,15 @@ class Every:
             return i == 0
         if self.m[i].role == "user":
             return True
+        if self.prefill(i):
+            return False
         return all(self.kind(i - 1, j) is not MatchKind.EQUAL for j in range(len(self.h)))
+
+    def prefill(self, i: int) -> bool:
+        return self.m[i].role == "assistant" and i == len(self.m) - 1
+
+    def repeated(self, i: int) -> bool:
+        return self.prefill(i) and any(self.kind(i, j) for j in self.made_up)
 
     def after(self, last: Match, i: int) -> Iterator[Match]:
         if i != last.i + 1 or self.m[i].role != "assistant" or last.kind is MatchKind.REPLACED:
@@ -84,7 +98,8 @@ class Every:
             yield path
         for i in range(path[-1].i + 1 if path else 0, len(self.m)):
             for match in self.after(path[-1], i) if path else ():
-                kept = match.kind is MatchKind.SIMILAR or founded or self.lenient
+                told = self.lenient and not self.repeated(i)
+                kept = match.kind is MatchKind.SIMILAR or founded or told
                 yield from self.paths((*path, match), kept)
             for j in range(path[-1].j + 1 if path else 0, len(self.h)):
                 yield from self.paired(path, founded, i, j)
@@ -93,6 +108,7 @@ class Every:
         kind, answer = self.kind(i, j), self.m[i].role == "assistant"
         if kind is None:
             return
+        answer = answer and not (self.prefill(i) and j in self.made_up)
         match = Match(i, j, kind)
         if path and self.near(path[-1], i) and all(map(of_a_call, self.h[path[-1].j + 1 : j])):
             yield from self.paths((*path, match), founded or answer)
@@ -113,10 +129,12 @@ def rank(path: Path, h: Sequence[ChatMessage]) -> Rank:
     return (path[-1].j, real, -runs(path, h), -path[-1].i)
 
 
-def best(m: Sequence[ChatMessage], h: Sequence[ChatMessage]) -> tuple[Rank | None, set[Path]]:
+def best(
+    m: Sequence[ChatMessage], h: Sequence[ChatMessage], made_up: AbstractSet[int]
+) -> tuple[Rank | None, set[Path]]:
     """The rank of the best alignment by trying them all, and those that are allowed."""
     for lenient in (False, True):
-        found = set(Every(m, h, lenient=lenient).paths())
+        found = set(Every(m, h, made_up, lenient=lenient).paths())
         if found:
             return max(rank(path, h) for path in found), found
     return None, set()
@@ -129,8 +147,9 @@ def test_of_all_alignments_that_the_rules_allow_the_best_is_taken(block: int) ->
         words = rng.sample(WORDS, rng.randint(2, 6))
         m = talk(" ".join(rng.choice(words) for _ in range(rng.randint(1, 5))))
         h = talk(" ".join(rng.choice(words) for _ in range(rng.randint(1, 6))))
-        found = align(m, h, lambda i, j, m=m, h=h: similar(i, j, m, h))  # type: ignore[misc]
-        expected, allowed = best(m, h)
+        made_up = {j for j in range(len(h)) if rng.random() < 0.3}
+        found = align(m, h, lambda i, j, m=m, h=h: similar(i, j, m, h), made_up)  # type: ignore[misc]
+        expected, allowed = best(m, h, made_up)
         assert (rank(found, h) if found else None) == expected, (m, h, found)
         assert not found or found in allowed, (m, h, found)
 

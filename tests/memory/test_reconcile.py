@@ -206,6 +206,64 @@ def test_a_prefill_brings_nothing_new() -> None:
     assert outcome(log("u1 a1"), "u1 a1") == ("u1 a1", "", "")
 
 
+PREFILLED = [
+    pytest.param("u1 q a1", "u2 q", "u1 q a1 u2 q", "u2 q", "", id="only what is new"),
+    pytest.param("u1 q a1 u2 q a2", "u3 q", "u1 q a1 u2 q a2 u3 q", "u3 q", "", id="and again"),
+    pytest.param("u1 q a1", "u1 q", "u1 q a1 u1 q", "u1 q", "", id="the same words again"),
+    pytest.param(
+        "u1 q a1 u2 q a2", "u1 q", "u1 q a1 u2 q a2 u1 q", "u1 q", "", id="older words again"
+    ),
+    pytest.param(
+        "u1 a1 u2 q a2",
+        "u1 q",
+        "u1 a1 u2 q a2 u1 q",
+        "u1 q",
+        "",
+        id="behind a question known without",
+    ),
+    pytest.param("u1 a1", "u1 q", "u1 q", "q", "a1", id="in place of an answer"),
+    pytest.param("u1 q a1", "u1 q8 u2 q", "u1 q8 u2 q", "q8 u2 q", "q a1", id="everything"),
+    pytest.param("u1 q a1", "u1 a1 u2 q", "u1 a1 u2 q", "a1 u2 q", "q a1", id="repeated by it"),
+    pytest.param("u1 q a1", "u1 q8 u1 q", "u1 q8 u1 q", "q8 u1 q", "q a1", id="a question again"),
+    pytest.param(
+        "u0 a0 u1 q a1", "u1 q8 u2 q", "u0 a0 u1 q8 u2 q", "q8 u2 q", "q a1", id="a window"
+    ),
+    pytest.param(
+        "u0 a0 u1 q a1",
+        "u0 a0 u1 q a1 u2 q",
+        "u0 a0 u1 q a1 u2 q",
+        "u2 q",
+        "",
+        id="in two messages",
+    ),
+    pytest.param("u0 a0 u1 q a1", "u0 a0 u1 q", "u0 a0 u1 q", "", "a1", id="regenerate"),
+    pytest.param("u0 a0 u1 q a1", "u0 a0 u1' q", "u0 a0 u1' q", "u1' q", "u1 q a1", id="an edit"),
+    pytest.param("p q1 u1 q a1", "p q1 u2 q", "p q1 u1 q a1 u2 q", "u2 q", "", id="a preamble"),
+    pytest.param(
+        "p q1 u1 q a1", "p q1 u1 q", "p q1 u1 q a1 u1 q", "u1 q", "", id="a preamble, and again"
+    ),
+]
+
+
+@pytest.mark.parametrize(("h", "m", "upstream", "new", "gone"), PREFILLED)
+def test_a_prefill_stands_behind_what_it_was_sent_with(
+    h: str, m: str, upstream: str, new: str, gone: str
+) -> None:
+    assert outcome(log(h), m) == (upstream, new, gone)
+
+
+@pytest.mark.parametrize("m", ["u1 q", "u0 a0 u1 q"])
+def test_a_prefilled_request_made_once_more_is_a_retry(m: str) -> None:
+    retried = ("u0 a0 u1 q", "u1 q", "u1 q a1")
+    assert outcome(log("u0 a0 u1 q a1"), m, Intent(retry=True)) == retried
+    assert outcome(log("u0 a0").add("u1 q a1", incomplete=True), m) == retried
+
+
+def test_what_takes_the_place_of_a_prefill_and_its_answer_is_of_the_upstream() -> None:
+    plan, _, _ = decide(log("u1 q a1"), "u1 q8 u2 q")
+    assert [fresh.replaces and fresh.replaces.digest for fresh in plan.fresh] == ["a1", None, None]
+
+
 def test_full_sends_exactly_what_came_and_supersedes_the_rest() -> None:
     full = Intent(history="full")
     assert outcome(log("u1 a1 u2 a2"), "u1 a1 u3", full) == ("u1 a1 u3", "u3", "u2 a2")

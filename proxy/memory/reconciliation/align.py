@@ -15,9 +15,11 @@ Four kinds of match:
            answer does: the log goes on from the stored form.  ``match`` finds these, nothing here.
 
 Each run holds at least one EQUAL or SIMILAR assistant message and begins with a user message, at
-M's start or after a message that equals nothing in H.  A REPLACED answer may lie inside a run, and
-is what a run rests on only where nothing else can be aligned.  What follows a call told otherwise
-and equals nothing in H, a result in another form, does not part neighbours.
+M's start or after a message that equals nothing in H.  An answer that M ends with is a prefill, and
+clients repeat theirs: behind other messages it begins no run, and where it equals one that the
+client made up no run rests on it.  A REPLACED answer may lie inside a run, and is what a run rests
+on only where nothing else can be aligned.  What follows a call told otherwise and equals nothing in
+H, a result in another form, does not part neighbours.
 
 Of all alignments the one is taken that ends latest in H, then has most matches, then fewest runs,
 then ends earliest in M.  The search runs over the pairs of equal digests, row by row of M; each
@@ -30,6 +32,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import NamedTuple
 
@@ -86,15 +89,17 @@ def _key(j: int, founded: bool, replaced: bool) -> int:
     return 4 * j + 2 * founded + replaced
 
 
-def align(m: Sequence[Side], h: Sequence[Side], similar: Similar) -> tuple[Match, ...]:
-    """The best alignment, or () if there is none."""
+def align(
+    m: Sequence[Side], h: Sequence[Side], similar: Similar, made_up: AbstractSet[int] = frozenset()
+) -> tuple[Match, ...]:
+    """The best alignment, or () if there is none; ``made_up`` are H's answers of the client's."""
     if not any(x.role == "assistant" for x in m) or not h:
         return ()
     if whole := _resent(m, h):
         return whole
     log = Log(h)
-    strict = _Search(m, log, similar, lenient=False).best()
-    return strict or _Search(m, log, similar, lenient=True).best()
+    strict = _Search(m, log, similar, made_up, lenient=False).best()
+    return strict or _Search(m, log, similar, made_up, lenient=True).best()
 
 
 def last_run(matches: Sequence[Match], h: Sequence[Side]) -> Iterator[Match]:
@@ -116,8 +121,8 @@ def _neighbours(a: Match, b: Match, h: Sequence[Side]) -> bool:
 
 
 def _resent(m: Sequence[Side], h: Sequence[Side]) -> tuple[Match, ...]:
-    """All of H at the beginning of M, as most clients resend it: no alignment is better."""
-    if len(h) > len(m) or m[len(h) - 1].digest != h[-1].digest:
+    """All of H, and more behind it, as most clients resend it: no alignment is better."""
+    if len(h) >= len(m) or m[len(h) - 1].digest != h[-1].digest:
         return ()
     if any(mine.digest != theirs.digest for mine, theirs in zip(m, h, strict=False)):
         return ()
@@ -205,8 +210,17 @@ class _Finished:
 
 
 class _Search:
-    def __init__(self, m: Sequence[Side], log: Log, similar: Similar, *, lenient: bool) -> None:
+    def __init__(
+        self,
+        m: Sequence[Side],
+        log: Log,
+        similar: Similar,
+        made_up: AbstractSet[int],
+        *,
+        lenient: bool,
+    ) -> None:
         self._m, self._log, self._similar, self._lenient = m, log, similar, lenient
+        self._made_up = made_up
         self._most = max(2, MAX_PAIRS // len(m))
         self._finished = _Finished()
         self._known_before = False
@@ -268,7 +282,17 @@ class _Search:
         """The same call may be made again: under other ids it begins a run only where M does."""
         if i == 0 or kind is MatchKind.SIMILAR:
             return i == 0
-        return self._m[i].role == "user" or not self._known_before
+        if self._m[i].role == "user":
+            return True
+        return not self._is_prefill(i) and not self._known_before
+
+    def _is_prefill(self, i: int) -> bool:
+        return i == len(self._m) - 1 and self._m[i].role == "assistant"
+
+    def _founds(self, i: int, j: int) -> bool:
+        if self._m[i].role != "assistant":
+            return False
+        return j not in self._made_up or not self._is_prefill(i)
 
     def _near(self, i: int, places: Sequence[int]) -> Sequence[int]:
         """Of many places the latest, and those on the likeliest diagonals; ascending."""
@@ -286,7 +310,6 @@ class _Search:
         ``before`` is sorted by place, and so are the places: the gaps that end at them do not
         overlap, so that one sweep sees all.
         """
-        answer = self._m[i].role == "assistant"
         at, start = 0, -1
         best: list[Cell | None] = [None, None]
         for j in places:
@@ -303,19 +326,19 @@ class _Search:
                 at += 1
             for found in best:
                 if found is not None:
-                    founded = found.founded or answer
+                    founded = found.founded or self._founds(i, j)
                     _put(row, Cell(i, j, kind, founded, found.score + _MATCH, found))
 
     def _begin(self, row: Row, i: int, kind: MatchKind, places: Iterable[int]) -> None:
-        founded = self._m[i].role == "assistant"
         for j in places:
             finished = self._finished.before(j)
             score = finished.score if finished else 0
-            _put(row, Cell(i, j, kind, founded, score + _MATCH - 1, finished))
+            _put(row, Cell(i, j, kind, self._founds(i, j), score + _MATCH - 1, finished))
 
     def _after(self, row: Row, i: int, before: Sequence[Cell], equal: set[int]) -> None:
         """An answer after a match: the stored one re-rendered, edited, or told otherwise."""
         mine = self._m[i]
+        repeated = self._is_prefill(i) and not equal.isdisjoint(self._made_up)
         alike: dict[int, bool] = {}
         for cell in before:
             if cell.kind is MatchKind.REPLACED:
@@ -329,7 +352,7 @@ class _Search:
                     _put(row, Cell(i, k, MatchKind.SIMILAR, True, cell.score + _MATCH, cell))
             for told in self._log.told_otherwise(cell.j, mine):
                 if told not in equal and not alike.get(told, False):
-                    founded = cell.founded or self._lenient
+                    founded = cell.founded or (self._lenient and not repeated)
                     _put(row, Cell(i, told, MatchKind.REPLACED, founded, cell.score, cell))
 
     def _same_calls(self, j: int, mine: Side) -> list[int]:

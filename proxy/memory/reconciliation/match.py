@@ -79,7 +79,8 @@ def match_messages(
         return alternate(snapshot, card, message.digest) is not None or rerendered(message, card)
 
     seen = [m[i] for i in mine]
-    found = _with_edited_answers(align(seen, cards, similar), seen, cards)
+    made_up = {j for j, card in enumerate(cards) if card.role == "assistant" and not card.evidence}
+    found = _with_edited_answers(align(seen, cards, similar, made_up), seen, cards)
     if not found:
         return Alignment()
     evidence = any(cards[x.j].evidence for x in last_run(found, cards))

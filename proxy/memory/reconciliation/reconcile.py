@@ -302,16 +302,23 @@ class _Layout:
         return activated
 
     def _bring_something(self) -> None:
-        """Rule 6: a request always brings something."""
+        """Rule 6: a request always brings something; a prefill does if it is not the end of H."""
         unmatched = any(self.m[i].role not in ("system", "developer") for i in self.new)
         if unmatched or self.replaced or not self.matches:
             return
         last = self.matches[-1]
-        if self.m[last.i].role == "assistant" or self._renamed(last):
+        prefill = self.m[last.i].role == "assistant"
+        if self._renamed(last) or (prefill and not self.rest):
             return
-        self.matches = self.matches[:-1]
-        self.rest = [self.log[last.j], *self.rest]
-        self.new = [last.i, *self.new]
+        at = self._last_asked() if prefill else len(self.matches) - 1
+        first = self.matches[at]
+        self.matches, self.rest = self.matches[:at], list(self.log[first.j :])
+        self.new = list(range(first.i, len(self.m)))
+
+    def _last_asked(self) -> int:
+        """Which match is what a prefill begins the answer of; the prefill where nothing is."""
+        asked = [n for n, match in enumerate(self.matches) if self.m[match.i].role == "user"]
+        return asked[-1] if asked else len(self.matches) - 1
 
     def _renamed(self, match: Match) -> bool:
         """Is it a result under an id that only the client knows?"""
@@ -367,10 +374,16 @@ class _Layout:
             if match.kind is not MatchKind.REPLACED:
                 continue
             card = self.log[match.j].card
-            edited.append(Fresh(match.i, joins=card.id, replaces=card))
+            edited.append(Fresh(match.i, joins=card.id, replaces=self._stands_for(match.j)))
             if self.m[match.i].calls or card.calls:
                 edited += [Fresh(i, joins=card.id) for i in self._between(match.i, end)]
         return edited
+
+    def _stands_for(self, j: int) -> Card:
+        """The stored answer at j, or what was answered to it if it is a prefill."""
+        answers = (entry.card for entry in self.log[j : j + 2])
+        gone = (card for card in answers if card.evidence and card.id in self.superseded)
+        return next(gone, self.log[j].card)
 
     def _between(self, i: int, end: int) -> list[int]:
         """What the client tells of a call behind it: results, and all that stands for them."""

@@ -75,6 +75,27 @@ ROWS = {
     ),
     "a-prefill-is-sent-and-not-doubled": Row("u1 a1", "u1 a1", "a2", "u1 a1", "u1 a1 a2"),
     "a-prefill-of-a-new-turn": Row("u1 a1", "u2 q2", "a2", "u1 a1 u2 q2", "u1 a1 u2 q2 a2"),
+    "a-prefill-that-comes-each-time": Row(
+        "u1 q9 a1 u2 q9 a2", "u3 q9", "a3", "u1 q9 a1 u2 q9 a2 u3 q9", "u1 q9 a1 u2 q9 a2 u3 q9 a3"
+    ),
+    "a-prefill-each-time-and-everything": Row(
+        "u1 q9 a1", "u1 q1 u2 q9", "a2", "u1 q1 u2 q9", "u1 q1 u2 q9 a2", "q9 a1"
+    ),
+    "a-prefill-each-time-and-full": Row(
+        "u1 q9 a1", "u1 q1 u2 q9", "a2", "u1 q1 u2 q9", "u1 q1 u2 q9 a2", "q9 a1",
+        {"x_memory_history": "full"},
+    ),
+    "a-prefill-each-time-and-delta": Row(
+        "u1 q9 a1", "u1 q9", "a2", "u1 q9 a1 u1 q9", "u1 q9 a1 u1 q9 a2", "",
+        {"x_memory_history": "delta"},
+    ),
+    "a-prefilled-question-again": Row(
+        "u1 q9 a1", "u1 q9", "a2", "u1 q9 a1 u1 q9", "u1 q9 a1 u1 q9 a2"
+    ),
+    "a-prefilled-request-retried": Row(
+        "u1 q9 a1", "u1 q9", "a1'", "u1 q9", "u1 q9 a1'", "u1 q9 a1",
+        {"x_stainless_retry_count": "1"},
+    ),
     "late-tool-answers-join-their-turn": Row(
         "u1 a1(c1) u2 a2", "t1:c1", "a3", "u2 a2 u1 a1 t1", "u1 a1 t1 a3 u2 a2"
     ),

@@ -88,6 +88,8 @@ class Memory:
         return [entry.card.digest for entry in self.snapshot.log]
 
 
+PREFILL = "q"
+
 View = Callable[[Sequence[ChatMessage], random.Random], list[ChatMessage]]
 """What a client keeps of the conversation so far, and sends before what is new."""
 
@@ -241,6 +243,12 @@ class Conversation:
             self.truth = self.truth[:-2]
             return self._exchange(new_only, [user], self._answer(False))
         return self._exchange(everything, [self._user()], self._answer(False))
+
+    def _prefilled(self, kind: str) -> None:
+        """A question with the beginning of its answer, which is the same each time."""
+        new = [self._user(), message(PREFILL, "assistant")]
+        view = self.rng.choice([new_only, everything, windowed])
+        return self._exchange(view, new, self._answer(False))
 
     # One exchange
 

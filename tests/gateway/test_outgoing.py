@@ -52,7 +52,7 @@ def outgoing(
     exchange: ChatExchange, *, spools: bool = False, stale: bool = False
 ) -> OutgoingRequest:
     said, none = exchange.request.messages, Snapshot()
-    plan = reconcile(none, said, exchange.intent, lambda message, card: False)
+    plan = reconcile(none, said, exchange.intent, lambda message, card: "")
     prompt = compose(none, plan, said, exchange.rules)
     prepared = Prepared(none, Planned(none, plan, prompt, {}, ()), spools)
     assembled = AssembledPrompt.of(Loaded(exchange, prepared, None, stale), prompt)

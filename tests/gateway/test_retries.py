@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.rig import Rig, Talk
 from tests.support.talk.words import answer, messages
-from tests.support.upstream.answers import chat_stream, sse
+from tests.support.upstream.answers import chat_completion, chat_stream, json_answer, sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -74,7 +74,17 @@ async def test_an_incomplete_answer_is_gone_on_from_where_the_client_saw_more_of
     broken = sse(chat_stream(["a1-one a1-two"], finish_reason="", done=False))
     await talk.ask(messages("u1"), broken, stream=True)
     assert await talk.say("u1 a1 u2", "a2") == "u1 a1 u2"
-    assert len(await talk.history("active")) == 4
+    assert await talk.bodies() == messages("u1 a1 u2 a2")
+
+
+async def test_an_answer_that_was_stopped_and_gone_on_from_is_kept_whole(every: Rig) -> None:
+    talk = every.talk()
+    broken = sse(chat_stream(["a1-one a1-two, "], finish_reason="", done=False))
+    await talk.ask(messages("u1"), broken, stream=True)
+    half = {"role": "assistant", "content": "a1-one a1-two, "}
+    await talk.ask([*messages("u1"), half], json_answer(chat_completion("a1-three")))
+    assert await talk.say("u1 a1 u2", "a2") == "u1 a1 u2"
+    assert await talk.bodies() == messages("u1 a1 u2 a2")
 
 
 # Idempotency keys

@@ -135,6 +135,63 @@ def test_an_incomplete_exchange_asked_again_is_replaced() -> None:
     assert outcome(h, "u1 a1 u2") == ("u1 a1 u2", "u2", "u2 a2")
 
 
+def broken_off(*behind: str) -> Log:
+    h = log("u1 a1").add("u2 a2", incomplete=True)
+    for exchange in behind:
+        h.add(exchange)
+    return h
+
+
+@pytest.mark.parametrize(
+    ("h", "m", "upstream", "new", "gone"),
+    [
+        pytest.param(broken_off(), "u2 a2+ u3", "u1 a1 u2 a2+ u3", "a2+ u3", "a2", id="the half"),
+        pytest.param(
+            broken_off("a3"), "u2 a2+ u3", "u1 a1 u2 a2+ u3", "a2+ u3", "a2 a3", id="both halves"
+        ),
+        pytest.param(
+            broken_off("a3", "u4 a4"),
+            "u1 a1 u2 a2+ u4 a4 u5",
+            "u1 a1 u2 a2+ u4 a4 u5",
+            "a2+ u5",
+            "a2 a3",
+            id="both halves, later turns known",
+        ),
+        pytest.param(
+            broken_off("a3"),
+            "u2 a2+",
+            "u1 a1 u2 a2+",
+            "a2+",
+            "a2 a3",
+            id="to be gone on from again",
+        ),
+        pytest.param(
+            log("u1 a1").add("a2"),
+            "u1 a1+ u2",
+            "u1 a1+ u2",
+            "a1+ u2",
+            "a1 a2",
+            id="of a full length",
+        ),
+        pytest.param(
+            log("u1 q a1"), "u1 q+ u2", "u1 q+ u2", "q+ u2", "q a1", id="of a long prefill"
+        ),
+    ],
+)
+def test_the_whole_of_an_answer_takes_the_place_of_its_halves(
+    h: Log, m: str, upstream: str, new: str, gone: str
+) -> None:
+    assert outcome(h, m) == (upstream, new, gone)
+
+
+def test_what_is_told_behind_a_whole_answer_takes_no_place() -> None:
+    assert outcome(log("u1 a1 u2 a2"), "u1 a1+ u2 a2 u3") == ("u1 a1+ u2 a2 u3", "u3", "")
+
+
+def test_the_halves_of_an_answer_each_told_with_more_behind_them_stay() -> None:
+    assert outcome(broken_off("a3"), "u2 a2+ a3 u4") == ("u1 a1 u2 a2+ a3 u4", "u4", "")
+
+
 def test_a_retry_does_not_rewind_again() -> None:
     retry = Intent(retry=True, rewind=1)
     assert outcome(log("u1 a1 u2 a2"), "u2", retry) == ("u1 a1 u2", "u2", "u2 a2")

@@ -15,8 +15,11 @@ from proxy.memory.reconciliation.align import Log, Match, MatchKind, Side, align
 History = Literal["auto", "full", "delta"]
 
 
-Rerendered = Callable[[ChatMessage, Card], bool]
-"""Is an assistant message of the request the stored answer, re-rendered?  Equal calls are given."""
+Likeness = Literal["", "same", "continued"]
+
+Rerendered = Callable[[ChatMessage, Card], Likeness]
+"""Is an assistant message of the request the stored answer, re-rendered, or that and more behind
+it?  Equal calls are given."""
 
 
 class Intent(msgspec.Struct, frozen=True, gc=False):
@@ -76,7 +79,7 @@ def match_messages(
 
     def similar(i: int, j: int) -> bool:
         message, card = m[mine[i]], cards[j]
-        return alternate(snapshot, card, message.digest) is not None or rerendered(message, card)
+        return bool(alternate(snapshot, card, message.digest) or rerendered(message, card))
 
     seen = [m[i] for i in mine]
     made_up = {j for j, card in enumerate(cards) if card.role == "assistant" and not card.evidence}
@@ -88,6 +91,7 @@ def match_messages(
     matches.sort()
     if len(seen) < len(m) or len(cards) < len(log):
         matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in matches]
+    matches = [_continued(match, log, m, rerendered) for match in matches]
     return Alignment(tuple(_in_client_form(_retold(matches, log), log, m)), evidence)
 
 
@@ -153,6 +157,21 @@ def _told_anew(matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side]) -
         same = (mine.role, mine.answers) == (theirs.role, theirs.answers)
         if same and mine.role != "assistant" and before.kind is not MatchKind.REPLACED:
             yield Match(after.i - 1, after.j - 1, MatchKind.RETOLD)
+
+
+def _continued(
+    match: Match, log: Sequence[Entry], m: Sequence[ChatMessage], rerendered: Rerendered
+) -> Match:
+    """The whole of an answer takes the place of a half that broke off, or that another one behind
+    it went on from."""
+    if match.kind is not MatchKind.SIMILAR:
+        return match
+    card = log[match.j].card
+    went_on = [e.card.role for e in log[match.j + 1 : match.j + 2]] == ["assistant"]
+    if not (card.incomplete or went_on):
+        return match
+    whole = rerendered(m[match.i], card) == "continued"
+    return match._replace(kind=MatchKind.REPLACED) if whole else match
 
 
 def _retold(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:

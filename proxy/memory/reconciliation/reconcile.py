@@ -22,6 +22,7 @@ from proxy.memory.reconciliation.align import Match, MatchKind
 from proxy.memory.reconciliation.match import (
     Alignment,
     Intent,
+    Likeness,
     Rerendered,
     alternate,
     last_turns,
@@ -32,18 +33,18 @@ from proxy.memory.reconciliation.match import (
 
 
 def rerender(bodies: Mapping[str, bytes]) -> Rerendered:
-    """Is an answer of the request the stored one, re-rendered, or the rest of a broken one?"""
+    """Is an answer of the request the stored one, re-rendered, or the whole of a broken one?"""
 
-    def same(message: ChatMessage, card: Card) -> bool:
+    def likeness(message: ChatMessage, card: Card) -> Likeness:
         body = bodies.get(card.id)
         if body is None:
-            return False
-        stored = text_of(body)
-        if card.incomplete and (is_prefix(stored, message.text) or is_prefix(message.text, stored)):
-            return True
-        return similar(message.text, stored)
+            return ""
+        mine, stored = message.text.strip(), text_of(body).strip()
+        if not (card.incomplete and is_prefix(mine, stored)) and not similar(mine, stored):
+            return ""
+        return "continued" if mine != stored and mine.startswith(stored) else "same"
 
-    return same
+    return likeness
 
 
 RETRY_SECONDS = 120

@@ -1,8 +1,8 @@
 """Conversations in shorthand: ``u1 a1(c1) t1:c1 a2`` and the values of the domain made from it.
 
 ``u`` and ``p`` are user messages, ``a`` and ``q`` assistant ones, ``t`` tool results. ``a1(c1,c2)``
-makes calls, ``t1:c1`` answers one.  ``a1*`` is a1 re-rendered.  Entries of the log: ``q`` was made
-up by the client, ``a`` came from the upstream.
+makes calls, ``t1:c1`` answers one.  ``a1*`` is a1 re-rendered, ``a1+`` is a1 and more.  Entries of
+the log: ``q`` was made up by the client, ``a`` came from the upstream.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Exchange, Position, Snapshot
+from proxy.memory.reconciliation.match import Likeness
 from proxy.memory.reconciliation.reconcile import Plan
 
 _WORD = re.compile(
-    r"(?P<name>(?P<kind>[a-z])\w*['*]?(?:~\w+)?)(?:\((?P<calls>[^)]*)\))?(?::(?P<answers>\w+))?"
+    r"(?P<name>(?P<kind>[a-z])\w*['*+]?(?:~\w+)?)(?:\((?P<calls>[^)]*)\))?(?::(?P<answers>\w+))?"
 )
 _ROLES = {"u": "user", "p": "user", "a": "assistant", "q": "assistant", "t": "tool", "s": "user"}
 
@@ -120,6 +121,7 @@ def recorded(plan: Plan, m: Sequence[ChatMessage]) -> str:
     return " ".join(m[fresh.i].digest for fresh in plan.fresh)
 
 
-def rerendered(message: ChatMessage, card: Card) -> bool:
-    """``a1*`` is ``a1`` in another dress."""
-    return message.digest == f"{card.digest}*"
+def rerendered(message: ChatMessage, card: Card) -> Likeness:
+    """``a1*`` is ``a1`` in another dress, ``a1+`` goes on behind it."""
+    dresses: dict[str, Likeness] = {f"{card.digest}*": "same", f"{card.digest}+": "continued"}
+    return dresses.get(message.digest, "")

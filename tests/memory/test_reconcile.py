@@ -11,6 +11,7 @@ from proxy.memory.reconciliation import reconcile as rules
 from proxy.memory.reconciliation.match import History, Intent
 from proxy.memory.reconciliation.reconcile import Plan, reconcile
 from tests.support.talk.shorthand import Log, log, names, recorded, rerendered, talk
+from tests.support.talk.simulator import Memory, choice
 
 
 def decide(h: Log, m: str, intent: Intent | None = None) -> tuple[Plan, Prompt, list[ChatMessage]]:
@@ -319,6 +320,29 @@ def test_a_prefilled_request_made_once_more_is_a_retry(m: str) -> None:
 def test_what_takes_the_place_of_a_prefill_and_its_answer_is_of_the_upstream() -> None:
     plan, _, _ = decide(log("u1 q a1"), "u1 q8 u2 q")
     assert [fresh.replaces and fresh.replaces.digest for fresh in plan.fresh] == ["a1", None, None]
+
+
+def log_behind(*exchanges: tuple[str, str]) -> str:
+    memory = Memory()
+    for asked, answered in exchanges:
+        memory.say(talk(asked), choice(answered))
+    return " ".join(memory.log)
+
+
+def test_a_preamble_proves_nothing_where_the_upstream_has_said_the_same() -> None:
+    greeted = log_behind(("q u1", "a1"), ("q u2", "q"), ("q u3", "a3"), ("q u4", "a4"))
+    assert greeted == "q u1 a1 u2 q u3 a3 u4 a4"
+    shown = log_behind(("p q u1", "a1"), ("p q p", "q"), ("p q u3", "a3"), ("p q u4", "a4"))
+    assert shown == "p q u1 a1 p q u3 a3 u4 a4"
+
+
+@pytest.mark.parametrize(
+    ("m", "kept"), [("q u1 q u2", "q u1 q u2 a9"), ("q u1 q u3", "q u1 q u3 a9")]
+)
+def test_what_the_upstream_said_after_the_client_is_evidence_where_both_are_repeated(
+    m: str, kept: str
+) -> None:
+    assert log_behind(("q u1", "q"), ("u2", "a2"), (m, "a9")) == kept
 
 
 def test_full_sends_exactly_what_came_and_supersedes_the_rest() -> None:

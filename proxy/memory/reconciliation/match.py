@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
@@ -86,13 +87,24 @@ def match_messages(
     found = _with_edited_answers(align(seen, cards, similar, made_up), seen, cards)
     if not found:
         return Alignment()
-    evidence = any(cards[x.j].evidence for x in last_run(found, cards))
+    evidence = _repeats_an_answer([cards[x.j] for x in last_run(found, cards)], cards)
     matches = [*found, *_told_anew(found, seen, cards)]
     matches.sort()
     if len(seen) < len(m) or len(cards) < len(log):
         matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in matches]
     matches = [_continued(match, log, m, rerendered) for match in matches]
     return Alignment(tuple(_in_client_form(_retold(matches, log), log, m)), evidence)
+
+
+def _repeats_an_answer(run: Sequence[Card], cards: Sequence[Card]) -> bool:
+    """Rule 4: is there an answer of the upstream's in it?
+
+    One in words that the client has made up too, such as a greeting, is taken for the client's.
+    """
+    if not any(card.evidence for card in run):
+        return False
+    made_up = Counter(card.digest for card in cards if not card.evidence)
+    return bool(Counter(card.digest for card in run) - made_up)
 
 
 def wanted_bodies(snapshot: Snapshot, m: Sequence[ChatMessage]) -> list[str]:

@@ -337,3 +337,28 @@ def test_what_a_worker_had_no_time_to_tell_of_is_seen_a_moment_later(
     other_worker.put(key, "x1", "commit", b"{}")
     time.sleep(UNASKED)
     assert spool.waiting(key)
+
+
+def test_a_disk_without_room_for_the_stamp_is_an_error_and_no_signal(path: Path) -> None:
+    path.parent.mkdir()
+    path.with_name("spool.db-stamp").symlink_to("/dev/full")
+    spool = opened(path)
+    with pytest.raises(SpoolError, match="No space left"):
+        spool.check()
+    assert spool.entries() == [] and not spool.waiting(ONE)
+    spool.close()
+
+
+def empties_the_stamp(path: Path) -> None:
+    spool = opened(path)
+    os.truncate(path.with_name("spool.db-stamp"), 0)
+    assert spool.idle()
+    spool.put(ONE, "x1", "commit", b"{}")
+    assert spool.waiting(ONE)
+
+
+def test_a_stamp_that_somebody_has_emptied_ends_no_process(path: Path) -> None:
+    worker = get_context("spawn").Process(target=empties_the_stamp, args=(path,))
+    worker.start()
+    worker.join(PATIENCE)
+    assert worker.exitcode == 0

@@ -3,7 +3,7 @@
 An entry is durable when ``put`` returns (``synchronous = FULL``) and stays until it has been
 carried out.  Entries belong to a store, by its name, and are carried out in the order in which they
 came.  Calls block; they are made on a thread, except ``waiting``, ``idle`` and ``sessions``, which
-read shared memory only, where nothing was written.
+read eight bytes that are in memory, where nothing was written.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Spool:
         while self._db is None:
             try:
                 self._stamp = Stamp(self._path.with_name(f"{self._path.name}-stamp"))
-                self._seen, self._seen_stamp = -1, b""
+                self._seen, self._seen_stamp, self._asked = -1, b"", -UNASKED
                 self._db, self._look = self._connected()
                 self._file, self._log = _identity(self._path), _identity(self._wal)
             except sqlite3.OperationalError as error:
@@ -215,11 +215,11 @@ class Spool:
         look, stamp, now = self._look, self._stamp, time.monotonic()
         if look is None or stamp is None:
             return frozenset()
-        # First: what is written after this has another one.
-        stamped = bytes(stamp)
-        if stamped == self._seen_stamp and now - self._asked < UNASKED:
-            return self._sessions
         with _mapped():
+            # First: what is written after this has another one.
+            stamped = bytes(stamp)
+            if stamped == self._seen_stamp and now - self._asked < UNASKED:
+                return self._sessions
             version = look.execute("PRAGMA data_version").fetchone()[0]
             if version != self._seen:
                 rows = look.execute(
@@ -341,11 +341,11 @@ class Spool:
     def check(self) -> None:
         """Raise SpoolError unless the spool can be written, and has room."""
         with self._writing() as db:
+            if shutil.disk_usage(self._path.parent).free < ROOM:
+                raise SpoolFull("the disk of the spool is full")
             db.execute("DELETE FROM entries WHERE id = -1")
             if _used(db) > self._max_bytes * NEARLY:
                 raise SpoolFull("the spool is nearly full")
-        if shutil.disk_usage(self._path.parent).free < ROOM:
-            raise SpoolFull("the disk of the spool is full")
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

@@ -1,33 +1,31 @@
 """Whether a spool was written since: asked by every request, without asking SQLite.
 
-Eight bytes beside the spool's file that all processes of a host see, as memory.  Who has written
-puts others there, once it is durable: so who sees the same bytes has seen all that was written,
-but for what a process had no time to tell of because it was killed.
+Eight bytes beside the spool's file that all processes of a host see.  Who has written puts others
+there, once it is durable: so who sees the same bytes has seen all that was written, but for what a
+process had no time to tell of because it was killed.
+
+They are read and written, not mapped as memory: there a disk without room, or a file that somebody
+has emptied, ends the process with a signal.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
+import weakref
 from pathlib import Path
 
 SIZE = 8
 
 
 class Stamp:
-    """The bytes at ``path``.  Raises OSError."""
+    """The bytes at ``path``, none before the first time.  Everything raises OSError."""
 
     def __init__(self, path: Path) -> None:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            if os.fstat(file).st_size < SIZE:
-                os.ftruncate(file, SIZE)
-            self._memory = mmap.mmap(file, SIZE)
-        finally:
-            os.close(file)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        weakref.finalize(self, os.close, self._file)
 
     def __bytes__(self) -> bytes:
-        return self._memory[:SIZE]
+        return os.pread(self._file, SIZE, 0)
 
     def renew(self) -> None:
-        self._memory[:SIZE] = os.urandom(SIZE)
+        os.pwrite(self._file, os.urandom(SIZE), 0)

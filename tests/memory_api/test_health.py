@@ -261,15 +261,29 @@ async def test_a_spool_without_room_is_not_ready_and_says_so(
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=4096))
     response = await client.get("/readyz")
     assert response.status_code == 503
-    assert response.json()["spool"] == {"ok": False, "error": "the disk of the spool is full"}
+    assert response.json()["spool"] == {
+        "ok": False,
+        "waiting": 0,
+        "quarantined": 0,
+        "error": "the disk of the spool is full",
+    }
 
 
-async def test_a_spool_that_is_nearly_full_is_not_ready(store: Backend, tmp_path: Path) -> None:
+async def test_a_spool_that_is_nearly_full_is_not_ready_and_says_what_waits(
+    store: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = Settings.model_validate({"spool": {"max_bytes": 1 << 20}})
     async with open_site(settings, store, tmp_path) as site, site.client() as client:
         assert (await client.get("/readyz")).status_code == 200
-        quarantined = SessionKey("t", "s")
-        site.spool.put(quarantined, "one", "commit", b"x" * 1_000_000)
+        monkeypatch.setattr(site.recorder, "replay", _nothing)
+        site.spool.put(SessionKey("t", "s"), "one", "commit", b"x" * 1_000_000)
         response = await client.get("/readyz")
+        metrics = (await client.get("/metrics")).text
     assert response.status_code == 503
-    assert response.json()["spool"]["error"] == "the spool is nearly full"
+    assert response.json()["spool"] == {
+        "ok": False,
+        "waiting": 1,
+        "quarantined": 0,
+        "error": "the spool is nearly full",
+    }
+    assert "\nmemory_spool_depth 1.0\n" in metrics

@@ -34,10 +34,17 @@ FAILED = "cannot be used"
 
 
 class Depth(NamedTuple):
-    """What a spool that can be written holds; entries."""
+    """What a spool holds; entries."""
 
     waiting: int
     quarantined: int
+
+
+class SpoolLook(NamedTuple):
+    """What a spool holds, if it can be read, and what is wrong with it."""
+
+    depth: Depth | None
+    problem: str | None
 
 
 class Concerns:
@@ -78,7 +85,7 @@ class Health:
     def __init__(self, parts: Api) -> None:
         self._parts = parts
         self._timeout = parts.settings.store.timeout
-        self._look: asyncio.Task[Depth | str] | None = None
+        self._look: asyncio.Task[SpoolLook] | None = None
         self._concerns = Concerns(parts.store.concerns)
 
     async def healthz(self, request: Request) -> Response:
@@ -100,8 +107,8 @@ class Health:
 
     async def metrics(self, request: Request) -> Response:
         """Prometheus' text format."""
-        depth, problem = await asyncio.gather(
-            self._depth(), self._problem(self._parts.store.ping())
+        (depth, _), problem = await asyncio.gather(
+            self._looked(), self._problem(self._parts.store.ping())
         )
         telemetry = self._parts.telemetry
         telemetry.store_up(problem is None)
@@ -137,26 +144,22 @@ class Health:
         return None
 
     async def _spool(self) -> Part:
-        try:
-            async with asyncio.timeout(self._timeout):
-                depth = await asyncio.shield(self._looking())
-        except TimeoutError:
-            return _broken(f"the spool {TOO_SLOW}")
-        if isinstance(depth, str):
-            return _broken(depth)
+        look = await self._looked()
+        held = look.depth._asdict() if look.depth else {}
+        if look.problem:
+            return _broken(look.problem, **held)
         if self._parts.losing():
-            return _broken("exchanges were lost within the last minute", **depth._asdict())
-        return {"ok": True, **depth._asdict()}
+            return _broken("exchanges were lost within the last minute", **held)
+        return {"ok": True, **held}
 
-    async def _depth(self) -> Depth | None:
+    async def _looked(self) -> SpoolLook:
         try:
             async with asyncio.timeout(self._timeout):
-                depth = await asyncio.shield(self._looking())
+                return await asyncio.shield(self._looking())
         except TimeoutError:
-            return None
-        return depth if isinstance(depth, Depth) else None
+            return SpoolLook(None, f"the spool {TOO_SLOW}")
 
-    def _looking(self) -> asyncio.Task[Depth | str]:
+    def _looking(self) -> asyncio.Task[SpoolLook]:
         """One look at a time: a spool that hangs must not take a thread for every probe."""
         if self._look is None or self._look.done():
             look = asyncio.to_thread(_look_into, self._parts.spool)
@@ -164,15 +167,17 @@ class Health:
         return self._look
 
 
-def _look_into(spool: Spool) -> Depth | str:
-    """What it holds, or what is wrong with it."""
+def _look_into(spool: Spool) -> SpoolLook:
+    """One that cannot be written, or has no room, can still say what waits."""
+    depth = None
     try:
+        depth = Depth(*spool.depth())
         spool.check()
-        return Depth(*spool.depth())
     except SpoolFull as full:
-        return str(full)
+        return SpoolLook(depth, str(full))
     except SpoolError:
-        return f"the spool {FAILED}"
+        return SpoolLook(depth, f"the spool {FAILED}")
+    return SpoolLook(depth, None)
 
 
 def _tokens(counters: Mapping[str, str]) -> Part:

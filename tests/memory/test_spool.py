@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
@@ -17,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.memory.model import SessionKey
+from proxy.memory.recording.host_lock import alone
 from proxy.memory.recording.spool import UNASKED, Kind, Spool, SpoolError
 from proxy.memory.recording.spool_stamp import Stamp
 from tests.support.waiting import PATIENCE
@@ -283,6 +285,58 @@ def test_what_waits_is_taken_along_when_the_file_is_deleted_or_replaced(
     again.open()
     assert {entry.exchange for entry in again.entries()} == expected
     again.close()
+
+
+@pytest.mark.parametrize("behind", [True, False], ids=["one was behind", "both had followed"])
+def test_workers_whose_file_is_deleted_again_and_again_lose_nothing(
+    path: Path, spool: Spool, other_worker: Spool, behind: bool
+) -> None:
+    """What is left of a file that is gone is another worker's, who has not noticed yet."""
+    spool.put(ONE, "x1", "commit", b"{}")
+    for number in range(4):
+        worker = (spool, other_worker)[number % 2]
+        path.unlink()
+        worker.put(TWO, f"y{number}", "commit", b"{}")
+        if not behind:
+            assert exchanges(spool) == exchanges(other_worker)
+    for worker in (spool, other_worker):
+        assert sorted(exchanges(worker)) == ["x1", "y0", "y1", "y2", "y3"]
+
+
+def test_a_worker_that_follows_waits_for_the_one_that_does(path: Path, spool: Spool) -> None:
+    spool.put(ONE, "x1", "commit", b"{}")
+    path.unlink()
+    with ThreadPoolExecutor(1) as pool, alone(path.with_name("spool.db-lock"), PATIENCE):
+        following = pool.submit(spool.entries)
+        assert wait([following], UNASKED).not_done and not path.exists()
+    assert [entry.exchange for entry in following.result()] == ["x1"]
+
+
+def test_a_spool_that_nobody_uses_is_not_open_once_its_file_is_gone(
+    path: Path, spool: Spool
+) -> None:
+    """So that whoever replays opens it again, and takes along what only this process has."""
+    spool.put(ONE, "x1", "commit", b"{}")
+    path.unlink()
+    noticed = not spool.is_open
+    spool.open()
+    assert noticed and spool.is_open and exchanges(spool) == ["x1"]
+
+
+def test_what_waits_is_kept_where_it_cannot_be_taken_along_yet(
+    path: Path, spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def copies(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    spool.put(ONE, "x1", "commit", b"{}")
+    path.unlink()
+    with monkeypatch.context() as full:
+        full.setattr("proxy.memory.recording.spool.copy", copies)
+        with pytest.raises(SpoolError, match="full"):
+            spool.put(ONE, "x2", "commit", b"{}")
+    spool.put(ONE, "x3", "commit", b"{}")
+    assert exchanges(spool) == ["x1", "x3"]
 
 
 def test_a_file_put_beside_the_log_of_the_old_one_is_not_touched(tmp_path: Path) -> None:

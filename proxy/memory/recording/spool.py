@@ -9,20 +9,21 @@ read eight bytes that are in memory, where nothing was written.
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from proxy.memory.model import SessionKey
 from proxy.memory.recording import spool_owners
+from proxy.memory.recording.host_lock import alone
 from proxy.memory.recording.spool_owners import EntryOwner, QuarantinedEntry
 from proxy.memory.recording.spool_stamp import Stamp
+from proxy.memory.recording.sqlite_file import Identity, copy, create, identity, is_busy, used
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +57,6 @@ ROOM = 1024 * 1024
 
 NEARLY = 0.95
 """Of its bounds, from where on a spool counts as full."""
-
-Identity = tuple[int, int] | None
 
 
 class SpoolError(Exception):
@@ -103,61 +102,85 @@ class Spool:
 
     @property
     def is_open(self) -> bool:
-        return self._db is not None
+        """Is it, and its file where others would find it?"""
+        return self._db is not None and self._is_there()
 
     def open(self) -> None:
         """Create the file (mode 0600) if need be; what fails here is tried again by each use."""
         with self._lock, _mapped():
             self._closed = False
-            self._open()
+            self._follow()
+            if self._db is None:
+                self._open()
 
     def _open(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        _create(self._path)
+        with self._alone():
+            self._open_file()
+
+    def _open_file(self) -> None:
+        if not self._path.exists():
+            for left in ("wal", "shm"):  # those of a file that is gone, which may be in use still
+                self._beside(left).unlink(missing_ok=True)
+        create(self._path)
         until = time.monotonic() + PATIENCE
         while self._db is None:
             try:
-                self._stamp = Stamp(self._path.with_name(f"{self._path.name}-stamp"))
+                self._stamp = Stamp(self._beside("stamp"))
                 self._seen, self._seen_stamp, self._asked = -1, b"", -UNASKED
                 self._db, self._look = self._connected()
-                self._file, self._log = _identity(self._path), _identity(self._wal)
+                self._file, self._log = identity(self._path), identity(self._beside("wal"))
             except sqlite3.OperationalError as error:
                 # Processes that open a new file at once lock each other out: SQLite's own patience
                 # does not cover the change to write-ahead logging.
-                if not _is_busy(error) or time.monotonic() > until:
+                if not is_busy(error) or time.monotonic() > until:
                     raise
                 time.sleep(0.01)
 
-    @property
-    def _wal(self) -> Path:
-        return self._path.with_name(f"{self._path.name}-wal")
+    def _beside(self, what: str) -> Path:
+        return self._path.with_name(f"{self._path.name}-{what}")
+
+    def _alone(self) -> AbstractContextManager[None]:
+        """No other process makes these files meanwhile, or removes what is left of older ones."""
+        return alone(self._beside("lock"), PATIENCE)
+
+    def _is_there(self) -> bool:
+        """Does the file that is open still lie at the path?"""
+        there = identity(self._path)
+        return there is not None and there == self._file
 
     def _follow(self) -> None:
         """Take all that waits along to the file that lies at the path now.
 
         Someone has deleted or replaced the one that is open: nobody would find what is in it.
         """
-        if self._db is None or _identity(self._path) == self._file:
+        if self._db is None or self._is_there():
             return
-        if _identity(self._wal) == self._log:
-            # SQLite would take the log of the old file for the new one's.
-            if self._path.exists():
+        with self._alone():
+            if self._path.exists() and identity(self._beside("wal")) == self._log:
+                # SQLite would take the log of the old file for the new one's.
                 raise SpoolError("its file was replaced while it was in use: start the proxy again")
-            for left in (self._wal, self._path.with_name(f"{self._path.name}-shm")):
-                left.unlink(missing_ok=True)
+            self._move()
+
+    def _move(self) -> None:
+        """Where that fails, for want of room, the old file is kept and it is tried again."""
         logger.error("the spool's file was deleted or replaced while it was in use")
-        old = [connection for connection in (self._db, self._look) if connection]
+        old = self._db, self._look, self._file, self._log
         self._db = self._look = None
         try:
             self._take_along(old[0])
-        finally:
-            for connection in old:
+        except BaseException:
+            self._disconnect()
+            self._db, self._look, self._file, self._log = old
+            raise
+        for connection in old[:2]:
+            if connection is not None:
                 connection.close()
 
-    def _take_along(self, old: sqlite3.Connection) -> None:
-        self._open()
-        if self._db is not None:
-            _copy(old, self._db)
+    def _take_along(self, old: sqlite3.Connection | None) -> None:
+        self._open_file()
+        if old is not None and self._db is not None:
+            copy(old, self._db)
 
     def _connected(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
         db = self._connect()
@@ -171,11 +194,14 @@ class Spool:
     def close(self) -> None:
         with self._lock:  # a thread may still be at it
             self._closed = True
-            for connection in (self._db, self._look):
-                if connection is not None:
-                    connection.close()
-            self._db = self._look = None
+            self._disconnect()
             self._stamp = None  # closed with its last reader: the loop may be at it
+
+    def _disconnect(self) -> None:
+        for connection in (self._db, self._look):
+            if connection is not None:
+                connection.close()
+        self._db = self._look = None
 
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(
@@ -193,7 +219,7 @@ class Spool:
     def put(self, key: SessionKey, exchange: str, kind: Kind, payload: bytes) -> None:
         """Keep an entry; durable on return.  The same exchange and kind again is a no-op."""
         with self._writing() as db:
-            if _used(db) + len(payload) > self._max_bytes:
+            if used(db) + len(payload) > self._max_bytes:
                 raise SpoolError("the spool is full")
             db.execute(
                 "INSERT OR IGNORE INTO entries"
@@ -344,7 +370,7 @@ class Spool:
             if shutil.disk_usage(self._path.parent).free < ROOM:
                 raise SpoolFull("the disk of the spool is full")
             db.execute("DELETE FROM entries WHERE id = -1")
-            if _used(db) > self._max_bytes * NEARLY:
+            if used(db) > self._max_bytes * NEARLY:
                 raise SpoolFull("the spool is nearly full")
 
     @contextmanager
@@ -370,45 +396,6 @@ class Spool:
             db.execute("COMMIT")
             if self._stamp is not None:
                 self._stamp.renew()
-
-
-def _used(db: sqlite3.Connection) -> int:
-    """Bytes that are taken."""
-    pages = db.execute("PRAGMA page_count").fetchone()[0]
-    free = db.execute("PRAGMA freelist_count").fetchone()[0]
-    size = db.execute("PRAGMA page_size").fetchone()[0]
-    return int((pages - free) * size)
-
-
-def _identity(path: Path) -> Identity:
-    """What tells a file from another one of its name."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _copy(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
-    """Put all entries into another file, once; those that are carried out meanwhile count once."""
-    columns = "store, tenant, session, exchange, kind, payload, created_at, quarantined"
-    rows = old.execute(f"SELECT {columns} FROM entries ORDER BY id")
-    new.execute("BEGIN IMMEDIATE")
-    new.executemany(
-        f"INSERT OR IGNORE INTO entries ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
-    )
-    new.execute("COMMIT")
-
-
-def _is_busy(error: sqlite3.OperationalError) -> bool:
-    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-
-
-def _create(path: Path) -> None:
-    """An empty file that only we can read.  One that exists is not opened: closing it again would
-    drop the locks that SQLite holds on it in this process (POSIX record locks)."""
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 @contextmanager

@@ -171,11 +171,11 @@ def test_what_is_quarantined_is_told_with_whom_it_names_and_when_it_began(spool:
         spool.quarantine(entry, "foreign")
     *legible, unread = spool.quarantined()
     assert [entry[1:] for entry in legible] == [
-        ("tenant", "a", "kai", 1000.0),
-        ("tenant", "b", "eve", 1000.0),
-        ("tenant", "c", None, 1000.0),
+        ("x1", "commit", "tenant", "a", "kai", 1000.0),
+        ("x2", "deferred", "tenant", "b", "eve", 1000.0),
+        ("x3", "commit", "tenant", "c", None, 1000.0),
     ]
-    assert unread[1:4] == ("tenant", "d", None) and before <= unread.began <= time.time()
+    assert unread[3:6] == ("tenant", "d", None) and before <= unread.began <= time.time()
     assert legible[0].subjects == [Subject("tenant", session="a"), Subject("tenant", "kai")]
     assert unread.subjects == [Subject("tenant", session="d")]
     spool.done(unread)

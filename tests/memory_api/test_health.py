@@ -241,14 +241,20 @@ async def test_sessions_that_cannot_be_had_in_time_are_counted_and_no_reason_not
 
 
 async def test_a_proxy_that_loses_exchanges_is_not_ready_and_says_so(
-    site: Site, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    site: Site, client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def put(*_: object) -> None:
         raise SpoolError("no room")
 
+    async def ping(*_: object) -> None:
+        raise StoreError("down")
+
     monkeypatch.setattr(Spool, "put", put)
     lost = chat("x1")
-    assert await site.recorder._backlog.put(SessionKey("t", "s"), "x1", "commit", lost) == "lost"
+    with monkeypatch.context() as away:
+        away.setattr(type(store), "ping", ping)
+        what = await site.recorder._backlog.put(SessionKey("t", "s"), "x1", "commit", lost)
+    assert what == "lost"
     response = await client.get("/readyz")
     assert response.status_code == 503
     assert "lost" in response.json()["spool"]["error"]

@@ -13,12 +13,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from proxy.memory.model import Amendment, Ask, Commit, SessionKey, Snapshot
+from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planner
 from proxy.memory.recording.availability import Troubles, hashed
 from proxy.memory.recording.commit import Count, Deferred, settle
@@ -42,8 +43,14 @@ SESSIONS_AT_ONCE = 1000
 SHOWN = (200, 8 * 1024 * 1024)
 """Entries of a session, and bytes of them, that a request can be shown: more take too long."""
 
+LAST_RESORT = 5.0
+"""Seconds that the store has for what the spool cannot take, and all of its session before it."""
+
 LATELY = 60.0
 """Seconds for which a loss is told of."""
+
+_KEPT = ("foreign", "unreadable")
+"""What cannot be carried out, ever, and stays in quarantine."""
 
 THREADS = 2
 """For the spool: others' work in threads must not delay what has to be durable."""
@@ -55,6 +62,10 @@ class Tally(msgspec.Struct):
     lost: int = 0
     spooled: int = 0
     replayed: int = 0
+
+
+def untold(key: SessionKey) -> None:
+    """Whom to tell that the store takes something, where nobody wants to know."""
 
 
 class Means(NamedTuple):
@@ -87,6 +98,8 @@ class Backlog:
         self._threads, self._closed = ThreadPoolExecutor(THREADS, "spool"), False
         self._untidy = True
         """The spool's files may hold what was carried out: by now, or by a process that ended."""
+        self._stuck: tuple[SpoolEntry, str] | None = None
+        """What was carried out last and could not be removed, with its outcome."""
         self._beside: asyncio.Task[None] | None = None
         self._clock, self._lost_at = clock, -LATELY
         self.tally = Tally()
@@ -114,24 +127,54 @@ class Backlog:
 
     async def put(
         self, key: SessionKey, exchange: str, kind: Kind, what: msgspec.Struct
-    ) -> Literal["spooled", "lost"]:
-        """Keep something for later; durable on return unless it is lost."""
+    ) -> Literal["spooled", "lost"] | Outcome:
+        """Keep something for later; durable on return unless it is lost.
 
-        def keep() -> None:
-            self._spool.put(key, exchange, kind, msgspec.json.encode(what))
-
+        What the spool cannot take the store may.
+        """
         try:
-            await self.aside(keep)
+            payload = await self.aside(msgspec.json.encode, what)
+            return await self._kept(SpoolEntry(-1, key, exchange, kind, payload))
         except SpoolError as failure:
             logger.error("an exchange is lost: %s", failure)
         except Exception:  # the boundary to the spool: whatever is wrong with it, the chat goes on
             logger.exception("an exchange is lost")
-        else:
-            self.tally.spooled += 1
-            return "spooled"
         self.tally.lost += 1
         self._lost_at = self._clock()
         return "lost"
+
+    async def _kept(self, entry: SpoolEntry) -> Literal["spooled"] | Outcome:
+        try:
+            await self.aside(self._spool.put, *entry[1:])
+        except SpoolError as failure:
+            return await self._stored(entry, failure)
+        self.tally.spooled += 1
+        return "spooled"
+
+    async def _stored(self, entry: SpoolEntry, failure: SpoolError) -> Outcome:
+        """Carry it out at once, behind all that waits for its session.  Raises ``failure`` if the
+        store does not take it either."""
+        try:
+            async with asyncio.timeout(LAST_RESORT):
+                await self._live.store.ping(entry.key)
+                if not await self._caught_up(entry.key):
+                    raise failure
+                outcome = await self._carry_out(entry, self._live)
+        except (StoreError, TimeoutError):
+            raise failure from None
+        if outcome == "recorded":
+            self._on_recorded(entry.key)
+        return outcome
+
+    async def _caught_up(self, key: SessionKey) -> bool:
+        """Carry out what waits for a session: is nothing left?"""
+        try:
+            while await self._replay_session(key, self._live, untold):
+                pass
+            count, _ = await self.aside(self._spool.weight, key)
+        except SpoolError:
+            return not self.waiting(key)  # as far as can be known
+        return count == 0
 
     @property
     def losing(self) -> bool:
@@ -212,6 +255,7 @@ class Backlog:
         A session whose entry the store refuses is left for later, so that it holds up no other, as
         are all of a part of the store that is away.
         """
+        await self._start_over()
         if self._spool.idle():
             await self._tidy()
             return False
@@ -256,6 +300,18 @@ class Backlog:
         except StoreError as failure:
             away[part] = failure
             return False
+
+    async def _start_over(self) -> None:
+        """Once the spool can be written again, carry out all that is still in it and remove it: the
+        store knows what it has."""
+        stuck = self._stuck
+        if stuck is None:
+            return
+        with suppress(SpoolError):
+            await self._remove(*stuck)
+            await self.aside(self._spool.start_over)
+            if self._stuck is stuck:
+                self._stuck = None
 
     async def _tidy(self) -> None:
         """What was carried out may be erased in the store: the spool must not hold it still."""
@@ -303,6 +359,7 @@ class Backlog:
         self, entry: SpoolEntry, means: Means, on_taken: Callable[[SessionKey], None]
     ) -> bool:
         """Carry out one entry; False if the store is up and yet refuses it."""
+        outcome: str
         try:
             outcome = await self._carry_out(entry, means)
         except msgspec.DecodeError:
@@ -318,22 +375,36 @@ class Backlog:
             outcome = "unreadable"
         if outcome != "unreadable":
             on_taken(entry.key)
-        if outcome in ("foreign", "unreadable"):
-            await self.aside(self._spool.quarantine, entry, outcome)
-            self._on_quarantine()
-            return True
-        self._untidy = True
-        await self.aside(self._spool.done, entry)
-        if outcome != "erased":
-            self.tally.replayed += 1
+        await self._leave(entry, outcome)
+        if outcome not in (*_KEPT, "erased"):
             self._on_recorded(entry.key)
         return True
+
+    async def _leave(self, entry: SpoolEntry, outcome: str) -> None:
+        """Be done with an entry.  One that cannot be removed must not hold up those behind it: they
+        would wait in a spool that takes nothing new."""
+        try:
+            await self._remove(entry, outcome)
+        except SpoolError as failure:
+            await self.aside(self._spool.pass_over, entry)
+            if self._stuck is None:
+                logger.warning("what the store has taken stays in the spool for now: %s", failure)
+            self._stuck = entry._replace(payload=b""), outcome
+
+    async def _remove(self, entry: SpoolEntry, outcome: str) -> None:
+        if outcome in _KEPT:
+            await self.aside(self._spool.quarantine, entry, outcome)
+            self._on_quarantine()
+            return
+        self._untidy = True
+        await self.aside(self._spool.done, entry)
+        self.tally.replayed += outcome != "erased"
 
     def _is_slow(self, key: SessionKey, failure: StoreError) -> None:
         logger.warning("session %s is replayed later, by itself: %s", hashed(key), failure)
         self.slow.failed(key, failure)
 
-    async def _carry_out(self, entry: SpoolEntry, means: Means) -> str:
+    async def _carry_out(self, entry: SpoolEntry, means: Means) -> Outcome:
         if entry.kind == "amendment":
             amendment = msgspec.json.decode(entry.payload, type=Amendment)
             await means.store.amend(entry.key, amendment)

@@ -4,6 +4,7 @@ A failure of memory is never a failure of the chat: a load that fails means an e
 memory, a commit that fails goes to the spool and is replayed, in order, when the store is back.
 While a session has spooled exchanges its commits follow them into the spool and its loads overlay
 them, so that nothing overtakes and every request sees the one before.
+What the spool cannot take the store is asked for after all.
 
 A store is away when it does not answer what is cheap; then all requests leave it alone for a
 moment.  What one session's size or state brings about concerns that session alone.

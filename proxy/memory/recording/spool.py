@@ -40,6 +40,8 @@ CREATE TABLE IF NOT EXISTS entries (
 CREATE INDEX IF NOT EXISTS by_session ON entries (store, tenant, session, id);
 """
 
+# Ids are of one file: in another that has taken its place they may be others' by now.
+_SAME = "id = ? AND exchange = ? AND kind = ?"
 
 UNASKED = 0.1
 """Seconds for which a spool is taken to be as its stamp says: see spool_stamp.py."""
@@ -54,6 +56,9 @@ PAGE_BYTES = 32 * 1024 * 1024
 
 ROOM = 1024 * 1024
 """Bytes that the disk must have left: room for an exchange that is large."""
+
+NEVER, UNTOLD = (-1, -1), (b"", -1)
+"""SQLite's version and the stamp, each with the entries passed over, before the first look."""
 
 NEARLY = 0.95
 """Of its bounds, from where on a spool counts as full."""
@@ -93,9 +98,11 @@ class Spool:
         self._closed = True
         self._db: sqlite3.Connection | None = None
         self._look: sqlite3.Connection | None = None
-        self._seen = -1
+        self._seen = NEVER
+        self._passed: dict[SessionKey, int] = {}
+        self._passes = 0
         self._stamp: Stamp | None = None
-        self._seen_stamp, self._asked = b"", -UNASKED
+        self._told, self._asked = UNTOLD, -UNASKED
         self._sessions: frozenset[SessionKey] = frozenset()
         self._file: Identity = None
         self._log: Identity = None
@@ -127,7 +134,8 @@ class Spool:
         while self._db is None:
             try:
                 self._stamp = Stamp(self._beside("stamp"))
-                self._seen, self._seen_stamp, self._asked = -1, b"", -UNASKED
+                self._seen, self._told, self._asked = NEVER, UNTOLD, -UNASKED
+                self._passed = {}
                 self._db, self._look = self._connected()
                 self._file, self._log = identity(self._path), identity(self._beside("wal"))
             except sqlite3.OperationalError as error:
@@ -244,30 +252,36 @@ class Spool:
         with _mapped():
             # First: what is written after this has another one.
             stamped = bytes(stamp)
-            if stamped == self._seen_stamp and now - self._asked < UNASKED:
+            told = stamped, self._passes
+            if told == self._told and now - self._asked < UNASKED:
                 return self._sessions
-            version = look.execute("PRAGMA data_version").fetchone()[0]
+            version = look.execute("PRAGMA data_version").fetchone()[0], told[1]
             if version != self._seen:
                 rows = look.execute(
-                    "SELECT DISTINCT tenant, session FROM entries"
-                    " WHERE store = ? AND quarantined IS NULL",
+                    "SELECT tenant, session, max(id) FROM entries"
+                    " WHERE store = ? AND quarantined IS NULL GROUP BY tenant, session",
                     (self._store,),
                 ).fetchall()
-                self._sessions = frozenset(SessionKey(*row) for row in rows)
+                last = {SessionKey(tenant, session): id for tenant, session, id in rows}
+                self._sessions = frozenset(key for key in last if last[key] > self._behind(key))
                 self._seen = version
-        self._seen_stamp, self._asked = stamped, now
+        self._told, self._asked = told, now
         return self._sessions
+
+    def _behind(self, key: SessionKey) -> int:
+        """The entry behind which those of a session begin that are still to be carried out."""
+        return self._passed.get(key, -1)
 
     def entries(self, key: SessionKey | None = None, limit: int = 1000) -> list[SpoolEntry]:
         """The oldest entries, of one session or of all, in order; see ``PAGE_BYTES``."""
-        where = " AND tenant = ? AND session = ?" if key else ""
+        where = " AND tenant = ? AND session = ? AND id > ?" if key else ""
         found: list[SpoolEntry] = []
         size = 0
         with self._reading() as db:
             rows = db.execute(
                 "SELECT id, tenant, session, exchange, kind, payload FROM entries"
                 f" WHERE store = ? AND quarantined IS NULL{where} ORDER BY id LIMIT ?",
-                (self._store, *(key or ()), limit),
+                (self._store, *((*key, self._behind(key)) if key else ()), limit),
             )
             for id, tenant, session, exchange, kind, payload in rows:
                 size += len(payload)
@@ -292,20 +306,38 @@ class Spool:
         """Entries of a session that wait, and the bytes of their payloads."""
         with self._reading() as db:
             row = db.execute(
-                "SELECT count(*), coalesce(sum(length(payload)), 0) FROM entries"
-                " WHERE store = ? AND quarantined IS NULL AND tenant = ? AND session = ?",
-                (self._store, *key),
+                "SELECT count(*), coalesce(sum(length(payload)), 0) FROM entries WHERE store = ?"
+                " AND quarantined IS NULL AND tenant = ? AND session = ? AND id > ?",
+                (self._store, *key, self._behind(key)),
             ).fetchone()
         return int(row[0]), int(row[1])
 
     def done(self, entry: SpoolEntry | QuarantinedEntry) -> None:
         with self._writing() as db:
-            db.execute("DELETE FROM entries WHERE id = ?", (entry.id,))
+            db.execute(f"DELETE FROM entries WHERE {_SAME}", (entry.id, entry.exchange, entry.kind))
 
     def quarantine(self, entry: SpoolEntry, reason: str) -> None:
         """Keep what can never be carried out, out of the way."""
         with self._writing() as db:
-            db.execute("UPDATE entries SET quarantined = ? WHERE id = ?", (reason, entry.id))
+            db.execute(
+                f"UPDATE entries SET quarantined = ? WHERE {_SAME}",
+                (reason, entry.id, entry.exchange, entry.kind),
+            )
+
+    def pass_over(self, entry: SpoolEntry) -> None:
+        """Take as gone what was carried out, as all of its session before it was, and cannot be
+        removed: for this process, until ``start_over``."""
+        with self._reading() as db:
+            asked = (entry.id, entry.exchange, entry.kind)
+            if db.execute(f"SELECT 1 FROM entries WHERE {_SAME}", asked).fetchone():
+                self._passed[entry.key] = max(entry.id, self._behind(entry.key))
+                self._passes += 1
+
+    def start_over(self) -> None:
+        """Let everything that is still in the file be carried out, and removed."""
+        with self._lock:
+            self._passed = {}
+            self._passes += 1
 
     def quarantined(self) -> list[QuarantinedEntry]:
         """What is quarantined."""

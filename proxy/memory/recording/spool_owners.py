@@ -45,6 +45,8 @@ class QuarantinedEntry(NamedTuple):
     """
 
     id: int
+    exchange: str
+    kind: str
     tenant: str
     session: str
     user: str | None
@@ -70,7 +72,8 @@ def sessions_of(connection: sqlite3.Connection, store: str, tenant: str, user: s
 def quarantined(connection: sqlite3.Connection, store: str) -> list[QuarantinedEntry]:
     """What is quarantined."""
     rows = connection.execute(
-        f"SELECT id, tenant, session, {_USER}, coalesce({_BEGAN}, created_at) FROM entries"
+        "SELECT id, exchange, kind, tenant, session,"
+        f" {_USER}, coalesce({_BEGAN}, created_at) FROM entries"
         " WHERE store = ? AND quarantined IS NOT NULL",
         (store,),
     )

@@ -24,12 +24,13 @@ from proxy.assembly.resources import store_of, upstream_of
 from proxy.assembly.upstreams import destination_of
 from proxy.errors import RawHeaders
 from proxy.gateway.context import reserved_tokens
+from proxy.memory.recording.store_names import waiting_in
 from proxy.memory.store import Store, StoreError
 from proxy.preflight import trouble, unannounced
 from proxy.reasons import why
 from proxy.server import ServerError, listen
 from proxy.settings import DEMO, ListedUpstream, ProfileSettings, Settings, without_credentials
-from proxy.stores.address import Address, read_address
+from proxy.stores.address import Address, is_same_store, read_address
 from proxy.stores.sqlite.schema import SCHEMA, schema_of
 from proxy.wire.api import bearer
 from proxy.wire.failures import UpstreamBroken, UpstreamError, UpstreamTimeout
@@ -323,6 +324,11 @@ def spool(settings: Settings) -> Finding:
     problem = trouble(path)
     if problem is not None:
         return Finding("problem", "spool", problem)
+    name = read_address(settings.store.url).name
+    waits = waiting_in(path, PATIENCE).items()
+    if others := [(store, count) for store, count in waits if not is_same_store(store, name)]:
+        told = ", ".join(f"{count} for {store}" for store, count in others)
+        return Finding("warning", "spool", f"{path} has what waits for another store: {told}")
     return Finding("ok", "spool", f"{path} can be written")
 
 

@@ -314,7 +314,7 @@ def test_a_spool_that_cannot_be_used_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_a_spool_that_is_in_use_is_tried_and_keeps_what_it_has(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool.db", "memory://", 1 << 20)
+    spool = Spool(tmp_path / "spool.db", f"sqlite:///{tmp_path}/m.db", 1 << 20)
     spool.open()
     try:
         spool.put(SessionKey("t", "s"), "x1", "commit", b"{}")
@@ -322,6 +322,21 @@ def test_a_spool_that_is_in_use_is_tried_and_keeps_what_it_has(tmp_path: Path) -
         assert [entry.exchange for entry in spool.entries()] == ["x1"]
     finally:
         spool.close()
+
+
+def test_what_waits_for_another_store_is_a_warning_and_left_as_it_is(tmp_path: Path) -> None:
+    path, hosts = tmp_path / "spool.db", "redis+sentinel://b:1,a:1/main/0"
+    for store in (hosts, "redis+sentinel://c:1/main/0"):
+        spool = Spool(path, store, 1 << 20)
+        spool.open()
+        spool.put(SessionKey("t", "s"), "x1", "commit", b"{}")
+        spool.close()
+    found = check.spool(settings(tmp_path, store__url="redis+sentinel://me:hush@a:1,d:1/main"))
+    assert (found.grade, found.part) == ("warning", "spool")
+    assert found.text.endswith("waits for another store: 1 for redis+sentinel://c:1/main/0")
+    spool.open()
+    assert spool.elsewhere() == {hosts: 1}
+    spool.close()
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["there", "not there"])

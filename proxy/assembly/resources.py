@@ -13,6 +13,7 @@ from proxy.chat.models.tokens import Tokenizers
 from proxy.memory.recording.backlog import REPLAY_SECONDS
 from proxy.memory.recording.spool import Spool
 from proxy.settings import Settings
+from proxy.stores.address import is_same_store
 from proxy.stores.open import Backend, open_store
 from proxy.telemetry import Telemetry
 from proxy.wire.upstream import Upstream, open_upstream
@@ -83,7 +84,7 @@ def store_of(settings: Settings, patience: float | None = None, *, as_is: bool =
 def spool_of(settings: Settings, store: str) -> Spool:
     """Where exchanges wait that the store of this name did not take; not open yet."""
     chosen = settings.spool
-    return Spool(Path(chosen.path), store, chosen.max_bytes)
+    return Spool(Path(chosen.path), store, chosen.max_bytes, is_same_store)
 
 
 def upstream_of(settings: Settings, url: str = "") -> Upstream:

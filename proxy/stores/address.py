@@ -1,7 +1,8 @@
 """Store URLs: reading them, and the one name that each store has.  Pure.
 
 The name is what spooled exchanges belong to: the same store has the same name however its URL was
-written, and no name holds a password.
+written, and no name holds a password.  Of a Cluster or a Sentinel service the hosts in the name are
+some that know it, in an order of their own: see ``is_same_store``.
 """
 
 from __future__ import annotations
@@ -75,6 +76,23 @@ def read_address(url: str) -> Address:
     return _redis(kind, scheme.lower(), rest)
 
 
+def is_same_store(name: str, other: str) -> bool:
+    """Whether two names are those of one store.
+
+    Hosts of a Cluster, and Sentinels, come and go, and those that are written are only where to
+    ask: names that have one of them in common, and the service and database, mean the same.  The
+    service alone does not tell: it is called ``mymaster`` nearly everywhere.
+    """
+    if name == other:
+        return True
+    try:
+        one, two = read_address(name), read_address(other)
+    except ValueError:
+        return False
+    same = (one.kind, one.tls, one.service, one.db) == (two.kind, two.tls, two.service, two.db)
+    return same and not set(one.nodes).isdisjoint(two.nodes)
+
+
 def _memory(rest: str) -> Address:
     if rest not in ("", "/"):
         raise ValueError("the store in memory has no name: write memory://")
@@ -98,7 +116,7 @@ def _redis(kind: Kind, scheme: str, rest: str) -> Address:
     username, _, password = credentials.partition(":")
     nodes = _nodes(hosts, kind)
     service, db = _service_and_db(kind, path)
-    place = ",".join(f"{_bracketed(host)}:{port}" for host, port in nodes)
+    place = ",".join(f"{_bracketed(host)}:{port}" for host, port in sorted(set(nodes)))
     where = {"redis": f"/{db}", "cluster": "", "sentinel": f"/{service}/{db}"}[kind]
     return Address(
         kind,

@@ -161,6 +161,19 @@ async def test_an_exchange_that_the_store_stumbles_over_is_spooled(
     assert bench.recorder.tally.spooled == 1
 
 
+async def test_what_waits_for_another_store_is_logged_at_the_start(
+    bench: Workbench, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = Spool(path, "redis://elsewhere:6379/0", 1 << 20)
+    other.open()
+    other.put(KEY, "x1", "commit", b"{}")
+    other.close()
+    caplog.set_level(logging.WARNING, "proxy.memory.recording.recorder")
+    await bench.recorder.open()
+    (line,) = caplog.messages
+    assert "another store, redis://elsewhere:6379/0: 1" in line
+
+
 async def test_what_the_spool_stumbles_over_is_counted_as_lost(bench: Workbench) -> None:
     """Half a surrogate pair cannot be encoded."""
     bench.store.fail(DOWN)

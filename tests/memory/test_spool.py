@@ -95,6 +95,21 @@ def test_entries_belong_to_one_store(path: Path, spool: Spool) -> None:
         another.close()
 
 
+def test_a_store_has_what_waits_under_the_names_that_it_had(path: Path, spool: Spool) -> None:
+    older, another = opened(path, "older"), opened(path, "another")
+    for exchange in ("x1", "x2"):
+        older.put(ONE, exchange, "commit", b"")
+    spool.put(ONE, "x2", "commit", b"")
+    another.put(TWO, "y1", "commit", b"")
+    assert spool.elsewhere() == {"another": 1, "older": 2}
+    again = Spool(path, STORE, MANY, lambda name, other: {name, other} == {"older", STORE})
+    again.open()
+    assert exchanges(again) == ["x1", "x2"] and again.waiting(ONE)
+    assert again.elsewhere() == {"another": 1} and older.entries() == []
+    for made in (older, another, again):
+        made.close()
+
+
 def test_who_waits_is_known_to_every_worker(spool: Spool, other_worker: Spool) -> None:
     assert spool.idle() and other_worker.idle()
     spool.put(ONE, "x1", "commit", b"")

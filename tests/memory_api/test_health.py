@@ -184,6 +184,21 @@ async def test_metrics_are_prometheus_text_with_the_spools_depth(
     assert ready["spool"] == {"ok": True, "waiting": 2, "quarantined": 0}
 
 
+async def test_what_waits_for_another_store_is_told_and_its_place_to_this_machine_alone(
+    site: Site,
+) -> None:
+    other = Spool(site.spool._path, "redis://elsewhere:6379/0", 1 << 20)
+    other.open()
+    for exchange in ("one", "two"):
+        other.put(SessionKey("t", "s"), exchange, "commit", b"{}")
+    other.close()
+    async with site.client() as near, site.client(peer="203.0.113.7") as far:
+        here, there = await near.get("/readyz"), await far.get("/readyz")
+    told = {"ok": True, "waiting": 0, "quarantined": 0, "waiting_elsewhere": 2}
+    assert there.json()["spool"] == told and here.status_code == 200
+    assert here.json()["spool"] == told | {"elsewhere": {"redis://elsewhere:6379/0": 2}}
+
+
 async def _nothing() -> None:
     pass
 

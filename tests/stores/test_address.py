@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.stores.address import read_address
+from proxy.stores.address import is_same_store, read_address
 from proxy.stores.open import open_store
 from proxy.stores.redis.store import RedisStore
 from proxy.stores.sqlite.store import SQLiteMemory, SQLiteStore
@@ -28,6 +28,7 @@ from proxy.stores.sqlite.store import SQLiteMemory, SQLiteStore
         pytest.param("redis://[::1]:7000", "redis://[::1]:7000/0", id="ipv6"),
         pytest.param("rediss://h?ssl_cert_reqs=none", "rediss://h:6379/0", id="tls"),
         pytest.param("redis+cluster://a,b:7000", "redis+cluster://a:6379,b:7000", id="cluster"),
+        pytest.param("redis+cluster://b:2,a,b:1", "redis+cluster://a:6379,b:1,b:2", id="any-order"),
         pytest.param(
             "redis+sentinel://p@a,b:1/main",
             "redis+sentinel://a:26379,b:1/main/0",
@@ -43,6 +44,34 @@ from proxy.stores.sqlite.store import SQLiteMemory, SQLiteStore
 def test_a_url_has_one_name(url: str, name: str) -> None:
     assert open_store(url, timeout=1, commit_timeout=1).name == name
     assert read_address(url).name == name
+
+
+SENTINEL, CLUSTER = "redis+sentinel://", "redis+cluster://"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param(f"{SENTINEL}b:1,a:1/main", f"{SENTINEL}a:1,b:1/main", True, id="order"),
+        pytest.param(f"{SENTINEL}a,b/main/0", f"{SENTINEL}b,c/main", True, id="one-in-common"),
+        pytest.param(f"{SENTINEL}a/main", f"{SENTINEL}b/main", False, id="none-in-common"),
+        pytest.param(f"{SENTINEL}a/main", f"{SENTINEL}a/other", False, id="service"),
+        pytest.param(f"{SENTINEL}a/main/0", f"{SENTINEL}a/main/1", False, id="database"),
+        pytest.param(f"{CLUSTER}a:1", f"{CLUSTER}a:1,b:1", True, id="a-seed-added"),
+        pytest.param(f"{CLUSTER}a:1", f"{CLUSTER}a:2", False, id="another-port"),
+        pytest.param(f"{CLUSTER}a:1", "rediss+cluster://a:1", False, id="tls"),
+        pytest.param(f"{CLUSTER}a:6379", "redis://a:6379/0", False, id="kind"),
+        pytest.param("sqlite:////a b?.db", "sqlite:////a b?.db", True, id="file"),
+        pytest.param("sqlite:////a.db", "sqlite:////b.db", False, id="another-file"),
+        pytest.param("redis://a", "what nobody writes any more", False, id="no-name"),
+    ],
+)
+def test_names_of_one_store_have_a_host_in_common(one: str, other: str, same: bool) -> None:
+    assert is_same_store(one, other) is is_same_store(other, one) is same
+
+
+def test_hosts_are_asked_in_the_order_in_which_they_are_written() -> None:
+    assert read_address(f"{CLUSTER}b:2,a:1").nodes == (("b", 2), ("a", 1))
 
 
 def test_a_relative_file_is_named_by_its_absolute_path(

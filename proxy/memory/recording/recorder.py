@@ -141,6 +141,9 @@ class Recorder:
         """
         try:
             await self._backlog.aside(self._spool.open)
+            for store, count in (await self._backlog.aside(self._spool.elsewhere)).items():
+                told = "entries in the spool that wait for another store, %s: %d"
+                logger.warning(told, store, count)
         except SpoolError as failure:
             logger.error("there is no spool: %s", failure)
         self._own(self._replay_for_ever(), "spool replay")

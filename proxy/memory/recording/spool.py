@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from proxy.memory.model import SessionKey
-from proxy.memory.recording import spool_owners
+from proxy.memory.recording import spool_owners, store_names
 from proxy.memory.recording.host_lock import alone
 from proxy.memory.recording.spool_owners import EntryOwner, QuarantinedEntry
 from proxy.memory.recording.spool_stamp import Stamp
 from proxy.memory.recording.sqlite_file import Identity, copy, create, identity, is_busy, used
+from proxy.memory.recording.store_names import IsSame
 
 logger = logging.getLogger(__name__)
 
@@ -92,8 +93,11 @@ class Head(NamedTuple):
 class Spool:
     """The entries of one store.  Raises SpoolError; sqlite3 errors become it in one place."""
 
-    def __init__(self, path: Path, store: str, max_bytes: int) -> None:
+    def __init__(
+        self, path: Path, store: str, max_bytes: int, is_same: IsSame = str.__eq__
+    ) -> None:
         self._path, self._store, self._max_bytes = path, store, max_bytes
+        self._is_same = is_same
         self._lock = threading.Lock()
         self._closed = True
         self._db: sqlite3.Connection | None = None
@@ -194,6 +198,7 @@ class Spool:
         db = self._connect()
         try:
             db.executescript(_SCHEMA)
+            store_names.adopt(db, self._store, self._is_same)
             return db, self._connect()
         except BaseException:
             db.close()
@@ -395,6 +400,12 @@ class Spool:
                 (self._store,),
             ).fetchone()
         return int(row[0]), int(row[1])
+
+    def elsewhere(self) -> dict[str, int]:
+        """Entries that wait for other stores, by these' names."""
+        with self._reading() as db:
+            found = store_names.waiting(db)
+        return {store: count for store, count in found.items() if store != self._store}
 
     def check(self) -> None:
         """Raise SpoolError unless the spool can be written, and has room."""

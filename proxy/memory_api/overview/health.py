@@ -41,10 +41,22 @@ class Depth(NamedTuple):
 
 
 class SpoolLook(NamedTuple):
-    """What a spool holds, if it can be read, and what is wrong with it."""
+    """What a spool holds, if it can be read, and what is wrong with it.
+
+    ``elsewhere``: entries that wait for other stores, by these' names.
+    """
 
     depth: Depth | None
+    elsewhere: Mapping[str, int]
     problem: str | None
+
+    def told(self, *, named: bool) -> Part:
+        part: dict[str, object] = dict(self.depth._asdict()) if self.depth else {}
+        if self.elsewhere:
+            part["waiting_elsewhere"] = sum(self.elsewhere.values())
+            if named:
+                part["elsewhere"] = self.elsewhere
+        return part
 
 
 class Concerns:
@@ -94,7 +106,8 @@ class Health:
 
     async def readyz(self, request: Request) -> Response:
         """200 if all parts work, else 503; each part is asked at once and waited for briefly."""
-        store, spool = await asyncio.gather(self._store(is_local(request)), self._spool())
+        named = is_local(request)
+        store, spool = await asyncio.gather(self._store(named), self._spool(named))
         ready = bool(store["ok"] and spool["ok"])
         body = {
             "status": "ok" if ready else "unavailable",
@@ -107,14 +120,14 @@ class Health:
 
     async def metrics(self, request: Request) -> Response:
         """Prometheus' text format."""
-        (depth, _), problem = await asyncio.gather(
+        look, problem = await asyncio.gather(
             self._looked(), self._problem(self._parts.store.ping())
         )
         telemetry = self._parts.telemetry
         telemetry.store_up(problem is None)
         telemetry.tasks(len(asyncio.all_tasks()))
-        if depth is not None:
-            telemetry.spool_depth(depth.waiting)
+        if look.depth is not None:
+            telemetry.spool_depth(look.depth.waiting)
         text = await asyncio.to_thread(telemetry.render)
         return Response(text, headers={"content-type": CONTENT_TYPE})
 
@@ -143,9 +156,9 @@ class Health:
             return f"the store {FAILED}"
         return None
 
-    async def _spool(self) -> Part:
+    async def _spool(self, named: bool) -> Part:
         look = await self._looked()
-        held = look.depth._asdict() if look.depth else {}
+        held = look.told(named=named)
         if look.problem:
             return _broken(look.problem, **held)
         if self._parts.losing():
@@ -157,7 +170,7 @@ class Health:
             async with asyncio.timeout(self._timeout):
                 return await asyncio.shield(self._looking())
         except TimeoutError:
-            return SpoolLook(None, f"the spool {TOO_SLOW}")
+            return SpoolLook(None, {}, f"the spool {TOO_SLOW}")
 
     def _looking(self) -> asyncio.Task[SpoolLook]:
         """One look at a time: a spool that hangs must not take a thread for every probe."""
@@ -169,15 +182,15 @@ class Health:
 
 def _look_into(spool: Spool) -> SpoolLook:
     """One that cannot be written, or has no room, can still say what waits."""
-    depth = None
+    depth, elsewhere = None, dict[str, int]()
     try:
-        depth = Depth(*spool.depth())
+        depth, elsewhere = Depth(*spool.depth()), spool.elsewhere()
         spool.check()
     except SpoolFull as full:
-        return SpoolLook(depth, str(full))
+        return SpoolLook(depth, elsewhere, str(full))
     except SpoolError:
-        return SpoolLook(depth, f"the spool {FAILED}")
-    return SpoolLook(depth, None)
+        return SpoolLook(depth, elsewhere, f"the spool {FAILED}")
+    return SpoolLook(depth, elsewhere, None)
 
 
 def _tokens(counters: Mapping[str, str]) -> Part:

@@ -1,0 +1,49 @@
+"""For which stores the entries of a spool wait.  A store may have had another name."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+IsSame = Callable[[str, str], bool]
+"""Whether two names are those of one store."""
+
+
+def waiting(db: sqlite3.Connection) -> dict[str, int]:
+    """Entries that wait, by the name of their store."""
+    rows = db.execute(
+        "SELECT store, count(*) FROM entries WHERE quarantined IS NULL"
+        " GROUP BY store ORDER BY store"
+    )
+    return dict(rows.fetchall())
+
+
+def waiting_in(path: Path, patience: float) -> dict[str, int]:
+    """The same of a spool that is not opened, nor made where there is none."""
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(uri, uri=True, timeout=patience)) as db:
+            return waiting(db)
+    except sqlite3.Error:
+        return {}  # no file, or an empty one
+
+
+def adopt(db: sqlite3.Connection, store: str, is_same: IsSame) -> None:
+    """Give a store what waits for it under the names that it had."""
+    names = [name for (name,) in db.execute("SELECT DISTINCT store FROM entries")]
+    for name in names:
+        if name != store and is_same(name, store):
+            _rename(db, name, store)
+
+
+def _rename(db: sqlite3.Connection, name: str, store: str) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.execute("UPDATE OR IGNORE entries SET store = ? WHERE store = ?", (store, name))
+        db.execute("DELETE FROM entries WHERE store = ?", (name,))  # there under both
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")

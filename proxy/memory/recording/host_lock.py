@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
 
 AGAIN = 0.01
 """Seconds between attempts."""
@@ -16,7 +19,8 @@ AGAIN = 0.01
 @contextmanager
 def alone(path: Path, patience: float) -> Iterator[None]:
     """Have the lock of the file at ``path``.  Raises OSError, TimeoutError after ``patience``
-    seconds; a process that ends lets go of it."""
+    seconds; a process that ends lets go of it.  Windows has none: several workers on one spool are
+    for other systems."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _take(file, time.monotonic() + patience)
@@ -26,7 +30,7 @@ def alone(path: Path, patience: float) -> Iterator[None]:
 
 
 def _take(file: int, until: float) -> None:
-    while True:
+    while sys.platform != "win32":
         try:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -11,6 +11,7 @@ has emptied, ends the process with a signal.
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 from pathlib import Path
 
@@ -21,11 +22,17 @@ class Stamp:
     """The bytes at ``path``, none before the first time.  Everything raises OSError."""
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._path, self._file = path, os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         weakref.finalize(self, os.close, self._file)
 
     def __bytes__(self) -> bytes:
+        if sys.platform == "win32":
+            return self._path.read_bytes()
         return os.pread(self._file, SIZE, 0)
 
     def renew(self) -> None:
-        os.pwrite(self._file, os.urandom(SIZE), 0)
+        new = os.urandom(SIZE)
+        if sys.platform == "win32":
+            self._path.write_bytes(new)
+        else:
+            os.pwrite(self._file, new, 0)

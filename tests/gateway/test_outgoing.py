@@ -54,7 +54,7 @@ def outgoing(
     said, none = exchange.request.messages, Snapshot()
     plan = reconcile(none, said, exchange.intent, lambda message, card: "")
     prompt = compose(none, plan, said, exchange.rules)
-    prepared = Prepared(none, Planned(none, plan, prompt, {}, ()), spools)
+    prepared = Prepared(Planned(none, plan, prompt, {}, ()), spools)
     assembled = AssembledPrompt.of(Loaded(exchange, prepared, None, stale), prompt)
     return OutgoingRequest(exchange, assembled, assembled.recorded, assembled.reason, 0.0)
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from proxy.chat.message import ChatMessage
+from proxy.chat.message import SYSTEM_ROLES, ChatMessage
 from proxy.memory.model import Card, Entry, Snapshot
 from proxy.memory.reconciliation.align import Log, Match, MatchKind, Side, align, last_run
 
@@ -34,7 +34,7 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
 
 
 def visible(message: ChatMessage) -> bool:
-    return message.role not in ("system", "developer") and not message.blank
+    return message.role not in SYSTEM_ROLES and not message.blank
 
 
 def open_calls(log: Sequence[Entry]) -> dict[str, Entry]:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.canonical import is_prefix, similar
-from proxy.chat.message import ChatMessage, text_of
+from proxy.chat.message import SYSTEM_ROLES, ChatMessage, text_of
 from proxy.memory.model import Card, Entry, Exchange, Position, Snapshot
 from proxy.memory.reconciliation.align import Match, MatchKind
 from proxy.memory.reconciliation.match import (
@@ -304,7 +304,7 @@ class _Layout:
 
     def _bring_something(self) -> None:
         """Rule 6: a request always brings something; a prefill does if it is not the end of H."""
-        unmatched = any(self.m[i].role not in ("system", "developer") for i in self.new)
+        unmatched = any(self.m[i].role not in SYSTEM_ROLES for i in self.new)
         if unmatched or self.replaced or not self.matches:
             return
         last = self.matches[-1]

@@ -205,7 +205,7 @@ class Backlog:
             before = entries
 
     async def overlaid(
-        self, key: SessionKey, snapshot: Snapshot, entries: Sequence[SpoolEntry], ask: Ask
+        self, snapshot: Snapshot, entries: Sequence[SpoolEntry], ask: Ask
     ) -> Snapshot:
         """The session as it will be."""
         for entry in entries:

@@ -30,10 +30,15 @@ def alone(path: Path, patience: float) -> Iterator[None]:
 
 
 def _take(file: int, until: float) -> None:
-    while sys.platform != "win32":
+    while True:
         try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return _lock(file)
         except BlockingIOError:
             if time.monotonic() > until:
                 raise TimeoutError("another process has it in use") from None
         time.sleep(AGAIN)
+
+
+def _lock(file: int) -> None:
+    if sys.platform != "win32":
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

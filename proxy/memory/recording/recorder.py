@@ -75,9 +75,12 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     ``spools``: its exchange will go to the spool, as things stand.
     """
 
-    snapshot: Snapshot
     planned: Planned
     spools: bool = False
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.planned.snapshot
 
 
 def unattended(due: Sequence[Due]) -> None:
@@ -201,7 +204,7 @@ class Recorder:
     async def _looked_back(self, key: SessionKey, enough: Callable[[Snapshot], bool]) -> Snapshot:
         ask = Ask("", whole=True, max_messages=0)
         snapshot, entries = await self._backlog.load(key, ask)
-        snapshot = await self._backlog.overlaid(key, snapshot, entries, ask)
+        snapshot = await self._backlog.overlaid(snapshot, entries, ask)
         answers = [e.card.id for e in reversed(snapshot.log) if e.card.role == "assistant"]
         for at in range(0, min(len(answers), LOOK_BACK), LOOK_AT):
             if enough(snapshot):
@@ -236,7 +239,7 @@ class Recorder:
         if planned.snapshot.lost:
             self._damaged(key, planned.snapshot.lost)
         spools = waiting or self._pauses.committing(key)
-        return Prepared(planned.snapshot, planned, spools)
+        return Prepared(planned, spools)
 
     async def _planned(
         self,
@@ -261,7 +264,7 @@ class Recorder:
             return await self._planner.plan(key, snapshot, m, intent, rules)
         try:
             async with asyncio.timeout(PLANNING):
-                snapshot = await self._backlog.overlaid(key, snapshot, entries, ask)
+                snapshot = await self._backlog.overlaid(snapshot, entries, ask)
                 return await self._planner.plan(key, snapshot, m, intent, rules)
         except TimeoutError as error:
             raise StoreTimeout(f"planning took longer than {PLANNING:g} s") from error

@@ -78,10 +78,10 @@ class Gateway:
         self._places = Places(settings.server.max_concurrent_requests)
         self._open = 0
         self._idle = asyncio.Event()
-        names = settings.server
-        self._trusted = Trusted.of(names.cors_origins, settings.tenancy.trusted_hosts)
+        server = settings.server
+        self._trusted = Trusted.of(server.cors_origins, settings.tenancy.trusted_hosts)
         self._reader = IdentityReader(
-            Aliases(_lower(names.session_aliases), _lower(names.user_aliases))
+            Aliases(_lower(server.session_aliases), _lower(server.user_aliases))
         )
 
     async def serve(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,10 +1,8 @@
-"""What a person has said, where something learned is from, and what must not be learned unasked.
+"""Whether what a model says it has read is really there, in the user's own words, and is no order
+to the assistant.  Pure.
 
-Is what a model says it has read really there, and in the user's own words?  Pure.
-
-Somebody may have put it into what the user pasted, or a model may have written it down as if it
-were true of the user.  Found by pattern; facts are told in the third person, so that an order
-stands out.  Pure.
+A text that the user pasted may have orders in it, and a model may write these down as facts.  They
+are found by pattern: facts are told in the third person, so that an order stands out.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from inspect import isclass
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
@@ -59,8 +59,6 @@ LOCAL = "local:universal-sentence-encoder"
 
 class EmbeddingsSettings(Section):
     """[memory.recall.embeddings]: one model for all profiles, as they share what is stored."""
-
-    for_all: ClassVar[bool] = True
 
     model: str = ""
     url: UrlOrNothing = ""
@@ -176,7 +174,7 @@ def inherit(base: SectionT, over: SectionT) -> SectionT:
     update: dict[str, object] = {}
     for name in over.model_fields_set:
         ours, theirs = getattr(base, name), getattr(over, name)
-        if getattr(theirs, "for_all", False):
+        if isinstance(theirs, EmbeddingsSettings):
             raise ValueError(f"{name} are the same for all profiles: set them in [memory]")
         update[name] = inherit(ours, theirs) if isinstance(theirs, Section) else theirs
     return base.model_copy(update=update)

@@ -178,10 +178,10 @@ class RecallStep:
         """What is recalled; ``reason`` says why it could not be asked."""
         clock = time.perf_counter()
         found, reason = await self._found(query, timeout)
-        reminder = RecallBlock.of(found, query.key.session, query.count, query.budget)
+        recall = RecallBlock.of(found, query.key.session, query.count, query.budget)
         seconds = time.perf_counter() - clock
-        self._telemetry.recalled(seconds, reminder.recalled)
-        return replace(reminder, seconds=seconds, reason=reason)
+        self._telemetry.recalled(seconds, recall.recalled)
+        return replace(recall, seconds=seconds, reason=reason)
 
     async def _found(
         self, query: RecallQuery, timeout: float

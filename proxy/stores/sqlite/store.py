@@ -57,7 +57,7 @@ from proxy.stores.sqlite.known.changes import Era
 from proxy.stores.sqlite.schema import migrate
 from proxy.stores.sqlite.worker import T, Worker
 
-PATIENCE = 3
+ATTEMPTS = 3
 """Times that a step of a restore is tried again."""
 
 MANY = 200
@@ -235,7 +235,7 @@ class SQLiteStore(SQLiteFile):
 
     async def _patiently(self, work: Callable[[Connection], None]) -> None:
         """Write what may be written twice; one that is late is tried again."""
-        for _ in range(PATIENCE):
+        for _ in range(ATTEMPTS):
             with suppress(StoreTimeout):
                 return await self._write_large(work)
         await self._write_large(work)

@@ -30,7 +30,9 @@ PIECE = 256 * 1024
 HALVES = 16 * 1024
 """Characters of a text with halves of surrogate pairs: each of them takes its time."""
 
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+"""Half a surrogate pair, or what may be one, as JSON writes it."""
+
 _PAIRS = re.compile("(?:[\ud800-\udbff][\udc00-\udfff])+")
 _LONE = re.compile("[\ud800-\udfff]+")
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -184,7 +186,7 @@ def _either(raw: bytes, read: Callable[[bytes], T], lenient: Callable[[str], T])
     except msgspec.ValidationError:  # JSON, but not what was asked for
         raise
     except msgspec.DecodeError:
-        if not _SURROGATE.search(raw):
+        if not HALF.search(raw):
             raise
         return lenient(raw.decode())
 

@@ -40,7 +40,6 @@ FARTHEST = 1e11
 """Unix seconds; what is later is no time."""
 
 
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
@@ -48,7 +47,7 @@ _ESCAPE = re.compile(
 
 def whole(item: bytes) -> bytes:
     """A JSON text in which no string has half a surrogate pair: nobody could store what it says."""
-    if not _HALF.search(item):
+    if not jsontext.HALF.search(item):
         return item
     return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], item)
 

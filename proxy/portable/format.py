@@ -22,6 +22,7 @@ from typing import Annotated, Literal
 import ijson
 import msgspec
 
+from proxy.chat import jsontext
 from proxy.memory.items import Item
 from proxy.memory.model import Exchange, Origin, State, Summary
 
@@ -180,7 +181,6 @@ DEEPEST = 100
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _TEXT = msgspec.json.Decoder(str)
 _LONG_NUMBER = re.compile(rb"(\d{15})\d+")
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def put(raw: bytes | None) -> msgspec.Raw:
@@ -213,7 +213,7 @@ def _fits(raw: bytes) -> bool:
         return False
     if b"\n" in raw or b"\r" in raw or raw.count(b"{") + raw.count(b"[") > DEEPEST:
         return False
-    if not _SURROGATE.search(raw):
+    if not jsontext.HALF.search(raw):
         return True
     try:
         _RAW.decode(raw)

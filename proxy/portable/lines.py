@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from proxy.chat.extent import has_over
+from proxy.chat.jsontext import UNREADABLE
 from proxy.memory.archive import PlacedExchange, Session, SessionArchive, StoredMessage
 from proxy.memory.items import Item
 from proxy.portable import format
@@ -17,8 +18,6 @@ from proxy.portable.check import MOST_VALUES
 from proxy.portable.format import put
 from proxy.portable.gathering import Gathered, ItemsOf, Together, one_by_one
 from proxy.portable.source import Broken, ImportedSession, Piece, Splitter, Warnings
-
-UNREADABLE = (ValueError, RecursionError)
 
 _DECODERS = {format.kind_of(line): msgspec.json.Decoder(line) for line in format.LINES}
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])

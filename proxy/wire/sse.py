@@ -21,9 +21,9 @@ MAX_EVENT_BYTES = 16 * 1024 * 1024
 MAX_EVENT_LINES = 256
 """Every line of an event is a new payload to classify: the bound keeps that linear."""
 
-_LINE_END = re.compile(rb"\r\n|\n|\r")
+LINE_END = re.compile(rb"\r\n|\n|\r")
 _DATA = b"data: "
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _ANYTHING = b":"  # stands for a line whose content does not matter
 
 
@@ -96,7 +96,7 @@ class Gate:
         start = 1 if self._after_cr and chunk[0] == 10 else 0
         self._after_cr = chunk[-1] == 13
         marks: list[Mark] = []
-        for end in _LINE_END.finditer(chunk, start):
+        for end in LINE_END.finditer(chunk, start):
             line = chunk[start : end.start()]
             if self._line:
                 self._extend(line)
@@ -144,7 +144,7 @@ class Gate:
     def _end_line(self, line: bytes, offset: int, marks: list[Mark]) -> None:
         if not self._begun:
             self._begun = True
-            line = line.removeprefix(_BOM)
+            line = line.removeprefix(BOM)
         if not line:
             self._end_event()
         elif self._too_big(len(line) - len(_DATA)):

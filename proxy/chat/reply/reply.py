@@ -96,7 +96,8 @@ MAX_REPLY_VALUES = 500_000
 SMALL = 32
 """Values of a delta that is read when there have been so many."""
 
-_TEXTS = ("content", "reasoning_content", "reasoning")
+TEXTS = ("content", "reasoning_content", "reasoning")
+"""Fields of a message that are text, and go on from delta to delta."""
 
 
 class _Delta(msgspec.Struct, forbid_unknown_fields=True):
@@ -211,7 +212,7 @@ class ReplyBuilder:
         draft = self._draft(choice.index, sum(map(len, texts)))
         if draft is None:
             return
-        for key, text in zip(_TEXTS, texts, strict=True):
+        for key, text in zip(TEXTS, texts, strict=True):
             if text:
                 draft.add_text(key, text)
         if choice.finish_reason:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from proxy.chat import jsontext
-from proxy.chat.reply.reply import read_reply
+from proxy.chat.reply.reply import TEXTS, read_reply
 from proxy.chat.tools.called import Called, called, is_ours
 from proxy.chat.tools.stream import Chunk, says
 from proxy.chat.tools.usage import summed
-
-_TEXTS = ("content", "reasoning_content", "reasoning")
-"""Fields of a message that go on from answer to answer."""
 
 
 def called_in(body: bytes) -> Called | None:
@@ -35,7 +32,7 @@ class Joined:
             return
         self._identity = self._identity or answer.identity
         self._usage = summed(self._usage, _usage(answer))
-        for key in _TEXTS:
+        for key in TEXTS:
             joined = _joined(self._texts.get(key), answer.delta.get(key))
             if joined is not None:
                 self._texts[key] = joined

@@ -6,14 +6,9 @@ kept until it has ended: before that no client can act on it.  The format: see `
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
-from proxy.wire.sse import MAX_EVENT_BYTES
-
-_LINE_END = re.compile(rb"\r\n|\n|\r")
-_BOM = b"\xef\xbb\xbf"
+from proxy.wire.sse import BOM, LINE_END, MAX_EVENT_BYTES
 
 
 class Bytes(msgspec.Struct, frozen=True):
@@ -30,7 +25,7 @@ class StreamEvent(msgspec.Struct, frozen=True):
 
     def replaced(self, payload: bytes) -> StreamEvent:
         """The same event with other data (JSON)."""
-        found = self.raw.removeprefix(_BOM).splitlines()
+        found = self.raw.removeprefix(BOM).splitlines()
         lines = [line for line in found if line and line.partition(b":")[0] != b"data"]
         lines.append(b"data: " + payload.replace(b"\n", b" ").replace(b"\r", b" "))
         return StreamEvent(b"\n".join(lines) + b"\n\n", payload)
@@ -51,7 +46,7 @@ class Events:
             return [StreamEvent(chunk, chunk[6:-2])]
         found: list[Bytes | StreamEvent] = []
         start = self._end_of_crlf(chunk, found)
-        for end in _LINE_END.finditer(chunk, start):
+        for end in LINE_END.finditer(chunk, start):
             self._line += chunk[start : end.start()]
             self._raw += chunk[start : end.end()]
             self._end_line(found)
@@ -95,7 +90,7 @@ class Events:
         line = bytes(self._line)
         self._line.clear()
         if not self._begun:
-            self._begun, line = True, line.removeprefix(_BOM)
+            self._begun, line = True, line.removeprefix(BOM)
         if line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))
         elif line == b"data":

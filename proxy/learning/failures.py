@@ -16,6 +16,9 @@ from proxy.memory.items import ItemOwner
 REMEMBERED = 1000
 """Batches that a process remembers to have failed."""
 
+UNREADABLE_ATTEMPTS = 3
+"""How often a batch is put off for answers that nobody can read; then it is skipped."""
+
 
 class BatchName(NamedTuple):
     """What a batch begins with, for whichever session it is read, and whatever was said since."""
@@ -43,6 +46,7 @@ class Failures(msgspec.Struct):
 class BatchFailures:
     def __init__(self) -> None:
         self._known: LRUCache[BatchName, Failures] = LRUCache(REMEMBERED)
+        self._in_a_row: LRUCache[tuple[ItemOwner, str], int] = LRUCache(REMEMBERED)
 
     def __repr__(self) -> str:
         return f"<BatchFailures of {len(self._known)}>"
@@ -53,11 +57,25 @@ class BatchFailures:
         if known is not None and known.until > now:
             raise Failed("what has failed waits for its next try", known.until - now)
 
-    def unreadable(self, name: BatchName) -> int:
-        """Count an answer that nobody can read: how many there were before."""
-        known = self._of(name)
+    def unreadable(self, name: BatchName, backoff: Backoff, now: float) -> bool:
+        """Count an answer that nobody can read, and let the batch wait; False if it has waited
+        often enough.
+
+        A wait is twice the last one of any batch of the person until one is learned: an upstream
+        whose failures have status 200 must not cost one batch after the other.
+        """
+        known, reader = self._of(name), (name.shelf, name.feature)
+        in_a_row = self._in_a_row.get(reader, 0)
+        self._in_a_row[reader] = in_a_row + 1
+        if known.unreadable >= UNREADABLE_ATTEMPTS:
+            return False
+        known.until = now + backoff.seconds(in_a_row, 1.0)
         known.unreadable += 1
-        return known.unreadable - 1
+        return True
+
+    def learned(self, name: BatchName) -> None:
+        """The model can be read."""
+        self._in_a_row.pop((name.shelf, name.feature), None)
 
     def failed(self, name: BatchName, failure: Failed, backoff: Backoff, now: float) -> None:
         """Let it wait no longer than the session that has tried it."""

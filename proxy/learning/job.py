@@ -46,9 +46,6 @@ SOON = 5.0
 BUSY = 15.0
 """Seconds after which one is looked at again whose person is being read: it is read then, too."""
 
-UNREADABLE_ATTEMPTS = 3
-"""How often a batch is put off for answers that nobody can read; then it is skipped."""
-
 REFUSED = 3
 """Batches refused one after the other, after which the others are left for another time."""
 
@@ -160,7 +157,7 @@ class LearningJob(msgspec.Struct):
                 async with alone(self.queue, context.shelf, self.clock) as may:
                     busy = not may
                     if may:
-                        await self._read(context, work.attempts, tried)
+                        await self._read(context, tried)
             except LeaseLost:
                 tried.again = True
         for improver in self.improvers:
@@ -192,13 +189,13 @@ class LearningJob(msgspec.Struct):
                 return True
         return False
 
-    async def _read(self, context: LearningContext, attempts: int, tried: Tried) -> None:
+    async def _read(self, context: LearningContext, tried: Tried) -> None:
         """Read all that waits of the person, with all extractors."""
         others = [each async for each in self._others(context)]
         for extractor in self.extractors:
             if extractor.model.wants(context.settings):
                 reading = [context, *(x for x in others if _can(extractor, x))]
-                await tried.step(partial(self._read_all, extractor, reading, attempts))
+                await tried.step(partial(self._read_all, extractor, reading))
 
     async def _others(self, context: LearningContext) -> AsyncIterator[LearningContext]:
         """The other sessions of the person that ask for learning."""
@@ -218,16 +215,14 @@ class LearningJob(msgspec.Struct):
             if after is None:
                 return
 
-    async def _read_all(
-        self, extractor: Extractor, contexts: Sequence[LearningContext], attempts: int
-    ) -> bool:
+    async def _read_all(self, extractor: Extractor, contexts: Sequence[LearningContext]) -> bool:
         """Let an extractor read on; False if others were in its way again and again.
 
         Of a session that was erased meanwhile, nothing is stored any more.
         """
         own = contexts[0]
         for _ in range(ATTEMPTS):
-            if await self._read_past(extractor, contexts, attempts):
+            if await self._read_past(extractor, contexts):
                 return True
             contexts = [each for each in contexts if await self._is_there(each)]
             if own not in contexts:
@@ -238,19 +233,15 @@ class LearningJob(msgspec.Struct):
         session = await self.reader.history.session(context.key)
         return session is not None and session.created_at == context.session.created_at
 
-    async def _read_past(
-        self, extractor: Extractor, contexts: Sequence[LearningContext], attempts: int
-    ) -> bool:
+    async def _read_past(self, extractor: Extractor, contexts: Sequence[LearningContext]) -> bool:
         """Read on, whatever is the matter with the models of other sessions."""
         while True:
             try:
-                return await self._read_on(extractor, contexts, attempts)
+                return await self._read_on(extractor, contexts)
             except NotLearned as stopped:
                 contexts = stopped.others(contexts)
 
-    async def _read_on(
-        self, extractor: Extractor, contexts: Sequence[LearningContext], attempts: int
-    ) -> bool:
+    async def _read_on(self, extractor: Extractor, contexts: Sequence[LearningContext]) -> bool:
         """Batch by batch; False as soon as others have changed what it builds on.
 
         Raises NotLearned, and StoreError.
@@ -261,7 +252,7 @@ class LearningJob(msgspec.Struct):
         async with aclosing(self.reader.batches(unread, room)) as batches:
             async for batch in batches:
                 try:
-                    learned, refusal = await self._learn(extractor, batch, attempts)
+                    learned, refusal = await self._learn(extractor, batch)
                 except CompletionError as failure:
                     raise NotLearned(batch, failure) from failure
                 refused = refused + 1 if refusal else 0
@@ -272,7 +263,7 @@ class LearningJob(msgspec.Struct):
         return True
 
     async def _learn(
-        self, extractor: Extractor, batch: Batch, attempts: int
+        self, extractor: Extractor, batch: Batch
     ) -> tuple[bool, CompletionError | None]:
         """Learn a batch, or skip it: whether that is stored, and why it was skipped.
 
@@ -281,13 +272,15 @@ class LearningJob(msgspec.Struct):
         name = batch_name(extractor.model.feature, batch)
         self._failures.check(name, self.clock())
         try:
-            return await extractor.learn(batch), None
+            learned = await extractor.learn(batch)
+            self._failures.learned(name)
+            return learned, None
         except Denied:
             raise
         except Refused as refusal:
             return await self._skip(extractor, batch, refusal), refusal
         except Unreadable as failure:
-            if max(attempts, self._failures.unreadable(name)) < UNREADABLE_ATTEMPTS:
+            if self._failures.unreadable(name, self.backoff, self.clock()):
                 raise
             return await self._skip(extractor, batch, failure), None
         except Failed as failure:

@@ -15,6 +15,7 @@ from tests.support.learning.harness import (
     messages_in,
     operation,
     states,
+    work,
 )
 
 
@@ -357,12 +358,14 @@ async def test_answers_that_nobody_can_read_are_tried_later_and_then_skipped(
     harness: Harness,
 ) -> None:
     await harness.say("I live in Berlin.")
-    for attempts in range(3):
+    job = harness.job
+    for _ in range(3):
         harness.model.answers = ["No.", "No."]
         with pytest.raises(Unreadable):
-            await harness.learn(attempts=attempts)
+            await job.run(work())
+        harness.clock.now += DAY
     harness.model.answers = ["No.", "No."]
-    assert await harness.learn(attempts=3) is None
+    assert await job.run(work()) is None
     assert harness.skipped == ["facts"]
     assert await harness.learn() is None
     assert (len(harness.model.asked), await harness.facts()) == (8, [])

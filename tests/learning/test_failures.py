@@ -6,9 +6,9 @@ import pytest
 
 from proxy.background.completion import BudgetSpent, Denied, Failed, NoCredential, read_answer
 from proxy.memory.model import Due, SessionKey, Work
-from tests.support.learning.harness import DAY, MAY, Harness, learning, states
+from tests.support.learning.harness import DAY, MAY, Harness, learning, states, work
 
-HOUR = 3600.0
+MINUTE, HOUR = 60.0, 3600.0
 
 BLOCKED = b'{"choices": [{"index": 0, "finish_reason": "content_filter"}]}'
 MODERATED = b'{"choices": [], "error": {"code": 403, "message": "moderation"}}'
@@ -34,12 +34,33 @@ async def test_what_a_model_may_not_answer_is_skipped_and_what_follows_is_learne
     for _ in range(3):
         with pytest.raises(Failed):
             await job.run(first)
+        harness.clock.now += HOUR
     assert await job.run(first) is None
     assert harness.skipped == ["facts"]
     harness.model.answers.clear()
     second = (await asking(harness, b="I moved to Paris."))["b"]
     assert await job.run(second) is None
     assert await harness.current() == ["The user lives in Paris."]
+
+
+@pytest.mark.parametrize("body", [MODERATED, b"<html>"])
+async def test_an_outage_whose_answers_have_status_200_costs_one_batch(
+    harness: Harness, body: bytes
+) -> None:
+    harness.settings = learning(max_input_tokens=200)
+    await harness.say(*(f"I live in {city}. " + "x " * 390 for city in ("Rome", "Oslo", "Bonn")))
+    job, ends = harness.job, harness.clock() + 3 * MINUTE
+    harness.model.answers = [lambda _: read_answer(body).text] * 100
+    while harness.clock() < ends:
+        with pytest.raises(Failed):
+            await job.run(work(attempts=9))
+        harness.clock.now += 1
+    harness.model.answers.clear()
+    harness.clock.now += HOUR
+    assert await job.run(work(attempts=9)) is None
+    assert harness.skipped == ["facts"]
+    assert await harness.current() == ["The user lives in Bonn."]
+    assert len(await harness.facts()) == 2
 
 
 async def test_what_an_upstream_has_failed_at_is_tried_once_for_all_sessions(
@@ -49,9 +70,9 @@ async def test_what_an_upstream_has_failed_at_is_tried_once_for_all_sessions(
     job, began = harness.job, harness.clock()
     harness.model.answers = [Failed("503"), Failed("503"), Failed("429", 60.0)]
     for tries in range(1, 4):
-        for work in works.values():
+        for each in works.values():
             with pytest.raises(Failed) as caught:
-                await job.run(work)
+                await job.run(each)
         assert len(harness.model.asked) == tries
         assert caught.value.retry_after is not None
         harness.clock.now += caught.value.retry_after

@@ -233,8 +233,8 @@ class Harness:
         assert await self.store.commit(SessionKey("t", session), commit) == "recorded"
         return id
 
-    async def learn(self, session: str = "s", attempts: int = 0) -> float | None:
-        return await self.job.run(work(session, attempts))
+    async def learn(self, session: str = "s") -> float | None:
+        return await self.job.run(work(session))
 
     async def filed(self) -> dict[str, Stored[Fact]]:
         return dict((await self.fact_store.load(KAI)).filed)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -57,6 +58,8 @@ _ROOM = {
     "gauge_livemostrecent": 1 << 16,
 }
 """Bytes of a worker's files: as counters, some hundred upstreams have room."""
+
+_NAME = re.compile(rf"({'|'.join(_ROOM)})_[0-9]{{1,9}}[.]db")
 
 _LOG = logging.getLogger("proxy.server")
 
@@ -269,7 +272,7 @@ class Telemetry:
         _forget_the_dead(folder)
         summed = CollectorRegistry()
         Workers(summed, path=str(folder))  # type: ignore[no-untyped-call]
-        workers = [_process_of(gauge) for gauge in folder.glob("gauge_livesum_*.db")]
+        workers = [_process_of(file) for file in _files(folder, "gauge_livesum_*.db")]
         summed.register(Vitals(lambda: workers, _spent_by_the_dead))
         return generate_latest(summed)
 
@@ -293,7 +296,7 @@ class Workers(MultiProcessCollector):
     yet, and reading it would fail."""
 
     def collect(self) -> Iterable[Metric]:
-        files = [str(file) for file in Path(self._path).glob("*.db") if _filled(file)]
+        files = [str(file) for file in _files(Path(self._path)) if _filled(file)]
         metrics: Iterable[Metric] = self.merge(files, accumulate=True)  # type: ignore[no-untyped-call]
         return metrics
 
@@ -384,32 +387,41 @@ def _count_alone(files: Iterable[Path], error: OSError) -> None:
 
 def _forget_the_dead(folder: Path) -> None:
     """A worker that was killed has no open streams; what it counted still counts."""
-    for file in folder.glob("*.db"):
+    for file in _files(folder):
         if not _alive(int(_process_of(file))):
-            with suppress(FileNotFoundError):  # another was faster
+            with suppress(OSError):  # another was faster, or may do so alone
                 _forget(file)
 
 
 def _forget(file: Path) -> None:
     """Of a worker that dies again and again there would be ever more files, most of them empty."""
+    used = _used(file)
+    if used is None:
+        return
     if file.name.startswith("gauge"):
         file.unlink()
     else:
-        os.truncate(file, _used(file))
+        os.truncate(file, used)
 
 
 def _filled(file: Path) -> bool:
-    try:
-        return file.stat().st_size > 0
-    except FileNotFoundError:  # of a worker that another has just forgotten
-        return False
+    with suppress(OSError):  # of a worker that another has just forgotten
+        return bool(_used(file))
+    return False
 
 
-def _used(file: Path) -> int:
-    """Bytes of it that hold something: so it begins."""
+def _used(file: Path) -> int | None:
+    """Bytes of it that hold something: so it begins.  None: no worker has written that."""
     with file.open("rb") as opened:
-        head = opened.read(4)
-    return int(struct.unpack("i", head)[0]) if len(head) == 4 else 0
+        head = opened.read(4).ljust(4, b"\0")
+        size = os.fstat(opened.fileno()).st_size
+    used = int(struct.unpack("i", head)[0])
+    return used if 0 <= used <= size else None
+
+
+def _files(folder: Path, like: str = "*.db") -> list[Path]:
+    """Those of workers: others may keep theirs in the folder, too."""
+    return [file for file in folder.glob(like) if _NAME.fullmatch(file.name)]
 
 
 def _process_of(file: Path) -> str:

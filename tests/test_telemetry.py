@@ -215,3 +215,23 @@ def test_a_worker_that_is_just_opening_its_files_spoils_no_look(
     monkeypatch.setenv(FOLDER, str(tmp_path))
     (tmp_path / f"counter_{os.getpid()}.db").touch()
     assert b"memory_build_info" in Telemetry().render()
+
+
+def test_what_others_keep_in_the_folder_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    theirs = {
+        "app.db": b"x",
+        "shard_999999999.db": b"SQLite format 3",
+        "gauge_max_999999999.db": b"\x08\0\0\0" + bytes(60),
+        "counter_999999999999999999999.db": b"\x08\0\0\0" + bytes(60),
+        "counter_999999998.db": b"SQLite format 3",
+        "histogram_999999998.db": b"\xff\xff\xff\xff" + bytes(60),
+        "gauge_livesum_999999998.db": b"x",
+    }
+    for name, content in theirs.items():
+        (tmp_path / name).write_bytes(content)
+    ran("from proxy.telemetry import Telemetry\nTelemetry().lost()")
+    assert samples(Telemetry())["memory_lost_total"] == 1
+    assert {name: (tmp_path / name).read_bytes() for name in theirs} == theirs

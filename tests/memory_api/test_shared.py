@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory_api.overview.shared import Shared
 
 
@@ -68,3 +69,22 @@ async def test_who_fails_or_leaves_keeps_nobody_from_an_answer() -> None:
         await fails
     make.goes_on.set()
     assert await goes_on == 2
+
+
+async def test_who_waits_for_a_store_that_hangs_shares_its_failure() -> None:
+    shared, make = Shared[int](), Maker()
+
+    async def hanging() -> int:
+        await make()
+        raise StoreTimeout("no answer in time")
+
+    asked = [asking(shared, "a", hanging) for _ in range(20)]
+    other = asking(shared, "b", hanging)
+    await asyncio.sleep(0)
+    make.goes_on.set()
+    failures = await asyncio.gather(*asked, other, return_exceptions=True)
+    assert [type(failure) for failure in failures] == [StoreTimeout] * 21
+    assert make.made == 3, "the first one, all who came meanwhile, and the other question"
+    with pytest.raises(StoreError):
+        await shared.answer("b", hanging)
+    assert make.made == 4, "who comes later has a try of their own"

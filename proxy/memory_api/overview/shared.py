@@ -7,15 +7,18 @@ import time
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, NamedTuple, TypeVar
 
+from proxy.memory.store import StoreError
+
 T = TypeVar("T")
 
 
 class Made(NamedTuple, Generic[T]):
-    """An answer, and when its making ``began``: whatever there was then is in it."""
+    """An answer, or why the store gave none, and when its making ``began``: whatever there was
+    then is in it."""
 
     question: Hashable
     began: float
-    answer: T
+    answer: T | StoreError
 
 
 class Shared(Generic[T]):
@@ -27,11 +30,20 @@ class Shared(Generic[T]):
         self._last: Made[T] | None = None
 
     async def answer(self, question: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        """Raises what ``make`` does, for its own alone."""
+        """Raises what ``make`` does, a StoreError for all who share it, all else for its own."""
         came = time.monotonic()
         async with self._turn:
             last = self._last
             if last is None or last.question != question or last.began < came:
                 began = time.monotonic()
-                last = self._last = Made(question, began, await make())
+                last = self._last = Made(question, began, await _tried(make))
+            if isinstance(last.answer, StoreError):
+                raise last.answer
             return last.answer
+
+
+async def _tried(make: Callable[[], Awaitable[T]]) -> T | StoreError:
+    try:
+        return await make()
+    except StoreError as failure:
+        return failure.with_traceback(None)  # which would keep all that was counted

@@ -227,6 +227,7 @@ def _recorder(
         on_due=writing.due if writing else unattended,
         patient=Means(resources.patient, Planner(resources.patient, threads)),
         on_trouble=resources.telemetry.troubled,
+        commit_timeout=resources.settings.store.commit_limit,
     )
 
 

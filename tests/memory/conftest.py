@@ -13,7 +13,7 @@ from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.spool import Spool
 from tests.support.clock import Clock
 from tests.support.faulty import FaultyStore
-from tests.support.store.recording import LOAD_TIMEOUT, Workbench
+from tests.support.store.recording import COMMIT_TIMEOUT, LOAD_TIMEOUT, Workbench
 
 
 @pytest.fixture
@@ -41,6 +41,7 @@ async def bench(store: FaultyStore, path: Path) -> AsyncIterator[Workbench]:
         lambda: quarantined.append("one"),
         lambda key: None,
         clock,
+        commit_timeout=COMMIT_TIMEOUT,
     )
     yield Workbench(store, spool, recorder, clock, quarantined)
     await recorder.close(5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.model import Amendment
+from proxy.memory.recording.availability import PAUSE
 from proxy.memory.recording.backlog import AT_ONCE
 from proxy.memory.recording.spool import Spool, SpoolError
-from proxy.memory.store import StoreError
+from proxy.memory.store import StoreError, StoreTimeout
 from tests.support.store.commits import chat
-from tests.support.store.recording import KEY, OTHER, Workbench, deferred, said
+from tests.support.store.recording import COMMIT_TIMEOUT, KEY, OTHER, Workbench, deferred, said
 
 DOWN = StoreError("connection refused")
 
@@ -115,6 +117,45 @@ async def test_a_store_that_is_away_too_is_asked_what_is_cheap(bench: Workbench)
     with full():
         assert await bench.recorder.record(KEY, chat("x2")) == "lost"
     assert bench.store.asked["commit"] == 0 and bench.store.asked["ping"] == 1
+
+
+@pytest.mark.parametrize("how", ["a load", "a commit", "what cannot be kept"])
+async def test_a_store_that_hangs_costs_its_timeout_once_a_second_with_a_full_spool(
+    bench: Workbench, how: str
+) -> None:
+    bench.store.hangs = True
+    with full():
+        if how == "a load":
+            with pytest.raises(StoreError):
+                await bench.prepare()
+        elif how == "a commit":
+            bench.store.hangs = False
+            bench.store.fail(StoreTimeout("late"), "commit")
+            await bench.recorder.record(OTHER, chat("y1"))
+        else:
+            await bench.recorder.defer(OTHER, deferred("y1", said("hello")))
+        asked = bench.store.asked.copy()
+        assert await bench.recorder.defer(KEY, deferred("x1", said("hello"))) == "lost"
+        assert await bench.recorder.record(KEY, chat("x2")) == "lost"
+        assert bench.store.asked == asked
+        bench.store.recover()
+        bench.clock.now += PAUSE
+        assert await bench.recorder.record(KEY, chat("x3")) == "recorded"
+
+
+async def test_a_client_waits_as_long_as_for_a_commit_and_those_of_other_sessions_do_not(
+    bench: Workbench,
+) -> None:
+    await bench.recorder.defer(KEY, deferred("x1", said("hello")))
+    bench.store.slow = {KEY}
+    began = time.monotonic()
+    with full():
+        assert await bench.recorder.record(KEY, chat("x2")) == "lost"
+        assert time.monotonic() - began < 3 * COMMIT_TIMEOUT
+        assert await bench.recorder.record(OTHER, chat("y1")) == "recorded"
+        bench.store.slow = set()
+        assert await bench.recorder.record(KEY, chat("x3")) == "recorded"
+    assert bench.store.order == ["y1", "x1", "x3"]
 
 
 def test_an_entry_of_a_file_that_is_gone_removes_no_other(path: Path) -> None:

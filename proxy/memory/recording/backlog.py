@@ -19,9 +19,10 @@ from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from proxy.memory.limit import Limit
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planner
-from proxy.memory.recording.availability import Troubles, hashed
+from proxy.memory.recording.availability import Pauses, Troubles, hashed
 from proxy.memory.recording.commit import Count, Deferred, settle
 from proxy.memory.recording.overlay import overlay
 from proxy.memory.recording.spool import Kind, Spool, SpoolEntry, SpoolError
@@ -43,9 +44,6 @@ SESSIONS_AT_ONCE = 1000
 SHOWN = (200, 8 * 1024 * 1024)
 """Entries of a session, and bytes of them, that a request can be shown: more take too long."""
 
-LAST_RESORT = 5.0
-"""Seconds that the store has for what the spool cannot take, and all of its session before it."""
-
 LATELY = 60.0
 """Seconds for which a loss is told of."""
 
@@ -64,10 +62,6 @@ class Tally(msgspec.Struct):
     replayed: int = 0
 
 
-def untold(key: SessionKey) -> None:
-    """Whom to tell that the store takes something, where nobody wants to know."""
-
-
 class Means(NamedTuple):
     """With what an entry is carried out: a store, and the planner over it."""
 
@@ -78,8 +72,10 @@ class Means(NamedTuple):
 class Backlog:
     """A spool and the store that it is for.
 
-    ``live`` is for the time that a chat has, ``patient`` for ``REPLAY_SECONDS``.  ``on_quarantine``
-    is told of each entry set aside, ``on_recorded`` of each session written to.
+    ``live`` is for the time that a chat has, ``patient`` for ``REPLAY_SECONDS``, and
+    ``last_resort`` are the seconds that the store has for what the spool cannot take, and all of
+    its session before it.  ``on_quarantine`` is told of each entry set aside, ``on_recorded`` of
+    each session written to.
     """
 
     def __init__(
@@ -91,8 +87,11 @@ class Backlog:
         on_quarantine: Callable[[], None],
         on_recorded: Callable[[SessionKey], None],
         clock: Callable[[], float],
+        pauses: Pauses,
+        last_resort: float,
     ) -> None:
         self._spool, self._live, self._patient = spool, live, patient
+        self._pauses, self._last_resort = pauses, last_resort
         self._counter, self._on_quarantine = counter, on_quarantine
         self._on_recorded = on_recorded
         self._threads, self._closed = ThreadPoolExecutor(THREADS, "spool"), False
@@ -153,10 +152,12 @@ class Backlog:
 
     async def _stored(self, entry: SpoolEntry, failure: SpoolError) -> Outcome:
         """Carry it out at once, behind all that waits for its session.  Raises ``failure`` if the
-        store does not take it either."""
+        store does not take it either, and is not asked while it is known not to."""
+        if self._pauses.committing(entry.key):
+            raise failure
         try:
-            async with asyncio.timeout(LAST_RESORT):
-                await self._live.store.ping(entry.key)
+            async with Limit(self._last_resort):
+                await self._ping(entry.key)
                 if not await self._caught_up(entry.key):
                     raise failure
                 outcome = await self._carry_out(entry, self._live)
@@ -166,10 +167,18 @@ class Backlog:
             self._on_recorded(entry.key)
         return outcome
 
+    async def _ping(self, key: SessionKey) -> None:
+        """Raises StoreError; after that, or no answer in time, none asks again for a moment."""
+        try:
+            await self._live.store.ping(key)
+        except (StoreError, asyncio.CancelledError):
+            self._pauses.late(key)
+            raise
+
     async def _caught_up(self, key: SessionKey) -> bool:
         """Carry out what waits for a session: is nothing left?"""
         try:
-            while await self._replay_session(key, self._live, untold):
+            while await self._replay_session(key, self._live, self._pauses.back):
                 pass
             count, _ = await self.aside(self._spool.weight, key)
         except SpoolError:

@@ -4,7 +4,7 @@ A failure of memory is never a failure of the chat: a load that fails means an e
 memory, a commit that fails goes to the spool and is replayed, in order, when the store is back.
 While a session has spooled exchanges its commits follow them into the spool and its loads overlay
 them, so that nothing overtakes and every request sees the one before.
-What the spool cannot take the store is asked for after all.
+What the spool cannot take the store is asked for after all, unless it is known to be away.
 
 A store is away when it does not answer what is cheap; then all requests leave it alone for a
 moment.  What one session's size or state brings about concerns that session alone.
@@ -103,14 +103,23 @@ class Recorder:
         on_due: Callable[[Sequence[Due]], None] = unattended,
         patient: Means | None = None,
         on_trouble: Callable[[], None] = lambda: None,
+        commit_timeout: float = 0.5,
     ) -> None:
         self._store, self._spool, self._planner = store, spool, planner
         live = Means(store, planner)
+        self._pauses = Pauses(store.part_of, clock)
         self._backlog = Backlog(
-            spool, live, patient or live, counter, on_quarantine, on_recorded, clock
+            spool,
+            live,
+            patient or live,
+            counter,
+            on_quarantine,
+            on_recorded,
+            clock,
+            self._pauses,
+            commit_timeout,
         )
         self._probe = Probe(store.peek, store.part_of, load_timeout * (1 - ASKED_AT))
-        self._pauses = Pauses(store.part_of, clock)
         self._troubles, self._halves = Troubles(clock), Troubles(clock)
         self._on_trouble = on_trouble
         self._on_recorded, self._on_due = on_recorded, on_due

@@ -19,6 +19,7 @@ from tests.support.faulty import FaultyStore
 from tests.support.store.commits import exchange
 
 LOAD_TIMEOUT = 1.0
+COMMIT_TIMEOUT = 0.5
 KEY = SessionKey("tenant", "session")
 OTHER = SessionKey("tenant", "other")
 APART = SessionKey("another", "session")

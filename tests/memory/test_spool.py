@@ -338,8 +338,11 @@ def test_a_spool_that_nobody_uses_is_not_open_once_its_file_is_gone(
     assert noticed and spool.is_open and exchanges(spool) == ["x1"]
 
 
-def test_what_waits_is_kept_where_it_cannot_be_taken_along_yet(
-    path: Path, spool: Spool, monkeypatch: pytest.MonkeyPatch
+def test_what_waits_is_kept_and_read_where_it_cannot_be_taken_along_yet(
+    path: Path,
+    spool: Spool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def copies(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
@@ -350,6 +353,14 @@ def test_what_waits_is_kept_where_it_cannot_be_taken_along_yet(
         full.setattr("proxy.memory.recording.spool.copy", copies)
         with pytest.raises(SpoolError, match="full"):
             spool.put(ONE, "x2", "commit", b"{}")
+        spool.open()
+        assert exchanges(spool) == ["x1"] and spool.waiting(ONE)
+        assert spool.depth() == (1, 0) and spool.weight(ONE) == (1, 2)
+        spool.pass_over(spool.entries()[0])
+        assert exchanges(spool, ONE) == [] and spool.idle()
+        with pytest.raises(SpoolError, match="full"):
+            spool.check()
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
     spool.put(ONE, "x3", "commit", b"{}")
     assert exchanges(spool) == ["x1", "x3"]
 

@@ -17,6 +17,7 @@ from proxy.memory.erasure import Subject
 from proxy.memory.model import Amendment, SessionKey
 from proxy.memory.recording.spool import Kind, Spool, SpoolError
 from proxy.memory.recording.spool_owners import EntryOwner
+from proxy.memory.recording.sqlite_file import connect
 from tests.support.store.commits import chat, draft
 from tests.support.store.recording import deferred, said
 from tests.support.store.scanning import found_in_files
@@ -149,7 +150,7 @@ def test_an_erasure_says_so_if_others_keep_what_is_gone_in_the_log(
     monkeypatch.setattr("proxy.memory.recording.spool.PATIENCE", 0.05)
     impatient = opened(path)
     put(spool, "a", "x1", "kai")
-    other = impatient._connect()
+    other = connect(path, 0.05)
     other.execute("BEGIN")
     assert other.execute("SELECT count(*) FROM entries").fetchone() == (1,)
     with pytest.raises(SpoolError, match="all the while"):

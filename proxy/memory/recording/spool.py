@@ -13,8 +13,8 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -23,7 +23,15 @@ from proxy.memory.recording import spool_owners, store_names
 from proxy.memory.recording.host_lock import alone
 from proxy.memory.recording.spool_owners import EntryOwner, QuarantinedEntry
 from proxy.memory.recording.spool_stamp import Stamp
-from proxy.memory.recording.sqlite_file import Identity, copy, create, identity, is_busy, used
+from proxy.memory.recording.sqlite_file import (
+    OpenFile,
+    connect,
+    copy,
+    create,
+    identity,
+    is_busy,
+    used,
+)
 from proxy.memory.recording.store_names import IsSame
 
 logger = logging.getLogger(__name__)
@@ -49,7 +57,6 @@ UNASKED = 0.1
 
 PATIENCE = 5.0
 """Seconds for which other processes are waited for."""
-
 
 PAGE_BYTES = 32 * 1024 * 1024
 """Payloads that are read at once: as many as fit, and one whatever its size."""
@@ -100,54 +107,58 @@ class Spool:
         self._is_same = is_same
         self._lock = threading.Lock()
         self._closed = True
-        self._db: sqlite3.Connection | None = None
-        self._look: sqlite3.Connection | None = None
+        self._file: OpenFile | None = None
         self._seen = NEVER
         self._passed: dict[SessionKey, int] = {}
         self._passes = 0
-        self._stamp: Stamp | None = None
         self._told, self._asked = UNTOLD, -UNASKED
         self._sessions: frozenset[SessionKey] = frozenset()
-        self._file: Identity = None
-        self._log: Identity = None
+        self._missed = False
+        """Was it told that the file is not at the path any more?"""
 
     @property
     def is_open(self) -> bool:
         """Is it, and its file where others would find it?"""
-        return self._db is not None and self._is_there()
+        return self._file is not None and self._is_there(self._file)
 
     def open(self) -> None:
         """Create the file (mode 0600) if need be; what fails here is tried again by each use."""
         with self._lock, _mapped():
             self._closed = False
-            self._follow()
-            if self._db is None:
-                self._open()
+            self._keep_up()
+            self._opened()
 
-    def _open(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._alone():
-            self._open_file()
+    def _opened(self) -> OpenFile:
+        """The file in use; one that is created if there is none."""
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._alone():
+                return self._use(self._open())
+        return self._file
 
-    def _open_file(self) -> None:
+    def _open(self) -> OpenFile:
         if not self._path.exists():
             for left in ("wal", "shm"):  # those of a file that is gone, which may be in use still
                 self._beside(left).unlink(missing_ok=True)
         create(self._path)
         until = time.monotonic() + PATIENCE
-        while self._db is None:
+        while True:
             try:
-                self._stamp = Stamp(self._beside("stamp"))
-                self._seen, self._told, self._asked = NEVER, UNTOLD, -UNASKED
-                self._passed = {}
-                self._db, self._look = self._connected()
-                self._file, self._log = identity(self._path), identity(self._beside("wal"))
+                stamp, (db, look) = Stamp(self._beside("stamp")), self._connected()
+                file, log = identity(self._path), identity(self._beside("wal"))
+                return OpenFile(db, look, stamp, file, log)
             except sqlite3.OperationalError as error:
                 # Processes that open a new file at once lock each other out: SQLite's own patience
                 # does not cover the change to write-ahead logging.
                 if not is_busy(error) or time.monotonic() > until:
                     raise
                 time.sleep(0.01)
+
+    def _use(self, file: OpenFile) -> OpenFile:
+        self._passed, self._missed = {}, False
+        self._file = file  # before what the loop has seen of another is forgotten
+        self._seen, self._told, self._asked = NEVER, UNTOLD, -UNASKED
+        return file
 
     def _beside(self, what: str) -> Path:
         return self._path.with_name(f"{self._path.name}-{what}")
@@ -156,50 +167,50 @@ class Spool:
         """No other process makes these files meanwhile, or removes what is left of older ones."""
         return alone(self._beside("lock"), PATIENCE)
 
-    def _is_there(self) -> bool:
+    def _is_there(self, file: OpenFile) -> bool:
         """Does the file that is open still lie at the path?"""
         there = identity(self._path)
-        return there is not None and there == self._file
+        return there is not None and there == file.file
 
     def _follow(self) -> None:
         """Take all that waits along to the file that lies at the path now.
 
         Someone has deleted or replaced the one that is open: nobody would find what is in it.
         """
-        if self._db is None or self._is_there():
+        old = self._file
+        if old is None or self._is_there(old):
             return
         with self._alone():
-            if self._path.exists() and identity(self._beside("wal")) == self._log:
+            if self._path.exists() and identity(self._beside("wal")) == old.log:
                 # SQLite would take the log of the old file for the new one's.
                 raise SpoolError("its file was replaced while it was in use: start the proxy again")
-            self._move()
+            self._move(old)
 
-    def _move(self) -> None:
+    def _move(self, old: OpenFile) -> None:
         """Where that fails, for want of room, the old file is kept and it is tried again."""
-        logger.error("the spool's file was deleted or replaced while it was in use")
-        old = self._db, self._look, self._file, self._log
-        self._db = self._look = None
+        if not self._missed:
+            logger.error("the spool's file was deleted or replaced while it was in use")
+            self._missed = True
+        new = self._open()
         try:
-            self._take_along(old[0])
+            copy(old.db, new.db)
         except BaseException:
-            self._disconnect()
-            self._db, self._look, self._file, self._log = old
+            new.close()
             raise
-        for connection in old[:2]:
-            if connection is not None:
-                connection.close()
+        self._use(new)
+        old.close()
 
-    def _take_along(self, old: sqlite3.Connection | None) -> None:
-        self._open_file()
-        if old is not None and self._db is not None:
-            copy(old, self._db)
+    def _keep_up(self) -> None:
+        """Follow, or else go on with the old file: what is in it can still be read."""
+        with suppress(sqlite3.Error, OSError):
+            self._follow()
 
     def _connected(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-        db = self._connect()
+        db = connect(self._path, PATIENCE)
         try:
             db.executescript(_SCHEMA)
             store_names.adopt(db, self._store, self._is_same)
-            return db, self._connect()
+            return db, connect(self._path, PATIENCE)
         except BaseException:
             db.close()
             raise
@@ -207,27 +218,9 @@ class Spool:
     def close(self) -> None:
         with self._lock:  # a thread may still be at it
             self._closed = True
-            self._disconnect()
-            self._stamp = None  # closed with its last reader: the loop may be at it
-
-    def _disconnect(self) -> None:
-        for connection in (self._db, self._look):
-            if connection is not None:
-                connection.close()
-        self._db = self._look = None
-
-    def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(
-            self._path, isolation_level=None, check_same_thread=False, timeout=PATIENCE
-        )
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = FULL")
-            db.execute("PRAGMA secure_delete = ON")
-        except BaseException:
-            db.close()
-            raise
-        return db
+            if self._file is not None:
+                self._file.close()
+                self._file = None
 
     def put(self, key: SessionKey, exchange: str, kind: Kind, payload: bytes) -> None:
         """Keep an entry; durable on return.  The same exchange and kind again is a no-op."""
@@ -251,18 +244,18 @@ class Spool:
 
     def sessions(self) -> frozenset[SessionKey]:
         """The sessions that have entries; as cheap."""
-        look, stamp, now = self._look, self._stamp, time.monotonic()
-        if look is None or stamp is None:
+        file, now = self._file, time.monotonic()
+        if file is None:
             return frozenset()
         with _mapped():
             # First: what is written after this has another one.
-            stamped = bytes(stamp)
+            stamped = bytes(file.stamp)
             told = stamped, self._passes
             if told == self._told and now - self._asked < UNASKED:
                 return self._sessions
-            version = look.execute("PRAGMA data_version").fetchone()[0], told[1]
+            version = file.look.execute("PRAGMA data_version").fetchone()[0], told[1]
             if version != self._seen:
-                rows = look.execute(
+                rows = file.look.execute(
                     "SELECT tenant, session, max(id) FROM entries"
                     " WHERE store = ? AND quarantined IS NULL GROUP BY tenant, session",
                     (self._store,),
@@ -416,20 +409,20 @@ class Spool:
             if used(db) > self._max_bytes * NEARLY:
                 raise SpoolFull("the spool is nearly full")
 
+    def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        return self._using(self._keep_up)
+
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
+    def _using(self, follow: Callable[[], None]) -> Iterator[sqlite3.Connection]:
         with self._lock, _mapped():
             if self._closed:
                 raise SpoolError("the spool is not open")
-            self._follow()
-            if self._db is None:
-                self._open()
-            assert self._db is not None
-            yield self._db
+            follow()
+            yield self._opened().db
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._reading() as db:
+        with self._using(self._follow) as db:
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield db
@@ -437,8 +430,7 @@ class Spool:
                 db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
-            if self._stamp is not None:
-                self._stamp.renew()
+            self._opened().stamp.renew()
 
 
 @contextmanager

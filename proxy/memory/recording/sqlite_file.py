@@ -6,8 +6,26 @@ import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
+
+from proxy.memory.recording.spool_stamp import Stamp
 
 Identity = tuple[int, int] | None
+
+
+class OpenFile(NamedTuple):
+    """One in use: how it is written, how looked at, and by what it and its log are known."""
+
+    db: sqlite3.Connection
+    look: sqlite3.Connection
+    stamp: Stamp
+    file: Identity
+    log: Identity
+
+    def close(self) -> None:
+        """The stamp is closed with its last reader: the loop may be at it."""
+        self.db.close()
+        self.look.close()
 
 
 def create(path: Path) -> None:
@@ -15,6 +33,19 @@ def create(path: Path) -> None:
     drop the locks that SQLite holds on it in this process (POSIX record locks)."""
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def connect(path: Path, patience: float) -> sqlite3.Connection:
+    """Whoever writes through it waits so many seconds for others."""
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=patience)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA secure_delete = ON")
+    except BaseException:
+        db.close()
+        raise
+    return db
 
 
 def identity(path: Path) -> Identity:

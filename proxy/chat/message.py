@@ -7,7 +7,6 @@ here raises: a message that makes no sense is the upstream's to refuse.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -33,7 +32,7 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     text parts joined with line feeds, or what stands in for them.  ``blank``: there is nothing in
     it.  A message that answers a call is never blank: an empty result is a result.  ``said`` is the
     JSON without blocks of memory, where it came with any: all but ``raw`` is about that.  ``apart``
-    tells it apart, where it may be several messages.
+    are its parts, where it may be several messages.
     """
 
     raw: bytes
@@ -59,8 +58,8 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, raw=self.record, said=None, apart=None)
 
 
-Apart = Callable[[ChatMessage, AbstractSet[str]], Sequence[ChatMessage]]
-"""The messages that one may be, by the digests that are known; together they say the same."""
+Apart = Callable[[ChatMessage], Sequence[Sequence[ChatMessage]]]
+"""The parts that one may be made of: each alone, with the next one, and so on, as one message."""
 
 
 class _Plain(msgspec.Struct, forbid_unknown_fields=True):

@@ -12,6 +12,7 @@ from tests.support.talk.rows import ROWS, Row
 from tests.support.talk.words import exchanges
 from tests.support.upstream import anthropic
 from tests.support.upstream.anthropic import text, tool_result, tool_use
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -89,4 +90,33 @@ async def test_answers_that_a_client_puts_together_without_the_tools_are_sent_on
     await talk.ask(resent, anthropic.answered(text("Gladly."), stream=stream), stream=stream)
     assert every.up.requests[-1].messages == resent
     assert [each["content"] for each in await talk.bodies()][-2:] == ["Thanks.", "Gladly."]
+    assert not await talk.gone()
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("words", [1, 2000], ids=["short", "long"])
+async def test_answers_that_a_client_puts_together_while_the_store_is_away_are_stored_once(
+    every: Rig, words: int, stream: bool
+) -> None:
+    talk = MessagesTalk.on(every)
+    before = [text("Let me go and look. " * words)]
+    last = [text("It is 3. " * words), text("No more.")]
+    call = tool_use("look", {}, "toolu_1")
+    asked: list[Json] = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": [*before, call]},
+        {"role": "user", "content": [tool_result("toolu_1", "3")]},
+    ]
+    for said, answer in ((asked[:1], [*before, call]), (asked, last)):
+        await talk.ask(said, anthropic.answered(*answer))
+    stored = await talk.bodies()
+    resent: list[Json] = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": [*before, *last]},
+        {"role": "user", "content": "Thanks."},
+    ]
+    with every.store_away():
+        await talk.ask(resent, anthropic.answered(text("Gladly."), stream=stream), stream=stream)
+    await eventually(lambda: talk.ends_with("Thanks.", "Gladly."))
+    assert (await talk.bodies())[:-2] == stored
     assert not await talk.gone()

@@ -15,6 +15,7 @@ from tests.support.talk.responding import ItemTalk
 from tests.support.talk.rows import ROWS, Row
 from tests.support.talk.words import exchanges
 from tests.support.upstream import items
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -115,6 +116,27 @@ async def test_answers_between_which_a_client_leaves_out_the_tools_are_sent_once
     assert await sent(talk, asked, items.said("Gladly."), stream=stream) == asked
     assert [each["role"] for each in await talk.bodies()][-2:] == ["user", "assistant"]
     assert [each["content"] for each in await talk.bodies()][-2:] == ["Thanks.", "Gladly."]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("words", [1, 2000], ids=["short", "long"])
+async def test_answers_without_their_tools_that_come_while_the_store_is_away_are_stored_once(
+    every: Rig, words: int, stream: bool
+) -> None:
+    talk = ItemTalk.of(every)
+    before = items.said("Let me go and look. " * words)
+    last = [items.said("It is 3. " * words), items.said("No more.")]
+    call = items.calls("look", "{}", "c1")
+    asked = [user("Look."), before, call, output("c1", "3")]
+    await sent(talk, asked[:1], items.thought(), before, call)
+    await sent(talk, asked, *last)
+    stored = await talk.bodies()
+    with every.store_away():
+        resent = [user("Look."), before, *last, user("Thanks.")]
+        await sent(talk, resent, items.said("Gladly."), stream=stream)
+    await eventually(lambda: talk.ends_with("Thanks.", "Gladly."))
+    assert (await talk.bodies())[:-2] == stored
+    assert not await talk.gone()
 
 
 async def test_what_a_client_says_for_the_model_is_not_what_the_model_goes_on_with(

@@ -17,7 +17,6 @@ import pytest_asyncio
 
 from proxy.chat.blocks import without_blocks
 from proxy.memory.model import SessionKey
-from proxy.memory.store import StoreTimeout
 from proxy.recall.results import GAP
 from tests.support.rig import Rig, Talk, rig
 from tests.support.store.places import IN_GROUPS, Places
@@ -501,17 +500,10 @@ async def test_what_was_deleted_cannot_be_found_by_what_was_shown(every: Rig) ->
     assert word not in json.dumps(again)
 
 
-async def test_without_memory_nothing_was_shown_and_the_reason_says_why(
-    every: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_memory_nothing_was_shown_and_the_reason_says_why(every: Rig) -> None:
     talk = every.talk()
     await turns(talk, 2)
-
-    async def load(*_: object) -> None:
-        raise StoreTimeout("no answer in time")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(every.store, "load", load, raising=False)
+    with every.store_away():
         (response,) = await turns(talk, 1)
     assert response.headers["x-memory-status"] == "degraded"
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
 from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
 from proxy.memory.planner import Planner
@@ -16,12 +17,14 @@ from proxy.memory.prompt.compose import Rules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.commit import (
+    MAX_APART,
     Deferred,
     ExchangeMeta,
     Utterance,
     build_commit,
     pending_record,
     settle,
+    utterances,
 )
 from tests.support.faulty import FaultyStore
 from tests.support.store.commits import exchange
@@ -48,7 +51,7 @@ async def log(store: FaultyStore) -> Snapshot:
 
 
 TEXT = st.text(max_size=8)
-UTTERANCES = st.builds(
+PLAIN = st.builds(
     Utterance,
     role=st.sampled_from(["user", "assistant", "tool"]),
     digest=TEXT,
@@ -57,6 +60,9 @@ UTTERANCES = st.builds(
     text=TEXT,
     blank=st.booleans(),
     record=st.binary(max_size=9),
+)
+UTTERANCES = PLAIN | st.builds(
+    msgspec.structs.replace, PLAIN, apart=st.lists(st.tuples(PLAIN, PLAIN), max_size=2).map(tuple)
 )
 CHOICES = st.builds(
     Choice,
@@ -110,6 +116,29 @@ def test_only_answers_keep_their_text_twice() -> None:
     assert Utterance.of(said("long question")).text == ""
     assert Utterance.of(said("long answer", "assistant")).text == "long answer"
     assert Utterance.of(said("long question")).record == said("long question").record
+
+
+def side_by_side(*texts: str) -> ChatMessage:
+    parts = [[said(text, "assistant")] for text in texts]
+    return msgspec.structs.replace(said("".join(texts), "assistant"), apart=lambda _: parts)
+
+
+async def test_answers_side_by_side_are_those_that_are_stored() -> None:
+    store = FaultyStore()
+    first = deferred("x", said("one"), said("1", "assistant"), reply="2", at=BEFORE)
+    await store.commit(KEY, await settled(store, first))
+    late = deferred("late", said("one"), side_by_side("1", "2"), said("three"), reply="3")
+    await store.commit(KEY, await settled(store, late))
+    assert texts(await log(store)) == ["one", "1", "2", "three", "3"]
+
+
+def test_of_many_long_answers_side_by_side_the_last_ones_are_kept_as_one() -> None:
+    long, short = side_by_side("a" * (MAX_APART // 2), "b"), side_by_side("a", "b")
+    alone = side_by_side("a" * (MAX_APART // 2))
+    kept = [len(each.apart) for each in utterances([alone, long, long, short, alone])]
+    assert kept == [0, 2, 0, 2, 0]
+    again = [each.message for each in utterances([long, long])]
+    assert [*utterances(again)] == [*utterances([long, long])]
 
 
 async def test_it_becomes_the_commit_that_it_would_have_been() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 
 from proxy.memory.archive import Message
 from proxy.memory.model import Amendment, Ask, Commit, Exchange, Outcome, SessionKey
-from proxy.memory.store import Store
+from proxy.memory.store import Store, StoreTimeout
 from proxy.stores.open import open_store as open_real_store
 from proxy.tenancy import digest_of
 from tests.support.client import client_of
@@ -97,6 +97,17 @@ class Rig:
     def talk(self, **headers: str) -> Talk:
         """A session that nobody has used."""
         return Talk(self, f"session-{uuid.uuid4().hex}", headers)
+
+    @contextmanager
+    def store_away(self) -> Iterator[None]:
+        """No session is found while the block runs; what is said is written down afterwards."""
+
+        async def load(*_: object) -> None:
+            raise StoreTimeout("no answer in time")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self.store, "load", load, raising=False)
+            yield
 
     def reset(self) -> None:
         """Forget what other tests asked and scripted."""
@@ -184,6 +195,11 @@ class Talk:
         ids = [entry.card.id for entry in snapshot.log]
         found = await self.rig.store.real.bodies(self.key, ids)
         return [json.loads(found[id]) for id in ids]
+
+    async def ends_with(self, *contents: str) -> bool:
+        """Are these the last messages of the active log?"""
+        found = [each["content"] for each in await self.bodies()]
+        return found[-len(contents) :] == [*contents]
 
     async def history(self, *states: str) -> list[Message]:
         """Messages by seq, of all states unless some are named."""

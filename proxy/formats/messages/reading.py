@@ -7,7 +7,6 @@ says beside them is a message of its own.  They are put together again when they
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from itertools import groupby
 from typing import TypeVar
 
@@ -18,7 +17,7 @@ from proxy.chat.blocks import may_have_blocks, without_blocks
 from proxy.chat.extent import MAX_MESSAGES
 from proxy.chat.message import ChatMessage, read_message
 from proxy.chat.request import MAX_TEXT, ChatRequest, State, Unread, count_of, field_of, read_fields
-from proxy.formats.apart import messages_in
+from proxy.formats.apart import runs_of
 from proxy.formats.messages.blocks import THINKING, Json
 from proxy.formats.messages.chat import chat_of, is_result, stored
 from proxy.formats.messages.common import CommonMessage, CommonResult, common_chat, read_common
@@ -58,10 +57,10 @@ def read_request(body: bytes, limit: int) -> ChatRequest | Unread:
 def _may_be(piece: ChatMessage) -> ChatMessage:
     """A message that may be several is told apart, where need be."""
     blocks = piece.raw.count(b'"type"') if piece.role == "assistant" else 0
-    return msgspec.structs.replace(piece, apart=told_apart) if blocks > 1 else piece
+    return msgspec.structs.replace(piece, apart=parts_of) if blocks > 1 else piece
 
 
-def told_apart(message: ChatMessage, known: AbstractSet[str]) -> list[ChatMessage]:
+def parts_of(message: ChatMessage) -> list[list[ChatMessage]]:
     """See Apart.  A client that leaves out calls and results puts what was said together."""
     fields = jsontext.fields(message.raw)
 
@@ -69,7 +68,7 @@ def told_apart(message: ChatMessage, known: AbstractSet[str]) -> list[ChatMessag
         raw = jsontext.join_fields({**fields, "content": jsontext.join_items(blocks)})
         return next(read_pieces(raw, message.max_inline_media_bytes))
 
-    return messages_in(_parted(jsontext.items(fields["content"])), read, known)
+    return runs_of(_parted(jsontext.items(fields["content"])), read)
 
 
 def _parted(blocks: Sequence[bytes]) -> list[list[bytes]]:

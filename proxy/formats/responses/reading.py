@@ -7,7 +7,6 @@ is the upstream's: what stands in ``input`` would be stored there and come back 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import takewhile
 
@@ -17,7 +16,7 @@ from proxy.chat import jsontext
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message
 from proxy.chat.request import MAX_TEXT, ChatRequest, State, Unread, count_of, field_of, read_fields
 from proxy.errors import RawHeaders
-from proxy.formats.apart import messages_in
+from proxy.formats.apart import runs_of
 from proxy.formats.native import with_native
 from proxy.formats.responses.chat import is_told_whole, said_of, sendable
 from proxy.formats.responses.items import (
@@ -67,14 +66,14 @@ def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unre
 
 def _group(group: Sequence[ResponseItem], limit: int) -> ChatMessage:
     message = message_of(group, limit)
-    return replace(message, apart=told_apart) if len(group) > 1 else message
+    return replace(message, apart=parts_of) if len(group) > 1 else message
 
 
-def told_apart(message: ChatMessage, known: AbstractSet[str]) -> list[ChatMessage]:
+def parts_of(message: ChatMessage) -> list[list[ChatMessage]]:
     """See Apart."""
     items = read_items(jsontext.items(b"[" + message.raw + b"]")) or []
     read = partial(message_of, max_inline_media_bytes=message.max_inline_media_bytes)
-    return messages_in(parted(items), read, known)
+    return runs_of(parted(items), read)
 
 
 def message_of(group: Sequence[ResponseItem], max_inline_media_bytes: int) -> ChatMessage:

@@ -46,6 +46,7 @@ from proxy.memory.recording.commit import (
     build_commit,
     fetch_key,
     pending_record,
+    utterances,
 )
 from proxy.memory.recording.recorder import CommitResult, Recorder
 from proxy.settings import ProfileSettings
@@ -119,7 +120,8 @@ class Unplanned(msgspec.Struct, frozen=True, gc=False):
         return self.said
 
     def recorded(self) -> Unplanned:
-        return msgspec.structs.replace(self, said=[each.recorded() for each in self.said])
+        said = [utterance.message for utterance in utterances(self.said)]
+        return msgspec.structs.replace(self, said=said)
 
 
 class ExchangeRecorder:

@@ -32,5 +32,19 @@ def told_apart(m: Sequence[ChatMessage], known: AbstractSet[str]) -> tuple[ChatM
 def _apart(message: ChatMessage, known: AbstractSet[str]) -> Sequence[ChatMessage]:
     if message.apart is None or not in_doubt(message, known):
         return (message,)
-    parts = message.apart(message, known)
+    parts = _longest_known(message.apart(message), known)
     return (message,) if known.isdisjoint(part.digest for part in parts) else parts
+
+
+def _longest_known(
+    runs: Sequence[Sequence[ChatMessage]], known: AbstractSet[str]
+) -> list[ChatMessage]:
+    """Where an answer of several parts is known, it stays one."""
+    found: list[ChatMessage] = []
+    at = 0
+    while at < len(runs):
+        sizes = range(len(runs[at]), 1, -1)
+        size = next((n for n in sizes if runs[at][n - 1].digest in known), 1)
+        found.append(runs[at][size - 1])
+        at += size
+    return found

@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -35,9 +35,15 @@ from proxy.memory.prompt.window import NOWHERE, Size, Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import Fresh, Plan
 
+MAX_APART = 262_144
+"""Bytes of the messages of a request that are kept in parts as well: more would fill the spool."""
+
 
 class Utterance(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of the request, as the spool keeps it: what reconciling and recording need."""
+    """A message of the request, as the spool keeps it: what reconciling and recording need.
+
+    ``apart``: see ChatMessage.  It is empty where there is one part, or none is kept.
+    """
 
     role: str
     digest: str
@@ -47,9 +53,11 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
     blank: bool
     record: bytes
     shape: str = ""
+    apart: tuple[tuple[Utterance, ...], ...] = ()
 
     @classmethod
     def of(cls, said: ChatMessage) -> Utterance:
+        parts = said.apart(said) if said.apart is not None else ()
         return cls(
             role=said.role,
             digest=said.digest,
@@ -59,6 +67,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
             blank=said.blank,
             record=said.record,
             shape=said.shape,
+            apart=tuple(tuple(map(cls.of, runs)) for runs in parts) if len(parts) > 1 else (),
         )
 
     @property
@@ -73,8 +82,23 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
             answers=self.answers,
             text=self.text,
             blank=self.blank,
+            apart=self._parts if self.apart else None,
             max_inline_media_bytes=len(self.record),
         )
+
+    def _parts(self, _: ChatMessage) -> list[list[ChatMessage]]:
+        return [[run.message for run in runs] for runs in self.apart]
+
+
+def utterances(said: Iterable[ChatMessage]) -> Iterator[Utterance]:
+    """All of them, in parts as far as there is room; without them a message stays one."""
+    room = MAX_APART
+    for message in said:
+        if message.apart is not None and len(message.record) > room:
+            message = replace(message, apart=None)
+        utterance = Utterance.of(message)
+        room -= len(utterance.record) if utterance.apart else 0
+        yield utterance
 
 
 class Deferred(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +120,7 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
         window: Window,
     ) -> Deferred:
         return cls(
-            said=tuple(Utterance.of(x) for x in said),
+            said=tuple(utterances(said)),
             answers=tuple(_kept(x) for x in answers),
             meta=meta,
             intent=intent,

@@ -18,6 +18,7 @@ from proxy.formats.responses.api import Responses
 from proxy.formats.responses.chat import items_of, said_of
 from proxy.formats.responses.items import ResponseItem, grouped, may_call, parted, read_items
 from proxy.formats.responses.reading import message_of
+from proxy.memory.reconciliation.apart import told_apart
 
 FORMAT = Responses()
 LIMIT = 65_536
@@ -255,7 +256,7 @@ def test_what_is_told_apart_is_the_same_items(
     [message] = read({"input": output}).messages
     parts = [message_of(part, LIMIT) for part in parted(items(output))]
     known = {part.digest for place, part in enumerate(parts) if place in places}
-    found = message.apart(message, known) if message.apart else [message]
+    found = told_apart([message], known)
     assert b",".join(each.raw for each in found) == message.raw
 
 

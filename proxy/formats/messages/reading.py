@@ -68,7 +68,9 @@ def parts_of(message: ChatMessage) -> list[list[ChatMessage]]:
         raw = jsontext.join_fields({**fields, "content": jsontext.join_items(blocks)})
         return next(read_pieces(raw, message.max_inline_media_bytes))
 
-    return runs_of(_parted(jsontext.items(fields["content"])), read)
+    content = fields["content"]
+    blocks = jsontext.items(content) if content.startswith(b"[") else []
+    return runs_of(_parted(blocks), read)
 
 
 def _parted(blocks: Sequence[bytes]) -> list[list[bytes]]:

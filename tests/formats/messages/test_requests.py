@@ -14,6 +14,7 @@ from proxy.chat.request import MAX_TEXT, ChatRequest
 from proxy.formats.format import Addition
 from proxy.formats.messages.messages import Messages, TokenCount
 from proxy.formats.native import native_of
+from proxy.memory.reconciliation.apart import told_apart
 from tests.support.upstream.anthropic import text, thinking, tool_result, tool_use
 
 Json = dict[str, Any]
@@ -62,6 +63,12 @@ def test_results_stand_alone_and_what_is_said_beside_them_is_a_message() -> None
         {"role": "tool", "tool_call_id": "toolu_2", "content": "sun"},
         {"role": "user", "content": "And now?"},
     ]
+
+
+def test_a_text_is_not_told_apart_whatever_stands_beside_it() -> None:
+    beside = {"spans": [{"type": "a"}, {"type": "b"}]}
+    found = request([{"role": "assistant", "content": "Hello.", **beside}, user("Hi.")])
+    assert told_apart(found.messages, frozenset({"another"})) == found.messages
 
 
 def test_what_a_request_says_of_itself() -> None:

@@ -100,6 +100,24 @@ async def test_what_is_typed_stays_when_what_was_saved_before_is_answered(
     await expect(box).to_have_value(TYPED)
 
 
+async def test_a_change_that_is_answered_after_signing_out_asks_for_nothing_more(
+    visit: Console,
+) -> None:
+    await visit.seed("talk", "Hello", "Hi", user="kim")
+    await visit.sign_in("#/users/kim")
+    page = visit.page
+    await (await editing(visit, "new fact")).fill(TYPED)
+    async with held(visit, "**/users/kim/memories", "POST") as asked:
+        await page.get_by_role("dialog").get_by_role("button", name="Save").click()
+        await asked
+        await cancel(visit)
+        await page.get_by_role("button", name="Account").click()
+        await page.get_by_role("menuitem", name="Sign out").click()
+        await expect(page.locator(".shell")).to_have_count(0)
+        visit.asked.clear()
+    assert [each for each in visit.asked if "/users/kim" in each] == []
+
+
 async def test_a_fork_whose_dialog_was_closed_leads_nobody_away(visit: Console) -> None:
     await visit.seed("talk", "Hello", "Hi")
     await visit.sign_in("#/sessions/talk")

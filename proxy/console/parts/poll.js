@@ -67,7 +67,9 @@ export class Poll {
     void this.#run();
   }
 
+  /** At once, unless it was stopped: what wakes it may come late. */
   now = () => {
+    if (this.#asking.signal.aborted) return;
     this.#asking.abort();
     this.#asking = new AbortController();
     clearTimeout(this.#timer);

@@ -3,6 +3,7 @@
 import { Api } from "./api.js";
 import { t } from "./i18n/index.js";
 import { LookMenu } from "./look.js";
+import { useShown } from "./parts/shown.js";
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
 
 /** @typedef {import("./context.js").Caller} Caller */
@@ -30,6 +31,7 @@ export function KeyForm({ enter }) {
   const [problem, setProblem] = useState("");
   const [open, setOpen] = useState(false);
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const shown = useShown(true);
   useEffect(() => {
     input.current?.focus();
     void known("").then(() => setOpen(true)).catch(() => setOpen(false));
@@ -38,7 +40,8 @@ export function KeyForm({ enter }) {
     setBusy(true);
     setProblem("");
     try {
-      await enter(...(await known(wanted)));
+      const found = await known(wanted);
+      if (shown.current) await enter(...found);
     } catch (error) {
       setProblem(reason(error, wanted));
       input.current?.focus();

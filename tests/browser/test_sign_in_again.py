@@ -111,6 +111,20 @@ async def test_who_has_no_other_key_signs_out(visit: Console) -> None:
     await expect(visit.page.get_by_label("API key")).to_have_value("")
 
 
+async def test_who_signs_out_is_not_signed_in_by_an_answer_that_comes_late(visit: Console) -> None:
+    taken = await keys(visit)
+    await correcting(visit)
+    rotate(visit, taken)
+    await asking(visit).get_by_label("API key").fill(NEW)
+    async with held(visit, "**/whoami") as asked:
+        await visit.page.keyboard.press("Enter")
+        await asked
+        await asking(visit).get_by_role("button", name="Sign out").click()
+        await expect(visit.page.locator(".signin")).to_be_visible()
+    await expect(visit.page.locator(".signin")).to_be_visible()
+    await expect(visit.page.locator(".shell")).to_have_count(0)
+
+
 async def test_the_administrator_goes_on_with_the_same_tenant(visit: Console) -> None:
     await visit.seed("theirs", "Of a tenant")
     mine = (await visit.client.get("/memory/v1/whoami")).json()["tenant"]

@@ -71,6 +71,18 @@ async def test_of_whom_nothing_is_known_nothing_is_erased(visit: Console) -> Non
     await expect(dialog.get_by_role("heading", name="Erased")).to_be_visible()
 
 
+async def test_who_becomes_known_meanwhile_is_counted_again_and_not_erased(visit: Console) -> None:
+    await visit.sign_in("#/users/kim")
+    await visit.page.get_by_role("button", name="Erase…").click()
+    dialog = visit.page.get_by_role("dialog")
+    await dialog.get_by_label("To go on, type kim").fill("kim")
+    await remember(visit, "Lives in Kiel")
+    await dialog.get_by_role("button", name="Erase for good").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("nothing was erased")
+    await expect(dialog.get_by_role("row", name="Facts")).to_contain_text("1")
+    assert len((await visit.client.get(MEMORIES)).json()["data"]) == 1
+
+
 async def test_a_session_that_goes_on_meanwhile_is_counted_again_and_not_deleted(
     visit: Console,
 ) -> None:

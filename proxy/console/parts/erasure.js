@@ -13,19 +13,24 @@ export function useErasure(path) {
   const [{ receipt, etag }, setTold] = useState({ receipt: /** @type {any} */ (null), etag: /** @type {string | null} */ (null) });
   const [error, setError] = useState(/** @type {any} */ (null));
   const [busy, setBusy] = useState(false);
+  const tag = async () => (await api.get(path).catch(nobody)).etag;
   const counted = async () => {
-    const read = await api.get(path).catch(nobody);
+    const read = await tag();
     const { data } = await api.del(path, { dry_run: true }); // of what comes between the two nothing is erased yet
-    setTold({ receipt: data, etag: read.etag });
+    setTold({ receipt: data, etag: read });
+  };
+  const again = async () => {
+    await counted();
+    throw new Error(t("erase.again"));
   };
   const erased = async () => {
+    if (etag === null && (await tag()) !== null) return again();
     try {
       const { data } = await api.del(path, {}, unchanged({ etag }));
       setTold({ receipt: data, etag: null });
     } catch (refusal) {
       if (/** @type {any} */ (refusal).status !== 412) throw refusal;
-      await counted();
-      throw new Error(t("erase.again"));
+      await again();
     }
   };
   const run = (/** @type {() => Promise<void>} */ act) => {

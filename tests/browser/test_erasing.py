@@ -57,7 +57,7 @@ async def test_who_becomes_known_better_meanwhile_is_counted_again_and_not_erase
     await expect(dialog.get_by_role("alert")).to_contain_text("nothing was erased")
     await expect(facts).to_contain_text("2")
     assert len((await visit.client.get(MEMORIES)).json()["data"]) == 2
-    await dialog.get_by_role("button", name="Erase for good").click()
+    await dialog.get_by_role("button", name="Erase with what comes meanwhile").click()
     await expect(dialog.get_by_role("heading", name="Erased")).to_be_visible()
     assert (await visit.client.get(MEMORIES)).json()["data"] == []
 
@@ -98,6 +98,41 @@ async def test_a_session_that_goes_on_meanwhile_is_counted_again_and_not_deleted
     await expect(dialog.get_by_role("alert")).to_contain_text("nothing was erased")
     await expect(messages).to_contain_text("4")
     assert (await visit.client.get(SESSION)).status_code == 200
-    await dialog.get_by_role("button", name="Delete for good").click()
+    await dialog.get_by_role("button", name="Erase with what comes meanwhile").click()
     await expect(dialog.get_by_role("button", name="Download the receipt")).to_be_visible()
     assert (await visit.client.get(SESSION)).status_code == 404
+
+
+async def test_a_session_in_use_is_deleted_with_what_comes_meanwhile(visit: Console) -> None:
+    await ask(visit, "How are you?")
+    await visit.sign_in("#/sessions/talk")
+    await visit.page.get_by_role("button", name="What to do with this session").click()
+    await visit.page.get_by_role("menuitem", name="Delete this session…").click()
+    dialog = visit.page.get_by_role("dialog")
+    await expect(dialog.get_by_role("row", name="Messages")).to_contain_text("2")
+    await ask(visit, "And now?")
+    await dialog.get_by_role("button", name="Delete for good").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("may still be growing")
+    await ask(visit, "And then?")
+    await dialog.get_by_role("button", name="Erase with what comes meanwhile").click()
+    await expect(dialog.get_by_role("row", name="Messages")).to_contain_text("6")
+    await expect(dialog.get_by_role("button", name="Download the receipt")).to_be_visible()
+    assert (await visit.client.get(SESSION)).status_code == 404
+
+
+async def test_a_person_who_is_active_is_erased_with_what_comes_meanwhile(visit: Console) -> None:
+    await visit.sign_in("#/users/kim")
+    await visit.page.get_by_role("button", name="Erase…").click()
+    dialog = visit.page.get_by_role("dialog")
+    await dialog.get_by_label("To go on, type kim").fill("kim")
+    await remember(visit, "Lives in Kiel")
+    await dialog.get_by_role("button", name="Erase for good").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("may still be growing")
+    await remember(visit, "Rides a bicycle")
+    await dialog.get_by_label("To go on, type kim").fill("kin")
+    erase = dialog.get_by_role("button", name="Erase with what comes meanwhile")
+    await expect(erase).to_be_disabled()
+    await dialog.get_by_label("To go on, type kim").fill("kim")
+    await erase.click()
+    await expect(dialog.get_by_role("heading", name="Erased")).to_be_visible()
+    assert (await visit.client.get(MEMORIES)).json()["data"] == []

@@ -1,16 +1,17 @@
-/** Erasing what was counted before; what is not as it was then is counted again. */
+/** Erasing what was counted before; what has changed by then is counted again, and goes with what still comes. */
 
 import { unchanged } from "../api.js";
 import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
 import { useEffect, useState } from "../vendor/preact.js";
 
-/** `receipt`: of what was counted, then of what is gone. @typedef {{receipt: any, error: any, busy: boolean, count: () => Promise<void>, erase: () => Promise<void>}} Erasure */
+/** `receipt`: of what was counted, then of what is gone; `growing`: it has changed since. @typedef {{receipt: any, growing: boolean, error: any, busy: boolean, count: () => Promise<void>, erase: () => Promise<void>}} Erasure */
 
 /** @param {string} path of a session or of a person @returns {Erasure} */
 export function useErasure(path) {
   const { api } = useApp();
   const [{ receipt, etag }, setTold] = useState({ receipt: /** @type {any} */ (null), etag: /** @type {string | null} */ (null) });
+  const [growing, setGrowing] = useState(false);
   const [error, setError] = useState(/** @type {any} */ (null));
   const [busy, setBusy] = useState(false);
   const tag = async () => (await api.get(path).catch(nobody)).etag;
@@ -21,12 +22,13 @@ export function useErasure(path) {
   };
   const again = async () => {
     await counted();
+    setGrowing(true);
     throw new Error(t("erase.again"));
   };
   const erased = async () => {
-    if (etag === null && (await tag()) !== null) return again();
+    if (!growing && etag === null && (await tag()) !== null) return again();
     try {
-      const { data } = await api.del(path, {}, unchanged({ etag }));
+      const { data } = await api.del(path, {}, growing ? {} : unchanged({ etag }));
       setTold({ receipt: data, etag: null });
     } catch (refusal) {
       if (/** @type {any} */ (refusal).status !== 412) throw refusal;
@@ -40,7 +42,7 @@ export function useErasure(path) {
   };
   const count = () => run(counted);
   useEffect(() => void count(), []);
-  return { receipt, error, busy, count, erase: () => run(erased) };
+  return { receipt, growing, error, busy, count, erase: () => run(erased) };
 }
 
 /** A person of whom there is nothing is erased all the same. @param {any} error */

@@ -99,7 +99,7 @@ function Forgetting({ id, exchange, onClose }) {
 /** @param {{id: string, onClose: () => void}} props */
 function Deleting({ id, onClose }) {
   const { navigate } = useApp();
-  const { receipt, error, busy, count, erase } = useErasure(`/sessions/${seg(id)}`);
+  const { receipt, growing, error, busy, count, erase } = useErasure(`/sessions/${seg(id)}`);
   const done = receipt !== null && !receipt.dry_run;
   const leave = () => (done ? navigate(links.sessions) : onClose());
   return html`<${Dialog} title=${t(done ? "talk.session.deleted" : "talk.session.delete.title")} onClose=${leave}>
@@ -112,7 +112,7 @@ function Deleting({ id, onClose }) {
     ${receipt && html`<footer class="dialog-foot">
       ${done && html`<button type="button" class="button" onClick=${() => saveReceipt(receipt, `erasure-${id}`)}>${t("erase.save")}</button>`}
       <button type="button" class=${`button ${done ? "primary" : ""}`} onClick=${leave}>${t(done ? "close" : "cancel")}</button>
-      ${!done && html`<button type="button" class="button danger" disabled=${busy} onClick=${erase}>${t("talk.session.delete.now")}</button>`}
+      ${!done && html`<button type="button" class="button danger" disabled=${busy} onClick=${erase}>${t(growing ? "erase.growing" : "talk.session.delete.now")}</button>`}
     </footer>`}
   </${Dialog}>`;
 }

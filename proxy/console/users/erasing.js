@@ -10,12 +10,12 @@ import { html, useState } from "../vendor/preact.js";
 
 /** @param {{user: string, onClose: () => void, onErased: () => void, onLeave: () => void}} props */
 export function Erasing({ user, onClose, onErased, onLeave }) {
-  const { receipt, error, busy, count, erase } = useErasure(`/users/${seg(user)}`);
+  const { receipt, growing, error, busy, count, erase } = useErasure(`/users/${seg(user)}`);
   const done = receipt !== null && !receipt.dry_run;
   const leave = () => (done ? onLeave() : onClose());
   return html`<${Dialog} title=${t(done ? "erase.done" : "erase.title")} onClose=${leave}>
     ${receipt === null && (error ? html`<${Failed} error=${error} retry=${count} />` : html`<${Loading} label=${t("erase.counting")} />`)}
-    ${receipt !== null && !done && html`<${Asking} user=${user} receipt=${receipt} busy=${busy} error=${error}
+    ${receipt !== null && !done && html`<${Asking} user=${user} ...${{ receipt, growing, busy, error }}
       onClose=${onClose} erase=${() => erase().then(onErased)} />`}
     ${done && html`<div class="dialog-body" role="status">
         <p>${t("erase.gone")} <bdi class="mono typed">${user}</bdi></p><${Receipt} receipt=${receipt} /></div>
@@ -26,8 +26,8 @@ export function Erasing({ user, onClose, onErased, onLeave }) {
   </${Dialog}>`;
 }
 
-/** @param {{user: string, receipt: any, busy: boolean, error: any, onClose: () => void, erase: () => void}} props */
-function Asking({ user, receipt, busy, error, onClose, erase }) {
+/** @param {{user: string, receipt: any, growing: boolean, busy: boolean, error: any, onClose: () => void, erase: () => void}} props */
+function Asking({ user, receipt, growing, busy, error, onClose, erase }) {
   const [typed, setTyped] = useState("");
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
@@ -45,7 +45,7 @@ function Asking({ user, receipt, busy, error, onClose, erase }) {
         onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} /></label>
     <footer class="dialog-foot">
       <button type="button" class="button" onClick=${onClose}>${t("cancel")}</button>
-      <button type="submit" class="button danger" disabled=${typed !== user || busy}>${t("erase.now")}</button>
+      <button type="submit" class="button danger" disabled=${typed !== user || busy}>${t(growing ? "erase.growing" : "erase.now")}</button>
     </footer>
   </form>`;
 }

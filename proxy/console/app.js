@@ -1,6 +1,7 @@
 /** The console's entry: who is signed in.  All that is behind the sign-in is loaded while it is shown. */
 
 import { locale, preferred, setLocale, t } from "./i18n/index.js";
+import { links } from "./links.js";
 import { SignIn } from "./sign_in.js";
 import { html, render, useCallback, useEffect, useState } from "./vendor/preact.js";
 
@@ -26,9 +27,12 @@ function Console() {
   if (!signedIn) return html`<${SignIn} enter=${enter} look=${look} setLook=${setLook} />`;
   const { Inside, api, caller, refused } = signedIn;
   const again = async (/** @type {Api} */ other, /** @type {Caller} */ who) => {
-    if (!isSame(caller, who)) return enter(other, who);
-    api.renew(other);
-    setSignedIn({ ...signedIn, refused: false });
+    if (isSame(caller, who)) {
+      api.renew(other);
+      return setSignedIn({ ...signedIn, refused: false });
+    }
+    if (caller.tenant !== who.tenant) history.replaceState(null, "", links.sessions); // they may have the same names
+    return enter(other, who);
   };
   return html`<${Inside} key=${`${caller.admin} ${caller.tenant}`} ...${{ api, caller, refused, enter, again, leave, look, setLook }} />`;
 }

@@ -43,13 +43,13 @@ export function Inside({ api, caller, refused, enter, again, leave, look, setLoo
     <${Shell} ...${{ look, setLook, leave, choose }} />
     <${Toasts} toasts=${toasts} close=${close} />
     ${question && html`<${Confirm} question=${question} answer=${answer} />`}
-    ${refused && html`<${Refused} again=${again} leave=${leave} />`}
+    ${refused && html`<${Refused} ...${{ caller, again, leave }} />`}
   </${AppContext.Provider}>`;
 }
 
-/** The key is no longer taken: what is there, and what is typed, waits for another. @param {{again: Enter, leave: () => void}} props */
-const Refused = ({ again, leave }) => html`<${Dialog} title=${t("signin.title")}>
-  <div class="dialog-body"><p class="note warn" role="alert">${t("signin.refused")}</p><${KeyForm} enter=${again} /></div>
+/** The key is no longer taken: what is there, and what is typed, waits for another. @param {{caller: Caller, again: Enter, leave: () => void}} props */
+const Refused = ({ caller, again, leave }) => html`<${Dialog} title=${t("signin.title")}>
+  <div class="dialog-body"><p class="note warn" role="alert">${t("signin.refused")}</p><${KeyForm} enter=${again} tenant=${caller.tenant} /></div>
   <footer class="dialog-foot"><button type="button" class="button" onClick=${leave}>${t("signout")}</button></footer>
 </${Dialog}>`;
 

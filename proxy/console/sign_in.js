@@ -24,8 +24,8 @@ export function SignIn({ enter, look, setLook }) {
   </div>`;
 }
 
-/** Asks for a key until one is known. @param {{enter: Enter}} props */
-export function KeyForm({ enter }) {
+/** Asks for a key until one is known. @param {{enter: Enter, tenant?: string}} props `tenant`: whose memory was looked at */
+export function KeyForm({ enter, tenant }) {
   const [key, setKey] = useState("");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
@@ -40,7 +40,7 @@ export function KeyForm({ enter }) {
     setBusy(true);
     setProblem("");
     try {
-      const found = await known(wanted);
+      const found = await known(wanted, tenant);
       if (shown.current) await enter(...found);
     } catch (error) {
       setProblem(reason(error, wanted));
@@ -84,14 +84,15 @@ async function patiently(ask) {
 }
 
 /**
- * Who calls with this key.  The administrator begins with the first tenant there is.
- * @param {string} key @returns {Promise<[Api, Caller]>}
+ * Who calls with this key.  The administrator goes on with the same tenant, or begins with the first there is.
+ * @param {string} key @param {string} [before] whose memory was looked at @returns {Promise<[Api, Caller]>}
  */
-async function known(key) {
+async function known(key, before) {
   const api = new Api(key);
   const { data: caller } = await patiently(() => api.get("/whoami"));
   if (!caller.admin) return [api, caller];
-  const tenant = caller.tenant ?? (await tenants(api))[0] ?? "anonymous";
+  const all = await tenants(api);
+  const tenant = caller.tenant ?? all.find((each) => each === before) ?? all[0] ?? "anonymous";
   return [api.of(tenant), { ...caller, tenant }];
 }
 

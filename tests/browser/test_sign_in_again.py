@@ -93,13 +93,17 @@ async def test_a_change_that_was_refused_for_its_key_is_made_with_the_next(visit
     await expect(visit.page.locator(".conversation")).to_contain_text(TYPED)
 
 
-async def test_who_signs_in_for_another_tenant_starts_anew(visit: Console) -> None:
+async def test_who_signs_in_for_another_tenant_starts_anew_with_the_list(visit: Console) -> None:
     taken = await keys(visit)
     dialog = await correcting(visit)
+    other = {"authorization": f"Bearer {visit.key}-other"}
+    said = {"messages": [{"role": "user", "content": "Of another tenant"}]}
+    await visit.client.post("/memory/v1/sessions/talk/messages", json=said, headers=other)
     rotate(visit, taken)
     await sign_in_again(visit, f"{visit.key}-other")
     await expect(dialog).to_have_count(0)
-    await expect(visit.page.get_by_text("There is no such session")).to_be_visible()
+    await expect(visit.page.get_by_role("heading", name="Sessions")).to_be_visible()
+    await expect(visit.page).to_have_url(f"{visit.address}#/sessions")
 
 
 async def test_who_has_no_other_key_signs_out(visit: Console) -> None:
@@ -136,6 +140,29 @@ async def test_the_administrator_goes_on_with_the_same_tenant(visit: Console) ->
     await sign_in_again(visit, ADMIN)
     await expect(page.get_by_label("Tenant")).to_have_value(mine)
     await expect(page.get_by_role("link", name="Of a tenant")).to_be_visible()
+
+
+async def test_the_administrator_goes_on_where_a_tenant_s_key_was_refused(visit: Console) -> None:
+    taken = await keys(visit)
+    taken[ADMIN] = ADMIN
+    await correcting(visit)
+    mine = (await visit.client.get("/memory/v1/whoami")).json()["tenant"]
+    rotate(visit, taken)
+    await sign_in_again(visit, ADMIN)
+    await expect(visit.page.get_by_label("Tenant")).to_have_value(mine)
+    await expect(visit.page.locator(".conversation")).to_contain_text("Hello")
+
+
+async def test_the_administrator_is_led_to_the_list_where_the_tenant_is_another(
+    visit: Console,
+) -> None:
+    taken = await keys(visit)
+    taken[ADMIN] = ADMIN
+    await visit.sign_in("#/users/kim")
+    rotate(visit, taken)
+    await sign_in_again(visit, ADMIN)
+    await expect(visit.page.get_by_label("Tenant")).to_be_visible()
+    await expect(visit.page).to_have_url(f"{visit.address}#/sessions")
 
 
 @pytest.mark.parametrize("key", [NEW, "other"])

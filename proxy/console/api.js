@@ -155,6 +155,7 @@ export class Api {
    */
   async #fetch(method, path, options) {
     const key = await this.#taken();
+    if (options.asker?.current === null) throw new DOMException("nobody waits for it", "AbortError");
     const response = await this.#send(key, method, path, options);
     if (response.status !== 401 || this.onRefused === null) return response;
     if (key === this.#key) {
@@ -198,7 +199,7 @@ export class Api {
   }
 }
 
-/** @typedef {{headers?: Record<string, string>, params?: Params, signal?: AbortSignal}} Asking */
+/** `asker`: once it is gone from the screen, nothing is begun. @typedef {{headers?: Record<string, string>, params?: Params, signal?: AbortSignal, asker?: {current: unknown}}} Asking */
 
 const PRIVATE = /** @type {const} */ ({
   cache: "no-store",

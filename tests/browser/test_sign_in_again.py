@@ -93,6 +93,28 @@ async def test_a_change_that_was_refused_for_its_key_is_made_with_the_next(visit
     await expect(visit.page.locator(".conversation")).to_contain_text(TYPED)
 
 
+async def test_a_deletion_that_waits_for_a_key_is_not_made_once_its_page_is_left(
+    visit: Console,
+) -> None:
+    await visit.seed("talk", "Hello", "Hi")
+    await visit.sign_in("#/sessions/talk")
+    page = visit.page
+    await page.get_by_role("button", name="What to do with this session").click()
+    await page.get_by_role("menuitem", name="Delete this session…").click()
+    delete = page.get_by_role("dialog").get_by_role("button", name="Delete for good")
+    await expect(delete).to_be_enabled()
+    await page.route("**/sessions/talk", unknown_key)
+    await delete.click()
+    await expect(asking(visit)).to_be_visible()
+    await page.unroute("**/sessions/talk", unknown_key)
+    await visit.go("#/sessions")
+    await expect(delete).to_have_count(0)
+    async with page.expect_response("**/sessions?*"):
+        await sign_in_again(visit, visit.key)
+    await expect(page.get_by_role("link", name="Hello")).to_be_visible()
+    assert (await visit.client.get("/memory/v1/sessions/talk")).status_code == 200
+
+
 async def test_who_signs_in_for_another_tenant_starts_anew_with_the_list(visit: Console) -> None:
     taken = await keys(visit)
     dialog = await correcting(visit)

@@ -4,12 +4,14 @@ import { unchanged } from "../api.js";
 import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
 import { useEffect, useState } from "../vendor/preact.js";
+import { useShown } from "./shown.js";
 
 /** `receipt`: of what was counted, then of what is gone; `growing`: it has changed since. @typedef {{receipt: any, growing: boolean, error: any, busy: boolean, count: () => Promise<void>, erase: () => Promise<void>}} Erasure */
 
 /** @param {string} path of a session or of a person @returns {Erasure} */
 export function useErasure(path) {
   const { api } = useApp();
+  const asker = useShown(true);
   const [{ receipt, etag }, setTold] = useState({ receipt: /** @type {any} */ (null), etag: /** @type {string | null} */ (null) });
   const [growing, setGrowing] = useState(false);
   const [error, setError] = useState(/** @type {any} */ (null));
@@ -28,7 +30,7 @@ export function useErasure(path) {
   const erased = async () => {
     if (!growing && etag === null && (await tag()) !== null) return again();
     try {
-      const { data } = await api.del(path, {}, growing ? {} : unchanged({ etag }));
+      const { data } = await api.del(path, {}, { asker, ...(growing ? {} : unchanged({ etag })) });
       setTold({ receipt: data, etag: null });
     } catch (refusal) {
       if (/** @type {any} */ (refusal).status !== 412) throw refusal;

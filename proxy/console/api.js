@@ -120,19 +120,25 @@ export class Api {
    * @returns {Promise<Answer>}
    */
   async upload(path, params, file, onProgress = () => {}) {
-    const key = await this.#taken();
+    const response = await this.#keyed((key) => this.#upload(key, this.#url(path, params), file, onProgress));
+    this.changes += 1; // what was before a mistake in the file is there
+    if (!response.ok) throw await refusal(response);
+    return { data: parsed(await response.text()), etag: null, status: response.status };
+  }
+
+  /**
+   * By XMLHttpRequest, which tells how much is sent.
+   * @param {string} key @param {URL} url @param {Blob} file @param {(sent: number, total: number) => void} onProgress
+   * @returns {Promise<Response>}
+   */
+  #upload(key, url, file, onProgress) {
     const request = new XMLHttpRequest();
-    request.open("POST", this.#url(path, params));
+    request.open("POST", url);
     if (key) request.setRequestHeader("authorization", `Bearer ${key}`);
     request.setRequestHeader("content-type", "application/x-ndjson");
     request.upload.onprogress = (event) => onProgress(event.loaded, event.total);
     return new Promise((resolve, reject) => {
-      request.onload = () => {
-        const data = parsed(request.responseText);
-        this.changes += 1; // what was before a mistake in the file is there
-        if (request.status < 300) resolve({ data, etag: null, status: request.status });
-        else reject(refusalOf(request.status, data));
-      };
+      request.onload = () => resolve(new Response(request.responseText, { status: request.status }));
       request.onerror = () => reject(unreachable());
       request.send(file);
     });
@@ -148,21 +154,26 @@ export class Api {
     return { data: parsed(await response.text()), etag, status: response.status };
   }
 
+  /** @param {string} method @param {string} path @param {Asking & {params?: Params, body?: unknown}} options */
+  #fetch(method, path, options) {
+    return this.#keyed((key) => this.#send(key, method, path, options), options.asker);
+  }
+
   /**
    * What is refused for its key has done nothing: it is asked again with another.
-   * @param {string} method @param {string} path @param {Asking & {params?: Params, body?: unknown}} options
+   * @param {(key: string) => Promise<Response>} send @param {Asking["asker"]} [asker]
    * @returns {Promise<Response>}
    */
-  async #fetch(method, path, options) {
+  async #keyed(send, asker) {
     const key = await this.#taken();
-    if (options.asker?.current === null) throw new DOMException("nobody waits for it", "AbortError");
-    const response = await this.#send(key, method, path, options);
+    if (asker?.current === null) throw new DOMException("nobody waits for it", "AbortError");
+    const response = await send(key);
     if (response.status !== 401 || this.onRefused === null) return response;
     if (key === this.#key) {
       this.#key = null;
       this.onRefused();
     }
-    return this.#fetch(method, path, options);
+    return this.#keyed(send, asker);
   }
 
   /** The key, as soon as there is one that is taken. @returns {Promise<string>} */
@@ -215,11 +226,9 @@ const isQuestion = (method, path, { params, body }) =>
   method === "GET" || params?.dry_run === true || body?.dry_run === true || (method === "POST" && /\/(search|context)$/.test(path));
 
 /** @param {Response} response */
-const refusal = async (response) => refusalOf(response.status, parsed(await response.text()));
-
-/** @param {number} status @param {any} body */
-function refusalOf(status, body) {
-  const error = body?.error ?? {};
+async function refusal(response) {
+  const { status } = response;
+  const error = parsed(await response.text())?.error ?? {};
   const message = typeof error.message === "string" ? error.message : `HTTP ${status}`;
   return new ApiError(status, String(error.code ?? error.type ?? status), message, error.param);
 }

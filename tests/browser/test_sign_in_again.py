@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.browser.test_late import held
@@ -91,6 +93,22 @@ async def test_a_change_that_was_refused_for_its_key_is_made_with_the_next(visit
     await sign_in_again(visit, visit.key)
     await expect(dialog).to_have_count(0)
     await expect(visit.page.locator(".conversation")).to_contain_text(TYPED)
+
+
+async def test_an_import_that_was_refused_for_its_key_is_made_with_the_next(
+    visit: Console, tmp_path: Path
+) -> None:
+    file = tmp_path / "chat.json"
+    file.write_text('[{"role": "user", "content": "From elsewhere"}]', encoding="utf-8")
+    await visit.sign_in()
+    page = visit.page
+    await page.get_by_role("button", name="Import").click()
+    await page.get_by_label("Choose a file").set_input_files(file)
+    await page.route("**/memory/v1/import?*", unknown_key, times=1)
+    dialog = page.get_by_role("dialog", name="Import memory")
+    await dialog.get_by_role("button", name="Import").click()
+    await sign_in_again(visit, visit.key)
+    await expect(dialog.get_by_text("Imported.")).to_be_visible()
 
 
 async def test_a_deletion_that_waits_for_a_key_is_not_made_once_its_page_is_left(

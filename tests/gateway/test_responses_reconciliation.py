@@ -211,3 +211,25 @@ async def test_an_id_that_a_server_gives_to_all_items_names_none(one: Rig) -> No
     await sent(talk, [user("2")], second)
     got = await sent(talk, [user("2"), second, user("3")], items.said("Three."))
     assert got == [user("1"), first, user("2"), second, user("3")]
+
+
+async def test_equal_answers_of_a_server_that_gives_one_id_to_all_are_all_sent(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    done = items.said("Done.", id="msg_0")
+    await sent(talk, [user("1")], done)
+    assert await sent(talk, [user("2")], done) == [user("1"), done, user("2")]
+    got = await sent(talk, [user("3")], done)
+    assert got == [user("1"), done, user("2"), done, user("3")]
+
+
+async def test_equal_calls_of_a_server_that_gives_one_id_to_all_are_all_sent(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    call = items.calls("look", "{}", "c0", id="fc_0")
+    rain, sun = items.said("It rains."), items.said("Sun now.")
+    said = [user("Now?"), call, output("c0", "rain"), rain]
+    said += [user("And now?"), call, output("c0", "sun"), sun]
+    await sent(talk, said[:1], call)
+    await sent(talk, said[2:3], rain)
+    await sent(talk, said[4:5], call)
+    assert await sent(talk, said[6:7], sun) == said[:7]
+    assert await sent(talk, [user("So?")], items.said("Both.")) == [*said, user("So?")]

@@ -120,3 +120,16 @@ async def test_answers_that_a_client_puts_together_while_the_store_is_away_are_s
     await eventually(lambda: talk.ends_with("Thanks.", "Gladly."))
     assert (await talk.bodies())[:-2] == stored
     assert not await talk.gone()
+
+
+async def test_an_answer_that_is_a_text_may_have_fields_with_types(one: Rig) -> None:
+    talk = MessagesTalk.on(one)
+    more = {"source": {"type": "page", "of": {"type": "book"}}}
+    asked: list[Json] = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Hello", **more},
+        {"role": "user", "content": "Bye"},
+    ]
+    response = await talk.ask(asked, anthropic.answered(text("Bye.")))
+    assert "x-memory-reason" not in response.headers
+    assert one.up.requests[-1].messages == asked

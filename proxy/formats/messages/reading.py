@@ -68,7 +68,7 @@ def parts_of(message: ChatMessage) -> list[list[ChatMessage]]:
         raw = jsontext.join_fields({**fields, "content": jsontext.join_items(blocks)})
         return next(read_pieces(raw, message.max_inline_media_bytes))
 
-    content = fields["content"]
+    content = fields.get("content", b"")
     blocks = jsontext.items(content) if content.startswith(b"[") else []
     return runs_of(_parted(blocks), read)
 

@@ -170,6 +170,14 @@ odd_messages = st.builds(
 )
 
 
+@pytest.mark.parametrize("content", ["Hello", [], [text("Hello")]], ids=repr)
+def test_what_cannot_be_told_apart_stays_one(content: Any) -> None:
+    more = {"source": {"type": "page", "of": {"type": "book"}}}
+    [message] = request([{"role": "assistant", "content": content, **more}]).messages
+    assert message.apart is not None
+    assert message.apart(message, {message.digest}) == [message]
+
+
 @given(st.lists(odd_messages, max_size=4), anything)
 def test_blocks_of_any_shape_are_read_and_written_or_left_alone(
     messages: list[Json], system: Any

@@ -32,7 +32,7 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     text parts joined with line feeds, or what stands in for them.  ``blank``: there is nothing in
     it.  A message that answers a call is never blank: an empty result is a result.  ``said`` is the
     JSON without blocks of memory, where it came with any: all but ``raw`` is about that.  ``apart``
-    are its parts, where it may be several messages.
+    are its parts, where it may be several messages: of so many ``pieces``, at most.
     """
 
     raw: bytes
@@ -45,6 +45,7 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     blank: bool = False
     said: bytes | None = None
     apart: Apart | None = None
+    pieces: int = 1
     max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
 
     @property

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Ask, Entry, Position, SessionKey, Snapshot, Summary
 from proxy.memory.prompt.compose import Prompt, Rules, compose
-from proxy.memory.reconciliation.apart import in_doubt, known_in, told_apart
+from proxy.memory.reconciliation.apart import known_in, size_in_doubt, told_apart
 from proxy.memory.reconciliation.match import Intent, Rerendered, open_calls, wanted_bodies
 from proxy.memory.reconciliation.reconcile import Plan, reconcile, rerender, retried_exchange
 from proxy.memory.store import Memory, Summaries
@@ -92,12 +92,11 @@ class Planner(msgspec.Struct, frozen=True):
         self, m: Sequence[ChatMessage], log: Sequence[Entry]
     ) -> Sequence[ChatMessage]:
         """The same ones, nearly always; else nobody knows of how much they are made."""
-        if not any(message.apart for message in m):
+        if not log or not any(message.apart for message in m):
             return m
         known = known_in(log)
-        if not any(in_doubt(message, known) for message in m):
-            return m
-        return await self.run(LONG + 1, partial(told_apart, m, known))
+        size = size_in_doubt(m, known)
+        return await self.run(size, partial(told_apart, m, known)) if size else m
 
 
 def _told_of(snapshot: Snapshot, plan: Plan) -> list[Position]:

@@ -57,7 +57,9 @@ def read_request(body: bytes, limit: int) -> ChatRequest | Unread:
 def _may_be(piece: ChatMessage) -> ChatMessage:
     """A message that may be several is told apart, where need be."""
     blocks = piece.raw.count(b'"type"') if piece.role == "assistant" else 0
-    return msgspec.structs.replace(piece, apart=parts_of) if blocks > 1 else piece
+    if blocks < 2:
+        return piece
+    return msgspec.structs.replace(piece, apart=parts_of, pieces=blocks)
 
 
 def parts_of(message: ChatMessage) -> list[list[ChatMessage]]:
@@ -70,7 +72,7 @@ def parts_of(message: ChatMessage) -> list[list[ChatMessage]]:
 
     content = fields.get("content", b"")
     blocks = jsontext.items(content) if content.startswith(b"[") else []
-    return runs_of(_parted(blocks), read)
+    return runs_of(_parted(blocks), read) if len(blocks) <= message.pieces else []
 
 
 def _parted(blocks: Sequence[bytes]) -> list[list[bytes]]:

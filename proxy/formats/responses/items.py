@@ -140,17 +140,20 @@ def parted(group: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
     side by side as well; and behind what it says for the model itself stands what the model said.
     """
     parts: list[list[ResponseItem]] = []
+    has_text = False
     for item in group:
-        if not parts or _may_begin(item, parts[-1]):
+        if not parts or (has_text and _may_begin(item, parts[-1][-1])):
             parts.append([])
+            has_text = False
         parts[-1].append(item)
+        has_text = has_text or item.kind == MESSAGE
     return parts
 
 
-def _may_begin(item: ResponseItem, before: Sequence[ResponseItem]) -> bool:
-    if item.answers is not None or not any(x.kind == MESSAGE for x in before):
+def _may_begin(item: ResponseItem, before: ResponseItem) -> bool:
+    if item.answers is not None:
         return False
-    return item.kind in (MESSAGE, REASONING) or before[-1].kind == MESSAGE
+    return item.kind in (MESSAGE, REASONING) or before.kind == MESSAGE
 
 
 def output_of(call: str) -> str:

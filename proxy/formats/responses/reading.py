@@ -66,7 +66,9 @@ def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unre
 
 def _group(group: Sequence[ResponseItem], limit: int) -> ChatMessage:
     message = message_of(group, limit)
-    return replace(message, apart=parts_of) if len(group) > 1 else message
+    if len(group) < 2:
+        return message
+    return replace(message, apart=parts_of, pieces=len(group))
 
 
 def parts_of(message: ChatMessage) -> list[list[ChatMessage]]:

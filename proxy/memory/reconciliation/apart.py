@@ -12,6 +12,15 @@ from collections.abc import Set as AbstractSet
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Entry
 
+MAX_PIECES = 4000
+"""Of all messages of a request that may be several; where they have more, each stays one."""
+
+READ = 10
+"""How often a piece of them is read, at most: alone, and in what it may be a part of."""
+
+SHORT = 100
+"""Bytes of them that count as a message."""
+
 
 def known_in(log: Iterable[Entry]) -> frozenset[str]:
     """What messages are known by: their digests, and those without the ids of calls."""
@@ -19,7 +28,16 @@ def known_in(log: Iterable[Entry]) -> frozenset[str]:
     return frozenset(mark for card in cards for mark in (card.digest, card.shape) if mark)
 
 
-def in_doubt(message: ChatMessage, known: AbstractSet[str]) -> bool:
+def size_in_doubt(m: Iterable[ChatMessage], known: AbstractSet[str]) -> int:
+    """As many messages take about as long as telling these apart; 0 where they stay as they are."""
+    doubtful = [message for message in m if known and _in_doubt(message, known)]
+    pieces = sum(message.pieces for message in doubtful)
+    if pieces > MAX_PIECES:
+        return 0
+    return READ * pieces + sum(len(message.raw) for message in doubtful) // SHORT
+
+
+def _in_doubt(message: ChatMessage, known: AbstractSet[str]) -> bool:
     """May it be several, and is not known as one?"""
     return message.apart is not None and known.isdisjoint((message.digest, message.shape))
 
@@ -30,7 +48,7 @@ def told_apart(m: Sequence[ChatMessage], known: AbstractSet[str]) -> tuple[ChatM
 
 
 def _apart(message: ChatMessage, known: AbstractSet[str]) -> Sequence[ChatMessage]:
-    if message.apart is None or not in_doubt(message, known):
+    if message.apart is None or not _in_doubt(message, known):
         return (message,)
     parts = _longest_known(message.apart(message), known)
     return (message,) if known.isdisjoint(part.digest for part in parts) else parts

@@ -19,6 +19,7 @@ from proxy.formats.responses.chat import items_of, said_of
 from proxy.formats.responses.items import ResponseItem, grouped, may_call, parted, read_items
 from proxy.formats.responses.reading import message_of
 from proxy.memory.reconciliation.apart import told_apart
+from tests.support.steps import steps
 
 FORMAT = Responses()
 LIMIT = 65_536
@@ -258,6 +259,14 @@ def test_what_is_told_apart_is_the_same_items(
     known = {part.digest for place, part in enumerate(parts) if place in places}
     found = told_apart([message], known)
     assert b",".join(each.raw for each in found) == message.raw
+
+
+def test_parting_takes_steps_that_grow_with_the_items_alone() -> None:
+    def work(n: int) -> int:
+        thoughts = items([{"type": "reasoning", "summary": []}] * n)
+        return steps(lambda: parted(thoughts))
+
+    assert work(400) < 5 * work(100)
 
 
 hostile = st.recursive(

@@ -159,5 +159,5 @@ async def test_a_person_who_is_found_late_is_not_shown_to_who_has_left(visit: Co
         await page.keyboard.press("Enter")
         await asked
         await visit.go("#/sessions")
-        await expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Sessions", exact=True)).to_be_visible()
     await expect(page).to_have_url(f"{visit.address}#/sessions")

@@ -85,7 +85,7 @@ async def test_a_dropped_file_of_another_program_is_recognised(inside: Console) 
 
 async def test_a_file_that_is_dropped_elsewhere_is_not_opened(inside: Console) -> None:
     await inside.go("#/users")
-    await expect(inside.page.get_by_role("heading", name="Users")).to_be_visible()
+    await expect(inside.page.get_by_role("heading", name="Users", exact=True)).to_be_visible()
     kept = await inside.page.evaluate(
         """() => {
           const data = new DataTransfer();

@@ -19,7 +19,7 @@ async def test_a_key_opens_the_console_and_reloading_the_page_closes_it(visit: C
     await visit.seed("first", "Hello", "Hi")
     await visit.sign_in()
     page = visit.page
-    await expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Sessions", exact=True)).to_be_visible()
     await expect(page.get_by_role("link", name="Hello")).to_be_visible()
     await page.reload()
     await expect(page.get_by_label("API key")).to_be_visible()
@@ -27,7 +27,7 @@ async def test_a_key_opens_the_console_and_reloading_the_page_closes_it(visit: C
 
 async def test_the_key_is_in_no_storage_and_in_no_address(visit: Console) -> None:
     await visit.sign_in()
-    await expect(visit.page.get_by_role("heading", name="Sessions")).to_be_visible()
+    await expect(visit.page.get_by_role("heading", name="Sessions", exact=True)).to_be_visible()
     kept = await visit.page.evaluate(
         """async () => [localStorage.length, sessionStorage.length, document.cookie,
             (await indexedDB.databases()).length, (await caches.keys()).length, location.href]"""
@@ -89,7 +89,7 @@ async def test_going_back_to_what_was_seen_of_another_tenant_leads_to_the_list(
     await page.get_by_label("Tenant").select_option(another)
     await expect(page.get_by_role("link", name="Of the other")).to_be_visible()
     await page.go_back()
-    await expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Sessions", exact=True)).to_be_visible()
     await expect(page).to_have_url(f"{visit.address}#/sessions")
     await page.get_by_role("link", name="Of the other").click()
     await expect(page.locator(".message")).to_contain_text("Of the other")

@@ -142,7 +142,7 @@ async def test_who_signs_in_for_another_tenant_starts_anew_with_the_list(visit: 
     rotate(visit, taken)
     await sign_in_again(visit, f"{visit.key}-other")
     await expect(dialog).to_have_count(0)
-    await expect(visit.page.get_by_role("heading", name="Sessions")).to_be_visible()
+    await expect(visit.page.get_by_role("heading", name="Sessions", exact=True)).to_be_visible()
     await expect(visit.page).to_have_url(f"{visit.address}#/sessions")
 
 

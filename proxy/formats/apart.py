@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TypeVar
 
@@ -12,6 +12,22 @@ T = TypeVar("T")
 
 MAX_PARTS = 4
 """Of one answer, as far as it is found among others."""
+
+
+def parted(
+    items: Iterable[T], is_text: Callable[[T], bool], may_begin: Callable[[T, T], bool]
+) -> list[list[T]]:
+    """What may be messages of their own: each but the last has a text.  ``may_begin`` is asked of
+    an item and the one before it, behind a text."""
+    parts: list[list[T]] = []
+    has_text = False
+    for item in items:
+        if not parts or (has_text and may_begin(item, parts[-1][-1])):
+            parts.append([])
+            has_text = False
+        parts[-1].append(item)
+        has_text = has_text or is_text(item)
+    return parts
 
 
 def runs_of(

@@ -115,6 +115,9 @@ class Postings(msgspec.Struct, frozen=True):
 
 NO_POSTINGS = Postings(0, b"")
 
+EVERY_POSTING = 2**32
+"""Of a term: more than there are passages."""
+
 
 class IndexMark(NamedTuple):
     """How far a session is indexed: its messages up to ``seq``; ``number`` is the session's.

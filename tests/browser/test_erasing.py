@@ -5,8 +5,23 @@ from __future__ import annotations
 import json
 
 from tests.browser.memories import MEMORIES, remember
-from tests.support.browser.browsing import Console, expect
+from tests.support.browser.browsing import Console, Locator, expect
 from tests.support.browser.inspecting import SESSION, ask
+
+
+async def erasing(visit: Console, user: str) -> Locator:
+    """The question about a person."""
+    await visit.sign_in(f"#/users/{user}")
+    await visit.page.get_by_role("button", name="Erase…").click()
+    return visit.page.get_by_role("dialog")
+
+
+async def deleting(visit: Console) -> Locator:
+    """The question about the session."""
+    await visit.sign_in("#/sessions/talk")
+    await visit.page.get_by_role("button", name="What to do with this session").click()
+    await visit.page.get_by_role("menuitem", name="Delete this session…").click()
+    return visit.page.get_by_role("dialog")
 
 
 async def test_erasing_shows_what_goes_asks_for_the_name_and_gives_a_receipt(
@@ -46,9 +61,7 @@ async def test_who_becomes_known_better_meanwhile_is_counted_again_and_not_erase
     visit: Console,
 ) -> None:
     await remember(visit, "Rides a bicycle")
-    await visit.sign_in("#/users/kim")
-    await visit.page.get_by_role("button", name="Erase…").click()
-    dialog = visit.page.get_by_role("dialog")
+    dialog = await erasing(visit, "kim")
     facts = dialog.get_by_role("row", name="Facts")
     await expect(facts).to_contain_text("1")
     await remember(visit, "Lives in Kiel")
@@ -63,18 +76,14 @@ async def test_who_becomes_known_better_meanwhile_is_counted_again_and_not_erase
 
 
 async def test_of_whom_nothing_is_known_nothing_is_erased(visit: Console) -> None:
-    await visit.sign_in("#/users/nobody")
-    await visit.page.get_by_role("button", name="Erase…").click()
-    dialog = visit.page.get_by_role("dialog")
+    dialog = await erasing(visit, "nobody")
     await dialog.get_by_label("To go on, type nobody").fill("nobody")
     await dialog.get_by_role("button", name="Erase for good").click()
     await expect(dialog.get_by_role("heading", name="Erased")).to_be_visible()
 
 
 async def test_who_becomes_known_meanwhile_is_counted_again_and_not_erased(visit: Console) -> None:
-    await visit.sign_in("#/users/kim")
-    await visit.page.get_by_role("button", name="Erase…").click()
-    dialog = visit.page.get_by_role("dialog")
+    dialog = await erasing(visit, "kim")
     await dialog.get_by_label("To go on, type kim").fill("kim")
     await remember(visit, "Lives in Kiel")
     await dialog.get_by_role("button", name="Erase for good").click()
@@ -87,10 +96,7 @@ async def test_a_session_that_goes_on_meanwhile_is_counted_again_and_not_deleted
     visit: Console,
 ) -> None:
     await ask(visit, "How are you?")
-    await visit.sign_in("#/sessions/talk")
-    await visit.page.get_by_role("button", name="What to do with this session").click()
-    await visit.page.get_by_role("menuitem", name="Delete this session…").click()
-    dialog = visit.page.get_by_role("dialog")
+    dialog = await deleting(visit)
     messages = dialog.get_by_role("row", name="Messages")
     await expect(messages).to_contain_text("2")
     await ask(visit, "And now?")
@@ -105,10 +111,7 @@ async def test_a_session_that_goes_on_meanwhile_is_counted_again_and_not_deleted
 
 async def test_a_session_in_use_is_deleted_with_what_comes_meanwhile(visit: Console) -> None:
     await ask(visit, "How are you?")
-    await visit.sign_in("#/sessions/talk")
-    await visit.page.get_by_role("button", name="What to do with this session").click()
-    await visit.page.get_by_role("menuitem", name="Delete this session…").click()
-    dialog = visit.page.get_by_role("dialog")
+    dialog = await deleting(visit)
     await expect(dialog.get_by_role("row", name="Messages")).to_contain_text("2")
     await ask(visit, "And now?")
     await dialog.get_by_role("button", name="Delete for good").click()
@@ -121,9 +124,7 @@ async def test_a_session_in_use_is_deleted_with_what_comes_meanwhile(visit: Cons
 
 
 async def test_a_person_who_is_active_is_erased_with_what_comes_meanwhile(visit: Console) -> None:
-    await visit.sign_in("#/users/kim")
-    await visit.page.get_by_role("button", name="Erase…").click()
-    dialog = visit.page.get_by_role("dialog")
+    dialog = await erasing(visit, "kim")
     await dialog.get_by_label("To go on, type kim").fill("kim")
     await remember(visit, "Lives in Kiel")
     await dialog.get_by_role("button", name="Erase for good").click()

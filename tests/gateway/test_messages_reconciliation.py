@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -66,14 +66,10 @@ async def test_what_messages_began_goes_on_with_chat_completions(one: Rig, row: 
     await holds(one, row, messages, chat, stream=True)
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
-@pytest.mark.parametrize("texts", [1, 3], ids=["one-text", "several-texts"])
-async def test_answers_that_a_client_puts_together_without_the_tools_are_sent_once(
-    every: Rig, texts: int, stream: bool
+async def looked(
+    talk: MessagesTalk, before: Sequence[Json], last: Sequence[Json], *, stream: bool
 ) -> None:
-    talk = MessagesTalk.on(every)
-    before = [text(f"Let me look {n}.") for n in range(texts)]
-    last = [text(f"It is {n}.") for n in range(texts)]
+    """A turn of two answers, with a call between them."""
     call = tool_use("look", {}, "toolu_1")
     asked: list[Json] = [
         {"role": "user", "content": "Look."},
@@ -82,11 +78,27 @@ async def test_answers_that_a_client_puts_together_without_the_tools_are_sent_on
     ]
     for said, answer in ((asked[:1], [*before, call]), (asked, last)):
         await talk.ask(said, anthropic.answered(*answer, stream=stream), stream=stream)
-    resent: list[Json] = [
+
+
+def without_tools(before: Sequence[Json], last: Sequence[Json]) -> list[Json]:
+    """The same, as a client puts it together, and what comes next."""
+    return [
         {"role": "user", "content": "Look."},
         {"role": "assistant", "content": [*before, *last]},
         {"role": "user", "content": "Thanks."},
     ]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("texts", [1, 3], ids=["one-text", "several-texts"])
+async def test_answers_that_a_client_puts_together_without_the_tools_are_sent_once(
+    every: Rig, texts: int, stream: bool
+) -> None:
+    talk = MessagesTalk.on(every)
+    before = [text(f"Let me look {n}.") for n in range(texts)]
+    last = [text(f"It is {n}.") for n in range(texts)]
+    await looked(talk, before, last, stream=stream)
+    resent = without_tools(before, last)
     await talk.ask(resent, anthropic.answered(text("Gladly."), stream=stream), stream=stream)
     assert every.up.requests[-1].messages == resent
     assert [each["content"] for each in await talk.bodies()][-2:] == ["Thanks.", "Gladly."]
@@ -101,20 +113,9 @@ async def test_answers_that_a_client_puts_together_while_the_store_is_away_are_s
     talk = MessagesTalk.on(every)
     before = [text("Let me go and look. " * words)]
     last = [text("It is 3. " * words), text("No more.")]
-    call = tool_use("look", {}, "toolu_1")
-    asked: list[Json] = [
-        {"role": "user", "content": "Look."},
-        {"role": "assistant", "content": [*before, call]},
-        {"role": "user", "content": [tool_result("toolu_1", "3")]},
-    ]
-    for said, answer in ((asked[:1], [*before, call]), (asked, last)):
-        await talk.ask(said, anthropic.answered(*answer))
+    await looked(talk, before, last, stream=False)
     stored = await talk.bodies()
-    resent: list[Json] = [
-        {"role": "user", "content": "Look."},
-        {"role": "assistant", "content": [*before, *last]},
-        {"role": "user", "content": "Thanks."},
-    ]
+    resent = without_tools(before, last)
     with every.store_away():
         await talk.ask(resent, anthropic.answered(text("Gladly."), stream=stream), stream=stream)
     await eventually(lambda: talk.ends_with("Thanks.", "Gladly."))

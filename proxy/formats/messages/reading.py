@@ -17,7 +17,7 @@ from proxy.chat.blocks import may_have_blocks, without_blocks
 from proxy.chat.extent import MAX_MESSAGES
 from proxy.chat.message import ChatMessage, read_message
 from proxy.chat.request import MAX_TEXT, ChatRequest, State, Unread, count_of, field_of, read_fields
-from proxy.formats.apart import runs_of
+from proxy.formats.apart import parted, runs_of
 from proxy.formats.messages.blocks import THINKING, Json
 from proxy.formats.messages.chat import chat_of, is_result, stored
 from proxy.formats.messages.common import CommonMessage, CommonResult, common_chat, read_common
@@ -77,16 +77,13 @@ def parts_of(message: ChatMessage) -> list[list[ChatMessage]]:
 
 def _parted(blocks: Sequence[bytes]) -> list[list[bytes]]:
     """What may be messages of their own: each has one text, and no thought behind it."""
-    parts: list[list[bytes]] = []
-    has_text = False
-    for block in blocks:
-        kind = field_of(jsontext.fields(block), "type")
-        if not parts or (has_text and kind in ("text", *THINKING)):
-            parts.append([])
-            has_text = False
-        parts[-1].append(block)
-        has_text = has_text or kind == "text"
-    return parts
+    kinds = [field_of(jsontext.fields(block), "type") for block in blocks]
+    parts = parted(
+        zip(kinds, blocks, strict=True),
+        lambda told: told[0] == "text",
+        lambda told, _: told[0] in ("text", *THINKING),
+    )
+    return [[block for _, block in part] for part in parts]
 
 
 def _goes_on(thread: object) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proxy.chat import jsontext
+from proxy.formats import apart
 
 API = "responses"
 """Whose native parts these are."""
@@ -139,15 +140,7 @@ def parted(group: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
     An answer may have several texts, but a client that leaves out calls and results leaves answers
     side by side as well; and behind what it says for the model itself stands what the model said.
     """
-    parts: list[list[ResponseItem]] = []
-    has_text = False
-    for item in group:
-        if not parts or (has_text and _may_begin(item, parts[-1][-1])):
-            parts.append([])
-            has_text = False
-        parts[-1].append(item)
-        has_text = has_text or item.kind == MESSAGE
-    return parts
+    return apart.parted(group, lambda item: item.kind == MESSAGE, _may_begin)
 
 
 def _may_begin(item: ResponseItem, before: ResponseItem) -> bool:

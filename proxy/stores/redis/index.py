@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from proxy.memory.model import SessionKey
 from proxy.recall.index import (
+    EVERY_POSTING,
     NO_POSTINGS,
     POSTING_SIZE,
     TERM_SIZE,
@@ -30,9 +31,6 @@ from proxy.recall.index import (
 )
 from proxy.stores.redis import told
 from proxy.stores.redis.base import RedisBase, session_keys, within
-
-EVERY = 2**32
-"""Postings of a term: more than there are passages."""
 
 AT_ONCE = 1000
 """Keys that one script renews or removes, so that it never blocks the server for long."""
@@ -59,7 +57,7 @@ class RedisIndex(RedisBase):
         if revision is None or len(joined) > most * TERM_SIZE:
             return None
         terms = cut(joined)
-        look = await self.look(owner, terms, EVERY, session)
+        look = await self.look(owner, terms, EVERY_POSTING, session)
         # Of the same revision before the terms and behind them: so these are all.
         return Whole(terms, look) if look.revision == int(revision) else None
 

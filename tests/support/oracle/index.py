@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from proxy.recall.index import (
+    EVERY_POSTING,
     POSTING_SIZE,
     ROW_SIZE,
     IndexBatch,
@@ -16,9 +17,6 @@ from proxy.recall.index import (
     Rows,
     Whole,
 )
-
-EVERY = 2**32
-"""Postings."""
 
 
 @dataclass(slots=True)
@@ -75,7 +73,7 @@ class InMemoryIndex:
 
     async def whole(self, owner: Owner, most: int, session: str = "") -> Whole | None:
         terms = list(self._shelf(owner).postings)
-        look = await self.look(owner, terms, EVERY, session)
+        look = await self.look(owner, terms, EVERY_POSTING, session)
         return Whole(terms, look) if look.revision and len(terms) <= most else None
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:

@@ -31,6 +31,7 @@ from proxy.gateway.outgoing import (
 )
 from proxy.gateway.passthrough import Outgoing, Passthrough, answer_headers
 from proxy.gateway.recording.exchange_recorder import ExchangeRecorder, recorder_for
+from proxy.gateway.recording.open_turns import OpenTurns
 from proxy.gateway.recording.tap import MAX_PLAIN, TOO_LARGE, BodyTap, StreamTap
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.request import ProxyRequest
@@ -80,6 +81,7 @@ class Conversations:
         self._on_answered = on_answered
         self._tools = tools
         self._naming = Naming(settings, services)
+        self._turns = OpenTurns()
         self._refusals: defaultdict[str, Refusals] = defaultdict(Refusals)
         self._profiles = {
             name: ProfileRules.of(profile)
@@ -101,13 +103,14 @@ class Conversations:
         if call.report is not None:  # else nobody has named the session: it is told with the answer
             call.report = exchange.report
         self._passthrough.choose(call, call.model)
+        await self._turns.settled(exchange.context.key)
         outgoing = await self._offered(call, await prepare(exchange, self._services))
         call.held.grow(outgoing.held)
         outgoing = self._marked(call, outgoing)
         key, ttl = exchange.context.key, exchange.context.profile.ttl
         if outgoing.exchange.names is not None and not self._services.recorder.spools(key):
             await self._services.state.keep_name(key, ttl)
-        with Presence(call.receive) as presence:
+        with self._turns.turn(key, Presence(call.receive)) as presence:
             call.delivery.presence = presence
             outgoing, reply, recording = await self._ask(call, outgoing)
             if self._on_answered is not None and reply.status < 400:

@@ -34,17 +34,25 @@ class Presence:
         self._watcher: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._gone = False
+        self._ended = asyncio.Event()
         self.over = False
         """Set before the last send: what ``receive`` says after that means nothing."""
         self.patient = False
 
     def __enter__(self) -> Presence:
         self._task = asyncio.current_task()
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin)
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self.begin)
         return self
 
-    def _begin(self) -> None:
-        self._watcher = asyncio.create_task(self._watch(), name="client presence")
+    def begin(self) -> None:
+        """Watch from now on; a client that is gone already is seen at the loop's next step."""
+        if self._watcher is None and not self._ended.is_set():
+            self._watcher = asyncio.create_task(self._watch(), name="client presence")
+
+    async def left(self) -> None:
+        """Wait until the block is over, if the client is known to be gone."""
+        if self._gone:
+            await self._ended.wait()
 
     def __exit__(
         self,
@@ -52,6 +60,7 @@ class Presence:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._ended.set()
         if self._timer is not None:
             self._timer.cancel()
         if self._watcher is not None:

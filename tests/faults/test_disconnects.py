@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes.running import running, settings_for
-from tests.support.store.inside import Recorded, contents, nothing_left, recorded, store_at
+from tests.support.processes.running import Running, running, settings_for
+from tests.support.store.inside import (
+    AUTHORIZATION,
+    Recorded,
+    contents,
+    nothing_left,
+    recorded,
+    store_at,
+)
 from tests.support.upstream.answers import Script, sse
+from tests.support.upstream.connection import Request
 from tests.support.upstream.cutstream import (
     ENDS,
     EVENTS,
@@ -17,6 +25,7 @@ from tests.support.upstream.cutstream import (
     PLAIN,
     STREAM,
     TEXT,
+    WORDS,
     asks,
     batches,
     bounds,
@@ -25,6 +34,7 @@ from tests.support.upstream.cutstream import (
     until,
 )
 from tests.support.upstream.scripted import ScriptedUpstream
+from tests.support.upstream.wireclient import WireClient
 from tests.support.waiting import PATIENCE, standstill
 
 
@@ -143,6 +153,41 @@ async def test_with_drain_the_answer_is_finished_for_a_client_that_left(
             found = await recorded(store, f"s{count}")
             assert found.said == [("user", f"s{count}"), ("assistant", TEXT)]
             assert found.incomplete == [False]
+
+
+async def test_a_client_that_breaks_off_and_asks_again_at_once_finds_it_recorded(
+    up: ScriptedUpstream, tmp_path: Path
+) -> None:
+    never, sessions = asyncio.Event(), [f"s{number}" for number in range(20)]
+
+    def answer(request: Request) -> Script:
+        return sse([STREAM]) if len(request.messages) > 1 else until(ENDS[2], never)
+
+    up.always(answer)
+    settings = settings_for(tmp_path, up.url)
+    async with running(settings) as proxy:
+        for session in sessions:
+            client = await asks(proxy, session)
+            assert await client.read(ENDS[2]) == STREAM[: ENDS[2]]
+            client.leave()
+            again = await resends(proxy, session)
+            assert await again.read(len(STREAM)) == STREAM
+            again.leave()
+        await nothing_left(proxy)
+    async with store_at(settings.store.url) as store:
+        found = [await recorded(store, session) for session in sessions]
+    assert [contents(each.said, "user") for each in found] == [[s, "again"] for s in sessions]
+
+
+async def resends(proxy: Running, session: str) -> WireClient:
+    """A client that sends its question again, what it has seen of the answer, and a question."""
+    client = await WireClient(proxy.url).__aenter__()
+    seen = {"role": "assistant", "content": "".join(WORDS[:3])}
+    before, after = ({"role": "user", "content": text} for text in (session, "again"))
+    said = [before, seen, after]
+    headers = {"x_session_id": session, "authorization": AUTHORIZATION}
+    await client.ask({"model": "scripted-1", "stream": True, "messages": said}, **headers)
+    return client
 
 
 async def test_a_slow_reader_slows_the_upstream_down(

@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
 from urllib.parse import urlsplit
 
+from tests.support.tcp import TcpServer, pipe
 
-class EgressProxy:
-    """An async context manager; ``heads`` are the request heads that it saw."""
+
+class EgressProxy(TcpServer):
+    """``heads`` are the request heads that it saw."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.heads: list[bytes] = []
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def __aenter__(self) -> EgressProxy:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port: int = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._server.wait_closed()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return self.origin
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
         head = await reader.readuntil(b"\r\n\r\n")
         self.heads.append(head)
         method, target, _ = head.split(b" ", 2)
@@ -50,19 +31,7 @@ class EgressProxy:
         else:
             far_writer.write(head)
         try:
-            await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
+            await asyncio.gather(pipe(reader, far_writer), pipe(far_reader, writer))
         finally:
             writer.transport.abort()
             far_writer.transport.abort()
-            self._tasks.discard(task)
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    except ConnectionError:
-        pass  # one side is gone: so is the other
-    finally:
-        writer.close()

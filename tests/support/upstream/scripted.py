@@ -16,9 +16,9 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
+from tests.support.tcp import TcpServer
 from tests.support.upstream import anthropic
 from tests.support.upstream.answers import (
     DROPPED,
@@ -57,10 +57,8 @@ MAX_HEAD = 1 << 20
 Answer = Script | Callable[[Request], Script]
 
 
-class ScriptedUpstream:
-    """An async context manager.
-
-    ``strict`` refuses what OpenAI would; ``one_system`` and ``alternating`` what many local chat
+class ScriptedUpstream(TcpServer):
+    """``strict`` refuses what OpenAI would; ``one_system`` and ``alternating`` what many local chat
     templates would; ``any_ids`` does not compare the ids of calls and results.
     """
 
@@ -74,6 +72,7 @@ class ScriptedUpstream:
         port: int = 0,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
+        super().__init__(port, ssl_context, MAX_HEAD)
         self.strict = strict
         self.rules = {
             "one_system": one_system,
@@ -85,40 +84,14 @@ class ScriptedUpstream:
         self.requests: list[Request] = []
         self.open_connections = 0
         self.total_connections = 0
-        self.port = port
         self.read_gate: asyncio.Event | None = None
         """While there is one, bodies are not read before it is set."""
         self.answer_early: Script | None = None
         """Said as soon as a head has arrived; its body is then read and forgotten."""
-        self._ssl = ssl_context
         self._queue: deque[Answer] = deque()
         self._always: Answer | None = None
         self._changed = asyncio.Condition()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._replies = 0
-
-    async def __aenter__(self) -> ScriptedUpstream:
-        self._server = await asyncio.start_server(
-            self._connected, "127.0.0.1", self.port, limit=MAX_HEAD, ssl=self._ssl
-        )
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._server.wait_closed()
-
-    @property
-    def origin(self) -> str:
-        return f"{'https' if self._ssl else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def url(self) -> str:
@@ -160,24 +133,20 @@ class ScriptedUpstream:
         async with self._changed:
             self._changed.notify_all()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open_connections += 1
         self.total_connections += 1
         line = Connection(reader, writer)
         try:
-            await self._serve(line, self.total_connections)
+            await self._answer_all(line, self.total_connections)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # the other side left, or the test is over
         finally:
             line.close()
-            self._tasks.discard(task)
             self.open_connections -= 1
             await self._notify()
 
-    async def _serve(self, line: Connection, number: int) -> None:
+    async def _answer_all(self, line: Connection, number: int) -> None:
         await self._notify()
         while True:
             request = await line.head(number)

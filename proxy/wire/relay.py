@@ -25,7 +25,8 @@ class Presence:
     """While the block runs, the client's leaving cancels it: ClientGone is raised at its end.
 
     The request's body must have been received.  A cancellation from elsewhere stays one.  Where
-    ``patient`` has been set the block goes on, speaking to nobody.
+    ``patient`` has been set the block goes on, speaking to nobody, until somebody asks that it be
+    over.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -33,7 +34,7 @@ class Presence:
         self._task: asyncio.Task[object] | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._gone = False
+        self._left = self._cancelled = False
         self._ended = asyncio.Event()
         self.over = False
         """Set before the last send: what ``receive`` says after that means nothing."""
@@ -49,9 +50,10 @@ class Presence:
         if self._watcher is None and not self._ended.is_set():
             self._watcher = asyncio.create_task(self._watch(), name="client presence")
 
-    async def left(self) -> None:
-        """Wait until the block is over, if the client is known to be gone."""
-        if self._gone:
+    async def settled(self) -> None:
+        """Have the block ended and wait for it, if the client is known to have left."""
+        if self._left:
+            self._cancel()
             await self._ended.wait()
 
     def __exit__(
@@ -66,14 +68,19 @@ class Presence:
         if self._watcher is not None:
             self._watcher.cancel()
         cancelled = isinstance(error, asyncio.CancelledError)
-        if cancelled and self._gone and self._task is not None and self._task.uncancel() == 0:
+        if cancelled and self._cancelled and self._task is not None and self._task.uncancel() == 0:
             raise ClientGone from None
 
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        if not (self.over or self.patient) and self._task is not None:
-            self._gone = True
+        self._left = not self.over
+        if self._left and not self.patient:
+            self._cancel()
+
+    def _cancel(self) -> None:
+        if self._task is not None and not (self._cancelled or self._ended.is_set()):
+            self._cancelled = True
             self._task.cancel()
 
 

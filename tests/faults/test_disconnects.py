@@ -155,8 +155,9 @@ async def test_with_drain_the_answer_is_finished_for_a_client_that_left(
             assert found.incomplete == [False]
 
 
+@pytest.mark.parametrize("then", ["cancel", "drain"])
 async def test_a_client_that_breaks_off_and_asks_again_at_once_finds_it_recorded(
-    up: ScriptedUpstream, tmp_path: Path
+    up: ScriptedUpstream, tmp_path: Path, then: str
 ) -> None:
     never, sessions = asyncio.Event(), [f"s{number}" for number in range(20)]
 
@@ -164,7 +165,7 @@ async def test_a_client_that_breaks_off_and_asks_again_at_once_finds_it_recorded
         return sse([STREAM]) if len(request.messages) > 1 else until(ENDS[2], never)
 
     up.always(answer)
-    settings = settings_for(tmp_path, up.url)
+    settings = settings_for(tmp_path, up.url, memory__on_disconnect=then)
     async with running(settings) as proxy:
         for session in sessions:
             client = await asks(proxy, session)
@@ -177,6 +178,7 @@ async def test_a_client_that_breaks_off_and_asks_again_at_once_finds_it_recorded
     async with store_at(settings.store.url) as store:
         found = [await recorded(store, session) for session in sessions]
     assert [contents(each.said, "user") for each in found] == [[s, "again"] for s in sessions]
+    assert {tuple(each.incomplete) for each in found} == {(True, False)}
 
 
 async def resends(proxy: Running, session: str) -> WireClient:

@@ -1,5 +1,5 @@
-"""The turns under way, by session: a client that breaks one off and asks again at once must find
-it recorded."""
+"""The turns under way, by session: a client that breaks one off and asks again must find it
+recorded, as far as it came."""
 
 from __future__ import annotations
 
@@ -48,4 +48,4 @@ class OpenTurns:
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 for presence in newest:
-                    await presence.left()
+                    await presence.settled()

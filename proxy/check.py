@@ -368,6 +368,8 @@ def doubts(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "store.url", "memory:// forgets everything when the proxy ends"
         if server.workers > 1:
             yield "server.workers", "with memory:// each worker has a memory of its own"
+    if _is_spool(settings):
+        yield "spool.path", "is the store's own file: what breaks one takes the other with it"
     if settings.store.wait_replicas and memory_url.startswith(("sqlite:", "memory:")):
         yield "store.wait_replicas", "only Redis has replicas to wait for"
     if public and server.admin_key is None:
@@ -385,6 +387,11 @@ def doubts(settings: Settings) -> Iterator[tuple[str, str]]:
     for name, profile in {"memory": settings.memory, **profiles}.items():
         yield from _cramped(name, profile)
         yield from _written(name, profile)
+
+
+def _is_spool(settings: Settings) -> bool:
+    store = read_address(settings.store.url)
+    return store.kind == "sqlite" and store.path.resolve() == Path(settings.spool.path).resolve()
 
 
 def _listed(settings: Settings, *, public: bool) -> Iterator[tuple[str, str]]:

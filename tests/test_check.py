@@ -410,6 +410,9 @@ async def test_a_proxy_whose_answer_comes_in_pieces_is_known(tmp_path: Path) -> 
             ["store.url", "server.workers"],
             id="memory-of-each-worker",
         ),
+        pytest.param(
+            {"store.url": "sqlite:///m.db", "spool.path": "./m.db"}, ["spool.path"], id="one-file"
+        ),
         pytest.param({"store.wait_replicas": 1}, ["store.wait_replicas"], id="sqlite-replicas"),
         pytest.param({"server.host": "0.0.0.0"}, ["server.admin_key"], id="public-without-key"),
         pytest.param(

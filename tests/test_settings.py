@@ -370,6 +370,32 @@ def test_a_missing_file_and_a_broken_one_are_told(tmp_path: Path) -> None:
         load(tmp_path / "latin.toml")
 
 
+def test_a_value_for_a_table_is_told_though_the_environment_sets_some_of_that_table(
+    tmp_path: Path,
+) -> None:
+    text = "server = 3\nmemory = 'x'\nstore = []\nprofiles = 1\n"
+    environ = {
+        "MEMORY_PROXY_MEMORY__WHY": "1",
+        "MEMORY_PROXY_STORE": "sqlite:///m.db",
+        "MEMORY_PROXY_PORT": "1001",
+    }
+    told = problems(tmp_path, text, **environ)
+    names = ("server", "memory", "store", "profiles")
+    assert told == tuple(f"{name}: must be a table" for name in names)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "windows.toml"
+    file.write_bytes(b"\xef\xbb\xbf[server]\r\nport = 1001\r\n")
+    assert load(file).server.port == 1001
+
+
+@pytest.mark.parametrize("alias", ["Authorization", "x-api-key", "Cookie", "Host"])
+def test_a_header_of_keys_is_no_id(tmp_path: Path, alias: str) -> None:
+    (told,) = problems(tmp_path, f"[server]\nsession_aliases = ['{alias}']\n")
+    assert told.startswith("server.session_aliases[0]: must not be a header of keys")
+
+
 def test_the_file_may_be_a_pipe() -> None:
     reader, writer = os.pipe()
     os.write(writer, b"[server]\nport = 1001\n")

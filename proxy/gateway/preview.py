@@ -11,6 +11,7 @@ from functools import partial
 
 import msgspec
 
+from proxy.chat import jsontext
 from proxy.chat.request import ChatRequest
 from proxy.errors import unknown_profile
 from proxy.formats.chat_completions import ChatCompletions
@@ -71,9 +72,7 @@ class Preview:
         outgoing = await prepare(exchange, self._services)
         prompt = outgoing.prompt
         assert isinstance(prompt, AssembledPrompt)  # a preview does not go on without memory
-        sent = await aside.run(len(body), lambda: FORMAT.read(outgoing.body(), media))
-        assert isinstance(sent, ChatRequest)  # it was made of one that could be read
-        messages = tuple(message.raw for message in (*sent.leading, *sent.messages))
+        messages = await aside.run(len(body), lambda: _messages_in(outgoing.body()))
         return Previewed(
             messages=messages,
             tokens=await self._tokens(messages, exchange.counter.count),
@@ -99,3 +98,8 @@ class Preview:
     async def _tokens(self, messages: Sequence[bytes], count: Count) -> int:
         size = sum(map(len, messages))
         return await self._services.aside.run(size, lambda: sum(map(count, messages)))
+
+
+def _messages_in(body: bytes) -> tuple[bytes, ...]:
+    """The JSON of each: with memory there may be more of them, and more text, than are read."""
+    return tuple(jsontext.items(jsontext.fields(body)["messages"]))

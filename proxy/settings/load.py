@@ -89,7 +89,9 @@ def _with_keys(settings: Settings, environ: Mapping[str, str], problems: list[st
 def _file(named_by: str, path: Path, problems: list[str]) -> list[PydanticBaseSettingsSource]:
     """The file as a source; none, and a problem told, where it cannot be read."""
     try:
-        return [ConfigFile(path)]
+        file = ConfigFile(path)
+        problems += (f"{_name(place, {})}: must be a table" for place in file.not_tables)
+        return [file]
     except OSError as error:
         problems.append(f"{named_by} {path}: {error.strerror or error}")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -61,6 +61,16 @@ def header_name(text: str) -> str:
     return text
 
 
+_NO_IDS = {"authorization", "proxy-authorization", "api-key", "x-api-key", "cookie", "host"}
+"""Headers whose values are no ids: those of keys would be kept in plain text."""
+
+
+def _alias(text: str) -> str:
+    if text.lower() in _NO_IDS:
+        raise ValueError("must not be a header of keys, or Host: what it holds is no id")
+    return text
+
+
 def _body_id(text: str) -> str:
     if not _FIELD.fullmatch(text):
         raise ValueError("must be a field such as prompt_cache_key, or metadata.user_id")
@@ -87,6 +97,7 @@ def secret(value: SecretStr) -> SecretStr:
 
 Secret = Annotated[SecretStr, AfterValidator(secret)]
 Header = Annotated[str, AfterValidator(header_name)]
+Alias = Annotated[Header, AfterValidator(_alias)]
 BodyId = Annotated[str, AfterValidator(_body_id)]
 Origin = Annotated[str, AfterValidator(_origin)]
 Host = Annotated[str, AfterValidator(_host)]
@@ -111,7 +122,7 @@ class ServerSettings(Section):
     cors_origins: tuple[Origin, ...] = ()
     shutdown_timeout: float = Field(default=30.0, ge=0)
     admin_key: Secret | None = None
-    session_aliases: tuple[Header, ...] = (
+    session_aliases: tuple[Alias, ...] = (
         "X-Conversation-Id",
         "X-Thread-Id",
         "X-OpenWebUI-Chat-Id",
@@ -123,7 +134,7 @@ class ServerSettings(Section):
         "Session-Id",
         "X-Opencode-Session",
     )
-    user_aliases: tuple[Header, ...] = (
+    user_aliases: tuple[Alias, ...] = (
         "X-OpenWebUI-User-Id",
         "Helicone-User-Id",
         "X-Sm-User-Id",

@@ -6,7 +6,8 @@ Knows the spelling of flags, variables and TOML; must not know which values are 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -131,6 +132,24 @@ class ConfigFile(TomlConfigSettingsSource):
     def _read_files(self, files: Any, deep_merge: bool = False) -> dict[str, Any]:
         """The library takes a file that is not there for an empty one, and reads no pipes."""
         return self._read_file(files)
+
+    def _read_file(self, file_path: Any) -> dict[str, Any]:
+        """Editors of Windows begin a file with a byte order mark, which is no TOML."""
+        return tomllib.loads(Path(file_path).read_bytes().decode("utf-8-sig"))
+
+    @property
+    def not_tables(self) -> list[Location]:
+        """Where the file has a value for a table: sources above it would hide that."""
+        return list(_not_tables(self.toml_data))
+
+
+def _not_tables(found: Mapping[str, Any], above: Location = ()) -> Iterator[Location]:
+    for name, value in found.items():
+        place = (*above, name)
+        if isinstance(value, dict):
+            yield from _not_tables(value, place)
+        elif settings_in(place) or settings_in((*place, name)):
+            yield place
 
 
 def settings_in(place: Location) -> Mapping[str, FieldInfo]:

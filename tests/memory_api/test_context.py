@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from proxy.chat import request
 from proxy.memory.model import Ask, SessionKey
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
@@ -116,6 +117,16 @@ async def test_a_preview_is_what_is_sent(
     recorded = (await client.get(f"{SESSIONS}/s/exchanges/{exchange}")).json()
     assert preview["evicted"] == recorded["memory"]["evicted"]
     assert preview["tokens"] == sum(map(TOKENIZERS.counter_for("gpt-4o").count, sent))
+
+
+async def test_a_preview_with_memory_may_have_more_text_than_is_read(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await seed(client, "s", said("system", "word " * 100), *talk("hello", "hi"))
+    monkeypatch.setattr(request, "MAX_TEXT", 600)
+    response = await client.post(URL, json={"model": "gpt-4o", "messages": talk("more " * 50)})
+    assert response.status_code == 200
+    assert len(response.json()["messages"]) == 4
 
 
 async def test_a_preview_has_all_its_fields(client: httpx.AsyncClient) -> None:

@@ -203,6 +203,7 @@ async def test_null_forgets_all_versions(client: httpx.AsyncClient, store: Backe
         ({"summary": {"text": ""}}, "summary.text"),
         ({"summary": {"text": " \n"}}, "summary.text"),
         ({"summary": {"text": "word " * 41}}, "summary.text"),
+        ({"summary": {"text": "word " * 2_000_000}}, "summary.text"),
     ],
 )
 async def test_a_wrong_change_is_refused_by_name(

@@ -25,6 +25,7 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.memory.items import Item
 from proxy.memory.model import Exchange, Origin, State, Summary
+from proxy.portable.check import whole
 
 NULL = msgspec.Raw(b"null")
 """No value at all."""
@@ -225,8 +226,10 @@ def _fits(raw: bytes) -> bool:
 def _check(text: bytes) -> None:
     """Raise ValueError unless it is JSON; a parser that does not recurse reads any nesting.
 
-    It makes numbers, and fails where one is too large: their first digits tell as much.
+    It makes numbers, and fails where one is too large: their first digits tell as much.  It makes
+    texts too, and half of a surrogate pair is none.
     """
+    text = whole(text)
     events = ijson.sendable_list()
     parser = ijson.basic_parse_coro(events)
     try:

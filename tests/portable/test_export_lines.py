@@ -23,6 +23,8 @@ ODD = (
     b'{"a":\n1}',
     b'{"a":\r\n1}',
     rb'{"a":"half \ud83d"}',
+    rb'{"a":"other half \udc00"}',
+    rb'{"a":"halves the wrong way round \udc00\ud83d"}',
     rb'{"a":"whole \ud83d\ude00"}',
     b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}",
     b'{"a":\n[' + b"9" * 5000 + b",1e" + b"9" * 50 + b"]}",

@@ -383,6 +383,11 @@ def memory_unavailable() -> ProxyError:
     )
 
 
+def memory_busy() -> ProxyError:
+    said = "Others are changing the same memory. Try again in a moment."
+    return _unavailable("memory_unavailable", said)
+
+
 def memory_full() -> ProxyError:
     said = "The store is full and takes nothing new. Delete something, or give it more room."
     return _unavailable("memory_unavailable", said)

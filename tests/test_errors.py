@@ -40,6 +40,7 @@ TABLE: list[tuple[Callable[[], ProxyError], int, str]] = [
     (errors.upstream_unreachable, 502, "upstream_unreachable"),
     (errors.overloaded, 503, "overloaded"),
     (errors.memory_unavailable, 503, "memory_unavailable"),
+    (errors.memory_busy, 503, "memory_unavailable"),
     (errors.upstream_timeout, 504, "upstream_timeout"),
 ]
 ROWS = [pytest.param(*row, id=f"{row[1]}-{row[0]().message[:24]}") for row in TABLE]

@@ -1,13 +1,17 @@
 """What is learned as it lies on a shelf: read, changed and stored as a whole, or not at all.
 
 The one place where that is changed.  Who changes something reads it first and says what it is to
-become; that is stored if nobody else has changed it since, else all begins anew.
+become; that is stored if nobody else has changed it since, else all begins anew.  In one process
+the changes of a shelf take turns, so that only other processes are in their way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Generic, Literal, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -16,15 +20,43 @@ from proxy.memory.items import Change, Item, ItemOwner, Items, Namespace, Place
 
 ATTEMPTS = 20
 
+PATIENCE = 15.0
+"""Seconds that a change waits for those of the same shelf before it."""
+
 T = TypeVar("T")
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 Step = Callable[[], Awaitable[tuple[T, Sequence[Change]]]]
-"""Reads, checks, and says what comes of it and what has to be changed for that."""
+"""Reads, checks, and says what comes of it and what has to be changed for that.
+
+It must not change the shelf itself: it would wait for its own turn.
+"""
 
 
 class Busy(Exception):
-    """Others have changed the same again and again: nothing was done."""
+    """Others have changed the same again and again, or for long: nothing was done."""
+
+
+class Turns:
+    """Who changes what in this process, by shelf; those that nobody changes are not kept."""
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self._patience = patience
+        self._locks: WeakValueDictionary[ItemOwner, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def turn(self, shelf: ItemOwner) -> AsyncIterator[None]:
+        """While it lasts nobody else has one on this shelf.  Raises Busy if none comes."""
+        lock = self._locks.setdefault(shelf, asyncio.Lock())
+        try:
+            async with asyncio.timeout(self._patience):
+                await lock.acquire()
+        except TimeoutError:
+            raise Busy from None
+        try:
+            yield
+        finally:
+            lock.release()
 
 
 class Stored(msgspec.Struct, Generic[StructT], frozen=True):
@@ -97,17 +129,23 @@ def anything(held: object) -> None:
 class Collection:
     """All methods raise StoreError.
 
-    ``count`` gives the tokens of a text, ``clock`` Unix seconds.
+    ``count`` gives the tokens of a text, ``clock`` Unix seconds.  ``turns`` are those of all that
+    change the same shelves.
     """
 
     def __init__(
-        self, items: Items, count: Callable[[str], int], clock: Callable[[], float]
+        self,
+        items: Items,
+        count: Callable[[str], int],
+        clock: Callable[[], float],
+        turns: Turns | None = None,
     ) -> None:
         self._items, self._count, self.clock = items, count, clock
+        self._turns = Turns() if turns is None else turns
 
     async def update(self, shelf: ItemOwner, step: Step[T], since: float | None = None) -> T:
         """See ``update`` below."""
-        return await update(self._items, shelf, step, since)
+        return await update(self._items, self._turns, shelf, step, since)
 
     async def at(self, shelf: ItemOwner, place: Place) -> Item | None:
         return (await self._items.items_at(shelf, [place])).get(place)
@@ -127,16 +165,19 @@ class Collection:
         return Page(values, page.items[-1].key if page.after is not None else None)
 
 
-async def update(items: Items, shelf: ItemOwner, step: Step[T], since: float | None = None) -> T:
+async def update(
+    items: Items, turns: Turns, shelf: ItemOwner, step: Step[T], since: float | None = None
+) -> T:
     """Make the changes of a step, which is done anew while others are in its way.
 
     What they are made from was read at ``since``: see Items.change_items.  Raises StoreError, Busy,
     and what the step raises.
     """
-    for _ in range(ATTEMPTS):
-        result, changes = await step()
-        if not changes or await items.change_items(shelf, changes, since):
-            return result
+    async with turns.turn(shelf):
+        for _ in range(ATTEMPTS):
+            result, changes = await step()
+            if not changes or await items.change_items(shelf, changes, since):
+                return result
     raise Busy
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from proxy.background.completion import Completer
 from proxy.learning.batch import READ, Exchanges, Extractor, History, Improver, ReadMark
-from proxy.learning.collection import Collection, KindStore, LearnedMemory, ListedStore
+from proxy.learning.collection import Collection, KindStore, LearnedMemory, ListedStore, Turns
 from proxy.learning.episodes import store as episode_card
 from proxy.learning.episodes.episode import Episode, EpisodeCard, episode_memory
 from proxy.learning.episodes.extract import EpisodeExtractor
@@ -67,9 +67,10 @@ class KindResources(msgspec.Struct, frozen=True):
     schemas: Schemas
     count: Callable[[str], int]
     clock: Callable[[], float]
+    turns: Turns = msgspec.field(default_factory=Turns)
 
     def made(self, collection: type[CollectionT]) -> CollectionT:
-        return collection(self.store, self.count, self.clock)
+        return collection(self.store, self.count, self.clock, self.turns)
 
 
 class Watch(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from proxy.background.completion import Completer
 from proxy.learning.batch import Exchanges, Extractor, Improver, ReadMark, mark_of, mark_place
-from proxy.learning.collection import Forgotten, KindStore, putting, update
+from proxy.learning.collection import Forgotten, KindStore, Turns, putting, update
 from proxy.learning.episodes.store import EpisodeStore
 from proxy.learning.facts.store import FactStore
 from proxy.learning.feedback import count_feedback, forget_feedback
@@ -44,9 +44,14 @@ class Forgetting:
     """``features`` are those of all extractors that read sessions."""
 
     def __init__(
-        self, items: Items, sessions: Sessions, features: Sequence[str], parts: Sequence[KindStore]
+        self,
+        items: Items,
+        turns: Turns,
+        sessions: Sessions,
+        features: Sequence[str],
+        parts: Sequence[KindStore],
     ) -> None:
-        self._items, self._sessions = items, sessions
+        self._items, self._turns, self._sessions = items, turns, sessions
         self._features, self._parts = tuple(features), tuple(parts)
 
     async def forget(
@@ -64,7 +69,7 @@ class Forgetting:
         async def step() -> tuple[None, Sequence[Change]]:
             return None, await self._marks(shelf, session, exchange)
 
-        await update(self._items, shelf, step)
+        await update(self._items, self._turns, shelf, step)
 
     async def _marks(self, shelf: ItemOwner, session: str, exchange: str | None) -> list[Change]:
         """The marks of all features, each put anew: a batch that began before does not fit."""
@@ -149,7 +154,7 @@ class Learned:
         )
         self.prompt_cards = PromptCards(store, kinds, clock)
         stores = [made for kind in self.kinds.ranked if (made := kind.stores(over))]
-        self.forgetting = Forgetting(store, store, self.kinds.reading, stores)
+        self.forgetting = Forgetting(store, over.turns, store, self.kinds.reading, stores)
         self._store = store
 
     @classmethod

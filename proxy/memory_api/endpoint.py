@@ -25,6 +25,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from proxy.errors import (
     ProxyError,
+    memory_busy,
     memory_full,
     memory_unavailable,
     method_not_allowed,
@@ -192,7 +193,7 @@ async def attempted(work: Awaitable[T]) -> T:
         full = isinstance(failure, StoreFull)
         raise (memory_full() if full else memory_unavailable()) from failure
     except Busy:
-        raise memory_unavailable() from None
+        raise memory_busy() from None
     except HTTPException as error:
         raise ProxyError(error.status_code, "invalid_request", error.detail) from None
     except Exception as bug:  # the boundary to the server: a bug is logged here and answered

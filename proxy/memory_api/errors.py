@@ -9,6 +9,7 @@ import msgspec
 
 from proxy import errors
 from proxy.errors import ProxyError
+from proxy.learning.facts.fact import MOST_GIVEN
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -137,6 +138,13 @@ idempotency_key_reused = Failure(
     "This key came with another request before. Use a new key for each new request.",
     "Idempotency-Key",
 )
+too_many_memories = Failure(
+    422,
+    "too_many_memories",
+    "The person has as many memories as may be added or saved.",
+    f"This person has as many memories as may be added or saved, {MOST_GIVEN:,}. Delete some"
+    " first.",
+)
 server_error = _shared(errors.server_error(), "The proxy failed.")
 memory_unavailable = _shared(
     errors.memory_unavailable(), "The store cannot be used just now, or is busy with this."
@@ -176,6 +184,7 @@ ALL = (
     request_too_large,
     session_too_large,
     idempotency_key_reused,
+    too_many_memories,
     server_error,
     memory_unavailable,
 )

@@ -14,9 +14,10 @@ import pytest_asyncio
 from openai import AsyncOpenAI
 
 from proxy.chat.models.tokens import Tokenizers
-from proxy.learning.facts.fact import Fact
+from proxy.learning.facts.fact import MOST_GIVEN, Fact
 from proxy.memory.items import ItemOwner
 from proxy.tenancy import digest_of
+from tests.support.learning.given import FULL
 from tests.support.rig import KEY, Rig, rig
 from tests.support.talk.recalling import THINGS, Person, marker, somebody
 from tests.support.talk.words import messages
@@ -101,6 +102,16 @@ async def test_a_text_that_is_too_long_is_not_saved(one: Rig) -> None:
     await saved(kai, "word " * 200)
     assert await facts(one, kai.user) == []
     assert "500 characters" in one.up.requests[-1].messages[-1]["content"]
+
+
+async def test_one_fact_too_many_is_not_saved_and_the_model_is_told(one: Rig) -> None:
+    kai = somebody(one)
+    known = [{"id": f"{n}", "memory": f"Note {n}.", "user_id": kai.user} for n in range(MOST_GIVEN)]
+    headers = {"authorization": f"Bearer {KEY}"}
+    done = await one.client.post("/memory/v1/import", json=known, headers=headers)
+    assert done.json()["memories"] == MOST_GIVEN
+    await saved(kai, "Kai lives in Kiel.")
+    assert one.up.requests[-1].messages[-1]["content"] == f"Not done: {FULL}; delete some first."
 
 
 async def test_facts_and_what_was_said_are_found_and_marked_as_reference(one: Rig) -> None:

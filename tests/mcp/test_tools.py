@@ -13,10 +13,12 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import TextResourceContents
 
 from proxy import __version__
+from proxy.learning.facts.fact import MOST_GIVEN
 from proxy.tenancy import digest_of
 from tests.mcp.conftest import ADMIN
 from tests.support.agent import ERAS, Era, agent, answered, told
 from tests.support.client import client_of
+from tests.support.learning.given import REFUSED
 from tests.support.memory_api import seed, talk
 from tests.support.rig import Rig
 from tests.support.waiting import eventually
@@ -95,6 +97,16 @@ async def test_words_that_say_nothing_alone_are_saved_once_found_and_forgotten(
         assert [each["id"] for each in found] == [saved[0]["id"]]
         await client.call_tool("forget_memory", {"memory_id": found[0]["id"]})
         assert answered(await client.call_tool("search_memories", {"query": text}))["data"] == []
+
+
+async def test_one_memory_too_many_is_not_saved_and_the_model_is_told(proxy: Rig) -> None:
+    known = [{"id": f"{n}", "memory": f"Note {n}.", "user_id": "ada"} for n in range(MOST_GIVEN)]
+    async with app(proxy) as owner, agent(proxy.proxy.url, x_user_id="ada") as client:
+        await owner.post("/memory/v1/import", json=known)
+        again = await client.call_tool("save_memory", {"text": "Note 7."})
+        assert answered(again)["text"] == "Note 7."
+        more = await client.call_tool("save_memory", {"text": "Likes figs."})
+    assert told(more) == f"{REFUSED} (too_many_memories)"
 
 
 async def test_what_is_saved_several_times_at_once_is_one_memory(proxy: Rig) -> None:

@@ -413,12 +413,15 @@ async def kept(store: Backend) -> list[str]:
 @pytest.mark.parametrize("when", ["before", "in-the-middle", "behind"])
 async def test_a_comment_on_what_is_erased_meanwhile_is_not_kept(
     store: Backend,
-    eraser: Eraser,
+    spool: Spool,
     learned: Learned,
+    clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
     user: str | None,
     when: str,
 ) -> None:
+    """Erased by another process, which waits for no change of this one."""
+    elsewhere = Eraser(store, spool, learned_over(store, clock), clock)
     session, message = await answered(store, user)
     name = {"before": "items_at", "in-the-middle": "change_items", "behind": "enqueue"}[when]
     if when == "behind":
@@ -430,7 +433,7 @@ async def test_a_comment_on_what_is_erased_meanwhile_is_not_kept(
         calls += 1
         if calls == (2 if when == "behind" else 1):
             monkeypatch.setattr(store, name, real)
-            await eraser.session(key("a"))
+            await elsewhere.session(key("a"))
         return await real(*asked, **more)
 
     monkeypatch.setattr(store, name, erased_first)

@@ -177,7 +177,7 @@ async def test_memories_of_nobody_are_refused(client: httpx.AsyncClient, user: s
 async def test_memories_are_no_session_and_have_a_bound(client: httpx.AsyncClient) -> None:
     response = await client.post(f"{API}/import?session=s", content=sample("mem0.json"))
     assert "?session= names one" in error_of(response)["message"]
-    many = [{"id": str(n), "memory": f"m{n}", "user_id": "kai"} for n in range(5001)]
+    many = [{"id": str(n), "memory": "x" * 501, "user_id": "kai"} for n in range(5001)]
     response = await client.post(f"{API}/import?dry_run=true", content=dumped(many))
     assert "over 5000 memories of one person" in error_of(response)["message"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
@@ -140,6 +141,37 @@ async def test_a_wrong_fact_is_refused_by_name(
     assert response.status_code == 400
     assert (error_of(response)["code"], error_of(response)["param"]) == ("invalid_value", param)
     assert await memories(client) == []
+
+
+async def test_facts_that_are_added_at_once_wait_for_each_other(
+    site: Site, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change_items, refused = site.store.change_items, 0
+
+    async def counted(*asked: Any) -> bool:
+        nonlocal refused
+        done = await change_items(*asked)
+        refused += not done
+        return done
+
+    monkeypatch.setattr(site.store, "change_items", counted)
+    said = [f"The user has {n} boats." for n in range(40)]
+    await asyncio.gather(*(add(client, text) for text in said))
+    assert set(await texts(client)) == set(said)
+    assert refused == 0
+
+
+async def test_who_always_comes_too_late_is_told_that_others_change_the_same(
+    site: Site, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*asked: Any) -> bool:
+        return False
+
+    monkeypatch.setattr(site.store, "change_items", never)
+    response = await client.post(USER, json={"text": "The user has a boat."})
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+    assert error_of(response)["code"] == "memory_unavailable"
+    assert error_of(response)["message"].startswith("Others are changing the same memory.")
 
 
 # Listing

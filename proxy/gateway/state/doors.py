@@ -14,6 +14,7 @@ from proxy.errors import (
     ProxyError,
     conversation_not_found,
     invalid_value,
+    memory_busy,
     memory_unavailable,
     method_not_allowed,
     not_found,
@@ -104,8 +105,10 @@ class StateDoors:
             await call.held.answer(READ)
         try:
             body = await self._answer(call)
-        except (StoreError, SpoolError, Busy) as failure:
+        except (StoreError, SpoolError) as failure:
             raise memory_unavailable() from failure
+        except Busy as busy:
+            raise memory_busy() from busy
         call.held.answered(len(body))
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         report = call.report.headers() if call.report else []

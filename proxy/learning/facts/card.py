@@ -7,6 +7,7 @@ of all facts together: who changes facts must have seen the card before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import nlargest
 from operator import attrgetter
 
 import msgspec
@@ -16,6 +17,9 @@ from proxy.learning.likeness import SIZE, AskedText, Words, terms_in
 from proxy.learning.prompt_cards import FRAME, Allowance, Block, affordable, framed
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings
+
+MOST_LINES = 5_000
+"""Facts on a card: as many as may be learned.  It is read with every request, whatever is kept."""
 
 
 class FactLine(msgspec.Struct, frozen=True, array_like=True):
@@ -65,10 +69,15 @@ def read_card(value: bytes) -> FactCard:
 def card_of(
     facts: Iterable[Fact], before: FactCard, count: Callable[[str], int], now: float
 ) -> FactCard:
-    """The card of the facts that hold; what the one ``before`` knows of a text is taken over."""
+    """The card of the facts that hold, of too many those confirmed last.
+
+    What the one ``before`` knows of a text is taken over.
+    """
     known = before.terms_by_line()
     counted = {line.line: line.tokens for line in before.lines}
-    held = sorted((f for f in facts if f.holds(now)), key=attrgetter("valid_from", "id"))
+    holding = [fact for fact in facts if fact.holds(now)]
+    latest = nlargest(MOST_LINES, holding, key=attrgetter("last_confirmed", "id"))
+    held = sorted(latest, key=attrgetter("valid_from", "id"))
     lines: list[FactLine] = []
     terms: list[bytes] = []
     for fact in held:

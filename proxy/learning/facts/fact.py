@@ -35,6 +35,13 @@ MOST_ABOUT = 100
 
 MOST_SOURCES = 10
 
+MOST_GIVEN = 2_000
+"""Facts of a person that were added, saved or imported, whatever has become of them: each change
+reads all of them, each chat a card of those that hold, and all others wait meanwhile."""
+
+MOST_IMPORTED = 10_000
+"""Facts that an import may leave a person with, those learned too: what was is the file's word."""
+
 DAY = 86_400.0
 
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -79,6 +86,27 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 Facts = dict[str, Fact]
 """All facts of a person, by id."""
+
+
+class TooManyFacts(ValueError):
+    """There are as many as may be given: nothing was done."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"this person has as many memories as may be added or saved, {MOST_GIVEN:,};"
+            " delete some first"
+        )
+
+
+def given(facts: Iterable[Fact]) -> int:
+    """How many of them were not learned."""
+    return sum(fact.origin != "learned" for fact in facts)
+
+
+def check_given(facts: Facts) -> None:
+    """Raises TooManyFacts where the one that was just put is one too many."""
+    if given(facts.values()) > MOST_GIVEN:
+        raise TooManyFacts
 
 
 def new_id() -> str:

@@ -12,6 +12,7 @@ from proxy.learning.facts.fact import (
     Fact,
     Facts,
     State,
+    check_given,
     dated,
     new_id,
     one_line,
@@ -44,7 +45,8 @@ class FactTools:
 
         It was read at ``since``: see Items.change_items.  Text that tells the assistant what to do
         is kept in quarantine, where it does nothing.
-        Raises ValueError for a text that is empty or longer than 500 characters, and Busy.
+        Raises ValueError for a text that is empty or longer than 500 characters, TooManyFacts, and
+        Busy.
         """
         plain = one_line(text)
         if not 0 < len(plain) <= MOST_CHARACTERS:
@@ -57,13 +59,16 @@ class FactTools:
         """Keep a statement that no message is the source of, as :meth:`save` does; one in the same
         words stays as it is, unless it is to be kept ``afresh``.
 
-        ``text`` and ``about`` are one line each.  Raises Busy.
+        ``text`` and ``about`` are one line each.  Raises TooManyFacts, and Busy.
         """
 
         def noted(facts: Facts) -> Fact:
             new = self._new(text, about)
             twin = None if afresh else _twin(facts, new)
-            return twin or facts.setdefault(new.id, new)
+            if twin is None:
+                facts[new.id] = new
+                check_given(facts)
+            return twin or new
 
         return await self._facts.change(shelf, noted)
 
@@ -80,6 +85,7 @@ class FactTools:
         return sorted(found, key=lambda fact: -fact.score)[:limit]
 
     def _enter(self, facts: Facts, text: str, source: Source) -> Fact:
+        before = len(facts)
         notes = Notes(facts, self._settings, new_id, self._facts.clock(), "saved")
         claim = Claim(
             op="add",
@@ -91,7 +97,10 @@ class FactTools:
             source=source,
             fact=None,
         )
-        return notes.enter(claim)
+        fact = notes.enter(claim)
+        if len(facts) > before:  # else it was there already
+            check_given(facts)
+        return fact
 
     def _new(self, text: str, about: str) -> Fact:
         now = self._facts.clock()

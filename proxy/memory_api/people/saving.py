@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from proxy.learning.facts.fact import TooManyFacts
 from proxy.learning.facts.tools import FactTools
 from proxy.memory_api.api import Api
-from proxy.memory_api.errors import memory_not_found
+from proxy.memory_api.errors import memory_not_found, too_many_memories
 from proxy.memory_api.objects import Object
 from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import PersonAt
@@ -36,7 +37,10 @@ async def save_fact(api: Api, owner: PersonAt, said: Statement) -> Object:
     It is a model's word, not a person's: what tells the assistant what to do is quarantined.
     """
     facts = FactTools(api.learned.facts, api.settings.memory.facts)
-    fact = await facts.note(shelf_of(owner), said.text, said.about, afresh=said.afresh)
+    try:
+        fact = await facts.note(shelf_of(owner), said.text, said.about, afresh=said.afresh)
+    except TooManyFacts:
+        raise too_many_memories() from None
     found = await memories_of(api).one(owner, fact.id)
     if found is None:
         raise memory_not_found()

@@ -10,7 +10,16 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.facts.fact import DAY, Fact, Facts, fact_fields, new_id, one_line
+from proxy.learning.facts.fact import (
+    DAY,
+    Fact,
+    Facts,
+    TooManyFacts,
+    check_given,
+    fact_fields,
+    new_id,
+    one_line,
+)
 from proxy.learning.facts.rules import entered
 from proxy.learning.facts.store import FactStore, StoredFacts
 from proxy.learning.kinds import Kind, Kinds
@@ -19,7 +28,7 @@ from proxy.memory.items import Item, ItemOwner, fits
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given, Repeated
 from proxy.memory_api.conditions import Conditions
-from proxy.memory_api.errors import memory_not_found
+from proxy.memory_api.errors import memory_not_found, too_many_memories
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.items.params import filter_of
 from proxy.memory_api.objects import Object, listed
@@ -95,7 +104,7 @@ async def list_memories(
     answer=Memory,
     founds=True,
     examples={"allergy": {"text": "Is allergic to peanuts."}},
-    errors=(memory_not_found,),
+    errors=(memory_not_found, too_many_memories),
     links=(
         Link("getMemory", MADE),
         Link("updateMemory", MADE, {"text": "Is allergic to all nuts."}),
@@ -184,10 +193,14 @@ async def delete_memory(api: Api, owner: PersonAt, wanted: MemoryAt, given: Give
 async def _add(api: Api, owner: Owner, fact: Fact) -> None:
     def add(facts: Facts) -> None:
         facts[fact.id] = fact
+        check_given(facts)
         settings, now = _lately(api)
         facts.update(entered(facts, (), settings, new_id, now))
 
-    await api.learned.facts.change(shelf_of(owner), add)
+    try:
+        await api.learned.facts.change(shelf_of(owner), add)
+    except TooManyFacts:
+        raise too_many_memories() from None
 
 
 def _check(api: Api, given: Conditions, wanted: str) -> Callable[[StoredFacts], None]:

@@ -13,6 +13,7 @@ there.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import takewhile
 from typing import NamedTuple
@@ -23,10 +24,10 @@ from proxy.chat.extent import MAX_MESSAGES
 from proxy.chat.jsontext import UNREADABLE, items
 from proxy.chat.message import ROLES, SYSTEM_ROLES, ChatMessage
 from proxy.learning.collection import update
-from proxy.learning.facts.fact import FACTS
+from proxy.learning.facts.fact import FACTS, MOST_GIVEN, MOST_IMPORTED, Fact, given
 from proxy.learning.kinds import is_card
 from proxy.learning.learned import Learned
-from proxy.memory.items import Change, Item, ItemOwner, Items, Place
+from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
 from proxy.memory.model import Commit, Draft, Due, Exchange, Injection, Snapshot, message_id
 from proxy.memory.recording.commit import Count
 from proxy.memory_api.api import ReadMessage
@@ -164,26 +165,49 @@ class Adopted(NamedTuple):
 class Adopting:
     def __init__(self, items: Items, learned: Learned) -> None:
         self._items, self._kinds, self._over = items, learned.kinds, learned.over
+        self._facts = learned.facts
 
     async def adopt(self, shelf: ItemOwner, items: Sequence[Item]) -> Adopted:
-        """Put what can be put.  Raises ValueError for what nobody can have learned, StoreError,
-        and Busy.
-        """
-        kinds = self._kinds
-        reserved = (item for item in items if kinds.is_reserved(item.namespace))
-        wrong = next((item for item in reserved if not kinds.is_sound(item)), None)
-        if wrong is not None:
-            where = "/".join((*wrong.namespace, wrong.key))
-            raise ValueError(f"an item at {where} that is not what belongs there")
-        others = await self._others(shelf, items)
-        taken = [item for item in items if self._kinds.story(item) not in others]
-        cards = [item for item in taken if is_card(item)]
-        put = await self._put(shelf, [item for item in taken if not is_card(item)])
-        kept = await self._items.items_at(shelf, [card.place for card in cards])
-        put_cards = await self._put(shelf, cards)  # last: they speak of the others
+        """Put what can be put.  Raises ValueError as :meth:`check` does, StoreError, and Busy."""
+        async with self._over.turns.turn(shelf):  # nobody adds to what was counted
+            await self.check(shelf, items)
+            others = await self._others(shelf, items)
+            taken = [item for item in items if self._kinds.story(item) not in others]
+            cards = [item for item in taken if is_card(item)]
+            put = await self._put(shelf, [item for item in taken if not is_card(item)])
+            kept = await self._items.items_at(shelf, [card.place for card in cards])
+            put_cards = await self._put(shelf, cards)  # last: they speak of the others
         if put and kept:
             await self._recard(shelf, {place.key for place in kept})
         return Adopted(put + put_cards, len(items) - put - put_cards)
+
+    async def check(self, shelf: ItemOwner, items: Sequence[Item]) -> None:
+        """Raises ValueError for what nobody can have learned and for too many facts, and
+        StoreError.
+        """
+        wrong = await asyncio.to_thread(self._wrong, items)
+        if wrong is not None:
+            where = "/".join((*wrong.namespace, wrong.key))
+            raise ValueError(f"an item at {where} that is not what belongs there")
+        await self._check_facts(shelf, items)
+
+    def _wrong(self, items: Sequence[Item]) -> Item | None:
+        """The first that is not what belongs at its place; slow for many."""
+        kinds = self._kinds
+        reserved = (item for item in items if kinds.is_reserved(item.namespace))
+        return next((item for item in reserved if not kinds.is_sound(item)), None)
+
+    async def _check_facts(self, shelf: ItemOwner, items: Sequence[Item]) -> None:
+        place = (PEOPLE, shelf.user, FACTS)
+        brought = [item for item in items if item.namespace == place]
+        held = (await self._facts.load(shelf)).facts if brought else {}
+        new = [item for item in brought if item.key not in held]
+        if new and len(held) + len(new) > MOST_IMPORTED:
+            raise ValueError(_too_many("facts of one person", MOST_IMPORTED))
+        facts = [*held.values(), *(msgspec.json.decode(item.value, type=Fact) for item in new)]
+        if new and given(facts) > MOST_GIVEN:
+            what = "facts of one person that were added, saved or imported"
+            raise ValueError(_too_many(what, MOST_GIVEN))
 
     async def there(self, shelf: ItemOwner, items: Sequence[Item]) -> int:
         """How many of these have their place taken.  Raises StoreError."""
@@ -221,4 +245,8 @@ class Adopting:
         async def step() -> tuple[None, Sequence[Change]]:
             return None, [await carded(shelf)]
 
-        await update(self._items, shelf, step)
+        await update(self._items, self._over.turns, shelf, step)
+
+
+def _too_many(what: str, most: int) -> str:
+    return f"with those that are there, over {most:,} {what}"

@@ -229,7 +229,8 @@ async def _read(
     api: Api, file: Incoming, wanted: ImportRequest, importer: Importer, warnings: Warnings
 ) -> Format:
     server = api.settings.server
-    limits = Limits(LINE * server.max_body_bytes, server.max_import_bytes)
+    learned = api.learned.kinds.is_reserved
+    limits = Limits(LINE * server.max_body_bytes, server.max_import_bytes, learned)
     beginning = (await _beginning(file.chunks)).removeprefix(BYTE_ORDER_MARK)
     format, source = opened(beginning, wanted.format, limits, warnings)
     if format == "memory-proxy" and (wanted.session or wanted.user):

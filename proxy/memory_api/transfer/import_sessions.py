@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from proxy.errors import ProxyError, memory_unavailable
+from proxy.errors import ProxyError, memory_busy
 from proxy.learning.collection import Busy
 from proxy.memory.archive import SessionArchive
 from proxy.memory.erasure import Subject
@@ -221,12 +221,9 @@ class Importer:
 
     async def _adopt(self, items: Items) -> None:
         shelf = ItemOwner(self._tenant, items.user)
-        if self._dry_run:
-            there = await self._adopting.there(shelf, items.items)
-            self.counts.memories += len(items.items) - there
-            self.counts.skipped_memories += there
-            return
         try:
+            if self._dry_run:
+                return await self._try_items(shelf, items)
             with _busy():
                 put, skipped = await self._adopting.adopt(shelf, items.items)
         except ValueError as error:
@@ -237,6 +234,13 @@ class Importer:
             await self._dismiss(Owner(self._tenant, user=items.user), items.dismissed)
         if items.user and put:
             await self._lift(items.user)
+
+    async def _try_items(self, shelf: ItemOwner, items: Items) -> None:
+        """Count what would be put.  Raises ValueError for what would be refused."""
+        await self._adopting.check(shelf, items.items)
+        there = await self._adopting.there(shelf, items.items)
+        self.counts.memories += len(items.items) - there
+        self.counts.skipped_memories += there
 
     async def _lift(self, user: str) -> None:
         if user not in self._people:
@@ -263,7 +267,7 @@ def _busy() -> Iterator[None]:
     try:
         yield
     except Busy:
-        raise memory_unavailable() from None
+        raise memory_busy() from None
 
 
 def _session_of(conversation: Conversation, terms: Terms) -> ImportedSession:

@@ -13,7 +13,15 @@ from hashlib import sha256
 
 import msgspec
 
-from proxy.learning.facts.fact import MOST_CHARACTERS, Fact, dated, fact_place, one_line
+from proxy.learning.facts.fact import (
+    FACTS,
+    MOST_CHARACTERS,
+    MOST_GIVEN,
+    Fact,
+    dated,
+    fact_place,
+    one_line,
+)
 from proxy.memory.items import PEOPLE, Item, Place
 from proxy.memory_api.shapes.people import LARGEST_METADATA
 from proxy.portable.check import check_item
@@ -21,7 +29,7 @@ from proxy.portable.source import Note
 from proxy.settings.written import FactsSettings
 
 MOST = 5000
-"""Notes of one person in a file: as many facts as anybody may have."""
+"""Notes of one person in a file: the facts of them, and the saved items beside these."""
 
 PEOPLE_COUNTED = 10_000
 ID_CHARACTERS = 16
@@ -34,15 +42,21 @@ class Noting:
     def __init__(self, settings: FactsSettings, now: float) -> None:
         self._settings, self._now = settings, now
         self._counts: Counter[str] = Counter()
+        self._facts: Counter[str] = Counter()
 
     def items(self, user: str, notes: Sequence[Note]) -> tuple[Item, ...]:
         """Raises ValueError for what no shelf can have."""
         if len(self._counts) >= PEOPLE_COUNTED:
             self._counts.clear()
+            self._facts.clear()
         self._counts[user] += len(notes)
         if self._counts[user] > MOST:
             raise ValueError(f"over {MOST} memories of one person")
-        return tuple(self._item(user, note) for note in notes)
+        items = tuple(self._item(user, note) for note in notes)
+        self._facts[user] += sum(item.namespace == (PEOPLE, user, FACTS) for item in items)
+        if self._facts[user] > MOST_GIVEN:
+            raise ValueError(f"over {MOST_GIVEN:,} facts of one person")
+        return items
 
     def _item(self, user: str, note: Note) -> Item:
         text = one_line(note.text or "")

@@ -26,7 +26,7 @@ from proxy.memory_api.erasure.eraser import Eraser
 from proxy.memory_api.overview.counts import Counted
 from proxy.memory_api.overview.shared import Shared
 from proxy.memory_api.shapes.overview import Stats
-from proxy.memory_api.threads import Threads
+from proxy.memory_api.threads import TenantThreads, Threads
 from proxy.recall.recaller import RecallAdmin
 from proxy.recall.results import Found
 from proxy.settings import Settings
@@ -132,6 +132,10 @@ class Api:
     def statistics(self) -> WeakValueDictionary[str, Shared[Stats]]:
         """By tenant, while somebody waits for them."""
         return WeakValueDictionary()
+
+    @cached_property
+    def editing(self) -> TenantThreads:
+        return TenantThreads("edit")
 
     @cached_property
     def searching(self) -> Threads:

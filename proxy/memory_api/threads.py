@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 T = TypeVar("T")
 
@@ -21,3 +22,15 @@ class Threads:
 
     async def run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+class TenantThreads(Threads):
+    """One piece of a tenant's work at a time: nobody waits for all that another has brought."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def run_for(self, tenant: str, work: Callable[[], T]) -> T:
+        async with self._turns.setdefault(tenant, asyncio.Lock()):
+            return await self.run(work)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from io import BytesIO
 from typing import Any
 
 from proxy.errors import request_timeout, request_too_large
@@ -22,9 +23,6 @@ Body = bytes | AsyncIterator[bytes] | None
 
 PIECE = 64 * 1024
 """Bytes of a body that are sent at once; of a longer one each piece is waited for."""
-
-LONG = 1 << 20
-"""Bytes from which on a body is joined in a thread: CPython then lets go of the interpreter."""
 
 
 class ClientGone(Exception):
@@ -58,7 +56,8 @@ async def read(
 async def _rest(
     receive: Receive, first: bytes, limit: int, declared: int | None, hold: Hold
 ) -> bytes:
-    parts, size = [first], len(first)
+    whole, size = BytesIO(), len(first)
+    whole.write(first)
     held = min(limit, SMALL) if declared is None else declared
     await hold(held)
     more = True
@@ -71,10 +70,10 @@ async def _rest(
         if size > held:
             held = limit
             await hold(held)
-        parts.append(part)
+        whole.write(part)
         more = message.get("more_body", False)
     await hold(size)
-    return b"".join(parts) if size < LONG else await asyncio.to_thread(b"".join, parts)
+    return whole.getvalue()  # not copied again, however long it is
 
 
 def _pieces(body: bytes) -> Iterator[bytes]:

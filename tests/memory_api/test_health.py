@@ -308,3 +308,15 @@ async def test_a_spool_that_is_nearly_full_is_not_ready_and_says_what_waits(
         "error": "the spool is nearly full",
     }
     assert "\nmemory_spool_depth 1.0\n" in metrics
+
+
+async def test_probes_wait_for_nobody_elses_work(client: httpx.AsyncClient) -> None:
+    threads, over = asyncio.get_running_loop(), threading.Event()
+    works = [threads.run_in_executor(None, over.wait) for _ in range(64)]
+    try:
+        async with asyncio.timeout(PATIENCE):
+            answers = [await client.get(path) for path in ("/readyz", "/metrics")]
+    finally:
+        over.set()
+        await asyncio.gather(*works)
+    assert [answer.status_code for answer in answers] == [200, 200]

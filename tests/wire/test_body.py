@@ -9,7 +9,7 @@ import pytest
 
 from proxy.errors import ProxyError, overloaded
 from proxy.wire import body as bodies
-from proxy.wire.body import LONG, PIECE, ClientGone, Message, Receive, in_pieces, stream
+from proxy.wire.body import PIECE, ClientGone, Message, Receive, in_pieces, stream
 from proxy.wire.places import SMALL
 from tests.support.turns import Neighbour
 
@@ -67,9 +67,9 @@ async def test_pieces_are_joined_in_order() -> None:
 
 
 async def test_long_ones_too() -> None:
-    parts = [bytes([n]) * (LONG // 4) for n in range(5)]
+    parts = [bytes([n]) * (4 * PIECE) for n in range(5)]
     client = Client(*map(piece, parts[:-1]), piece(parts[-1], more=False))
-    assert await read(client.receive, 2 * LONG, 10.0) == b"".join(parts)
+    assert await read(client.receive, 32 * PIECE, 10.0) == b"".join(parts)
 
 
 async def test_a_long_body_is_cut_and_others_have_their_turn_in_between() -> None:

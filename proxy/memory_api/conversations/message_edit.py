@@ -8,9 +8,9 @@ Raises ProxyError 400 with ``param`` naming what is wrong.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Collection, Mapping
+from functools import partial
 
 from proxy.chat.jsontext import UNREADABLE, decode, fields, join_fields, shallow
 from proxy.chat.message import ChatMessage
@@ -185,7 +185,7 @@ async def update_message(
     for _ in range(ATTEMPTS):
         line = await _line(api, at, wanted)
         given.hold_for(line_object(line))
-        other = await asyncio.to_thread(_edited, api, line, new)
+        other = await api.editing.run_for(at.tenant, partial(_edited, api, line, new))
         if await _put(api, at, line, other):
             return line_object(await _line(api, at, wanted))
     raise memory_unavailable()

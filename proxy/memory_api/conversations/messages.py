@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Annotated
 
 from starlette.responses import Response
@@ -121,7 +121,7 @@ async def import_messages(
     """
     now = time.time()
     reader = MessageReader(api.read_message, api.settings.memory.max_inline_media_bytes)
-    imported = await asyncio.to_thread(reader.read, new, now)
+    imported = await api.editing.run_for(at.tenant, partial(reader.read, new, now))
     must_not_wait(api.spool, at)
     attempt = await once.attempt()
     if attempt is None:
@@ -155,7 +155,7 @@ async def _append(
 ) -> Commit | None:
     """None if the session or its user has been erased since ``now``.  Raises ProxyError 403."""
     snapshot = await api.store.load(at, NEWEST_TURN)
-    commit = await asyncio.to_thread(
+    making = partial(
         commit_of,
         imported,
         snapshot,
@@ -165,6 +165,7 @@ async def _append(
         api.settings.memory.ttl,
         api.due_after_import(imported.user or snapshot.owner, now),
     )
+    commit = await api.editing.run_for(at.tenant, making)
     outcome = await _commit(api, at, commit)
     if outcome == "foreign":
         raise session_owner_mismatch()
@@ -192,7 +193,8 @@ async def _created(api: Api, at: SessionKey, commit: Commit) -> Response:
     first = await api.store.message(at, commit.drafts[0].card.id)
     if first is None:  # somebody has deleted the session meanwhile
         raise session_not_found()
-    return await asyncio.to_thread(_neighbours, commit, first.position.seq)
+    making = partial(_neighbours, commit, first.position.seq)
+    return await api.editing.run_for(at.tenant, making)
 
 
 def _neighbours(commit: Commit, first: int) -> Response:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET
@@ -63,7 +63,7 @@ async def update_session(api: Api, at: SessionAt, change: SessionChange, given: 
     """
     # The summary is kept apart from the rest: if the store fails between the two writes, the
     # answer is an error and the rest is changed already.
-    details = await asyncio.to_thread(_details, api, change)
+    details = await api.editing.run_for(at.tenant, partial(_details, api, change))
     must_not_wait(api.spool, at)
     summary = change.summary
     told = summary is UNSET

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from starlette.requests import Request
@@ -20,6 +21,7 @@ from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory_api.access import is_local
 from proxy.memory_api.api import Api
 from proxy.memory_api.objects import reply
+from proxy.memory_api.threads import Threads
 from proxy.telemetry import CONTENT_TYPE
 
 logger = logging.getLogger(__name__)
@@ -99,6 +101,7 @@ class Health:
         self._timeout = parts.settings.store.timeout
         self._look: asyncio.Task[SpoolLook] | None = None
         self._concerns = Concerns(parts.store.concerns)
+        self._threads = Threads("probe")
 
     async def healthz(self, request: Request) -> Response:
         """The process is up."""
@@ -128,7 +131,7 @@ class Health:
         telemetry.tasks(len(asyncio.all_tasks()))
         if look.depth is not None:
             telemetry.spool_depth(look.depth.waiting)
-        text = await asyncio.to_thread(telemetry.render)
+        text = await self._threads.run(telemetry.render)
         return Response(text, headers={"content-type": CONTENT_TYPE})
 
     async def _store(self, named: bool) -> Part:
@@ -175,7 +178,7 @@ class Health:
     def _looking(self) -> asyncio.Task[SpoolLook]:
         """One look at a time: a spool that hangs must not take a thread for every probe."""
         if self._look is None or self._look.done():
-            look = asyncio.to_thread(_look_into, self._parts.spool)
+            look = self._threads.run(partial(_look_into, self._parts.spool))
             self._look = asyncio.create_task(look, name="spool check")
         return self._look
 

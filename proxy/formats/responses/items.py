@@ -27,6 +27,9 @@ CUSTOM = "custom_tool_call"
 TOLD = (FUNCTION, CUSTOM)
 """The calls that chat completions have as well."""
 
+_OUTPUTS = {APPROVAL: APPROVED, "tool_search_call": "tool_search_output"}
+"""What answers a call, where it does not have the call's name."""
+
 _UPSTREAMS_OWN = ("shell_call_output",)
 """Outputs that the upstream may have made itself, in a container: they have ids then."""
 
@@ -41,6 +44,7 @@ class _Head(msgspec.Struct):
     id: Any = None
     call_id: Any = None
     approval_request_id: Any = None
+    execution: Any = None
 
 
 _head = msgspec.json.Decoder(_Head)
@@ -151,7 +155,7 @@ def _may_begin(item: ResponseItem, before: ResponseItem) -> bool:
 
 def output_of(call: str) -> str:
     """The kind of what answers a call of this kind."""
-    return APPROVED if call == APPROVAL else f"{call}_output"
+    return _OUTPUTS.get(call, f"{call}_output")
 
 
 def _is_upstreams(item: ResponseItem, open_calls: set[str]) -> bool:
@@ -167,8 +171,9 @@ def _kind(head: _Head) -> str:
 
 
 def _calls(kind: str, head: _Head) -> tuple[str | None, str | None]:
-    """What it makes and what it answers.  Tools of the upstream's own have no ``call_id``."""
-    if kind in (MESSAGE, REASONING):  # by far the most
+    """What it makes and what it answers.  Tools of the upstream's own have no ``call_id``, or say
+    that it runs them."""
+    if kind in (MESSAGE, REASONING) or head.execution == "server":
         return None, None
     if kind == APPROVAL:
         return _text(head.id), None
@@ -176,10 +181,8 @@ def _calls(kind: str, head: _Head) -> tuple[str | None, str | None]:
         return None, _text(head.approval_request_id)
     if kind in TOLD or (kind.endswith("_call") and isinstance(head.call_id, str)):
         return _text(head.call_id), None
-    known = kind in map(output_of, TOLD)
-    if known or (kind.endswith("_call_output") and isinstance(head.call_id, str)):
-        return None, _text(head.call_id)
-    if kind == "tool_search_output" and isinstance(head.call_id, str):
+    answering = kind.endswith("_call_output") or kind in _OUTPUTS.values()
+    if kind in map(output_of, TOLD) or (answering and isinstance(head.call_id, str)):
         return None, _text(head.call_id)
     return None, None
 

@@ -160,12 +160,14 @@ def _paired(listed: Sequence[Json]) -> None:
             kind, call = "mcp_approval_call", item["id"]
         elif kind == "mcp_approval_response":
             kind, call = "mcp_approval_call_output", item.get("approval_request_id", "")
+        elif kind == "tool_search_output":
+            kind = "tool_search_call_output"
         if kind == "reasoning" and follows.get("role") == "user":
             raise RefusedItem(
                 f"Item '{item.get('id')}' of type 'reasoning' was provided without its required "
                 "following item."
             )
-        if kind.endswith("_output") and call is not None:
+        if kind.endswith("_call_output") and call is not None:
             if made.get(call) != kind.removesuffix("_output"):
                 raise RefusedItem(f"No tool call found for {kind} with call_id {call}.")
             waiting.discard(call)

@@ -77,6 +77,12 @@ OF_CLIENTS: dict[str, list[tuple[Json, Json]]] = {
             output("local_shell_call_output", "c1", "a.txt"),
         )
     ],
+    "local-shell-by-id": [
+        (
+            item("local_shell_call", "lsh_1", "c1", action=EXEC),
+            {"type": "local_shell_call_output", "id": "c1", "output": "a.txt"},
+        )
+    ],
     "patch": [
         (
             item("apply_patch_call", "apc_1", "c1", operation=PATCH),

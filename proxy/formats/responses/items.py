@@ -27,6 +27,9 @@ CUSTOM = "custom_tool_call"
 TOLD = (FUNCTION, CUSTOM)
 """The calls that chat completions have as well."""
 
+_LOCAL_SHELL_OUTPUT = "local_shell_call_output"
+"""Its ``id`` is its call's in OpenAI's own form, which has no ``call_id``."""
+
 _OUTPUTS = {APPROVAL: APPROVED, "tool_search_call": "tool_search_output"}
 """What answers a call, where it does not have the call's name."""
 
@@ -181,9 +184,11 @@ def _calls(kind: str, head: _Head) -> tuple[str | None, str | None]:
         return None, _text(head.approval_request_id)
     if kind in TOLD or (kind.endswith("_call") and isinstance(head.call_id, str)):
         return _text(head.call_id), None
+    by_id = kind == _LOCAL_SHELL_OUTPUT and head.call_id is None
+    answered = head.id if by_id else head.call_id
     answering = kind.endswith("_call_output") or kind in _OUTPUTS.values()
-    if kind in map(output_of, TOLD) or (answering and isinstance(head.call_id, str)):
-        return None, _text(head.call_id)
+    if kind in map(output_of, TOLD) or (answering and isinstance(answered, str)):
+        return None, _text(answered)
     return None, None
 
 

@@ -155,13 +155,7 @@ def _paired(listed: Sequence[Json]) -> None:
     made: dict[str, str] = {}
     waiting: set[str] = set()
     for item, follows in zip_longest(listed, listed[1:], fillvalue={"role": "user"}):
-        kind, call = item["type"], item.get("call_id")
-        if kind == "mcp_approval_request":
-            kind, call = "mcp_approval_call", item["id"]
-        elif kind == "mcp_approval_response":
-            kind, call = "mcp_approval_call_output", item.get("approval_request_id", "")
-        elif kind == "tool_search_output":
-            kind = "tool_search_call_output"
+        kind, call = _half(item)
         if kind == "reasoning" and follows.get("role") == "user":
             raise RefusedItem(
                 f"Item '{item.get('id')}' of type 'reasoning' was provided without its required "
@@ -176,3 +170,16 @@ def _paired(listed: Sequence[Json]) -> None:
             waiting.add(call)
     if waiting:
         raise RefusedItem(f"No tool output found for {', '.join(sorted(waiting))}.")
+
+
+def _half(item: Json) -> tuple[str, str | None]:
+    """Which half of a call an item is, and of which: the second is the kind of the first, and
+    ``_output``."""
+    kind, call = item["type"], item.get("call_id")
+    if kind == "mcp_approval_request":
+        return "mcp_approval_call", item["id"]
+    if kind == "mcp_approval_response":
+        return "mcp_approval_call_output", item.get("approval_request_id", "")
+    if kind == "local_shell_call_output":
+        return kind, call or item.get("id", "")
+    return "tool_search_call_output" if kind == "tool_search_output" else kind, call

@@ -65,6 +65,17 @@ _PARTIAL = "partial_json"
 _RAW = ("content_block", "delta", "usage", "error")
 _NAMES = ("type", "id", "name", "signature")
 
+_KINDS = {
+    "text": "text",
+    "citations": "text",
+    "thinking": "thinking",
+    "signature": "thinking",
+    _PARTIAL: "tool_use",
+}
+"""The kind of block that a field of a delta belongs to; other fields belong to other kinds."""
+
+_OTHER = ""
+
 
 class EventReader:
     """See StreamReader.  Of an answer over ``max_bytes`` the rest is not kept: it is incomplete."""
@@ -73,7 +84,9 @@ class EventReader:
 
     def __init__(self, max_bytes: int = MAX_REPLY_BYTES) -> None:
         self._room, self._values = max_bytes, MAX_REPLY_VALUES
-        self._blocks: dict[int, Node] = {}
+        self._blocks: list[Node] = []
+        self._at: dict[int, dict[str, Node]] = {}
+        """What an index means now, by kind."""
         self._usage: Json = {}
         self._model: str | None = None
         self._stop_reason: str | None = None
@@ -85,12 +98,12 @@ class EventReader:
         except jsontext.UNREADABLE:  # another event, or none
             return self._feed_any(payload)
         piece = said.delta
-        self._grow(said.index, {"text": piece.text}, len(piece.text))
-        self._grow(said.index, {"thinking": piece.thinking}, len(piece.thinking))
-        self._grow(said.index, {_PARTIAL: piece.partial_json}, len(piece.partial_json))
+        self._grow(said.index, "text", piece.text, len(piece.text))
+        self._grow(said.index, "thinking", piece.thinking, len(piece.thinking))
+        self._grow(said.index, _PARTIAL, piece.partial_json, len(piece.partial_json))
 
     def build(self) -> Reply:
-        nodes = [node for _, node in sorted(self._blocks.items())]
+        nodes = self._blocks
         # What is too much is known before it is put together, and what a text of JSON is, after.
         blocks = [_whole(node) for node in nodes] if is_light(nodes) else None
         if blocks is None or not is_light(blocks):
@@ -115,7 +128,7 @@ class EventReader:
                 self._begun, self._model = True, event.message.model
                 self._count(event.message.usage)
             elif event.type == "content_block_start":
-                self._open(event.index, self._read(event.content_block))
+                self._open(event.index, self._read(event.content_block), len(payload))
             elif event.type == "content_block_delta":
                 self._extend(event.index, self._read(event.delta), len(payload))
             elif event.type == "message_delta":
@@ -143,9 +156,22 @@ class EventReader:
         value = jsontext.shallow(bytes(raw))
         return value if isinstance(value, dict) else {}
 
-    def _open(self, index: int, block: Json) -> None:
-        if block and index not in self._blocks:
-            self._blocks[index] = {key: _growing(key, value) for key, value in block.items()}
+    def _open(self, index: int, block: Json, size: int) -> None:
+        """A block that begins: it is what the index means from now on."""
+        if block and not self._is_again(index, block) and self._has_room(size):
+            self._at[index] = {}
+            self._begin(index, block)
+
+    def _is_again(self, index: int, block: Json) -> bool:
+        """Has this call begun there already?  The API refuses an id that comes twice."""
+        begun = self._at.get(index, {}).get(_kind(block), {})
+        return block.get("id") is not None and begun.get("id") == block["id"]
+
+    def _begin(self, index: int, block: Json) -> Node:
+        node = {key: _growing(key, value) for key, value in block.items()}
+        self._blocks.append(node)
+        self._at.setdefault(index, {})[_kind(block)] = node
+        return node
 
     def _extend(self, index: int, delta: Json, size: int) -> None:
         """More of a block, of whatever kind: fields are added to, a citation to the others."""
@@ -153,12 +179,19 @@ class EventReader:
         citation = more.pop("citation", None)
         if citation is not None:
             more["citations"] = [citation]
-        self._grow(index, more, size)
+        for field, value in more.items():
+            self._grow(index, field, value, size)
 
-    def _grow(self, index: int, more: Json, size: int) -> None:
-        node = self._blocks.get(index)
-        if node is not None and size and self._has_room(size):
-            grow(node, more)
+    def _grow(self, index: int, field: str, value: object, size: int) -> None:
+        """More of the block there that it fits: some servers add a text to a call.  A text or a
+        thought that fits none begins one; what else fits none may be of a kind that is not known,
+        as a compaction has a signature."""
+        kind = _KINDS.get(field, _OTHER)
+        nodes = self._at.get(index, {})
+        node = nodes.get(kind) if field == kind else nodes.get(kind, nodes.get(_OTHER))
+        begins = node is None and field == kind and isinstance(value, str)
+        if size and (begins or node is not None) and self._has_room(size):
+            grow(self._begin(index, {"type": kind}) if node is None else node, {field: value})
 
     def _has_room(self, size: int) -> bool:
         self._room -= size
@@ -183,6 +216,12 @@ def _read_event(payload: bytes) -> _AnyEvent:
 
 def _is_there(raw: msgspec.Raw) -> bool:
     return bytes(raw) != b"null"
+
+
+def _kind(block: Json) -> str:
+    said = block.get("type")
+    kind = "tool_use" if isinstance(said, str) and said.endswith("tool_use") else said
+    return kind if isinstance(kind, str) and kind in _KINDS.values() else _OTHER
 
 
 def _growing(key: str, value: object) -> object:

@@ -142,6 +142,86 @@ def test_half_a_character_at_a_time_is_a_whole_one() -> None:
     assert json.loads(call["function"]["arguments"]) == {"y": "\ud83d"}
 
 
+def starts(index: int, block: Json) -> Json:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def adds(index: int, kind: str, **more: Any) -> Json:
+    delta = {"type": f"{kind}_delta", **more}
+    return {"type": "content_block_delta", "index": index, "delta": delta}
+
+
+def stops(index: int) -> Json:
+    return {"type": "content_block_stop", "index": index}
+
+
+CALL = tool_use("look", {"q": 1}, "toolu_9")
+CALLS = [starts(0, {**CALL, "input": {}}), adds(0, "input_json", partial_json='{"q":')]
+CALLED = adds(0, "input_json", partial_json="1}")
+HM = [
+    starts(0, {"type": "thinking", "thinking": "", "signature": ""}),
+    adds(0, "thinking", thinking="Hm."),
+    adds(0, "signature", signature=signature("Hm.")),
+]
+ONE = [starts(0, text("")), adds(0, "text", text="one")]
+
+SUMMED = {"type": "compaction", "content": "They said hello.", "signature": "s=="}
+
+ODD: dict[str, tuple[list[Json], list[Json]]] = {
+    "an index for a text and a call": ([*ONE, stops(0), *CALLS, CALLED], [text("one"), CALL]),
+    "an index for a thought and a text": ([*HM, stops(0), *ONE], [thinking("Hm."), text("one")]),
+    "an index for two texts": ([*ONE, stops(0), *ONE], [text("one"), text("one")]),
+    "a call that begins twice": ([CALLS[0], *CALLS, CALLED], [CALL]),
+    "indices that begin anew": (
+        [*ONE, starts(1, {**CALL, "input": {"q": 1}}), *HM],
+        [text("one"), CALL, thinking("Hm.")],
+    ),
+    "a blank text in a call": ([*CALLS, adds(0, "text", text="\n"), CALLED], [CALL]),
+    "a text in a call": ([*CALLS, adds(0, "text", text="one"), CALLED], [CALL, text("one")]),
+    "a text in a thought": ([*HM, adds(0, "text", text="one")], [thinking("Hm."), text("one")]),
+    "a thought in a text": ([*ONE, *HM[1:]], [text("one"), thinking("Hm.")]),
+    "an unsigned thought in a text": (
+        [*ONE, HM[1]],
+        [text("one"), {**thinking("Hm."), "signature": ""}],
+    ),
+    "a call's input in a text": ([*ONE, CALLED], [text("one")]),
+    "a citation in a call": ([*CALLS, adds(0, "citations", citation={}), CALLED], [CALL]),
+    "a field of tomorrow in a text": ([*ONE, adds(0, "later", mood="good")], [text("one")]),
+    "a text beside a search": (
+        [starts(0, SEARCH), starts(1, HITS), adds(1, "text", text="one")],
+        [SEARCH, HITS, text("one")],
+    ),
+    "a signature of what is no thought": (
+        [
+            starts(0, {**SUMMED, "content": None, "signature": None}),
+            adds(0, "compaction", content=SUMMED["content"], signature=SUMMED["signature"]),
+        ],
+        [SUMMED],
+    ),
+    "a text that never began": ([adds(0, "text", text="one")], [text("one")]),
+}
+
+
+@pytest.mark.parametrize(("events", "blocks"), ODD.values(), ids=ODD)
+def test_of_odd_streams_are_kept_blocks_that_upstreams_take(
+    events: list[Json], blocks: list[Json]
+) -> None:
+    begun, _, *_, ending, _ = events_of(message(*blocks))
+    reader = EventReader()
+    for each in (begun, *events, ending):
+        reader.feed(json.dumps(each).encode())
+    assert only(reader.build()) == only(plain(message(*blocks)))
+
+
+def test_blocks_that_begin_again_and_again_are_kept_as_far_as_there_is_room() -> None:
+    reader = EventReader(max_bytes=10_000)
+    for number in range(9):
+        reader.feed(json.dumps(starts(number % 2, text("x" * 2000))).encode())
+    reply = reader.build()
+    assert (reply.truncated, only(reply).complete) == (True, False)
+    assert len(only(reply).text) < 10_000
+
+
 def test_an_error_in_a_stream_is_one() -> None:
     reader = EventReader()
     reader.feed(b'{"type":"message_start","message":{"model":"m","usage":{}}}')

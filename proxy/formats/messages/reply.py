@@ -186,11 +186,13 @@ class EventReader:
         """More of the block there that it fits: some servers add a text to a call.  A text or a
         thought that fits none begins one; what else fits none may be of a kind that is not known,
         as a compaction has a signature."""
+        if not size:
+            return
         kind = _KINDS.get(field, _OTHER)
         nodes = self._at.get(index, {})
         node = nodes.get(kind) if field == kind else nodes.get(kind, nodes.get(_OTHER))
         begins = node is None and field == kind and isinstance(value, str)
-        if size and (begins or node is not None) and self._has_room(size):
+        if (begins or node is not None) and self._has_room(size):
             grow(self._begin(index, {"type": kind}) if node is None else node, {field: value})
 
     def _has_room(self, size: int) -> bool:

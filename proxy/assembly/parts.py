@@ -226,6 +226,7 @@ def _recorder(
         recalling.index_updater.recorded,
         on_due=writing.due if writing else unattended,
         patient=Means(resources.patient, Planner(resources.patient, threads)),
+        on_edited=recalling.index_updater.edited,
         on_trouble=resources.telemetry.troubled,
         commit_timeout=resources.settings.store.commit_limit,
     )

@@ -15,7 +15,8 @@ from proxy.gateway.passthrough import Outgoing, Passthrough, answer_headers
 from proxy.gateway.recording.tap import BodyTap, StreamTap
 from proxy.gateway.request import ProxyRequest
 from proxy.memory.model import SessionKey
-from proxy.memory.recording.commit import fetch_key, late_answer
+from proxy.memory.recording.amend import late_answer
+from proxy.memory.recording.commit import fetch_key
 from proxy.memory.store import StoreError
 from proxy.wire.headers import content_length
 from proxy.wire.relay import Presence, relay

@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from proxy.memory.model import Card, Exchange, Position, SessionKey, State, Summary
+from proxy.memory.model import Card, Edited, Exchange, Position, SessionKey, State, Summary
 
 T = TypeVar("T")
 
@@ -127,15 +127,6 @@ class SessionArchive(msgspec.Struct, frozen=True):
     lines: tuple[StoredMessage, ...]
     exchanges: tuple[PlacedExchange, ...]
     summaries: tuple[Summary, ...] = ()
-
-
-class Edited(msgspec.Struct, frozen=True, kw_only=True):
-    """A message in another's place, under the same id; ``was`` is the wire JSON of that one."""
-
-    card: Card
-    body: bytes
-    wire: bytes | None = None
-    was: bytes
 
 
 class Revision(msgspec.Struct, frozen=True):

@@ -217,12 +217,25 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     due: tuple[Due, ...] = ()
 
 
+class Edited(msgspec.Struct, frozen=True, kw_only=True):
+    """A message in another's place, under the same id; ``was`` is the wire JSON of that one."""
+
+    card: Card
+    body: bytes
+    wire: bytes | None = None
+    was: bytes
+
+
 class Amendment(msgspec.Struct, frozen=True, kw_only=True):
-    """What came after choice 0 was complete: usage, and further choices at reserved indexes."""
+    """What came after choice 0 was complete: usage, and further choices at reserved indexes.
+
+    ``edited`` is choice 0 where it went on all the same, in place of what was recorded of it.
+    """
 
     exchange: str
     usage: bytes | None = None
     drafts: tuple[Draft, ...] = ()
+    edited: Edited | None = None
 
 
 Outcome = Literal["recorded", "duplicate", "stale", "outrun", "foreign", "erased"]

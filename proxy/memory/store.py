@@ -66,10 +66,12 @@ class Memory(Protocol):
         """Put an exchange into history: atomic, contiguous, once per exchange id, durable."""
         ...
 
-    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
-        """Add usage and further choices to a recorded exchange.  Doing it twice is doing it once.
+    async def amend(self, key: SessionKey, amendment: Amendment) -> int | None:
+        """Add usage and further choices to a recorded exchange, and put the answer that is edited
+        in its place, if that is as it was.  Doing it twice is doing it once.
 
-        An unknown exchange is a no-op.
+        The seq of what says something else now, None where nothing does.  An unknown exchange is a
+        no-op.
         """
         ...
 

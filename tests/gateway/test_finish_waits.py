@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.support.rig import CHAT, Rig, Talk
-from tests.support.talk.words import messages
+from tests.support.talk.words import answer, messages
 from tests.support.upstream import raw
 from tests.support.upstream.answers import (
     USAGE,
@@ -18,7 +18,18 @@ from tests.support.upstream.answers import (
     json_answer,
     sse,
 )
-from tests.support.upstream.spoken import DONE, END, HELLO, SPOKEN, USED, cuts, events, finish_of
+from tests.support.upstream.spoken import (
+    DONE,
+    END,
+    HELLO,
+    SPOKEN,
+    USED,
+    cuts,
+    delta,
+    events,
+    finish_of,
+    whole_call,
+)
 from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -91,6 +102,40 @@ async def test_usage_is_recorded_before_the_stream_ends(one: Rig) -> None:
     await client
     assert (bytes(got), len(one.store.amendments)) == (events(*HELLO, END, USED) + DONE, 1)
     assert json.loads((await talk.exchange(exchange)).usage or b"") == USAGE
+
+
+FINISHED = [
+    delta(finish="stop", role="assistant", content="Paris is "),
+    delta(finish="stop", content="the capital."),
+]
+"""As some upstreams stream: each chunk is finished."""
+
+
+@pytest.mark.parametrize("feeding", ["whole", "events", "random"])
+async def test_what_comes_behind_a_finish_is_in_the_next_prompt(every: Rig, feeding: str) -> None:
+    talk, stream = every.talk(), events(*FINISHED, USED) + DONE
+    script = sse(cuts(stream, feeding, b"\n"))
+    response = await talk.ask(messages("u1"), script, stream=True)
+    assert response.content == stream
+    assert len(every.store.commits) == 1 and len(every.store.amendments) <= 1
+    await talk.say("u2", "a2")
+    assert every.up.requests[-1].messages[1]["content"] == "Paris is the capital."
+    usual, once = every.talk(), events(delta(content="Paris is the capital."), END) + DONE
+    await usual.ask(messages("u1"), sse([once]), stream=True)
+    cards = [(await each.history())[1].card for each in (talk, usual)]
+    assert len({(card.digest, card.tokens, card.incomplete) for card in cards}) == 1
+
+
+async def test_a_call_behind_a_finish_can_be_answered(every: Rig) -> None:
+    talk = every.talk()
+    called = {"index": 0, **whole_call("c1", "f", "{}")}
+    first = delta(finish="tool_calls", role="assistant", content=None)
+    stream = events(first, delta(finish="tool_calls", tool_calls=[called])) + DONE
+    await talk.ask(messages("u1"), sse([stream]), stream=True)
+    result = {"role": "tool", "tool_call_id": "c1", "content": "found"}
+    await talk.ask([result], answer("a1"))
+    roles = [each["role"] for each in every.up.requests[-1].messages]
+    assert roles == ["user", "assistant", "tool"]
 
 
 async def test_a_slow_commit_delays_only_the_finish(one: Rig) -> None:

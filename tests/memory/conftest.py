@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from proxy.memory.model import SessionKey
 from proxy.memory.planner import Planner
 from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.spool import Spool
@@ -31,7 +32,7 @@ async def bench(store: FaultyStore, path: Path) -> AsyncIterator[Workbench]:
     """Its spool is open; nothing is replayed unless the test says so."""
     spool = Spool(path, store.name, 1 << 24)
     await asyncio.to_thread(spool.open)
-    clock, quarantined = Clock(), list[str]()
+    clock, quarantined, edited = Clock(), list[str](), list[tuple[SessionKey, Sequence[int]]]()
     recorder = Recorder(
         store,
         spool,
@@ -42,6 +43,7 @@ async def bench(store: FaultyStore, path: Path) -> AsyncIterator[Workbench]:
         lambda key: None,
         clock,
         commit_timeout=COMMIT_TIMEOUT,
+        on_edited=lambda key, seqs: edited.append((key, seqs)),
     )
-    yield Workbench(store, spool, recorder, clock, quarantined)
+    yield Workbench(store, spool, recorder, clock, quarantined, edited)
     await recorder.close(5)

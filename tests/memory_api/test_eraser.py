@@ -19,10 +19,10 @@ from proxy.learning.evidence import Source
 from proxy.learning.feedback_service import NoMessage
 from proxy.learning.learned import Learned
 from proxy.learning.profile.document import Schemas
-from proxy.memory.archive import Edited, Revision
+from proxy.memory.archive import Revision
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, ItemOwner
-from proxy.memory.model import SessionKey, Summary
+from proxy.memory.model import Edited, SessionKey, Summary
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError
 from proxy.memory_api.erasure.eraser import AT_ONCE, LEASE, RENEWAL, ROUNDS, Eraser, Marks

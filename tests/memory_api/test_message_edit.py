@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from proxy.chat.message import read_message
-from proxy.memory.archive import Edited, Revision, StoredMessage
-from proxy.memory.model import SessionKey
+from proxy.memory.archive import Revision, StoredMessage
+from proxy.memory.model import Edited, SessionKey
 from proxy.memory.recording.spool import Spool
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from proxy.chat.message import read_stored
-from proxy.memory.archive import Edited, Revision
-from proxy.memory.model import SessionKey
+from proxy.memory.archive import Revision
+from proxy.memory.model import Edited, SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, Owner
 from proxy.recall.indexing.indexer import TRIES

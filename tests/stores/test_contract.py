@@ -19,6 +19,7 @@ from proxy.memory.model import (
 )
 from proxy.memory.store import Store
 from tests.support.clock import Clock
+from tests.support.store.archives import edited, revise
 from tests.support.store.commits import TOKENS, chat, draft, record
 
 ALL = Ask(profile="default", whole=True)
@@ -253,3 +254,55 @@ async def test_amending_what_is_unknown_does_nothing(store: Store, key: SessionK
     before = await store.load(key, ALL)
     await store.amend(key, amendment)
     assert await store.load(key, ALL) == before
+
+
+async def test_an_answer_that_went_on_is_put_in_its_place_once(
+    store: Store, key: SessionKey
+) -> None:
+    await store.commit(key, chat("x1", reserved=1))
+    await store.commit(key, chat("x2"))
+    was = draft("x1", 1, "assistant").body
+    whole = edited("x1", 1, "assistant", was=was, wire=b'{"all":1}', tokens=TOKENS + 5)
+    other = draft("x1", 2, "assistant", turn="x1.0", choice=1, state="superseded")
+    amendment = Amendment(exchange="x1", usage=b"{}", drafts=(other,), edited=whole)
+    assert await store.amend(key, amendment) == 2
+    seen = await store.load(key, ALL)
+    assert ids(seen) == ["x1.0", "x1.1", "x2.0", "x2.1"]
+    assert (seen.log[1].card, seen.bodies["x1.1"]) == (whole.card, whole.body)
+    assert (seen.messages, seen.tokens, seen.changes) == (4, 4 * TOKENS + 5, 1)
+    assert [entry.card.id for entry in seen.alternates["x1"]] == ["x1.2"]
+    line = await store.message(key, "x1.1")
+    assert line is not None and line.wire == whole.wire
+    assert await store.amend(key, amendment) is None
+    assert await store.load(key, ALL) == seen
+
+
+async def test_an_answer_that_is_superseded_meanwhile_says_all_in_history(
+    store: Store, key: SessionKey
+) -> None:
+    await store.commit(key, chat("x1"))
+    await store.commit(key, chat("x2", superseded=("x1.1",)))
+    was = draft("x1", 1, "assistant").body
+    whole = edited("x1", 1, "assistant", was=was)
+    before = await store.load(key, ALL)
+    assert await store.amend(key, Amendment(exchange="x1", edited=whole)) == 2
+    line = await store.message(key, "x1.1")
+    assert line is not None and (line.body, line.state) == (whole.body, "superseded")
+    after = await store.load(key, ALL)
+    assert (after.log, after.tokens) == (before.log, before.tokens)
+
+
+async def test_what_came_late_does_not_undo_what_people_have_changed(
+    store: Store, key: SessionKey
+) -> None:
+    for id in ("x1", "x2"):
+        await store.commit(key, chat(id))
+    was, theirs = draft("x1", 1, "assistant").body, draft("x2", 1, "assistant").body
+    await revise(store, key, edited=(edited("x1", 1, "assistant", was=was),))
+    seen = await store.load(key, ALL)
+    late = edited("x1", 1, "assistant", was=was, tokens=77)
+    gone = edited("x1", 7, "assistant", was=was)
+    foreign = edited("x2", 1, "assistant", was=theirs)
+    for each in (late, gone, foreign):
+        assert await store.amend(key, Amendment(exchange="x1", edited=each)) is None
+    assert await store.load(key, ALL) == seen

@@ -12,7 +12,7 @@ from proxy.memory.store import Store, StoreError
 from proxy.stores.common.known_logs import ENTRY_BYTES, KnownLog, KnownLogs
 from proxy.stores.sqlite import read as sqlite_read
 from proxy.stores.sqlite.store import SQLiteStore
-from tests.support.store.archives import revise, take_out
+from tests.support.store.archives import edited, revise, take_out
 from tests.support.store.commits import card, chat, draft, record
 from tests.support.waiting import PATIENCE
 
@@ -45,6 +45,12 @@ WRITES: dict[str, Write] = {
     ),
     "amended": lambda store, key: store.amend(
         key, Amendment(exchange="x5", drafts=(draft("x5", 2, "assistant"),))
+    ),
+    "amended in what it says": lambda store, key: store.amend(
+        key,
+        Amendment(
+            exchange="x5", edited=edited("x5", 1, "assistant", was=chat("x5").drafts[1].body)
+        ),
     ),
     "edited": lambda store, key: revise(store, key, superseded=("x5.1",)),
     "removed": lambda store, key: revise(store, key, removed=("x3.0",)),

@@ -41,6 +41,12 @@ WRITES: dict[str, Write] = {
     "amended": lambda store, key: store.amend(
         key, Amendment(exchange="x5", drafts=(draft("x5", 2, "assistant"),))
     ),
+    "amended in what it says": lambda store, key: store.amend(
+        key,
+        Amendment(
+            exchange="x5", edited=edited("x5", 1, "assistant", was=chat("x5").drafts[1].body)
+        ),
+    ),
     "edited": lambda store, key: revise(
         store, key, edited=(edited("x3", 0, was=chat("x3").drafts[0].body),)
     ),

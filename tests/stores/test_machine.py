@@ -191,8 +191,8 @@ class Comparison(RuleBasedStateMachine):
     @rule(n=st.integers(0, 1), amendment=amendments())
     def amend(self, n: int, amendment: Amendment) -> None:
         key = self.keys[n]
-        self.wait(self.oracle.amend(key, amendment))
-        self.wait(self.store.amend(key, amendment))
+        edited = self.wait(self.oracle.amend(key, amendment))
+        assert self.wait(self.store.amend(key, amendment)) == edited
         self.compare(key)
 
     @rule(n=st.integers(0, 1), ask=ASKS)

@@ -81,9 +81,9 @@ class FaultyStore(InMemoryStore):
                 self.progress.notify_all()
         return outcome
 
-    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
+    async def amend(self, key: SessionKey, amendment: Amendment) -> int | None:
         await self._called("amend", key)
-        await super().amend(key, amendment)
+        return await super().amend(key, amendment)
 
     def part_of(self, key: SessionKey) -> str:
         return key.tenant

@@ -55,10 +55,11 @@ class WatchedStore:
         self.commits.append(commit)
         return outcome
 
-    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
+    async def amend(self, key: SessionKey, amendment: Amendment) -> int | None:
         await self._wait()
-        await self.real.amend(key, amendment)
+        edited = await self.real.amend(key, amendment)
         self.amendments.append(amendment)
+        return edited
 
     async def _wait(self) -> None:
         gate = self.gate

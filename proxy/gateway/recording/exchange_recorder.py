@@ -36,13 +36,13 @@ from proxy.memory.model import (
 )
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
+from proxy.memory.recording.amend import More, amend, gone_on
 from proxy.memory.recording.commit import (
     AND_AN_ANSWER,
     Count,
     Deferred,
     ExchangeMeta,
     PendingRecord,
-    amend,
     build_commit,
     fetch_key,
     pending_record,
@@ -147,6 +147,9 @@ class ExchangeRecorder:
         self._aside, self._size = aside, size
         self._tools = tools
         self._commit: Commit | None = None
+        self._deferred: Exchange | None = None
+        self._answers: tuple[Choice, ...] = ()
+        """As they are recorded."""
         self._told_usage = self._counted_cache = False
 
     async def kept(self) -> int:
@@ -183,9 +186,10 @@ class ExchangeRecorder:
 
     async def _record(self, reply: Reply | None, meta: ExchangeMeta) -> CommitResult:
         self._told_usage = meta.exchange.usage is not None
-        answers = self._choices(reply) if reply else ()
+        answers = self._answers = self._choices(reply) if reply else ()
         pending = self._pending
         if isinstance(pending, Unplanned):
+            self._deferred = meta.exchange
             unplanned = (pending.said, answers, meta, pending.intent, pending.window)
             deferred = await self._aside.run(self._size, partial(Deferred.of, *unplanned))
             return await self._recorder.defer(self._key, deferred)
@@ -197,13 +201,20 @@ class ExchangeRecorder:
     async def amend(self, reply: Reply) -> None:
         """Record what came after choice 0 was complete."""
         self._count_cache(reply)
+        answers = self._choices(reply)
+        more = gone_on(self._answers, answers)
         amendment = None
         if self._commit is not None:
-            amendment = amend(self._commit, self._choices(reply), reply.usage, self._count)
+            came = (self._commit, answers, reply.usage, self._count, more)
+            size = len(more.body) if more else 0
+            amendment = await self._aside.run(size, partial(amend, *came))
         elif reply.usage is not None and not self._told_usage:
             amendment = Amendment(exchange=self._heading.id, usage=reply.usage)
         if amendment is not None:
             await self._recorder.amend(self._key, amendment)
+        if more is not None and self._deferred is not None:
+            late = More.of(self._deferred, self._answers, more)
+            await self._recorder.defer_more(self._key, late)
 
     def _choices(self, reply: Reply) -> tuple[Choice, ...]:
         if not self._heading.forced:

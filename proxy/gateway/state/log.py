@@ -22,12 +22,12 @@ from cachetools import LRUCache
 from proxy.formats.native import frame_of, without_answer
 from proxy.formats.responses.items import API
 from proxy.formats.responses.names import AnswerName
-from proxy.memory.archive import Edited, Message, Revision, Session, StoredMessage
+from proxy.memory.archive import Message, Revision, Session, StoredMessage
 from proxy.memory.history.branches import nothing_but
 from proxy.memory.history.reading import oldest_first, without_texts
 from proxy.memory.items import Change, ItemOwner, Items
 from proxy.memory.limit import Limit
-from proxy.memory.model import Exchange, SessionKey, State
+from proxy.memory.model import Edited, Exchange, SessionKey, State
 from proxy.memory.naming import conversation_name, named_session, reference_of
 from proxy.memory.store import Store, StoreError, StoreTimeout
 

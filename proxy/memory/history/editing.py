@@ -8,8 +8,8 @@ from msgspec import structs
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.native import without_native
-from proxy.memory.archive import Edited, StoredMessage
-from proxy.memory.model import Card, Entry
+from proxy.memory.archive import StoredMessage
+from proxy.memory.model import Card, Edited, Entry
 from proxy.memory.recording.commit import Count
 
 

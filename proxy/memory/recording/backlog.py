@@ -22,9 +22,10 @@ import msgspec
 from proxy.memory.limit import Limit
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planner
+from proxy.memory.recording.amend import More
 from proxy.memory.recording.availability import Pauses, Troubles, hashed
 from proxy.memory.recording.commit import Count, Deferred, settle
-from proxy.memory.recording.overlay import overlay
+from proxy.memory.recording.overlay import amended, overlay
 from proxy.memory.recording.spool import Kind, Spool, SpoolEntry, SpoolError
 from proxy.memory.store import Store, StoreError, StoreTimeout
 
@@ -54,6 +55,10 @@ THREADS = 2
 """For the spool: others' work in threads must not delay what has to be durable."""
 
 
+OnEdited = Callable[[SessionKey, Sequence[int]], None]
+"""Is told of messages of a session, by their seqs."""
+
+
 class Tally(msgspec.Struct):
     """What has become of exchanges that the store did not take at once."""
 
@@ -75,7 +80,7 @@ class Backlog:
     ``live`` is for the time that a chat has, ``patient`` for ``REPLAY_SECONDS``, and
     ``last_resort`` are the seconds that the store has for what the spool cannot take, and all of
     its session before it.  ``on_quarantine`` is told of each entry set aside, ``on_recorded`` of
-    each session written to.
+    each session written to, ``on_edited`` of messages that say something else then.
     """
 
     def __init__(
@@ -89,11 +94,12 @@ class Backlog:
         clock: Callable[[], float],
         pauses: Pauses,
         last_resort: float,
+        on_edited: OnEdited,
     ) -> None:
         self._spool, self._live, self._patient = spool, live, patient
         self._pauses, self._last_resort = pauses, last_resort
         self._counter, self._on_quarantine = counter, on_quarantine
-        self._on_recorded = on_recorded
+        self._on_recorded, self._on_edited = on_recorded, on_edited
         self._threads, self._closed = ThreadPoolExecutor(THREADS, "spool"), False
         self._untidy = True
         """The spool's files may hold what was carried out: by now, or by a process that ended."""
@@ -218,10 +224,14 @@ class Backlog:
     ) -> Snapshot:
         """The session as it will be."""
         for entry in entries:
-            commit = await self._legible(entry, snapshot)
-            if commit is not None:
-                work = partial(overlay, snapshot, commit, ask)
-                snapshot = await self._live.planner.run(len(snapshot.log), work)
+            what = await self._legible(entry, snapshot)
+            if what is None:
+                continue
+            if isinstance(what, Amendment):
+                work = partial(amended, snapshot, what)
+            else:
+                work = partial(overlay, snapshot, what, ask)
+            snapshot = await self._live.planner.run(len(snapshot.log), work)
         return snapshot
 
     async def _entries(self, key: SessionKey) -> list[SpoolEntry]:
@@ -233,19 +243,26 @@ class Backlog:
         except SpoolError:
             return []
 
-    async def _legible(self, entry: SpoolEntry, snapshot: Snapshot) -> Commit | None:
+    async def _legible(self, entry: SpoolEntry, snapshot: Snapshot) -> Commit | Amendment | None:
         try:
-            return await self._commit_of(entry, self._live, snapshot)
+            return await self._meant(entry, self._live, snapshot)
         except msgspec.DecodeError:
             return None  # replay sets it aside
 
-    async def _commit_of(
+    async def _meant(
         self, entry: SpoolEntry, means: Means, snapshot: Snapshot | None
-    ) -> Commit | None:
+    ) -> Commit | Amendment | None:
+        """What an entry asks of the store, None if nothing any more; ``snapshot`` is all that is
+        before it, None what the store has."""
         if entry.kind == "commit":
             return msgspec.json.decode(entry.payload, type=Commit)
         if entry.kind == "amendment":
-            return None
+            return msgspec.json.decode(entry.payload, type=Amendment)
+        if entry.kind == "more":
+            more = msgspec.json.decode(entry.payload, type=More)
+            if snapshot is None:
+                snapshot = await means.store.load(entry.key, more.ask)
+            return more.amendment(snapshot, self._counter(more.exchange.model))
         deferred = msgspec.json.decode(entry.payload, type=Deferred)
         if snapshot is None:
             snapshot = await means.store.load(entry.key, deferred.ask)
@@ -414,9 +431,10 @@ class Backlog:
         self.slow.failed(key, failure)
 
     async def _carry_out(self, entry: SpoolEntry, means: Means) -> Outcome:
-        if entry.kind == "amendment":
-            amendment = msgspec.json.decode(entry.payload, type=Amendment)
-            await means.store.amend(entry.key, amendment)
-            return "recorded"
-        commit = await self._commit_of(entry, means, None)
-        return "recorded" if commit is None else await means.store.commit(entry.key, commit)
+        what = await self._meant(entry, means, None)
+        if isinstance(what, Commit):
+            return await means.store.commit(entry.key, what)
+        seq = await means.store.amend(entry.key, what) if what is not None else None
+        if seq is not None:
+            self._on_edited(entry.key, (seq,))
+        return "recorded"

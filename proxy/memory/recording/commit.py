@@ -13,9 +13,7 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
-from proxy.memory.erasure import steady
 from proxy.memory.model import (
-    Amendment,
     Ask,
     Card,
     Commit,
@@ -121,7 +119,7 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Deferred:
         return cls(
             said=tuple(utterances(said)),
-            answers=tuple(_kept(x) for x in answers),
+            answers=tuple(kept(x) for x in answers),
             meta=meta,
             intent=intent,
             window=window,
@@ -133,7 +131,7 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
         return Ask(exchange.profile, whole=True, idempotency_key=self.meta.idempotency_key)
 
 
-def _kept(answer: Choice) -> Choice:
+def kept(answer: Choice) -> Choice:
     """A choice without what its body and its exchange say."""
     return replace(answer, text="", finish_reason=None)
 
@@ -264,11 +262,11 @@ def build_commit(
     turn = pending.reply_joins or (drafts[-1].turn if drafts else message_id(exchange.id, base))
     by_index = {answer.index: answer for answer in answers}
     if 0 in by_index:
-        drafts.append(_answered(by_index[0], turn, base, exchange, count))
+        drafts.append(answered(by_index[0], turn, base, exchange, count))
     reserved = max(0, meta.choices - 1)
     further = [by_index[k] for k in range(1, meta.choices) if k in by_index]
     if 0 in by_index and len(further) == reserved and all(a.complete for a in further):
-        drafts += [_answered(a, turn, base + a.index, exchange, count) for a in further]
+        drafts += [answered(a, turn, base + a.index, exchange, count) for a in further]
         reserved = 0  # of those that are still on their way, ``amend`` will know more
     return Commit(
         exchange=replace(exchange, size=len(drafts) + reserved, follows=pending.follows),
@@ -292,22 +290,6 @@ def _due(meta: ExchangeMeta, left: Size, drafts: Sequence[Draft]) -> tuple[Due, 
     if len(tokens) > left.messages or sum(tokens) > left.tokens:
         return meta.due
     return tuple(due for due in meta.due if due.kind != "summary")
-
-
-def amend(
-    commit: Commit, answers: Sequence[Choice], usage: bytes | None, count: Count
-) -> Amendment | None:
-    """What a reply has brought since its commit, or None."""
-    exchange = commit.exchange
-    base = len(commit.drafts) - 1
-    drafts: list[Draft] = []
-    if commit.reserved and commit.drafts:
-        turn = commit.drafts[-1].turn
-        further = (a for a in answers if 0 < a.index <= commit.reserved)
-        drafts = [_answered(a, turn, base + a.index, exchange, count) for a in further]
-    if not drafts and (usage is None or exchange.usage is not None):
-        return None
-    return Amendment(exchange=exchange.id, usage=usage, drafts=tuple(drafts))
 
 
 def _said(pending: PendingRecord, exchange: Exchange, count: Count) -> list[Draft]:
@@ -337,7 +319,7 @@ def _draft(said: PendingMessage, id: str, turn: str, exchange: Exchange, count: 
     return Draft(card=card, turn=turn, body=body)
 
 
-def _answered(answer: Choice, turn: str, index: int, exchange: Exchange, count: Count) -> Draft:
+def answered(answer: Choice, turn: str, index: int, exchange: Exchange, count: Count) -> Draft:
     card = Card(
         id=message_id(exchange.id, index),
         role="assistant",
@@ -376,21 +358,3 @@ def fetch_key(name: str) -> str:
     """The idempotency key of an exchange whose answer will be fetched by this name: none that a
     client could send."""
     return f"\N{PILCROW SIGN}{name}"
-
-
-def late_answer(
-    snapshot: Snapshot, answer: Choice, usage: bytes | None, count: Count
-) -> Amendment | None:
-    """The answer of the exchange that was asked for (see Ask), which had none when it was recorded.
-
-    None where there is no such exchange, it has its answer, or what was asked is superseded.
-    """
-    exchange = snapshot.attempt
-    own = [e for e in snapshot.log if exchange is not None and e.card.exchange == exchange.id]
-    if exchange is None or not own or len(own) >= exchange.size:
-        return None
-    began = own[-1].position.turn
-    turn = next((e.card.id for e in snapshot.log if e.position.seq == began), own[0].card.id)
-    now = replace(exchange, created_at=steady())
-    draft = _answered(answer, turn, exchange.size - 1, now, count)
-    return Amendment(exchange=exchange.id, usage=usage, drafts=(draft,))

@@ -1,4 +1,4 @@
-"""A snapshot as it will be once a commit that still waits in the spool is carried out.  Pure."""
+"""A snapshot as it will be once what still waits in the spool is carried out.  Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from proxy.memory.model import (
     BEGINNING,
+    Amendment,
     Ask,
     Commit,
     Draft,
@@ -50,6 +51,23 @@ def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
         tokens=snapshot.tokens + _tokens(log) - _tokens(snapshot.log),
         summary=_summary(snapshot, switched),
         changes=snapshot.changes + len(switched),
+    )
+
+
+def amended(snapshot: Snapshot, amendment: Amendment) -> Snapshot:
+    """``snapshot`` with the answer that ``amendment`` edits."""
+    edited = amendment.edited
+    old = next((e for e in snapshot.log if edited and e.card.id == edited.card.id), None)
+    if edited is None or old is None:
+        return snapshot
+    new = replace(old, card=edited.card)
+    return replace(
+        snapshot,
+        log=tuple(new if entry is old else entry for entry in snapshot.log),
+        bodies={**snapshot.bodies, new.card.id: edited.body},
+        tokens=snapshot.tokens + new.card.tokens - old.card.tokens,
+        summary=_summary(snapshot, [old.position]),
+        changes=snapshot.changes + 1,
     )
 
 

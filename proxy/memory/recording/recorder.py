@@ -30,8 +30,9 @@ from proxy.memory.model import Amendment, Ask, Commit, Due, Outcome, SessionKey,
 from proxy.memory.planner import LONG, Planned, Planner, asks_for_whole, sees_enough, whole
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.reconciliation.match import Intent
+from proxy.memory.recording.amend import More
 from proxy.memory.recording.availability import Pauses, Probe, Troubles, hashed
-from proxy.memory.recording.backlog import Backlog, Means, Tally
+from proxy.memory.recording.backlog import Backlog, Means, OnEdited, Tally
 from proxy.memory.recording.commit import Count, Deferred
 from proxy.memory.recording.spool import Spool, SpoolEntry, SpoolError
 from proxy.memory.store import Store, StoreError, StoreTimeout
@@ -104,6 +105,7 @@ class Recorder:
         patient: Means | None = None,
         on_trouble: Callable[[], None] = lambda: None,
         commit_timeout: float = 0.5,
+        on_edited: OnEdited = lambda key, seqs: None,
     ) -> None:
         self._store, self._spool, self._planner = store, spool, planner
         live = Means(store, planner)
@@ -118,11 +120,12 @@ class Recorder:
             clock,
             self._pauses,
             commit_timeout,
+            on_edited,
         )
         self._probe = Probe(store.peek, store.part_of, load_timeout * (1 - ASKED_AT))
         self._troubles, self._halves = Troubles(clock), Troubles(clock)
         self._on_trouble = on_trouble
-        self._on_recorded, self._on_due = on_recorded, on_due
+        self._on_recorded, self._on_due, self._on_edited = on_recorded, on_due, on_edited
         self._load_timeout, self._clock = load_timeout, clock
         self._reviewed = -REVIEW_EVERY
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -331,6 +334,11 @@ class Recorder:
         """Add to an exchange.  Does not raise; cannot be cancelled."""
         return await asyncio.shield(self._own(self._amend(key, amendment), "amendment"))
 
+    async def defer_more(self, key: SessionKey, more: More) -> CommitResult:
+        """Spool what came of a deferred exchange later.  Does not raise; cannot be cancelled."""
+        spooled = self._backlog.put(key, more.exchange.id, "more", more)
+        return await asyncio.shield(self._own(spooled, "amendment"))
+
     async def _record(self, key: SessionKey, commit: Commit) -> CommitResult:
         large = len(commit.drafts) > LARGE
         work = partial(self._commit_large if large else self._store.commit, key, commit)
@@ -346,7 +354,9 @@ class Recorder:
 
     async def _amend(self, key: SessionKey, amendment: Amendment) -> CommitResult:
         async def amended() -> CommitResult:
-            await self._store.amend(key, amendment)
+            seq = await self._store.amend(key, amendment)
+            if seq is not None:
+                self._on_edited(key, (seq,))
             return "recorded"
 
         outcome = await self._at_once(key, amended)

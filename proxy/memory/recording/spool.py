@@ -36,7 +36,7 @@ from proxy.memory.recording.store_names import IsSame
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal["commit", "deferred", "amendment"]
+Kind = Literal["commit", "deferred", "amendment", "more"]
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (

@@ -16,10 +16,10 @@ from proxy.chat.jsontext import UNREADABLE, decode, fields, join_fields, shallow
 from proxy.chat.message import ChatMessage
 from proxy.errors import memory_unavailable, message_not_found
 from proxy.learning.feedback import drop_feedback
-from proxy.memory.archive import Edited, Revision, StoredMessage
+from proxy.memory.archive import Revision, StoredMessage
 from proxy.memory.history.editing import edited, results_of
 from proxy.memory.history.reading import NEWEST_TURN, all_lines
-from proxy.memory.model import Due, SessionKey, Summary
+from proxy.memory.model import Due, Edited, SessionKey, Summary
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given
 from proxy.memory_api.conversations.sessions import BY_PATH, SESSION, must_not_wait, the_session

@@ -10,7 +10,6 @@ import msgspec
 
 from proxy.memory.archive import (
     Details,
-    Edited,
     Message,
     PlacedExchange,
     Revision,
@@ -25,6 +24,7 @@ from proxy.memory.model import (
     Ask,
     Commit,
     Draft,
+    Edited,
     Exchange,
     Outcome,
     Position,
@@ -273,7 +273,11 @@ def commit_arguments(
 
 
 def amend_arguments(amendment: Amendment) -> list[Argument]:
+    edited = amendment.edited
+    if edited is not None and edited.card.exchange != amendment.exchange:
+        edited = None
     arguments: list[Argument] = [amendment.exchange, bytes(amendment.usage or b"")]
+    arguments += [0] if edited is None else [1, *_edited_arguments(edited)]
     for draft in amendment.drafts:
         place = locate(draft.card.id)
         if place and place.exchange == amendment.exchange:
@@ -349,6 +353,7 @@ def _detail_arguments(details: Details) -> tuple[Argument, ...]:
 
 
 def _edited_arguments(edited: Edited) -> tuple[Argument, ...]:
+    """As edit_prelude.lua takes it."""
     place = locate(edited.card.id)
     return (
         place.exchange if place else "",

@@ -63,9 +63,11 @@ class RedisCommits(RedisLists, RedisQueue):
             return await self._follow(key, commit, outcome, reply)
         return outcome
 
-    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
-        await self._change(self._scripts.amend, session_keys(key), amend_arguments(amendment))
+    async def amend(self, key: SessionKey, amendment: Amendment) -> int | None:
+        arguments = amend_arguments(amendment)
+        edited = await self._change(self._scripts.amend, session_keys(key), arguments)
         outdate()
+        return int(edited) or None
 
     async def _follow(
         self, key: SessionKey, commit: Commit, outcome: Outcome, reply: Sequence[Any]

@@ -13,7 +13,6 @@ import msgspec
 
 from proxy.memory.archive import (
     Details,
-    Edited,
     LogSize,
     Message,
     Page,
@@ -22,7 +21,15 @@ from proxy.memory.archive import (
     Session,
     StoredMessage,
 )
-from proxy.memory.model import BEGINNING, Exchange, Position, SessionKey, State, message_id
+from proxy.memory.model import (
+    BEGINNING,
+    Edited,
+    Exchange,
+    Position,
+    SessionKey,
+    State,
+    message_id,
+)
 from proxy.recall.index import Behind, Owner, after_mark, owner_of
 from proxy.stores.common import codec
 from proxy.stores.common.history import (
@@ -313,6 +320,15 @@ def _is_as_it_was(connection: sqlite3.Connection, head: Head, revision: Revision
     if revision.log_size not in (None, LogSize(head.next - 1, head.messages, head.tokens)):
         return False
     return all(_wire(connection, head, each.card.id) == each.was for each in revision.edited)
+
+
+def edit_answer(connection: sqlite3.Connection, head: Head, edited: Edited) -> int | None:
+    """The seq of the message, None if it is not as it was and stays so."""
+    if _wire(connection, head, edited.card.id) != edited.was:
+        return None
+    place = _edit(connection, head, edited)
+    sqlite_summaries.drop_covering(connection, head.id, {place})
+    return place.seq
 
 
 def _wire(connection: sqlite3.Connection, head: Head, message: str) -> bytes | None:

@@ -105,8 +105,12 @@ class SQLiteStore(SQLiteFile):
             if commit.superseded or commit.activated or commit.idempotency_key:
                 self._passages.changed(key)
 
-    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
-        await self._written(key, partial(sqlite_write.amend, amendment=amendment))
+    async def amend(self, key: SessionKey, amendment: Amendment) -> int | None:
+        try:
+            return await self._written(key, partial(sqlite_write.amend, amendment=amendment))
+        finally:
+            if amendment.edited:
+                self._passages.changed(key)
 
     async def _written(self, key: SessionKey, write: Callable[..., T], *, large: bool = False) -> T:
         """Write to a session, and look in the same transaction at what the next load would find."""

@@ -33,6 +33,7 @@ from proxy.stores.common.rules import UNMARKED, digest_of, forbids, of_session
 from proxy.stores.common.steps import CommitStep
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
+from proxy.stores.sqlite.archive import edit_answer
 from proxy.stores.sqlite.marks import mark_of
 from proxy.stores.sqlite.rows import (
     HEAD,
@@ -117,14 +118,14 @@ def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: 
 
 def amend(
     connection: sqlite3.Connection, now: float, key: SessionKey, amendment: Amendment
-) -> None:
+) -> int | None:
     head = find_head(connection, key, now)
     row = connection.execute(
         "SELECT first, size, usage FROM exchanges WHERE session = ? AND id = ?",
         (head.id if head else None, amendment.exchange),
     ).fetchone()
     if head is None or row is None:
-        return
+        return None
     if amendment.usage is not None and row[2] is None:
         connection.execute(
             "UPDATE exchanges SET usage = ? WHERE session = ? AND id = ?",
@@ -133,7 +134,11 @@ def amend(
     span = SeqSpan(row[0], row[1])
     for draft in amendment.drafts:
         _fill(connection, head, amendment.exchange, span, draft)
+    edited, seq = amendment.edited, None
+    if edited is not None and edited.card.exchange == amendment.exchange:
+        seq = edit_answer(connection, head, edited)
     save_head(connection, head)
+    return seq
 
 
 # Refusing

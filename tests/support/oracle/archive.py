@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from proxy.memory.archive import (
-    Edited,
     Message,
     PlacedExchange,
     Revision,
@@ -15,7 +14,7 @@ from proxy.memory.archive import (
 )
 from proxy.memory.model import MOST_VERSIONS, State
 from proxy.stores.common.history import SeqSpan, restored
-from tests.support.oracle.session import Record, SessionState
+from tests.support.oracle.session import Record, SessionState, wire_of
 
 # Reading
 
@@ -44,7 +43,7 @@ def lines(state: SessionState, after: int) -> list[StoredMessage]:
 
 def messages(state: SessionState, states: Collection[State], after: int) -> list[Message]:
     found = (line for line in lines(state, after) if line.state in states)
-    return [Message(x.position.seq, x.card, x.state, _wire(x)) for x in found]
+    return [Message(x.position.seq, x.card, x.state, wire_of(x)) for x in found]
 
 
 def exchanges(state: SessionState, before: int | None) -> list[PlacedExchange]:
@@ -56,10 +55,6 @@ def exchanges(state: SessionState, before: int | None) -> list[PlacedExchange]:
     return sorted(found, key=lambda x: x.first, reverse=True)
 
 
-def _wire(line: StoredMessage) -> bytes:
-    return line.body if line.wire is None else line.wire
-
-
 # Revising
 
 
@@ -67,7 +62,9 @@ def revise(state: SessionState, revision: Revision) -> bool:
     if not _is_as_it_was(state, revision):
         return False
     for edited in revision.edited:
-        _edit(state, edited)
+        line = state.find(edited.card.id)
+        assert line is not None  # looked at before
+        state.edit(line, edited)
     gone = _remove(state, revision.removed)
     superseded = state.switch(revision.superseded, "superseded")
     back = state.switch(revision.activated, "active")
@@ -83,15 +80,7 @@ def _is_as_it_was(state: SessionState, revision: Revision) -> bool:
     if revision.log_size not in (None, (state.next - 1, len(state.log), state.tokens)):
         return False
     found = [(edited.was, state.find(edited.card.id)) for edited in revision.edited]
-    return all(line is not None and _wire(line) == was for was, line in found)
-
-
-def _edit(state: SessionState, edited: Edited) -> None:
-    line = state.find(edited.card.id)
-    assert line is not None  # looked at before
-    new = line._replace(card=edited.card, body=edited.body, wire=edited.wire)
-    state.lines[line.position.seq] = new
-    state.changed(line.position)
+    return all(line is not None and wire_of(line) == was for was, line in found)
 
 
 def _remove(state: SessionState, ids: Collection[str]) -> bool:

@@ -19,6 +19,7 @@ from proxy.memory.model import (
     Ask,
     Commit,
     Draft,
+    Edited,
     Entry,
     Exchange,
     Outcome,
@@ -239,10 +240,10 @@ class SessionState:
         new = line.position
         self.windows[move.profile] = new if move.anew or old is None else max(old, new)
 
-    def amend(self, amendment: Amendment) -> None:
+    def amend(self, amendment: Amendment) -> int | None:
         record = self.records.get(amendment.exchange)
         if record is None:
-            return
+            return None
         if record.usage is None:
             record.usage = amendment.usage
         for draft in amendment.drafts:
@@ -250,6 +251,17 @@ class SessionState:
             seq = record.span.seq(place.number) if place else None
             if place and seq and place.exchange == amendment.exchange and seq not in self.lines:
                 self._put(seq, draft)
+        edited = amendment.edited
+        line = self.find(edited.card.id) if edited else None
+        if edited is None or line is None or line.card.exchange != amendment.exchange:
+            return None
+        return self.edit(line, edited) if wire_of(line) == edited.was else None
+
+    def edit(self, line: StoredMessage, edited: Edited) -> int:
+        seq = line.position.seq
+        self.lines[seq] = line._replace(card=edited.card, body=edited.body, wire=edited.wire)
+        self.changed(line.position)
+        return seq
 
     def ids(self, exchange: str) -> tuple[str, ...]:
         return tuple(line.card.id for line in self.lines_of(exchange))
@@ -274,6 +286,10 @@ class SessionState:
         self.versions, self.stalled = [], False
         self.changes += there
         return there
+
+
+def wire_of(line: StoredMessage) -> bytes:
+    return line.body if line.wire is None else line.wire
 
 
 def _entry(line: StoredMessage) -> Entry:

@@ -123,10 +123,9 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
                 self._enqueue(key, due)
         return outcome
 
-    async def amend(self, key: SessionKey, amendment: Amendment) -> None:
+    async def amend(self, key: SessionKey, amendment: Amendment) -> int | None:
         state = self._find(key)
-        if state:
-            state.amend(amendment)
+        return state.amend(amendment) if state else None
 
     # Summaries
 

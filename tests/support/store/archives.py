@@ -6,13 +6,12 @@ from typing import Any
 
 from proxy.memory.archive import (
     Archive,
-    Edited,
     PlacedExchange,
     Revision,
     SessionArchive,
     StoredMessage,
 )
-from proxy.memory.model import SessionKey
+from proxy.memory.model import Edited, SessionKey
 from proxy.memory.store import Store
 from tests.support.store.commits import card
 

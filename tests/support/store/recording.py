@@ -78,13 +78,15 @@ def texts(snapshot: Snapshot) -> list[str]:
 
 @dataclass
 class Workbench:
-    """A recorder and all that it works with; ``quarantined`` has an item for each such entry."""
+    """A recorder and all that it works with; ``quarantined`` has an item for each such entry,
+    ``edited`` the places of what says something else."""
 
     store: FaultyStore
     spool: Spool
     recorder: Recorder
     clock: Clock
     quarantined: list[str] = field(default_factory=list)
+    edited: list[tuple[SessionKey, Sequence[int]]] = field(default_factory=list)
 
     async def prepare(self, *messages: ChatMessage, key: SessionKey = KEY) -> Prepared:
         asked: Sequence[ChatMessage] = messages or (said("hello"),)

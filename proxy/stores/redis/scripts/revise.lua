@@ -4,9 +4,8 @@
 -- ARGV: a name for this revision, number of edited, removed, superseded and activated messages,
 -- whether details are given that were (0/1) and that are (0/1), and the size of the log (0/1); then, where given, both details (title,
 -- metadata, ttl, system, system_tokens; title and system as '=' and text, '' for none) and that size
--- (the last seq, messages, tokens); then of each edited message: place (exchange,
--- index), card, tokens, body, whether it has a wire (0/1), wire, the wire that it had; then the places
--- of the others.
+-- (the last seq, messages, tokens); then the edits (see edit_prelude.lua); then the places of the
+-- others.
 -- Returns { 1, owner, last active, ttl }, or {} where something is not as it was and nothing is done.
 --
 -- Sent once more because the reply was lost, it is known by its name while no other has followed.
@@ -29,7 +28,7 @@ if meta[9] == ARGV[1] then
 end
 
 -- Look.
-local DETAILS, SIZE, EDIT = 5, 3, 8
+local DETAILS, SIZE = 5, 3
 local function optional(text)
   return text and '=' .. text or ''
 end
@@ -50,27 +49,15 @@ if ARGV[8] == '1' then
   at = at + SIZE
 end
 for i = 0, edited - 1 do
-  local edit = at + i * EDIT
-  local _, _, seq = message_at(ARGV[edit], ARGV[edit + 1])
-  if not seq then return {} end
-  local wire = redis.call('HGET', LOG, 'w' .. seq) or redis.call('HGET', LOG, seq)
-  if wire ~= ARGV[edit + 7] then return {} end
+  if not is_as_it_was(at + i * EDIT_SIZE) then return {} end
 end
 
 -- Edit.
 local left = redis.call('PTTL', META)
 for _ = 1, edited do
-  local tokens, turn, seq = message_at(ARGV[at], ARGV[at + 1])
-  local active = supersede(tokens, seq)
-  local place = '[[' .. turn .. ',' .. string.format('%d', tonumber(seq)) .. '],'
-  redis.call('HSET', CARDS, seq, ARGV[at + 3] .. ' ' .. place .. ARGV[at + 2] .. ']')
-  if active then activate(ARGV[at + 3], turn, seq) end
-  redis.call('HSET', LOG, seq, ARGV[at + 4])
-  redis.call('HDEL', LOG, 'w' .. seq)
-  if ARGV[at + 5] == '1' then redis.call('HSET', LOG, 'w' .. seq, ARGV[at + 6]) end
-  note(turn, seq)
+  edit(at)
   touch_exchange(ARGV[at])
-  at = at + EDIT
+  at = at + EDIT_SIZE
 end
 
 -- Remove, supersede, activate.

@@ -1,0 +1,112 @@
+"""What a reply has brought since its exchange was written down: see ``commit``.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from proxy.chat.reply.answer import Choice
+from proxy.memory.erasure import steady
+from proxy.memory.model import Amendment, Ask, Card, Commit, Draft, Edited, Exchange, Snapshot
+from proxy.memory.recording.commit import Count, answered, kept
+
+
+def gone_on(before: Sequence[Choice], now: Sequence[Choice]) -> Choice | None:
+    """Choice 0 where it has not ended with its finish: some upstreams send one in every chunk."""
+    old = next((answer for answer in before if answer.index == 0), None)
+    new = next((answer for answer in now if answer.index == 0), None)
+    if old is None or new is None or (old.body, old.wire) == (new.body, new.wire):
+        return None
+    return new
+
+
+def amend(
+    commit: Commit,
+    answers: Sequence[Choice],
+    usage: bytes | None,
+    count: Count,
+    more: Choice | None = None,
+) -> Amendment | None:
+    """What a reply has brought since its commit, or None; ``more``: see ``gone_on``."""
+    exchange = commit.exchange
+    base = len(commit.drafts) - 1
+    drafts: list[Draft] = []
+    if commit.reserved and commit.drafts:
+        turn = commit.drafts[-1].turn
+        further = (a for a in answers if 0 < a.index <= commit.reserved)
+        drafts = [answered(a, turn, base + a.index, exchange, count) for a in further]
+    edited = _edited(commit, more, count) if more is not None else None
+    if not (drafts or edited) and (usage is None or exchange.usage is not None):
+        return None
+    return Amendment(exchange=exchange.id, usage=usage, drafts=tuple(drafts), edited=edited)
+
+
+def _edited(commit: Commit, more: Choice, count: Count) -> Edited | None:
+    for index, said in enumerate(commit.drafts):
+        if _is_answer(said.card):
+            new = answered(more, said.turn, index, commit.exchange, count)
+            was = said.body if said.wire is None else said.wire
+            return Edited(card=new.card, body=new.body, wire=new.wire, was=was)
+    return None
+
+
+def _is_answer(card: Card) -> bool:
+    """Is it choice 0 of its exchange?"""
+    return card.origin == "response" and card.choice == 0
+
+
+class More(msgspec.Struct, frozen=True, kw_only=True):
+    """What choice 0 of a deferred exchange says in the end: see ``gone_on``.
+
+    ``was`` is the JSON of what was recorded of it, as it came.
+    """
+
+    exchange: Exchange
+    answer: Choice
+    was: bytes
+
+    @classmethod
+    def of(cls, exchange: Exchange, before: Sequence[Choice], answer: Choice) -> More:
+        old = next(each for each in before if each.index == 0)
+        was = old.body if old.wire is None else old.wire
+        return cls(exchange=exchange, answer=kept(answer), was=was)
+
+    @property
+    def ask(self) -> Ask:
+        return Ask(self.exchange.profile, whole=True)
+
+    def amendment(self, snapshot: Snapshot, count: Count) -> Amendment | None:
+        """None where the answer is not in the log."""
+        exchange = self.exchange
+        own = (e.card for e in snapshot.log if e.card.exchange == exchange.id)
+        card = next(filter(_is_answer, own), None)
+        if card is None:
+            return None
+        new = answered(self.answer, "", 0, exchange, count)
+        edited = Edited(
+            card=replace(new.card, id=card.id), body=new.body, wire=new.wire, was=self.was
+        )
+        return Amendment(exchange=exchange.id, edited=edited)
+
+
+def late_answer(
+    snapshot: Snapshot, answer: Choice, usage: bytes | None, count: Count
+) -> Amendment | None:
+    """The answer of the exchange that was asked for (see Ask), which had none when it was recorded.
+
+    None where there is no such exchange, it has its answer, or what was asked is superseded.
+    """
+    exchange = snapshot.attempt
+    own = [e for e in snapshot.log if exchange is not None and e.card.exchange == exchange.id]
+    if exchange is None or not own or len(own) >= exchange.size:
+        return None
+    began = own[-1].position.turn
+    turn = next((e.card.id for e in snapshot.log if e.position.seq == began), own[0].card.id)
+    now = replace(exchange, created_at=steady())
+    draft = answered(answer, turn, exchange.size - 1, now, count)
+    return Amendment(exchange=exchange.id, usage=usage, drafts=(draft,))

@@ -32,7 +32,7 @@ from proxy.gateway.outgoing import (
 from proxy.gateway.passthrough import Outgoing, Passthrough, answer_headers
 from proxy.gateway.recording.exchange_recorder import ExchangeRecorder, recorder_for
 from proxy.gateway.recording.open_turns import OpenTurns
-from proxy.gateway.recording.tap import MAX_PLAIN, TOO_LARGE, BodyTap, StreamTap
+from proxy.gateway.recording.tap import MAX_PLAIN, TOO_LARGE, tap_of
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.state.naming import Naming
@@ -42,7 +42,7 @@ from proxy.gateway.tools.toolbox import MemoryTools
 from proxy.settings import Settings
 from proxy.wire.headers import content_length
 from proxy.wire.relay import Presence, relay
-from proxy.wire.replies import DecodedReply, PeekedReply, encoding, is_event_stream
+from proxy.wire.replies import PeekedReply, decoded, encoding
 from proxy.wire.upstream import Reply
 
 MAX_ERROR = 64 * 1024
@@ -215,8 +215,7 @@ class Conversations:
             outgoing = less
 
     async def _send(self, call: ProxyRequest, body: bytes, *, rewritten: bool) -> Reply:
-        reply = await self._passthrough.ask(call, Outgoing(body), rewritten=rewritten)
-        return DecodedReply(reply) if DecodedReply.knows(encoding(reply.headers)) else reply
+        return decoded(await self._passthrough.ask(call, Outgoing(body), rewritten=rewritten))
 
     async def _followed(
         self, call: ProxyRequest, outgoing: OutgoingRequest, body: bytes, reply: Reply
@@ -293,9 +292,10 @@ class Conversations:
         await call.delivery.start(reply.status, answer_headers(reply, call.report))
         if recorder is None:
             return await relay(reply, call.delivery, length)
-        tap = _tap(_format_of(call), reply, recorder)
+        peeked = PeekedReply(reply)
+        tap = await tap_of(peeked, recorder, _format_of(call))
         try:
-            await tap.relay(reply, call.delivery)
+            await tap.relay(peeked, call.delivery)
         except asyncio.CancelledError:  # the client has left, or the proxy is going down
             if call.delivery.bytes:
                 await tap.abandon()
@@ -306,9 +306,3 @@ def _format_of(call: ProxyRequest) -> Format:
     format = call.route.format
     assert format is not None  # else the call would not be remembered
     return format
-
-
-def _tap(format: Format, reply: Reply, recorder: ExchangeRecorder) -> StreamTap | BodyTap:
-    if is_event_stream(reply.headers):
-        return StreamTap(recorder, format.read_stream())
-    return BodyTap(recorder, format.read_reply, content_length(reply.headers))

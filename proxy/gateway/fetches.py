@@ -12,7 +12,7 @@ from proxy.chat.reply.answer import Reply as ChatReply
 from proxy.formats.responses.api import Responses
 from proxy.gateway.exchange import Services
 from proxy.gateway.passthrough import Outgoing, Passthrough, answer_headers
-from proxy.gateway.recording.tap import BodyTap, StreamTap
+from proxy.gateway.recording.tap import tap_of
 from proxy.gateway.request import ProxyRequest
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.amend import late_answer
@@ -20,7 +20,7 @@ from proxy.memory.recording.commit import fetch_key
 from proxy.memory.store import StoreError
 from proxy.wire.headers import content_length
 from proxy.wire.relay import Presence, relay
-from proxy.wire.replies import encoding, is_event_stream
+from proxy.wire.replies import PeekedReply, decoded, encoding
 from proxy.wire.upstream import Reply
 
 logger = logging.getLogger(__name__)
@@ -41,6 +41,8 @@ class Fetches:
         with Presence(call.receive) as presence:
             call.delivery.presence = presence
             reply = await self._passthrough.ask(call, Outgoing(None))
+            if reply.status == 200:
+                reply = decoded(reply)
             try:
                 await call.delivery.start(reply.status, answer_headers(reply, call.report))
                 await self._deliver(call, reply)
@@ -53,10 +55,9 @@ class Fetches:
             return await relay(reply, call.delivery, length)
         name = call.route.name.partition("/")[2]
         recorder = LateRecorder(call.key, name, call.identity.user, self._services)
-        if is_event_stream(reply.headers):
-            await StreamTap(recorder, FORMAT.read_stream()).relay(reply, call.delivery)
-        else:
-            await BodyTap(recorder, FORMAT.read_reply, length).relay(reply, call.delivery)
+        peeked = PeekedReply(reply)
+        tap = await tap_of(peeked, recorder, FORMAT)
+        await tap.relay(peeked, call.delivery)
 
 
 class LateRecorder:

@@ -17,7 +17,7 @@ from proxy.upstreams.destination import Destination
 from proxy.upstreams.models import MAX_BYTES, MAX_MODELS, ListedModel, read_models
 from proxy.wire.api import json_headers
 from proxy.wire.failures import UpstreamError
-from proxy.wire.replies import DecodedReply, encoding
+from proxy.wire.replies import decoded
 from proxy.wire.upstream import Reply
 
 logger = logging.getLogger(__name__)
@@ -31,11 +31,10 @@ EVERY = 3600.0
 
 async def models_in(reply: Reply) -> list[ListedModel] | None:
     """The list that an answer is, which is closed; None if it is none.  Raises UpstreamError."""
-    decoded = DecodedReply.knows(encoding(reply.headers))
     try:
         if reply.status != 200:
             return None
-        body = await (DecodedReply(reply) if decoded else reply).read(MAX_BYTES)
+        body = await decoded(reply).read(MAX_BYTES)
     finally:
         await reply.close()
     return await asyncio.to_thread(read_models, body)

@@ -11,6 +11,7 @@ from proxy.wire.coding.unpacker import Unpacker
 from proxy.wire.failures import UpstreamBroken, UpstreamError
 from proxy.wire.headers import get
 from proxy.wire.reply import READ_LIMIT, whole
+from proxy.wire.sse import BOM
 from proxy.wire.upstream import Reply
 
 _ABOUT_BYTES = (b"content-encoding", b"content-length")
@@ -71,6 +72,32 @@ class PeekedReply:
         await self._reply.close()
 
 
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+"""What a stream of events begins with: a field's name, or a comment."""
+
+MOST_AHEAD = 1024
+"""Bytes that are waited for until a reply says what it is."""
+
+
+async def streams(reply: PeekedReply) -> bool:
+    """Is it a stream of events?  Some say so of JSON, and some do not say it of their streams.
+
+    Waits for the first bytes, and where the type is another for those that tell.
+    """
+    declared, before = is_event_stream(reply.headers), -1
+    while True:
+        seen = await reply.peek(1)
+        begun = seen[:MOST_AHEAD].removeprefix(BOM).lstrip()
+        if declared:
+            return not begun.startswith((b"{", b"["))
+        if begun.startswith(_FIELDS):
+            return True
+        may_be = BOM.startswith(seen) or any(field.startswith(begun) for field in _FIELDS)
+        if not may_be or not before < len(seen) < MOST_AHEAD:
+            return False
+        before = len(seen)
+
+
 class DecodedReply:
     """A compressed reply, decompressed as it comes: what cannot be read cannot be remembered.
 
@@ -80,10 +107,6 @@ class DecodedReply:
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
         self._unpacker = Unpacker()
-
-    @classmethod
-    def knows(cls, coding: bytes) -> bool:
-        return coding in (b"gzip", b"x-gzip", b"deflate")
 
     @property
     def status(self) -> int:
@@ -109,3 +132,9 @@ class DecodedReply:
 
     async def close(self) -> None:
         await self._reply.close()
+
+
+def decoded(reply: Reply) -> Reply:
+    """The reply as it can be read, where its encoding is known."""
+    known = encoding(reply.headers) in (b"gzip", b"x-gzip", b"deflate")
+    return DecodedReply(reply) if known else reply

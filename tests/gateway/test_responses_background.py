@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from tests.support.rig import Rig, rig
 from tests.support.talk.responding import ItemTalk
 from tests.support.upstream import items
-from tests.support.upstream.answers import json_answer, sse
+from tests.support.upstream.answers import Script, json_answer, sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -49,6 +51,16 @@ async def test_the_answer_is_recorded_when_it_is_there(every: Rig) -> None:
     await talk.say("u3", "a3")
     assert talk.sent == "u1 a1 u2 Done. u3"
     assert talk.input[-3:-1] == DONE["output"]
+
+
+async def test_one_that_is_packed_against_our_wish_is_recorded_too(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    await begun(talk)
+    packed = (("content-type", "application/json"), ("content-encoding", "gzip"))
+    one.up.reply(Script(headers=packed, pieces=[gzip.compress(json.dumps(DONE).encode())]))
+    answered = await one.client.get(PATH, headers=talk.all_headers)
+    assert answered.json() == DONE
+    assert await talk.log() == "u1 a1 u2 Done."
 
 
 async def test_what_is_said_meanwhile_stands_behind_it(every: Rig) -> None:

@@ -168,3 +168,50 @@ async def test_the_content_type_of_a_stream_need_not_be_json(one: Rig) -> None:
     body = json.dumps(chat_completion("a1-one")).encode()
     await talk.ask(messages("u1"), Script(headers=(("content-type", "text/plain"),), pieces=[body]))
     assert await talk.log() == "u1 a1"
+
+
+TYPES = [
+    (),
+    (("content-type", "text/plain; charset=utf-8"),),
+    (("content-type", "application/json"),),
+]
+"""As upstreams send streams that do not say so."""
+
+
+@pytest.mark.parametrize("headers", TYPES)
+@pytest.mark.parametrize("feeding", ["whole", "events", "bytes", "random"])
+async def test_a_stream_is_recorded_whatever_its_type_says(
+    one: Rig, feeding: str, headers: tuple[tuple[str, str], ...]
+) -> None:
+    stream, usual, talk = events(*HELLO, END) + DONE, one.talk(), one.talk()
+    await usual.ask(messages("u1"), sse([stream]), stream=True)
+    script = sse(cuts(stream, feeding, b"\n"), headers=headers)
+    response = await talk.ask(messages("u1"), script, stream=True)
+    assert response.content == stream
+    assert await recorded(talk) == await recorded(usual) != []
+
+
+@pytest.mark.parametrize("headers", TYPES)
+async def test_each_event_of_it_comes_at_once(
+    one: Rig, headers: tuple[tuple[str, str], ...]
+) -> None:
+    talk, more = one.talk(), [asyncio.Event() for _ in HELLO]
+    pieces = [events(each) for each in HELLO]
+    script = [part for pair in zip(pieces, more, strict=True) for part in pair]
+    one.up.reply(sse([*script, events(END) + DONE], headers=headers))
+    body = json.dumps({"model": "m", "stream": True, "messages": messages("u1")}).encode()
+    async with raw.line(one.port) as line:
+        await line.send(raw.request("POST", CHAT, talk.all_headers.items(), body))
+        await line.head()
+        chunks = line.chunks()
+        for piece, event in zip(pieces, more, strict=True):
+            assert await anext(chunks) == piece
+            event.set()
+        assert b"".join([chunk async for chunk in chunks]) == events(END) + DONE
+
+
+async def test_json_is_recorded_though_it_says_it_were_a_stream(one: Rig) -> None:
+    whole, talk = json.dumps(chat_completion("hello")).encode(), one.talk()
+    response = await talk.ask(messages("u1"), sse([whole], headers=EVENTS), stream=True)
+    assert response.content == whole
+    assert await talk.ends_with("hello")

@@ -457,6 +457,16 @@ async def test_a_stream_is_that_of_all_rounds(one: Rig, feeding: str) -> None:
     assert later.status_code == 200 and not one.up.refused
 
 
+async def test_rounds_go_on_in_streams_that_do_not_say_what_they_are(one: Rig) -> None:
+    mine, plain = talk(one), (("content-type", "application/json"),)
+    rounds = [stream(text("So "), saves("x")), stream(text("Kiel."), finish="stop")]
+    scripts = [sse(cuts(each, "events", b"\n"), headers=plain) for each in rounds]
+    _, found = await gather(mine, *scripts)
+    assert (found.text, found.calls, found.finish) == ("So Kiel.", (), ("stop",))
+    assert tools_of(one).saved == ["x"]
+    assert await said(mine) == [("user", "u1"), ("assistant", "So Kiel.")]
+
+
 async def test_a_streams_client_answers_its_own_calls_and_goes_on(one: Rig) -> None:
     mine = talk(one)
     mixed = stream(saves("x"), calls("get_weather", '{"a":1}', 1, "c1"))

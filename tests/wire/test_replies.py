@@ -12,7 +12,14 @@ import pytest
 from proxy.errors import RawHeaders
 from proxy.wire.coding.unpacker import MAX_BARREN, PIECE
 from proxy.wire.failures import UpstreamBroken
-from proxy.wire.replies import DecodedReply, PeekedReply, encoding, is_event_stream
+from proxy.wire.replies import (
+    MOST_AHEAD,
+    DecodedReply,
+    PeekedReply,
+    encoding,
+    is_event_stream,
+    streams,
+)
 from tests.support.turns import Neighbour
 
 
@@ -149,6 +156,58 @@ def test_headers_about_the_packed_bytes_are_gone_and_no_others() -> None:
     kept = [(b"Content-Type", b"text/event-stream"), (b"X-A", b"1"), (b"X-A", b"2")]
     inner = Pieces([], [(b"Content-Encoding", b"gzip"), *kept, (b"content-length", b"9")])
     assert DecodedReply(inner).headers == kept
+
+
+# What it is
+
+JSON, EVENTS = (b"content-type", b"application/json"), (b"content-type", b"text/event-stream")
+MARK = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("header", [None, JSON])
+@pytest.mark.parametrize(
+    ("pieces", "stream", "needed"),
+    [
+        ([b"data: {}\n", b"more"], True, 1),
+        ([b"d", b"a", b"ta", b":", b"more"], True, 4),
+        ([b"event: x", b"more"], True, 1),
+        ([b": alive\n", b"more"], True, 1),
+        ([b"\n\n", b" ", b"retry: 3", b"more"], True, 3),
+        ([MARK[:1], MARK[1:], b"id: 1\n", b"more"], True, 3),
+        ([b'{"data": 1}', b"more"], False, 1),
+        ([MARK + b"\n{", b"more"], False, 1),
+        ([b"date", b"more"], False, 1),
+        ([b"da"], False, 1),
+        ([], False, 0),
+        ([b" " * MOST_AHEAD, b"data:"], False, 1),
+    ],
+)
+async def test_a_stream_that_says_nothing_of_it_is_told_by_its_first_bytes(
+    header: tuple[bytes, bytes] | None, pieces: list[bytes], stream: bool, needed: int
+) -> None:
+    inner = Pieces(pieces, [header] if header else [])
+    reply = PeekedReply(inner)
+    assert await streams(reply) is stream
+    assert inner.given == needed
+    assert await body(reply) == b"".join(pieces)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "stream"),
+    [
+        ([b"\n", b"{}"], True),
+        ([b"x"], True),
+        ([], True),
+        ([MARK + b"{", b"}"], False),
+        ([b" ["], False),
+    ],
+)
+async def test_json_that_says_it_were_a_stream_is_told_by_its_first_piece(
+    pieces: list[bytes], stream: bool
+) -> None:
+    inner = Pieces(pieces, [EVENTS])
+    assert await streams(PeekedReply(inner)) is stream
+    assert inner.given <= 1
 
 
 # What headers say

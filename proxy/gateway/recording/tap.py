@@ -13,8 +13,10 @@ from typing import Final, Protocol
 import msgspec
 
 from proxy.chat.reply.answer import Reply as ChatReply
-from proxy.formats.format import StreamReader
+from proxy.formats.format import Format, StreamReader
+from proxy.wire.headers import content_length
 from proxy.wire.relay import Delivery
+from proxy.wire.replies import PeekedReply, streams
 from proxy.wire.sse import Gate, Mark
 from proxy.wire.upstream import Reply
 
@@ -161,6 +163,15 @@ class BodyTap:
         await self._recorder.commit(reply, incomplete=reply is None or not _whole(reply))
         if reply is not None:
             await self._recorder.amend(reply)
+
+
+async def tap_of(
+    reply: PeekedReply, recorder: ReplyRecorder, format: Format
+) -> StreamTap | BodyTap:
+    """The tap for what a reply turns out to be."""
+    if await streams(reply):
+        return StreamTap(recorder, format.read_stream())
+    return BodyTap(recorder, format.read_reply, content_length(reply.headers))
 
 
 def _whole(reply: ChatReply) -> bool:

@@ -9,7 +9,7 @@ from proxy.formats.responses.writing import renamed, renamed_event
 from proxy.gateway.recording.tap import MAX_PLAIN
 from proxy.gateway.tools.events import Bytes, Events, StreamEvent
 from proxy.wire.headers import about_no_bytes
-from proxy.wire.replies import is_event_stream
+from proxy.wire.replies import PeekedReply, streams
 from proxy.wire.reply import READ_LIMIT, whole
 from proxy.wire.upstream import Reply
 
@@ -26,13 +26,14 @@ class RenamedReply:
         self.headers = about_no_bytes(reply.headers)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        pieces = self._events() if is_event_stream(self.headers) else self._body()
+        reply = PeekedReply(self._reply)
+        pieces = self._events(reply) if await streams(reply) else self._body(reply)
         async for piece in pieces:
             yield piece
 
-    async def _events(self) -> AsyncIterator[bytes]:
+    async def _events(self, reply: Reply) -> AsyncIterator[bytes]:
         events = Events()
-        async for data in self._reply.chunks():
+        async for data in reply.chunks():
             if passed := self._passed(events.feed(data)):
                 yield passed
         if passed := self._passed(events.close()):
@@ -48,10 +49,10 @@ class RenamedReply:
             return event.raw
         return event.raw if payload is event.payload else event.replaced(payload).raw
 
-    async def _body(self) -> AsyncIterator[bytes]:
+    async def _body(self, reply: Reply) -> AsyncIterator[bytes]:
         parts: list[bytes] = []
         size = 0
-        async for data in self._reply.chunks():
+        async for data in reply.chunks():
             size += len(data)
             if size > MAX_PLAIN:
                 for part in parts:

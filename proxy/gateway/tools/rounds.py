@@ -15,7 +15,7 @@ from proxy.gateway.tools.toolbox import MemoryTools, ToolRunner
 from proxy.gateway.tools.use import ToolUse
 from proxy.wire.failures import UpstreamBroken
 from proxy.wire.headers import about_no_bytes
-from proxy.wire.replies import PeekedReply, encoding, is_event_stream
+from proxy.wire.replies import PeekedReply, encoding, is_event_stream, streams
 from proxy.wire.reply import READ_LIMIT, whole
 from proxy.wire.upstream import Reply
 
@@ -95,8 +95,8 @@ class ToolStream:
         reply = await self._rounds.run(asked)
         if reply is None:
             return False
-        self._reply = reply
-        if not _is_good(reply) or not is_event_stream(reply.headers):
+        self._reply = peeked = PeekedReply(reply)
+        if not _is_good(reply) or not await streams(peeked):
             raise UpstreamBroken(f"the answer does not go on: status {reply.status}")
         return True
 
@@ -133,9 +133,15 @@ async def followed(reply: Reply, rounds: Rounds) -> Reply:
     """
     if not _is_good(reply):
         return reply
-    if is_event_stream(reply.headers):
+    if is_event_stream(reply.headers):  # it is not waited for
         return ToolStream(reply, rounds)
-    return await settled(reply, rounds)
+    peeked = PeekedReply(reply)
+    try:
+        streaming = await streams(peeked)
+    except BaseException:  # the client has left: nobody else would close it
+        await reply.close()
+        raise
+    return ToolStream(peeked, rounds) if streaming else await settled(peeked, rounds)
 
 
 async def settled(first: Reply, rounds: Rounds) -> Reply:

@@ -19,7 +19,11 @@ from typing import NamedTuple
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 MAX_EVENT_LINES = 256
-"""Every line of an event is a new payload to classify: the bound keeps that linear."""
+"""Every line of an event is a new payload to classify: this bounds how many there are."""
+
+MOST_CLASSIFIED = 1024 * 1024
+"""Bytes of those payloads.  Of an event of several lines that has had more the next ones are
+classified at its end, before which no client can act on them."""
 
 LINE_END = re.compile(rb"\r\n|\n|\r")
 _DATA = b"data: "
@@ -41,10 +45,10 @@ class Mark(NamedTuple):
 class Gate:
     """Finds the lines that must not pass unseen, and keeps every payload for the tap.
 
-    At the end of each data line, ``suspect`` looks at the event's data so far: False means surely
-    of no interest.  Otherwise ``mark`` names its kind, or None.  An event is marked once for each
-    kind.  One that grows beyond ``max_event_bytes`` or 256 data lines passes without mark or
-    payload, and ``overflowed`` says that it happened.
+    At the end of each data line, or of the event, ``suspect`` looks at the event's data so far:
+    False means surely of no interest.  Otherwise ``mark`` names its kind, or None.  An event is
+    marked once for each kind.  One that grows beyond ``max_event_bytes`` or 256 data lines passes
+    without mark or payload, and ``overflowed`` says that it happened.
     """
 
     def __init__(
@@ -63,7 +67,9 @@ class Gate:
         self._line = bytearray()
         # The event so far
         self._data: bytes | None = None
-        self._lines = 0
+        self._more: list[bytes] = []  # lines that are not joined to it yet
+        self._lines = self._size = self._classified = 0
+        self._unseen = False  # the last line of it is not classified
         self._kinds: tuple[str, ...] = ()
         self._skipping = False
         # For the tap
@@ -74,7 +80,7 @@ class Gate:
         if self._is_one_event(chunk):
             marks: list[Mark] = []
             self._end_data(chunk[6:-2], 0, marks)
-            self._end_event()
+            self._end_event(0, marks)
             return marks
         return self._feed(chunk) if chunk else []
 
@@ -120,6 +126,9 @@ class Gate:
     @property
     def unfinished(self) -> bytes | None:
         """The payload so far of the event that has not ended, None between events."""
+        if self._more and self._data is not None:
+            self._data = b"\n".join([self._data, *self._more])
+            self._more.clear()
         return self._data
 
     def close(self) -> list[Mark]:
@@ -129,7 +138,7 @@ class Gate:
             line = bytes(self._line)
             self._line.clear()
             self._end_line(line, 0, marks)
-        self._end_event()
+        self._end_event(0, marks)
         return marks
 
     def _extend(self, part: bytes) -> None:
@@ -146,7 +155,7 @@ class Gate:
             self._begun = True
             line = line.removeprefix(BOM)
         if not line:
-            self._end_event()
+            self._end_event(offset, marks)
         elif self._too_big(len(line) - len(_DATA)):
             return
         elif line.startswith(_DATA):
@@ -158,28 +167,42 @@ class Gate:
         if self._skipping:
             return
         self._lines += 1
-        if self._data is not None:
-            value = self._data + b"\n" + value
-        if self._too_big(len(value)):
+        first = self._data is None
+        self._size += len(value) + (not first)
+        if self._too_big(self._size):
             return
-        self._data = value
-        if self._suspect(value):
+        if first:
+            self._data = value
+        else:
+            self._more.append(value)
+        self._classified += self._size
+        self._unseen = not first and self._classified > MOST_CLASSIFIED
+        if not self._unseen:
+            self._classify(offset, marks)
+
+    def _classify(self, offset: int, marks: list[Mark]) -> None:
+        value = self.unfinished
+        if value is not None and self._suspect(value):
             kind = self._mark(value)
             if kind is not None and kind not in self._kinds:
                 self._kinds += (kind,)
                 marks.append(Mark(offset, kind))
 
-    def _end_event(self) -> None:
-        if self._data is not None:
-            self._payloads.append(self._data)
+    def _end_event(self, offset: int, marks: list[Mark]) -> None:
+        if self._unseen:
+            self._classify(offset, marks)
+        data = self.unfinished
+        if data is not None:
+            self._payloads.append(data)
             self._data = None
-        self._lines = 0
+        self._lines = self._size = self._classified = 0
         self._kinds = ()
-        self._skipping = False
+        self._skipping = self._unseen = False
 
     def _too_big(self, size: int) -> bool:
         if size <= self._max_event_bytes and self._lines <= MAX_EVENT_LINES:
             return False
         self.overflowed = self._skipping = True
-        self._data = None
+        self._data, self._unseen = None, False
+        self._more.clear()
         return True

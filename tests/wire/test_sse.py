@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.wire.sse import MAX_EVENT_LINES, Gate, Mark
+from proxy.wire.sse import MAX_EVENT_LINES, MOST_CLASSIFIED, Gate, Mark
 from tests.support.upstream.answers import chat_stream, pieces_of, tool_call
 from tests.support.upstream.streams import Played, check, classify, suspect
 
@@ -259,3 +259,37 @@ def test_a_long_line_byte_by_byte_takes_linear_time() -> None:
     small = min(seconds(20_000) for _ in range(3))
     # 10 times as much takes 10 times as long; quadratic work would take 100 times.
     assert seconds(200_000) < 40 * small
+
+
+def test_an_event_of_many_long_lines_is_not_looked_at_again_for_each() -> None:
+    seen: list[int] = []
+
+    def suspect(raw: bytes) -> bool:
+        seen.append(len(raw))
+        return False
+
+    gate = Gate(suspect, lambda raw: None)
+    line, lines = b"data: " + b"x" * 60_000 + b"\n", MAX_EVENT_LINES - 6
+    for _ in range(lines):
+        gate.feed(line)
+    gate.feed(b"\n")
+    (payload,) = gate.take()
+    assert payload == b"\n".join([b"x" * 60_000] * lines)
+    assert seen[-1] == len(payload) and sum(seen[:-1]) <= MOST_CLASSIFIED
+
+
+@pytest.mark.parametrize("size", [1, 7, 65_536, 10_000_000])
+def test_the_end_of_a_long_event_waits_if_its_last_line_matters(size: int) -> None:
+    gate = Gate(lambda raw: b"stop" in raw, lambda raw: "finish" if b"stop" in raw else None)
+    gate.feed(b": begun\n\n")
+    for _ in range(3):
+        gate.feed(b"data: " + b"x" * MOST_CLASSIFIED + b"\n")
+    rest, held = b"data: stop\n\n: on\n", b""
+    for at in range(0, len(rest), size):
+        chunk = rest[at : at + size]
+        for mark in gate.feed(chunk):
+            assert (mark.kind, held) == ("finish", b"")
+            held = rest[at + mark.offset :]
+    assert held == b"\n: on\n"
+    gate.feed(b"data: more\n\n")
+    assert [payload[-4:] for payload in gate.take()] == [b"stop", b"more"]

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
+from math import isfinite
 from typing import NoReturn, TypeVar
 
 import msgspec
@@ -33,6 +34,14 @@ HALVES = 16 * 1024
 HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 """Half a surrogate pair, or what may be one, as JSON writes it."""
 
+MOST_MENDED = 100_000
+"""Values of a text that is mended, about: it is read and written slowly."""
+
+SAFE_DIGITS = 18
+"""Of an integer that all who read JSON can hold."""
+
+_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\n\r]*\{")
+_BETWEEN = re.compile(rb"[,\[{]")
 _PAIRS = re.compile("(?:[\ud800-\udbff][\udc00-\udfff])+")
 _LONE = re.compile("[\ud800-\udfff]+")
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -46,6 +55,15 @@ def _number(text: str) -> int | float | str:
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if isfinite(value) else None
+
+
+def _integer(text: str) -> int | float | None:
+    return int(text) if len(text) <= SAFE_DIGITS else _finite(text)
+
+
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
@@ -55,6 +73,9 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 _values = msgspec.json.Decoder(float_hook=_number)
 _lenient = json.JSONDecoder(parse_constant=_refuse)
+_mending = json.JSONDecoder(
+    parse_constant=lambda constant: None, parse_float=_finite, parse_int=_integer
+)
 _lenient_values = json.JSONDecoder(parse_constant=_refuse, parse_float=_number)
 
 
@@ -87,6 +108,28 @@ def shallow(raw: bytes) -> object:
     if raw.count(b"[") + raw.count(b"{") > MAX_LEVELS and _levels(what) > MAX_LEVELS:
         raise ValueError("nested too deeply")
     return what
+
+
+def forgiving(read: Callable[[bytes], T], raw: bytes) -> T:
+    """What ``read`` makes of an object that an upstream has sent, or else of its ``mended`` text.
+
+    Raises UNREADABLE.
+    """
+    try:
+        return read(raw)
+    except UNREADABLE:
+        return read(mended(raw))
+
+
+def mended(raw: bytes) -> bytes:
+    """JSON of an object as some upstreams write it: with a byte order mark, bytes that are not
+    UTF-8, numbers that JSON does not have (NaN) or no float holds (1e999), which say nothing here.
+
+    Raises UNREADABLE.
+    """
+    if not _OBJECT.match(raw) or len(_BETWEEN.findall(raw)) > MOST_MENDED:
+        raise ValueError("not to be mended")
+    return encode(_mending.decode(raw.decode("utf-8-sig", "replace")))
 
 
 def encode(what: object) -> bytes:

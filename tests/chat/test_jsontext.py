@@ -147,3 +147,41 @@ def test_what_is_nested_too_deeply_is_unreadable_and_never_more_than_that(
             jsontext.shallow(open * depth + b"1" + close * depth)
     assert jsontext.shallow(open * 20 + b"1" + close * 20) is not None
     assert jsontext.shallow(b"[" + b"[]," * 500 + b"1]") is not None
+
+
+@pytest.mark.parametrize(
+    ("raw", "read"),
+    [
+        (
+            b'{"a":NaN,"b":[Infinity,-Infinity],"c":"NaN"}',
+            {"a": None, "b": [None, None], "c": "NaN"},
+        ),
+        (b'{"a":-1e999,"b":1e3,"c":-0.5}', {"a": None, "b": 1000.0, "c": -0.5}),
+        (b'\xef\xbb\xbf {"a":1}', {"a": 1}),
+        (b'{"a":"x\xff","n":NaN}', {"a": "x\ufffd", "n": None}),
+        (b'{"a":"\\ud83d","n":NaN}', {"a": "\ud83d", "n": None}),
+        (b'{"a":%b,"n":NaN}' % (b"9" * 6000), {"a": None, "n": None}),
+        (b'{"a":123456789012345678901,"n":NaN}', {"a": 123456789012345678901.0, "n": None}),
+    ],
+)
+def test_what_upstreams_write_that_is_no_json_is_read_as_json(raw: bytes, read: object) -> None:
+    mended = jsontext.mended(raw)
+    assert json.loads(mended) == jsontext.decode(mended) == read
+    assert jsontext.forgiving(jsontext.shallow, raw) == read
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"NaN",
+        b"[NaN]",
+        b"ping",
+        b'{"a":NaN',
+        b'{"a":NaN}' * 2,
+        b"{%b}" % bytes(b"," * 200_000),
+    ],
+)
+def test_what_is_no_object_even_so_is_not_read(raw: bytes) -> None:
+    with pytest.raises(ValueError):
+        jsontext.forgiving(jsontext.shallow, raw)

@@ -78,7 +78,7 @@ def is_error(error: object, kind: object) -> bool:
 
 def _mark_any(payload: bytes) -> Mark | None:
     try:
-        return _mark_in(jsontext.decode(payload))
+        return _mark_in(jsontext.forgiving(jsontext.decode, payload))
     except jsontext.UNREADABLE:  # not ours to judge: it is relayed and means nothing
         return None
 

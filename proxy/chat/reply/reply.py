@@ -233,7 +233,7 @@ class ReplyBuilder:
         size = values(payload)
         self._values -= min(size, MAX_VALUES)
         if self._values >= 0 and size <= MAX_VALUES:
-            return jsontext.shallow(payload)
+            return jsontext.forgiving(jsontext.shallow, payload)
         self.truncated = True
         return slimmed(payload, "delta", MAX_VALUES if self._values >= 0 else SMALL)
 
@@ -309,7 +309,10 @@ def read_reply(body: bytes) -> Reply | None:
     if not heavy and (text := _read_text(body)) is not None:
         return text
     try:
-        answer = slimmed(body, "message") if heavy else jsontext.shallow(body)
+        if heavy:
+            answer: object = slimmed(body, "message")
+        else:
+            answer = jsontext.forgiving(jsontext.shallow, body)
     except jsontext.UNREADABLE:  # relayed as it is; nothing in it to remember
         return None
     if answer is None and heavy:

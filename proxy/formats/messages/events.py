@@ -41,7 +41,7 @@ def _read(payload: bytes) -> _Signal | None:
     except jsontext.UNREADABLE:  # half a character, another shape, or no JSON at all
         pass
     try:
-        return msgspec.convert(jsontext.shallow(payload), _Signal)
+        return msgspec.convert(jsontext.forgiving(jsontext.shallow, payload), _Signal)
     except jsontext.UNREADABLE:
         return None
 

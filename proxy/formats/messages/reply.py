@@ -7,6 +7,8 @@ remembered.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -120,21 +122,23 @@ class EventReader:
         )
 
     def _feed_any(self, payload: bytes) -> None:
-        try:
-            event = _read_event(payload)
-            if event.type == "error" or (_is_there(event.error) and not event.type):
-                self._error = True
-            elif event.type == "message_start" and event.message is not None:
-                self._begun, self._model = True, event.message.model
-                self._count(event.message.usage)
-            elif event.type == "content_block_start":
-                self._open(event.index, self._read(event.content_block), len(payload))
-            elif event.type == "content_block_delta":
-                self._extend(event.index, self._read(event.delta), len(payload))
-            elif event.type == "message_delta":
-                self._end(event)
-        except jsontext.UNREADABLE:  # relayed already; nothing in it to remember
-            return
+        with suppress(*jsontext.UNREADABLE):  # relayed already; nothing in it to remember
+            jsontext.forgiving(self._take, payload)
+
+    def _take(self, payload: bytes) -> None:
+        """Raises UNREADABLE."""
+        event = _read_event(payload)
+        if event.type == "error" or (_is_there(event.error) and not event.type):
+            self._error = True
+        elif event.type == "message_start" and event.message is not None:
+            self._begun, self._model = True, event.message.model
+            self._count(event.message.usage)
+        elif event.type == "content_block_start":
+            self._open(event.index, self._read(event.content_block), len(payload))
+        elif event.type == "content_block_delta":
+            self._extend(event.index, self._read(event.delta), len(payload))
+        elif event.type == "message_delta":
+            self._end(event)
 
     def _end(self, event: _AnyEvent) -> None:
         ending = _message.decode(event.delta) if _is_there(event.delta) else _AnswerHead()
@@ -259,14 +263,21 @@ def read_answer(body: bytes) -> Reply | None:
     """The reply that a plain answer is; None if it is none."""
     heavy = is_heavy(body)
     try:
-        answer = _read_plain(body)
-        if not _is_there(answer.content):
-            failed = answer.type == "error" or _is_there(answer.error)
-            return Reply(error=True) if failed else None
-        blocks = _light(answer.content) if heavy else jsontext.shallow(bytes(answer.content))
-        usage = jsontext.shallow(bytes(answer.usage))
+        if heavy:
+            return _answer_in(body, heavy=True)
+        return jsontext.forgiving(partial(_answer_in, heavy=False), body)
     except jsontext.UNREADABLE:  # relayed as it is; nothing in it to remember
         return Reply(truncated=True) if heavy else None
+
+
+def _answer_in(body: bytes, *, heavy: bool) -> Reply | None:
+    """Raises UNREADABLE."""
+    answer = _read_plain(body)
+    if not _is_there(answer.content):
+        failed = answer.type == "error" or _is_there(answer.error)
+        return Reply(error=True) if failed else None
+    blocks = _light(answer.content) if heavy else jsontext.shallow(bytes(answer.content))
+    usage = jsontext.shallow(bytes(answer.usage))
     if not isinstance(blocks, list):
         return None
     said = [block for block in blocks if isinstance(block, dict)]

@@ -90,13 +90,17 @@ def read_response(raw: bytes) -> Response | None:
     if has_over(MAX_REPLY_VALUES, raw):
         return None
     try:
+        return jsontext.forgiving(_response_in, raw)
+    except jsontext.UNREADABLE:
+        return None
+
+
+def _response_in(raw: bytes) -> Response:
+    """Raises UNREADABLE."""
+    try:
         return _response.decode(raw)
     except jsontext.UNREADABLE:  # half a surrogate pair, or not an object
-        try:
-            fields = jsontext.fields(raw)
-        except jsontext.UNREADABLE:
-            return None
-    return filled(Response(), fields)
+        return filled(Response(), jsontext.fields(raw))
 
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -138,12 +138,17 @@ class EventReader:
 
 def _read(payload: bytes) -> _StreamEvent | None:
     try:
+        return jsontext.forgiving(_event_in, payload)
+    except jsontext.UNREADABLE:
+        return None
+
+
+def _event_in(payload: bytes) -> _StreamEvent:
+    """Raises UNREADABLE."""
+    try:
         return _event.decode(payload)
     except jsontext.UNREADABLE:  # half a surrogate pair, or no object
-        try:
-            return filled(_StreamEvent(), jsontext.fields(payload))
-        except jsontext.UNREADABLE:
-            return None
+        return filled(_StreamEvent(), jsontext.fields(payload))
 
 
 def _end(event: _StreamEvent) -> Mark | None:

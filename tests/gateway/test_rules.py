@@ -121,6 +121,16 @@ async def test_the_system_message_outlives_every_window(one: Rig) -> None:
     assert await talk.say("u3", "a3") == "s1 u2 a2 u3"
 
 
+@pytest.mark.parametrize("most", ["0", "5"])
+async def test_the_system_message_outlives_a_bound_of_one_request(one: Rig, most: str) -> None:
+    talk = one.talk()
+    await talk.ask([{"role": "system", "content": "s1" + " brief" * 20}, user("u1")], answer("a1"))
+    bounded = await talk.ask([user("u2")], answer("a2"), x_memory_max_tokens=most)
+    assert one.up.requests[-1].messages[0]["content"].startswith("s1")
+    assert one.up.requests[-1].messages[1:] == [user("u2")]
+    assert int(bounded.headers["x-memory-tokens"]) > int(most)
+
+
 # Windows and profiles
 
 

@@ -41,8 +41,8 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
     """How to compose for one request.
 
     ``system`` says that the remembered system message goes in (the request has none of its own).
-    ``cap`` is a bound on all injected tokens of this request alone, ``capped_by`` where it is from;
-    ``hard``: even the remembered system message is left out rather than pass it.
+    ``cap`` is a bound on all injected tokens of this request alone, ``capped_by`` where it is from.
+    The remembered system message goes in whatever the bound is, unless it is ``hard``.
     ``inject = False`` adds nothing at all.  ``summarised`` is None where the profile has no
     summaries.
     """
@@ -50,7 +50,7 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
     window: Window
     system: bool = True
     cap: int | None = None
-    hard: bool = True
+    hard: bool = False
     capped_by: Capped = "max_tokens_header"
     inject: bool = True
     summarised: Summarised | None = None

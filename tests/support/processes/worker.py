@@ -70,7 +70,9 @@ class Served:
         wait_until(lambda: len(self._counters()) == count, f"the start of {count} workers")
 
     def _counters(self) -> list[Path]:
-        return sorted(self._folder.glob("memory-proxy-*/counter_*.db"))
+        """Those of workers that have begun: one that is just starting has an empty file."""
+        files = sorted(self._folder.glob("memory-proxy-*/counter_*.db"))
+        return [file for file in files if file.stat().st_size]
 
     def kill(self) -> None:
         """SIGKILL for supervisor and workers, in one system call."""

@@ -66,6 +66,11 @@ class ProxyError(Exception):
         self.param: Final = None if param is None else _encodable(param)
         self.headers: Final = headers
 
+    def beside(self, headers: RawHeaders) -> ProxyError:
+        """The same with these headers, too."""
+        all = (*self.headers, *headers)
+        return ProxyError(self.status, self.code, self.message, param=self.param, headers=all)
+
     @property
     def type(self) -> str:
         return "server_error" if self.status >= 500 else "invalid_request_error"

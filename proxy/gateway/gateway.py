@@ -133,15 +133,15 @@ class Gateway:
     ) -> ProxyRequest:
         headers: RawHeaders = scope["headers"]
         caller = self._tenancy.caller(headers, scope["raw_path"] + b"?" + scope["query_string"])
-        if route.name == "responses" and _wants_socket(headers):
-            raise upgrade_refused()
-        identity = self._reader.identify(headers, route.session)
-        if caller.client is not None:
-            _check_client(caller.client, route, identity, headers)
-        if self._require_user and identity.user is None:
-            raise user_required()
         cross_site = caller.is_nobody and not self._trusted.admits(headers)
         reason = _without_memory(route, scope["method"], cross_site)
+        try:
+            identity = self._identity(route, caller, headers)
+            named = self._passthrough.named(identity.upstream) if identity.upstream else None
+        except ProxyError as error:
+            session = self._reader.session(headers, route.session)
+            told = MemoryReport(session, reason=reason).headers() if session else []
+            raise error.beside(told) from None
         report = MemoryReport(identity.session, reason=reason) if identity.session else None
         with_state = identity.mode != "off" and not cross_site
         by_id = with_state and not _signs(caller)
@@ -160,12 +160,23 @@ class Gateway:
             identity=identity,
             held=self._rooms.holding(caller.tenant),
             report=report,
-            destination=self._passthrough.named(identity.upstream) if identity.upstream else None,
+            destination=named,
             fetches=fetches,
             may_be_named=reason is None and identity.session is None and by_id,
             with_state=with_state,
             by_id=by_id,
         )
+
+    def _identity(self, route: Route, caller: Caller, headers: RawHeaders) -> Identity:
+        """What the caller may ask for.  Raises ProxyError."""
+        if route.name == "responses" and _wants_socket(headers):
+            raise upgrade_refused()
+        identity = self._reader.identify(headers, route.session)
+        if caller.client is not None:
+            _check_client(caller.client, route, identity, headers)
+        if self._require_user and identity.user is None:
+            raise user_required()
+        return identity
 
     async def _serve(self, call: ProxyRequest) -> None:
         with self._places.one(call.caller.tenant):

@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Literal, cast, get_args
 from urllib.parse import unquote_to_bytes
 
@@ -141,6 +142,14 @@ class IdentityReader:
             idempotency_key=_idempotency_key(fields) if session and mode != "off" else None,
             retry=fields.get(RETRIES, b"0") not in (b"0", b""),
         )
+
+    def session(self, headers: RawHeaders, path_session: bytes | None = None) -> str | None:
+        """The session that a request names, whatever else is wrong with it; None if that is wrong
+        too."""
+        naming = [x for x in headers if x[0] == b"x-session-id" or x[0] in self._aliases.session]
+        with suppress(ProxyError):
+            return _session(_fields(naming), path_session, self._aliases)
+        return None
 
 
 def without_ours(headers: RawHeaders) -> RawHeaders:

@@ -122,11 +122,27 @@ async def test_ids_of_a_client_that_signs_count_only_if_signed(one: Rig) -> None
     assert len(one.up.requests) == 2
 
 
+async def test_a_refusal_tells_no_more_of_the_session_than_its_name(one: Rig) -> None:
+    """Nobody hears whether it is there, and whoever has no key that is known hears nothing."""
+    talk = one.talk(authorization="Bearer old")
+    await talk.say("u1", "a1")
+    for key, refused in (("new", "profile_not_allowed"), ("pages", "invalid_signature")):
+        for session in (talk.session, "none-such"):
+            answered = await ask(one, key, x_session_id=session, x_memory_profile="other")
+            assert code(answered)[1] == refused
+            assert answered.get("x-memory-session-id") == session.encode()
+            assert answered.get("x-memory-status") == b"off"
+            assert answered.get("x-memory-messages") == b"0"
+    unknown = await ask(one, "unknown", x_session_id=talk.session)
+    assert unknown.get("x-memory-session-id") is None
+
+
 async def test_where_a_user_is_required_nobody_else_is_served(tmp_path: Path) -> None:
     async with rig(tmp_path, tenancy__require_user=True) as strict:
         for path in (CHAT, "/v1/models"):
             answered = await ask(strict, "k", path, x_session_id="s")
             assert code(answered) == (403, "user_required")
+            assert answered.get("x-memory-session-id") == b"s"
         assert strict.up.requests == []
         for header in ("x_user_id", "helicone_user_id"):
             assert (await ask(strict, "k", x_session_id=header, **{header: "ann"})).status == 200

@@ -258,6 +258,51 @@ async def test_a_refusal_of_the_proxys_own_says_so_too(one: Rig) -> None:
     assert response.headers["x-memory-messages"] == "0"
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"x_user_id": "a b"},
+        {"x_memory_mode": "sometimes"},
+        {"x_memory_rewind": "x"},
+        {"x_memory_history": "maybe"},
+        {"x_memory_max_tokens": "lots"},
+        {"x_memory_upstream": "none-such"},
+        {"x_memory_profile": "none-such"},
+        {"idempotency_key": ""},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+async def test_so_does_a_refusal_of_a_header(one: Rig, wrong: dict[str, Any]) -> None:
+    talk = one.talk()
+    response = await talk.ask(messages("u1"), **wrong)
+    assert response.status_code == 400
+    assert response.headers["x-memory-session-id"] == talk.session
+    assert response.headers["x-memory-status"] == "off"
+    assert response.headers["server-timing"].startswith("memory;dur=")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("X-Session-Id", "a b"), ("X-Memory-Mode", "sometimes")],
+        [("X-Session-Id", "s"), ("X-Session-Id", "t"), ("X-Memory-Mode", "sometimes")],
+        [("X-Memory-Mode", "sometimes")],
+    ],
+    ids=["wrong", "two", "none"],
+)
+async def test_a_refusal_names_no_session_that_is_none(
+    one: Rig, headers: list[tuple[str, str]]
+) -> None:
+    answered = await raw.ask(one.port, "POST", CHAT, headers, b"{}")
+    assert (answered.status, answered.get("x-memory-session-id")) == (400, None)
+
+
+async def test_a_refusal_names_the_session_of_the_path(one: Rig) -> None:
+    path = CHAT.replace("/v1", "/s/mine/v1")
+    answered = await raw.ask(one.port, "POST", path, [("X-Memory-Mode", "x")], b"{}")
+    assert (answered.status, answered.get("x-memory-session-id")) == (400, b"mine")
+
+
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, gzip", "x-unknown"])
 async def test_a_body_that_cannot_be_decoded_is_relayed_without_memory(
     one: Rig, coding: str

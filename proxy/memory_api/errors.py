@@ -92,6 +92,13 @@ application_not_found = Failure(
     "application",
 )
 item_not_found = Failure(404, "item_not_found", "There is no such item.")
+idempotency_key_spent = Failure(
+    410,
+    "idempotency_key_spent",
+    "What the key was to create has been deleted since.",
+    "What this key was to create has been deleted since. Use a new key to create it again.",
+    "Idempotency-Key",
+)
 method_not_allowed = _shared(errors.method_not_allowed(""), "The path answers other methods.")
 request_timeout = _shared(errors.request_timeout(), "The body did not arrive in time.")
 session_exists = Failure(
@@ -185,6 +192,7 @@ ALL = (
     session_too_large,
     idempotency_key_reused,
     too_many_memories,
+    idempotency_key_spent,
     server_error,
     memory_unavailable,
 )
@@ -200,4 +208,4 @@ OF_A_TENANT = (admin_key_required,)
 ALWAYS = (server_error, memory_unavailable)
 CONDITIONAL = (precondition_failed,)
 WITH_BODY = (request_timeout, request_too_large)
-IDEMPOTENT = (idempotency_key_reused,)
+IDEMPOTENT = (idempotency_key_spent, idempotency_key_reused)

@@ -111,7 +111,7 @@ async def test_what_was_erased_since_does_not_come_back_with_its_key(
     assert (await client.post(MESSAGES, json=body, headers=keyed())).status_code == 200
     await store.delete(SessionKey(TENANT, "s"))
     await store.mark([subject], at + 1000)
-    assert (await client.post(MESSAGES, json=body, headers=keyed())).status_code == 404
+    assert (await client.post(MESSAGES, json=body, headers=keyed())).status_code == 410
 
 
 async def test_a_key_belongs_to_its_tenant_and_its_path(
@@ -142,8 +142,31 @@ async def test_what_was_deleted_since_is_not_created_again(
             await client.delete(f"{MESSAGES}/{message['id']}")
     there = await everything(client)
     response = await client.post(url, json=body, headers=keyed())
-    assert response.status_code == 404
+    assert (response.status_code, error_of(response)["code"]) == (410, "idempotency_key_spent")
     assert await everything(client) == there
+    assert (await client.post(url, json=body, headers=keyed("k2"))).status_code < 300
+
+
+async def test_a_seed_that_was_deleted_is_sown_again_with_another_key(
+    client: httpx.AsyncClient,
+) -> None:
+    body = {"messages": talk("hello", "hi")}
+    assert (await client.post(MESSAGES, json=body, headers=keyed())).status_code == 200
+    await client.delete(f"{SESSIONS}/s")
+    response = await client.post(MESSAGES, json=body, headers=keyed())
+    assert (response.status_code, error_of(response)["code"]) == (410, "idempotency_key_spent")
+    assert (await client.post(MESSAGES, json=body, headers=keyed("k2"))).status_code == 200
+
+
+async def test_another_session_of_the_forks_id_is_not_taken_for_it(
+    client: httpx.AsyncClient,
+) -> None:
+    await seed(client, "s", *talk("first"))
+    assert (await client.post(FORK, json={"id": "t"}, headers=keyed())).status_code == 201
+    await client.delete(f"{SESSIONS}/t")
+    await seed(client, "t", *talk("another"))
+    response = await client.post(FORK, json={"id": "t"}, headers=keyed())
+    assert (response.status_code, error_of(response)["code"]) == (410, "idempotency_key_spent")
 
 
 async def test_an_attempt_that_the_store_broke_off_is_made_up_for(

@@ -32,7 +32,12 @@ from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given, Repeated
 from proxy.memory_api.conversations.message_edit import ATTEMPTS, revise
 from proxy.memory_api.conversations.sessions import BY_ID, SESSION, TAG, must_not_wait, the_session
-from proxy.memory_api.errors import message_not_found, session_exists, session_too_large
+from proxy.memory_api.errors import (
+    idempotency_key_spent,
+    message_not_found,
+    session_exists,
+    session_too_large,
+)
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.idempotency import Attempt, Once
 from proxy.memory_api.objects import session_object
@@ -87,8 +92,10 @@ async def _make_once(
 
     It is known by its time: all attempts fork at the time of the first.
     """
-    if attempt.done or (attempt.again and await _is_there(api, new, fork)):
+    if attempt.again and await _is_there(api, new, fork):
         return
+    if attempt.done:
+        raise idempotency_key_spent()
     try:
         await _make(api, at, new, fork)
     except ProxyError:

@@ -24,7 +24,11 @@ from proxy.memory_api.conversations.sessions import (
     must_not_wait,
     the_session,
 )
-from proxy.memory_api.errors import invalid_user_id, message_not_found, session_owner_mismatch
+from proxy.memory_api.errors import (
+    idempotency_key_spent,
+    invalid_user_id,
+    session_owner_mismatch,
+)
 from proxy.memory_api.idempotency import Attempt, Once
 from proxy.memory_api.objects import line_object, message_object, recorded_object, reply
 from proxy.memory_api.openapi.operation import Link, Parameter
@@ -98,7 +102,7 @@ async def list_messages(
             ],
         },
     },
-    errors=(invalid_user_id, session_owner_mismatch, message_not_found),
+    errors=(invalid_user_id, session_owner_mismatch),
     links=(
         Link("getSession", BY_PATH),
         Link("listMessages", BY_PATH),
@@ -207,11 +211,11 @@ def _neighbours(commit: Commit, first: int) -> Response:
 
 
 async def _recorded(api: Api, at: SessionKey, exchange: str) -> MessageList:
-    """The messages of an import, as they are by now; ProxyError 404 if they are gone."""
+    """The messages of an import, as they are by now; ProxyError 410 if they are gone."""
     found = await api.store.exchange(at, exchange)
     session = await api.store.session(at)
     if found is None or session is None:
-        raise session_not_found() if session is None else message_not_found()
+        raise idempotency_key_spent()
     first = await api.store.message(at, found[1][0]) if found[1] else None
     lines: list[StoredMessage] = []
     if first is not None:

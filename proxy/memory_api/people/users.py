@@ -28,7 +28,7 @@ from proxy.memory.items import Item, ItemOwner, fits
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given, Repeated
 from proxy.memory_api.conditions import Conditions
-from proxy.memory_api.errors import memory_not_found, too_many_memories
+from proxy.memory_api.errors import idempotency_key_spent, memory_not_found, too_many_memories
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.items.params import filter_of
 from proxy.memory_api.objects import Object, listed
@@ -121,7 +121,9 @@ async def create_memory(api: Api, owner: PersonAt, new: NewMemory, once: Repeate
     else:  # what an earlier attempt has added is answered as it is by now
         fact = replace(fact, id=f"fact_{attempt.mark}")
         added = attempt.again and await memories.one(owner, fact.id) is not None
-        if not (attempt.done or added):
+        if attempt.done and not added:
+            raise idempotency_key_spent()
+        if not added:
             await _add(api, owner, fact)
         await once.done(attempt)
     return _there(await memories.one(owner, fact.id))

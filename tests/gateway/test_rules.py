@@ -131,6 +131,12 @@ async def test_the_system_message_outlives_a_bound_of_one_request(one: Rig, most
     assert int(bounded.headers["x-memory-tokens"]) > int(most)
 
 
+async def test_a_greeting_that_came_first_stays_first(one: Rig) -> None:
+    talk = one.talk()
+    await talk.say("a0 u1", "a1")
+    assert await talk.say("u2", "a2") == "a0 u1 a1 u2"
+
+
 # Windows and profiles
 
 

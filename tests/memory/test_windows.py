@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot
 from proxy.memory.prompt.compose import Prompt, Rules, compose
-from proxy.memory.prompt.window import NOWHERE, Size, Window, advance, size, view
+from proxy.memory.prompt.window import NOWHERE, Size, Window, advance, begun, size, view
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import Plan, reconcile
 from tests.support.talk.shorthand import message, rerendered, talk
@@ -143,6 +143,44 @@ def test_evict_to_one_is_the_exact_sliding_window(sizes: list[list[int]], limit:
     log = entries(sizes)
     window = Window(max_messages=limit, by_turn=False)
     assert len(view(log, advance(log, BEGINNING, window))) == min(limit, len(log))
+
+
+def without(log: list[Entry], *seqs: int) -> list[Entry]:
+    return [entry for entry in log if entry.position.seq not in seqs]
+
+
+@pytest.mark.parametrize(
+    ("gone", "start", "first"),
+    [
+        pytest.param((), BEGINNING, 1, id="nothing deleted"),
+        pytest.param((1,), BEGINNING, 4, id="the first question"),
+        pytest.param((1, 2), BEGINNING, 4, id="and its call"),
+        pytest.param((1, 4), BEGINNING, 6, id="the first two"),
+        pytest.param((4,), BEGINNING, 1, id="a later one"),
+        pytest.param((4,), Position(4, 4), 6, id="the first of the window"),
+        pytest.param((1, 4, 6), BEGINNING, None, id="all"),
+    ],
+)
+def test_what_is_left_of_a_turn_does_not_have_the_first_word(
+    gone: tuple[int, ...], start: Position, first: int | None
+) -> None:
+    log = without(entries([[5, 5, 5], [5, 5], [5, 5]]), *gone)
+    shown = view(log, begun(log, start))
+    assert (shown[0].position.seq if shown else None) == first
+
+
+def test_the_rest_of_the_running_turn_stays_and_of_one_that_a_summary_tells() -> None:
+    log = without(entries([[5, 5, 5], [5, 5]]), 1)
+    assert begun(log, BEGINNING, running=1) == BEGINNING
+    assert begun(log, BEGINNING, told=Position(1, 2)) == BEGINNING
+    assert begun(log, BEGINNING, told=Position(1, 1)) == Position(4, 4)
+
+
+def test_a_greeting_has_the_first_word_and_so_has_another_choice_of_it() -> None:
+    said = [Card(id=f"x.{n}", role="assistant", tokens=5, digest="", choice=n) for n in range(2)]
+    for card in said:
+        log = [Entry(Position(1, 1 + card.choice), card)]
+        assert begun(log, BEGINNING) == BEGINNING
 
 
 def test_the_running_turn_is_shown_whole_even_alone_over_the_limit() -> None:

@@ -270,6 +270,17 @@ async def test_a_removed_message_is_nowhere(client: httpx.AsyncClient) -> None:
     assert "1234" not in json.dumps(await sent(client))
 
 
+async def test_an_answer_whose_question_is_removed_does_not_come_first(
+    client: httpx.AsyncClient,
+) -> None:
+    created = await seed(client, "s", *TOOLS)
+    await client.delete(f"{URL}/{created[0]['id']}")
+    assert await sent(client) == [*TOOLS[5:], said("user", "next")]
+    await client.delete(f"{URL}/{created[5]['id']}")
+    assert await sent(client) == [said("user", "next")]
+    assert len(await listed(client)) == 5
+
+
 async def test_a_call_takes_all_its_results_with_it(client: httpx.AsyncClient) -> None:
     created = await seed(client, "s", *TOOLS)
     removed = (await client.delete(f"{URL}/{created[1]['id']}")).json()

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from proxy.chat.message import ChatMessage, Piece
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot, Summary
 from proxy.memory.prompt.validity import valid
-from proxy.memory.prompt.window import ANYTHING, Size, Window, advance, size, view
+from proxy.memory.prompt.window import ANYTHING, Size, Window, advance, begun, size, view
 from proxy.memory.reconciliation.reconcile import Plan
 
 
@@ -151,6 +151,9 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
     beside = system_tokens + summary_tokens
     uncapped, shown = _shown(snapshot, plan, rules, start, beside)
+    if window.by_turn:
+        until = cover.until if cover else BEGINNING
+        uncapped, shown = (begun(plan.log, at, plan.running, until) for at in (uncapped, shown))
     everything = cover is None and (not plan.log or plan.log[0].position >= shown)
     sight = _Sight(shown, plan.running, cover, everything)
     pieces, stored, told = _pieces(plan, m, sight, plain=plain is not None, inject=rules.inject)

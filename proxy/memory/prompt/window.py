@@ -9,14 +9,16 @@ prefix at a fraction of the price).  ``evict_to = 1`` is the classic sliding win
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from proxy.memory.model import Entry, Position
+from proxy.memory.model import BEGINNING, Entry, Position
 
 NOWHERE = Position(2**53, 2**53)
 """Behind every message: the start of an empty window."""
@@ -115,6 +117,27 @@ def _newest(
             break
         kept.append(unit)
     return kept
+
+
+def begun(
+    log: Sequence[Entry], start: Position, running: int | None = None, told: Position = BEGINNING
+) -> Position:
+    """Where from ``start`` on a turn begins with its first message, or is ``running``.
+
+    Of the turns before it somebody has deleted that: their answers would have the first word.  The
+    beginning of a turn may be ``told`` as well: a summary tells what is before that position.
+    """
+    at = bisect_left(log, start, key=attrgetter("position"))
+    for n in range(at, len(log)):
+        turn = log[n].position.turn
+        if _opens(log[n]) or turn == running or Position(turn, turn) < told:
+            return start if n == at else log[n].position
+    return start if at == len(log) else NOWHERE
+
+
+def _opens(entry: Entry) -> bool:
+    """Does a turn begin here?  All choices of a reply that has nothing before it do that."""
+    return entry.position.seq - entry.card.choice == entry.position.turn
 
 
 def view(log: Sequence[Entry], start: Position, running: int | None = None) -> list[Entry]:

@@ -17,11 +17,12 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
+from proxy.memory.choosing import plan_of
 from proxy.memory.model import Ask, Entry, Position, SessionKey, Snapshot, Summary
 from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.reconciliation.apart import known_in, size_in_doubt, told_apart
 from proxy.memory.reconciliation.match import Intent, Rerendered, open_calls, wanted_bodies
-from proxy.memory.reconciliation.reconcile import Plan, reconcile, rerender, retried_exchange
+from proxy.memory.reconciliation.reconcile import Plan, rerender, retried_exchange
 from proxy.memory.store import Memory, Summaries
 
 T = TypeVar("T")
@@ -79,7 +80,7 @@ class Planner(msgspec.Struct, frozen=True):
         if wanted := await self.run(length, partial(wanted_bodies, snapshot, m)):
             bodies = {**bodies, **await self.store.bodies(key, wanted)}
         rerendered = self.rerender(bodies)
-        plan = await self.run(length, partial(reconcile, snapshot, m, intent, rerendered))
+        plan = await self.run(length, partial(plan_of, snapshot, m, intent, rerendered))
         if rules.summarised is not None and (changed := _told_of(snapshot, plan)):
             summary = _untouched(await self.store.summaries(key), changed)
             snapshot = replace(snapshot, summary=summary)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
 from tests.support.rig import Rig
-from tests.support.talk.words import answer, messages, names
-from tests.support.upstream.answers import chat_completion, error_answer, json_answer, tool_call
+from tests.support.talk.words import answer, message, messages, names
+from tests.support.upstream.answers import (
+    Script,
+    chat_completion,
+    error_answer,
+    json_answer,
+    tool_call,
+)
 from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -249,6 +256,51 @@ async def test_another_choice_that_the_client_goes_on_with_becomes_the_memory(ev
     await talk.ask([user("u1"), chosen, user("u2")], answer("a2"))
     assert await talk.say("u3", "a3") == "u1 gamma delta u2 a2 u3"
     assert await talk.gone() == "alpha beta epsilon zeta"
+
+
+def several(*words: str) -> Script:
+    """An answer of these choices."""
+    said = enumerate(message(word) for word in words)
+    choices = [{"index": i, "message": each, "finish_reason": "stop"} for i, each in said]
+    return json_answer(chat_completion("") | {"choices": choices})
+
+
+async def test_results_alone_choose_the_choice_whose_calls_they_answer(every: Rig) -> None:
+    talk = every.talk()
+    await talk.ask(messages("u1"), several("a1", "a2(c1,c2)", "a3(c3)"), n=3)
+    assert await talk.say("t1:c1 t2:c2", "a4", x_memory_mode="read") == "u1 a2 t1 t2"
+    assert await talk.log() == "u1 a1"
+    assert await talk.say("t1:c1 t2:c2", "a4") == "u1 a2 t1 t2"
+    assert await talk.say("u2", "a5") == "u1 a2 t1 t2 a4 u2"
+    assert await talk.gone() == "a1 a3"
+    memory = (await talk.exchange((await talk.history())[-1].card.exchange)).memory
+    assert (memory.messages, memory.evicted_messages) == (5, 0)
+
+
+async def test_results_choose_between_two_choices_that_call(every: Rig) -> None:
+    talk = every.talk()
+    await talk.ask(messages("u1"), several("a1(c1)", "a2(c2)"), n=2)
+    retry: dict[str, Any] = {"idempotency_key": "k"}
+    assert await talk.say("t2:c2", "a3", **retry) == "u1 a2 t2"
+    assert await talk.say("t2:c2", "a4", **retry) == "u1 a2 t2"
+    assert await talk.say("u2", "a5") == "u1 a2 t2 a4 u2"
+
+
+async def test_results_choose_nothing_once_something_else_was_said(every: Rig) -> None:
+    every.up.strict = False
+    talk = every.talk()
+    await talk.ask(messages("u1"), several("a1", "a2(c1)"), n=2)
+    await talk.say("u2", "a3")
+    await talk.ask(messages("t1:c1"), answer("a4"))
+    assert await talk.log() == "u1 a1 u2 a3 t1 a4"
+
+
+async def test_a_rewind_takes_all_choices_of_its_turn(every: Rig) -> None:
+    every.up.strict = False
+    talk = every.talk()
+    await talk.ask(messages("u1"), several("a1", "a2(c1)"), n=2)
+    await talk.ask(messages("t1:c1"), answer("a4"), x_memory_rewind="1")
+    assert await talk.log() == "t1 a4"
 
 
 async def test_call_ids_may_repeat_inside_the_prompt(every: Rig) -> None:

@@ -21,6 +21,8 @@ from proxy.memory.prompt.validity import valid
 from proxy.memory.prompt.window import ANYTHING, Size, Window, advance, begun, size, view
 from proxy.memory.reconciliation.reconcile import Plan
 
+NONE = Size(0, 0)
+
 
 class Summarised(msgspec.Struct, frozen=True, gc=False):
     """With summaries: evicted turns stay until one covers them, within ``most`` injected tokens.
@@ -186,7 +188,7 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
 def _left(plan: Plan, start: Position, cover: Summary | None, window: Window) -> Size:
     """Until the window overflows; nothing where turns behind it wait for a summary already."""
     if any(e.position < start and not (cover and cover.covers(e.position)) for e in plan.log):
-        return Size(0, 0)
+        return NONE
     return window.left(size(view(plan.log, start)))
 
 
@@ -340,7 +342,7 @@ def _count(entries: Sequence[Entry]) -> Size:
 
 def _evicted(snapshot: Snapshot, plan: Plan, sight: _Sight, shown: Size | None) -> Size:
     """What is neither ``shown`` (None: still to be counted) nor brought by the request itself."""
-    gone = Size(0, 0)
+    gone = NONE
     if plan.superseded:
         gone = _count([e for e in snapshot.log if e.card.id in plan.superseded])
     if shown is None:
@@ -351,5 +353,7 @@ def _evicted(snapshot: Snapshot, plan: Plan, sight: _Sight, shown: Size | None) 
             else [e for e in plan.log if sight.shows(e) or e.card.id in resent]
         )
         shown = _count(log)
-    messages = snapshot.messages - gone.messages - shown.messages
-    return Size(max(0, messages), max(0, snapshot.tokens - gone.tokens - shown.tokens))
+    back = _count([e for e in plan.log if e.card.id in plan.activated]) if plan.activated else NONE
+    messages = snapshot.messages - gone.messages + back.messages - shown.messages
+    tokens = snapshot.tokens - gone.tokens + back.tokens - shown.tokens
+    return Size(max(0, messages), max(0, tokens))

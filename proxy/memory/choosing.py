@@ -1,0 +1,43 @@
+"""Several answers to one request, and a client that goes on from another than the first.  Pure.
+
+A client that sends its choice again tells which it is; one that sends only the results of calls
+tells it by what they answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from proxy.chat.message import ChatMessage
+from proxy.memory.model import Entry, Snapshot
+from proxy.memory.reconciliation.match import Intent, Rerendered, open_calls
+from proxy.memory.reconciliation.reconcile import Plan, reconcile
+
+
+def plan_of(
+    snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent, rerendered: Rerendered
+) -> Plan:
+    """The plan for a request, with the choice active whose calls it answers."""
+    chosen = _chosen(snapshot, m)
+    if chosen is not None:
+        *before, left = snapshot.log
+        taken = replace(snapshot, log=(*before, chosen))
+        plan = reconcile(taken, m, intent, rerendered)
+        if chosen.card.id not in plan.superseded:
+            gone, active = plan.superseded | {left.card.id}, (*plan.activated, chosen.card.id)
+            return replace(plan, superseded=gone, activated=active)
+    return reconcile(snapshot, m, intent, rerendered)
+
+
+def _chosen(snapshot: Snapshot, m: Sequence[ChatMessage]) -> Entry | None:
+    """Another choice of the newest answer, if the request answers its calls and no others."""
+    if not snapshot.log or not snapshot.alternates:
+        return None
+    own = {call for x in m for call in x.calls}
+    answers = {x.answers for x in m if x.answers is not None} - own
+    if not answers or not answers.isdisjoint(open_calls(snapshot.log)):
+        return None
+    others = snapshot.alternates.get(snapshot.log[-1].card.exchange, ())
+    return next((x for x in others if not x.card.incomplete and answers <= {*x.card.calls}), None)

@@ -176,8 +176,13 @@ class Items(Protocol):
         """
         ...
 
-    async def namespaces(self, shelf: ItemOwner, prefix: Namespace) -> Sequence[Namespace]:
-        """The namespaces below a prefix that have items, ascending."""
+    async def namespaces(
+        self, shelf: ItemOwner, prefix: Namespace, after: Namespace | None, limit: int
+    ) -> Sequence[Namespace]:
+        """The namespaces below a prefix that have items, ascending, beginning behind ``after``.
+
+        Where there are fewer than ``limit``, these are the last ones.
+        """
         ...
 
     async def people(self, tenant: str) -> Sequence[str]:
@@ -204,6 +209,23 @@ class Items(Protocol):
     async def drop_items(self, shelf: ItemOwner, prefix: Namespace) -> int:
         """Delete all items whose namespace begins with ``prefix``; how many there were."""
         ...
+
+
+NAMESPACES_AT_ONCE = 250
+"""Namespaces that are read together: each is looked up by itself."""
+
+
+async def namespace_pages(
+    items: Items, shelf: ItemOwner, prefix: Namespace
+) -> AsyncIterator[Sequence[Namespace]]:
+    """All namespaces below a prefix that have items, some together.  Raises StoreError."""
+    after: Namespace | None = None
+    while True:
+        page = await items.namespaces(shelf, prefix, after, NAMESPACES_AT_ONCE)
+        yield page
+        if len(page) < NAMESPACES_AT_ONCE:
+            return
+        after = page[-1]
 
 
 async def item_pages(

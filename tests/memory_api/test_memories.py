@@ -473,7 +473,7 @@ async def test_every_feature_passes_over_what_is_forgotten(
 ) -> None:
     await seed(client, "s", *talk("I have a boat.", "Fine."), user="kai")
     await forget(client, "s")
-    found = await site.store.namespaces(KAI, ("users", "kai", "learned"))
+    found = await site.store.namespaces(KAI, ("users", "kai", "learned"), None, 99)
     assert {namespace[3] for namespace in found} == set(Kinds().reading)
 
 

@@ -224,6 +224,7 @@ async def test_a_client_that_leaves_is_not_answered(site: Site) -> None:
         ("GET", f"{SESSIONS}/s/messages", b"", "messages"),
         ("DELETE", "/memory/v1/users/kai", b"dry_run=true", "sessions"),
         ("DELETE", f"{SESSIONS}/s", b"dry_run=true", "summaries"),
+        ("POST", "/memory/v1/store/namespaces", b"", "namespaces"),
     ],
 )
 async def test_what_only_reads_ends_when_its_client_leaves(
@@ -236,12 +237,15 @@ async def test_what_only_reads_ends_when_its_client_leaves(
     looks: str,
 ) -> None:
     began, left, sent = asyncio.Event(), asyncio.Event(), list[Message]()
+    body: list[Message] = [{"type": "http.request", "body": b"{}", "more_body": False}]
 
     async def endless(*asked: object) -> None:
         began.set()
         await asyncio.Event().wait()
 
     async def receive() -> Message:
+        if body:
+            return body.pop()
         await left.wait()
         return {"type": "http.disconnect"}
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 import pytest
 
-from proxy.memory.items import Change, Item, ItemOwner, Place
+from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.memory.model import SessionKey
 from proxy.stores.open import Backend
 from proxy.stores.redis import items as redis_items
@@ -154,10 +155,42 @@ async def test_items_are_listed_by_namespace_and_key_and_a_prefix_is_of_labels(
     assert await places(store, shelf, ("a", "b", "c")) == ordered[7:8]
     assert await places(store, shelf, ("b",)) == []
     namespaces = sorted({place.namespace for place in ordered})
-    assert await store.namespaces(shelf, ()) == namespaces
-    assert await store.namespaces(shelf, ("a",)) == namespaces[1:6]
-    assert await store.namespaces(shelf, ("a", "b")) == namespaces[3:5]
-    assert await store.namespaces(shelf, ("x",)) == []
+    assert await store.namespaces(shelf, (), None, 99) == namespaces
+    assert await store.namespaces(shelf, ("a",), None, 99) == namespaces[1:6]
+    assert await store.namespaces(shelf, ("a", "b"), None, 99) == namespaces[3:5]
+    assert await store.namespaces(shelf, ("x",), None, 99) == []
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 7, 99])
+async def test_namespaces_come_in_parts_each_behind_the_last_one(
+    store: Backend, shelf: ItemOwner, limit: int
+) -> None:
+    below = [("a",), ("a", " "), ("a", "b"), ("a", "b", "c"), ("a", "bc"), ("a", "漢")]
+    for namespace in ((), *below, ("ab",), ("b",)):
+        await store.change_items(shelf, [put(namespace, "k"), put(namespace, "zz")])
+    seen: list[Namespace] = []
+    part: Sequence[Namespace] = []
+    while not seen or len(part) == limit:
+        part = await store.namespaces(shelf, ("a",), seen[-1] if seen else None, limit)
+        assert len(part) <= limit
+        seen += part
+    assert seen == below
+
+
+async def test_a_part_of_namespaces_begins_behind_one_wherever_that_is(
+    store: Backend, shelf: ItemOwner
+) -> None:
+    for label in ("b", "c", "d"):
+        await store.change_items(shelf, [put((label, "x"), "k")])
+    for after, found in (
+        (("a",), [("c", "x")]),
+        (("c",), [("c", "x")]),
+        (("c", "w"), [("c", "x")]),
+        (("c", "x"), []),
+        (("c", "y"), []),
+        (("d",), []),
+    ):
+        assert await store.namespaces(shelf, ("c",), after, 10) == found
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 8])
@@ -229,7 +262,7 @@ async def test_what_has_expired_is_not_there_for_anybody(
     clock.now = later
     assert await places(store, shelf) == [(("a",), "2"), (("b", "c"), "4")]
     assert await at(store, shelf, ("a",), "1") is None
-    assert await store.namespaces(shelf, ()) == [("a",), ("b", "c")]
+    assert await store.namespaces(shelf, (), None, 99) == [("a",), ("b", "c")]
     assert [p.key for p in await places(store, shelf, ("b",))] == ["4"]
     assert not await store.change_items(shelf, [put(("a",), "1", after=1)])
     assert await store.change_items(shelf, [put(("a",), "1", after=0)])
@@ -247,7 +280,8 @@ async def test_hundreds_of_expired_items_hide_none_of_the_others(
     await store.change_items(shelf, [*over, put(("a", "9"), "k"), put(("a", "99"), "k")])
     clock.now += 2
     assert await places(store, shelf, ("a",)) == [(("a", "9"), "k"), (("a", "99"), "k")]
-    assert await store.namespaces(shelf, ("a",)) == [("a", "9"), ("a", "99")]
+    assert await store.namespaces(shelf, ("a",), None, 99) == [("a", "9"), ("a", "99")]
+    assert await store.namespaces(shelf, ("a",), None, 1) == [("a", "9")]
     page = await store.items(shelf, ("a",), None, 1)
     assert [item.namespace for item in page.items] == [("a", "9")] and page.after is not None
     assert await store.drop_items(shelf, ("a",)) == 2
@@ -261,7 +295,7 @@ async def test_dropping_a_prefix_leaves_all_else(store: Backend, shelf: ItemOwne
     assert await places(store, shelf) == kept
     assert await store.drop_items(shelf, ("a", "b")) == 0
     assert await store.drop_items(shelf, ()) == len(kept)
-    assert await places(store, shelf) == [] == list(await store.namespaces(shelf, ()))
+    assert await places(store, shelf) == [] == list(await store.namespaces(shelf, (), None, 99))
 
 
 async def test_shelves_of_any_name_never_touch_each_other(store: Backend, tenant: str) -> None:

@@ -110,8 +110,9 @@ class Comparison(RuleBasedStateMachine):
         shelf = ItemOwner(self.tenants[0], user)
         expected = self.wait(self.oracle.items(shelf, prefix, after, limit))
         assert self.wait(self.store.items(shelf, prefix, after, limit)) == expected
-        named = self.wait(self.oracle.namespaces(shelf, prefix))
-        assert self.wait(self.store.namespaces(shelf, prefix)) == named
+        behind = after.namespace if after else None
+        named = self.wait(self.oracle.namespaces(shelf, prefix, behind, limit))
+        assert self.wait(self.store.namespaces(shelf, prefix, behind, limit)) == named
 
     @rule(user=USERS, prefix=NAMESPACES)
     def drop(self, user: str, prefix: Namespace) -> None:

@@ -118,11 +118,11 @@ async def test_looking_costs_the_same_however_many_items_there_are(
         for first in range(0, count, 500):
             some = [put(("a", f"{n % 20:02d}"), f"{n:05d}") for n in range(first, first + 500)]
             await store.change_items(KAI, some[: count - first])
-        await store.namespaces(KAI, ())  # the scripts are known from here on
+        await store.namespaces(KAI, (), None, 99)  # the scripts are known from here on
         before = sent()
         asked = sent()
         await store.items(KAI, ("a", "07"), None, 5)
-        assert len(await store.namespaces(KAI, ("a",))) == 20
+        assert len(await store.namespaces(KAI, ("a",), None, 99)) == 20
         costs.append(sent() - asked - (asked - before))
     assert abs(costs[1] - costs[0]) < 200
 

@@ -20,7 +20,7 @@ from proxy.learning.instructions.document import (
     reflection_place,
 )
 from proxy.learning.instructions.store import InstructionStore
-from proxy.memory.items import INSTRUCTIONS, Change, Item, ItemOwner, Items
+from proxy.memory.items import INSTRUCTIONS, Change, Item, ItemOwner, Items, namespace_pages
 from proxy.memory.model import SessionKey
 
 Waiting = Stored[Reflection]
@@ -194,5 +194,6 @@ class InstructionsForgetting(msgspec.Struct, frozen=True):
         return proposals
 
     async def _applications(self, shelf: ItemOwner) -> set[str]:
-        found = await self.items.namespaces(shelf, (INSTRUCTIONS,))
-        return {name for _, *labels in found for name in labels[:1] if name != NOBODYS}
+        pages = namespace_pages(self.items, shelf, (INSTRUCTIONS,))
+        found = [name async for page in pages for _, *labels in page for name in labels[:1]]
+        return set(found) - {NOBODYS}

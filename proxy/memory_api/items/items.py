@@ -16,8 +16,9 @@ from proxy.memory import items
 from proxy.memory.items import Change, ItemOwner, Place, shelf_of
 from proxy.memory_api.api import Api
 from proxy.memory_api.body import read
-from proxy.memory_api.call import Call, From, Given, Tenant
+from proxy.memory_api.call import Asked, Call, From, Given, Tenant
 from proxy.memory_api.conditions import Conditions
+from proxy.memory_api.endpoint import presence
 from proxy.memory_api.errors import (
     invalid_user_id,
     item_not_found,
@@ -26,16 +27,15 @@ from proxy.memory_api.errors import (
     reserved_namespace,
     version_conflict,
 )
+from proxy.memory_api.items.namespaces import NamespaceQuery, find_namespaces
 from proxy.memory_api.items.params import (
     MOST_LABELS,
     filter_of,
-    literal,
-    matches,
     place_in_query,
     place_of,
     prefix_of,
 )
-from proxy.memory_api.items.search import ItemQuery, ItemSearch, is_shown
+from proxy.memory_api.items.search import ItemQuery, ItemSearch
 from proxy.memory_api.objects import as_is
 from proxy.memory_api.openapi.operation import Link
 from proxy.memory_api.operation import operation
@@ -78,8 +78,8 @@ async def _place(call: Call) -> Place:
     return place_of(said.namespace, said.key)
 
 
-Asked = Annotated[Place, From(lambda call: place_in_query(call.request))]
-AskedOrSaid = Annotated[Place, From(_place)]
+Queried = Annotated[Place, From(lambda call: place_in_query(call.request))]
+QueriedOrSaid = Annotated[Place, From(_place)]
 
 
 @operation(
@@ -109,7 +109,7 @@ async def put_item(api: Api, tenant: Tenant, new: NewItem, given: Given) -> Item
 
 
 @operation("GET", ITEMS, TAG, parameters=(NAMESPACE, KEY), errors=(invalid_user_id, item_not_found))
-async def get_item(api: Api, tenant: Tenant, place: Asked) -> Item:
+async def get_item(api: Api, tenant: Tenant, place: Queried) -> Item:
     """Get an item."""
     return item_object(await _item(api, tenant, place))
 
@@ -128,7 +128,7 @@ async def get_item(api: Api, tenant: Tenant, place: Asked) -> Item:
         request_too_large,
     ),
 )
-async def delete_item(api: Api, tenant: Tenant, place: AskedOrSaid, given: Given) -> ItemDeleted:
+async def delete_item(api: Api, tenant: Tenant, place: QueriedOrSaid, given: Given) -> ItemDeleted:
     """Delete an item.
 
     Its place may come as a JSON body as well, for names that are too long for a URL.
@@ -167,19 +167,25 @@ async def search_items(api: Api, tenant: Tenant, asked: shapes.ItemSearch) -> It
     examples={"recipes": {"prefix": ["recipes"]}},
     errors=(invalid_user_id,),
 )
-async def list_namespaces(api: Api, tenant: Tenant, asked: NamespaceSearch) -> NamespaceList:
+async def list_namespaces(
+    api: Api, tenant: Tenant, asked: NamespaceSearch, request: Asked
+) -> NamespaceList:
     """List namespaces.
 
     Those that have items; `requests` only below that prefix.
     """
-    prefix, suffix = prefix_of(asked.prefix, "prefix"), tuple(asked.suffix or ())
-    depth, offset = asked.max_depth or MOST_LABELS, asked.offset or 0
-    limit = asked.limit or DEFAULT_NAMESPACES
-    listed = await api.shelves.namespaces(shelf_of(tenant, prefix), literal(prefix))
-    shown = (space for space in listed if is_shown(space, prefix))
-    found = {space[:depth] for space in shown if matches(space, prefix, suffix)}
-    part = [list(space) for space in sorted(found)[offset : offset + limit + 1]]
-    return NamespaceList.of(part, offset, limit)
+    prefix = prefix_of(asked.prefix, "prefix")
+    wanted = NamespaceQuery(
+        shelf=shelf_of(tenant, prefix),
+        prefix=prefix,
+        suffix=tuple(asked.suffix or ()),
+        depth=asked.max_depth or MOST_LABELS,
+        offset=asked.offset or 0,
+        limit=asked.limit or DEFAULT_NAMESPACES,
+    )
+    with presence(request):
+        found = await find_namespaces(api.shelves, wanted)
+    return NamespaceList.of([list(each) for each in found], wanted.offset, wanted.limit)
 
 
 async def _make(api: Api, tenant: str, change: Change, given: Conditions) -> None:

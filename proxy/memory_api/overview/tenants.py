@@ -72,6 +72,6 @@ def named(settings: Settings) -> frozenset[str]:
 async def has_memory(store: Holdings, tenant: str) -> bool:
     """Has this tenant sessions, or anything beside them?  Raises StoreError."""
     sessions = await store.sessions(tenant, None, None, 1)
-    if sessions.items or await store.namespaces(ItemOwner(tenant), ()):
+    if sessions.items or await store.namespaces(ItemOwner(tenant), (), None, 1):
         return True
     return bool(await store.people(tenant))

@@ -51,6 +51,11 @@ def behind(namespace: Namespace) -> bytes:
     return begins(namespace) + _LABEL_END.encode()
 
 
+def begins_behind(prefix: Namespace, after: Namespace | None) -> bytes:
+    """Where the places below a prefix begin that lie behind all keys of a namespace."""
+    return begins(prefix) if after is None else max(begins(prefix), behind(after))
+
+
 def page_of(items: Sequence[Item], limit: int, *, more: bool = False) -> Page[Item]:
     """The first ``limit`` (at least 1) of items; ``more``: there may be some behind all of them."""
     page = tuple(items[:limit])

@@ -11,7 +11,7 @@ import msgspec
 from proxy.memory.archive import PAGE_BYTES, Page
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
-from proxy.stores.common.rules import begins, ends, pack, page_of, unpack
+from proxy.stores.common.rules import begins, begins_behind, ends, pack, page_of, unpack
 from proxy.stores.redis.base import RedisBase, in_turn, mark_key, within
 
 PARTS = (b"items", b"item-places", b"item-ends")
@@ -64,17 +64,20 @@ class RedisItems(RedisBase):
             left, size = bool(at), size + sum([len(part) for part in flat])
         return rows, left
 
+    @in_turn
     @within("read")
-    async def namespaces(self, shelf: ItemOwner, prefix: Namespace) -> Sequence[Namespace]:
-        at, end = begins(prefix), b"(" + ends(begins(prefix))
+    async def namespaces(
+        self, shelf: ItemOwner, prefix: Namespace, after: Namespace | None, limit: int
+    ) -> Sequence[Namespace]:
+        at: bytes | None = begins_behind(prefix, after)
+        end = b"(" + ends(begins(prefix))
         script, keys = self._scripts.items_namespaces, shelf_keys(shelf)
         found: list[Namespace] = []
-        while True:
-            arguments = (at, end, AT_ONCE, repr(self._clock()))
+        while at is not None and len(found) < limit:
+            arguments = (at, end, limit - len(found), AT_ONCE, repr(self._clock()))
             at, *places = await self._scripts.read(script, keys, arguments)
             found += [unpack(place).namespace for place in places]
-            if not at:
-                return found
+        return found
 
     @within(WALK_SECONDS)
     async def people(self, tenant: str) -> Sequence[str]:

@@ -9,7 +9,17 @@ import msgspec
 
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
-from proxy.stores.common.rules import begins, behind, ends, forbids, of_users, pack, page_of, unpack
+from proxy.stores.common.rules import (
+    begins,
+    begins_behind,
+    behind,
+    ends,
+    forbids,
+    of_users,
+    pack,
+    page_of,
+    unpack,
+)
 from proxy.stores.sqlite.marks import mark_of
 from proxy.stores.sqlite.rows import keep_text, page_in, text_in
 
@@ -104,14 +114,21 @@ def items(
 
 
 def namespaces(
-    connection: sqlite3.Connection, now: float, shelf: ItemOwner, prefix: Namespace
+    connection: sqlite3.Connection,
+    now: float,
+    shelf: ItemOwner,
+    prefix: Namespace,
+    after: Namespace | None,
+    limit: int,
 ) -> list[Namespace]:
     """One look-up for each: from the first place of a namespace to the first behind it."""
     query = f"SELECT place FROM items WHERE {_AMONG} AND {_ALIVE} ORDER BY place LIMIT 1"
-    start = begins(prefix)
-    end = ends(start)
+    start, end = begins_behind(prefix, after), ends(begins(prefix))
     found: list[Namespace] = []
-    while row := connection.execute(query, (*shelf, start, end, now)).fetchone():
+    while len(found) < limit:
+        row = connection.execute(query, (*shelf, start, end, now)).fetchone()
+        if row is None:
+            break
         found.append(unpack(row[0]).namespace)
         start = behind(found[-1])
     return found

@@ -291,7 +291,7 @@ class SQLiteStore(SQLiteFile):
 
     _read_items = reads(sqlite_items.items_at)
     items = pages(sqlite_items.items)
-    namespaces = lists(sqlite_items.namespaces)
+    namespaces = pages(sqlite_items.namespaces)
     adopt_items = writes(sqlite_items.adopt_items)
     _some_people = lists(sqlite_items.people)
     _drop_some = writes(sqlite_items.drop_some)

@@ -31,9 +31,12 @@ class InMemoryItems(InMemoryErasures):
         behind = [place for place in places if after is None or place > after]
         return page_of([held[place] for place in behind[: limit + 1]], limit)
 
-    async def namespaces(self, shelf: ItemOwner, prefix: Namespace) -> Sequence[Namespace]:
-        found = {place.namespace for place in self._held(shelf)}
-        return sorted(namespace for namespace in found if within(namespace, prefix))
+    async def namespaces(
+        self, shelf: ItemOwner, prefix: Namespace, after: Namespace | None, limit: int
+    ) -> Sequence[Namespace]:
+        found = sorted({place.namespace for place in self._held(shelf)})
+        below = [namespace for namespace in found if within(namespace, prefix)]
+        return [namespace for namespace in below if after is None or namespace > after][:limit]
 
     async def people(self, tenant: str) -> Sequence[str]:
         shelves = [shelf for shelf in self._items if shelf.tenant == tenant and shelf.user]

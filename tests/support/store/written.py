@@ -229,7 +229,7 @@ async def _shelf(store: Backend, shelf: ItemOwner) -> dict[str, Any]:
     pages: AsyncIterator[Any] = item_pages(store, shelf, (), 2)
     return {
         "items": [item async for page in pages for item in page],
-        "namespaces": await store.namespaces(shelf, ()),
+        "namespaces": await store.namespaces(shelf, (), None, 99),
         "at": sorted((await store.items_at(shelf, [Place(FACTS, "f1")])).items()),
     }
 

@@ -1,16 +1,17 @@
--- The namespaces that have items: from the first place of one to the first behind it.  Lua, because
--- each step depends on the one before.
+-- Namespaces that have items: from the first place of one to the first behind it.  Lua, because each
+-- step depends on the one before.
 --
--- ARGV: where to begin behind, the end of the range, most steps, now.
--- Returns { where to go on behind, or '' at the end; then a place in each namespace }.
+-- ARGV: where to begin behind, the end of the range, most namespaces, most steps, now.
+-- Returns { where to go on behind, or false at the end; then a place in each namespace }.
 
-local at, now = ARGV[1], ARGV[4]
-local found = { '' }
-for _ = 1, tonumber(ARGV[3]) do
+local at, most, now = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[5])
+local found = { false }
+for _ = 1, tonumber(ARGV[4]) do
+  if #found > most then break end
   local place = redis.call('ZRANGEBYLEX', PLACES, '(' .. at, ARGV[2], 'LIMIT', 0, 1)[1]
   if not place then return found end
   local ending = redis.call('ZSCORE', ENDS, place)
-  if ending and tonumber(ending) <= tonumber(now) then
+  if ending and tonumber(ending) <= now then
     at = place
   else
     found[#found + 1] = place

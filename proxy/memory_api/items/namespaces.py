@@ -1,0 +1,47 @@
+"""Listing namespaces: those that begin and end as is asked, cut to a depth, in their order.
+
+There may be many: they are read page by page, from where the prefix begins, as far as is asked for.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from proxy.memory.items import ItemOwner, Items, Namespace, namespace_pages
+from proxy.memory_api.items.params import MOST_LABELS, literal, matches
+from proxy.memory_api.items.search import is_shown
+
+MOST_LOOKED_AT = 100_000
+"""Namespaces that one request looks at: the first ones of the prefix."""
+
+
+class NamespaceQuery(msgspec.Struct, frozen=True):
+    """What a list of namespaces asks for."""
+
+    shelf: ItemOwner
+    prefix: Namespace = ()
+    suffix: Namespace = ()
+    depth: int = MOST_LABELS
+    offset: int = 0
+    limit: int = 100
+
+
+async def find_namespaces(items: Items, wanted: NamespaceQuery) -> list[Namespace]:
+    """Those from ``offset`` on; one more than ``limit`` tells that there are more.
+
+    Raises StoreError.
+    """
+    found: list[Namespace] = []
+    end, looked = wanted.offset + wanted.limit + 1, 0
+    async for page in namespace_pages(items, wanted.shelf, literal(wanted.prefix)):
+        fitting = (each[: wanted.depth] for each in page if _fits(each, wanted))
+        found += dict.fromkeys(each for each in fitting if each not in found[-1:])
+        looked += len(page)
+        if len(found) >= end or looked >= MOST_LOOKED_AT:
+            break
+    return found[wanted.offset : end]
+
+
+def _fits(namespace: Namespace, wanted: NamespaceQuery) -> bool:
+    shown = is_shown(namespace, wanted.prefix)
+    return shown and matches(namespace, wanted.prefix, wanted.suffix)

@@ -11,7 +11,7 @@ import pytest
 
 from proxy.memory_api.items.namespaces import MOST_LOOKED_AT
 from proxy.memory_api.items.params import LARGEST_VALUE, MOST_LABELS
-from proxy.memory_api.items.search import MOST_RANKED
+from proxy.memory_api.items.search import MOST_BYTES, MOST_RANKED
 from tests.integrations.conftest import Served
 from tests.support.processes.program import ROOT
 
@@ -56,4 +56,5 @@ def test_the_limits_are_those_of_the_api() -> None:
     assert f"{LARGEST_VALUE // 1024} KiB at most" in TEXT
     assert f"{MOST_LABELS} labels at most" in TEXT
     assert f"first {MOST_RANKED:,} items" in TEXT
+    assert f"{MOST_BYTES // 10**6} MB of values" in TEXT
     assert f"first {MOST_LOOKED_AT:,} of the prefix" in TEXT

@@ -1,7 +1,8 @@
-"""What listing costs where there are many namespaces."""
+"""What listing and searching costs where there are many items, or large ones."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,13 +12,16 @@ import pytest
 from proxy.memory import items
 from proxy.memory.items import Change, ItemOwner, Namespace
 from proxy.memory_api.items import namespaces as item_namespaces
+from proxy.memory_api.items import search as item_search
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
 from tests.support.memory_api import ADMIN_KEY, SESSIONS, Site
+from tests.support.waiting import PATIENCE
 
 ITEMS = "/memory/v1/store/items"
 NAMESPACES = "/memory/v1/store/namespaces"
 ALICE = digest_of(b"alice")
+QUERY = {"query": "boat", "limit": 1000}
 COUNT = 50
 
 
@@ -100,3 +104,49 @@ async def test_whether_a_tenant_has_anything_one_namespace_tells(
         response = await admin.get(SESSIONS, params={"tenant": ALICE})
     assert response.status_code == 200
     assert read == [1]
+
+
+# Searches
+
+
+async def test_a_query_looks_at_so_many_bytes_and_no_more(
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(item_search, "AT_ONCE", 2)
+    monkeypatch.setattr(item_search, "MOST_BYTES", 3000)
+    for n in range(10):
+        await put(store, ("notes",), f"{n}", b'{"text":"boat %b"}' % (b"x" * 1000))
+    found = await listed(client, f"{ITEMS}/search", QUERY)
+    assert sorted(item["key"] for item in found) == ["0", "1", "2", "3"]
+    assert len(await listed(client, f"{ITEMS}/search", {"limit": 1000})) == 10
+
+
+async def test_a_tenant_has_one_search_that_reads_values_at_a_time(
+    site: Site, client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another tenant, and its own lists, do not wait for it."""
+    began, go_on = asyncio.Queue[str](), asyncio.Event()
+    read = store.items
+
+    async def held(shelf: ItemOwner, *asked: Any) -> Any:
+        began.put_nowait(shelf.tenant)
+        if shelf.tenant == ALICE:
+            await go_on.wait()
+        return await read(shelf, *asked)
+
+    body = {"namespace": ["a"], "key": "k", "value": {"text": "boat"}}
+    async with site.client("bob") as bob, asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
+        for each in (client, bob):
+            assert (await each.put(ITEMS, json=body)).status_code == 200
+        monkeypatch.setattr(store, "items", held)
+        searches = [
+            tasks.create_task(listed(client, f"{ITEMS}/search", asked))
+            for asked in (QUERY, QUERY, {"filter": {"text": "boat"}})
+        ]
+        assert await began.get() == ALICE
+        assert len(await listed(bob, f"{ITEMS}/search", QUERY)) == 1
+        assert await began.get() != ALICE and began.empty()
+        plain = tasks.create_task(listed(client, f"{ITEMS}/search", {}))
+        assert await began.get() == ALICE and began.empty()
+        go_on.set()
+    assert [len(task.result()) for task in (*searches, plain)] == [1, 1, 1, 1]

@@ -224,6 +224,7 @@ async def test_a_client_that_leaves_is_not_answered(site: Site) -> None:
         ("GET", f"{SESSIONS}/s/messages", b"", "messages"),
         ("DELETE", "/memory/v1/users/kai", b"dry_run=true", "sessions"),
         ("DELETE", f"{SESSIONS}/s", b"dry_run=true", "summaries"),
+        ("POST", "/memory/v1/store/items/search", b"", "items"),
         ("POST", "/memory/v1/store/namespaces", b"", "namespaces"),
     ],
 )

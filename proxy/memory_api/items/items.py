@@ -5,7 +5,9 @@ What the proxy itself has learned lies in reserved namespaces, which can only be
 
 from __future__ import annotations
 
+import asyncio
 import time
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Annotated
 
 from msgspec import UNSET, UnsetType
@@ -140,7 +142,9 @@ async def delete_item(api: Api, tenant: Tenant, place: QueriedOrSaid, given: Giv
 
 
 @operation("POST", f"{ITEMS}/search", TAG, examples={"recipes": RECIPES}, errors=(invalid_user_id,))
-async def search_items(api: Api, tenant: Tenant, asked: shapes.ItemSearch) -> ItemList:
+async def search_items(
+    api: Api, tenant: Tenant, asked: shapes.ItemSearch, request: Asked
+) -> ItemList:
     """Search items.
 
     Below a prefix: by place, or for a query the best first. What is kept of requests with an
@@ -155,7 +159,9 @@ async def search_items(api: Api, tenant: Tenant, asked: shapes.ItemSearch) -> It
         offset=asked.offset or 0,
         limit=asked.limit or DEFAULT_FOUND,
     )
-    found = await ItemSearch(api.shelves, api.searching).find(wanted)
+    with presence(request):
+        async with _turn(api, tenant, wanted):
+            found = await ItemSearch(api.shelves, api.searching).find(wanted)
     objects = [item_object(item, score) for item, score in found]
     return ItemList.of(objects, wanted.offset, wanted.limit)
 
@@ -186,6 +192,13 @@ async def list_namespaces(
     with presence(request):
         found = await find_namespaces(api.shelves, wanted)
     return NamespaceList.of([list(each) for each in found], wanted.offset, wanted.limit)
+
+
+def _turn(api: Api, tenant: str, wanted: ItemQuery) -> AbstractAsyncContextManager[None]:
+    """A tenant's searches that read values are made one at a time: others use the threads too."""
+    if not (wanted.query or wanted.filter):
+        return nullcontext()
+    return api.searches.setdefault(tenant, asyncio.Lock())
 
 
 async def _make(api: Api, tenant: str, change: Change, given: Conditions) -> None:

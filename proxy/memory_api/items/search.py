@@ -22,6 +22,9 @@ from proxy.recall.ranking.rank_items import rank, sought_in
 MOST_RANKED = 5000
 """Items that are looked at for a query: the first ones of the prefix."""
 
+MOST_BYTES = 16_000_000
+"""Bytes of their values: to read so many for words takes a good half of a second."""
+
 AT_ONCE = 100
 """Items that are read together."""
 
@@ -69,13 +72,14 @@ class ItemSearch:
         asked = question.read(wanted.query, (), time.time())
         places: list[Place] = []
         read: list[Analysis] = []
-        looked = 0
+        looked = size = 0
         async for page in self._pages(wanted):
             fitting = await self._threads.run(partial(self._fitting, page, wanted.filter))
             places += [item.place for item in fitting]
             read += await self._threads.run(partial(self._read, fitting, asked))
             looked += len(page)
-            if looked >= MOST_RANKED:
+            size += sum([len(item.value) for item in page])
+            if looked >= MOST_RANKED or size >= MOST_BYTES:
                 break
         ranked = await self._threads.run(partial(rank, asked, read))
         best = ranked[wanted.offset : wanted.offset + wanted.limit + 1]

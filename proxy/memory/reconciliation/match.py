@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage
 from proxy.memory.model import Card, Entry, Snapshot
@@ -62,18 +63,55 @@ MAX_WANTED = 500
 
 
 class Alignment(msgspec.Struct, frozen=True, gc=False):
-    """Matches in terms of M and the log; ``evidence``: their last run holds a real answer."""
+    """Matches in terms of M and ``log``; ``evidence``: their last run holds a real answer.
 
+    ``arrived``: the log is in the order in which its messages came, not in that of turns.
+    """
+
+    log: Sequence[Entry]
     matches: tuple[Match, ...] = ()
     evidence: bool = False
+    arrived: bool = False
+
+    def better(self, other: Alignment) -> bool:
+        """Does it match all the same and more, or the same and leave less of the log behind it?"""
+        mine, theirs = self._pairs(), other._pairs()
+        return mine > theirs or (mine == theirs and self._behind() < other._behind())
+
+    def _pairs(self) -> set[tuple[int, str]]:
+        return {(match.i, self.log[match.j].card.id) for match in self.matches}
+
+    def _behind(self) -> int:
+        return len(self.log) - self.matches[-1].j if self.matches else len(self.log)
 
 
 def match_messages(
     log: Sequence[Entry], snapshot: Snapshot, m: Sequence[ChatMessage], rerendered: Rerendered
 ) -> Alignment:
-    """Align what is visible: neither blank messages nor later system ones part neighbours."""
+    """Align M with the log; or with the log as it came, if that is better.
+
+    A late answer to a call joins the call's turn; the client may tell it where it came.
+    """
     if not any(x.role == "assistant" for x in m):
-        return Alignment()  # nothing could be aligned, and most requests are so
+        return Alignment(log)  # nothing could be aligned, and most requests are so
+    found = _aligned(log, snapshot, m, rerendered)
+    if len(found.matches) == len(log):
+        return found
+    came = sorted(log, key=_seq)
+    if came == list(log):
+        return found
+    other = _aligned(came, snapshot, m, rerendered)
+    return replace(other, arrived=True) if other.better(found) else found
+
+
+def _seq(entry: Entry) -> int:
+    return entry.position.seq
+
+
+def _aligned(
+    log: Sequence[Entry], snapshot: Snapshot, m: Sequence[ChatMessage], rerendered: Rerendered
+) -> Alignment:
+    """Align what is visible: neither blank messages nor later system ones part neighbours."""
     mine = [i for i, x in enumerate(m) if visible(x)]
     theirs = [j for j, e in enumerate(log) if not e.card.blank]
     cards = [log[j].card for j in theirs]
@@ -86,14 +124,14 @@ def match_messages(
     made_up = {j for j, card in enumerate(cards) if card.role == "assistant" and not card.evidence}
     found = _with_edited_answers(align(seen, cards, similar, made_up), seen, cards)
     if not found:
-        return Alignment()
+        return Alignment(log)
     evidence = _repeats_an_answer([cards[x.j] for x in last_run(found, cards)], cards)
     matches = [*found, *_told_anew(found, seen, cards)]
     matches.sort()
     if len(seen) < len(m) or len(cards) < len(log):
         matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in matches]
     matches = [_continued(match, log, m, rerendered) for match in matches]
-    return Alignment(tuple(_in_client_form(_retold(matches, log), log, m)), evidence)
+    return Alignment(log, tuple(_in_client_form(_retold(matches, log), log, m)), evidence)
 
 
 def _repeats_an_answer(run: Sequence[Card], cards: Sequence[Card]) -> bool:
@@ -191,12 +229,12 @@ def _retold(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
 
     What takes its place would have to stand before them, and history is only appended to.
     """
-    kept = list(matches)
-    for n, (match, after) in enumerate(zip(matches, matches[1:], strict=False)):
-        if match.kind is not MatchKind.REPLACED:
-            continue
-        if log[after.j].position.turn == log[match.j].position.turn:
-            kept[n] = match._replace(kind=MatchKind.RETOLD)
+    kept, later = list(matches), set[int]()
+    for n in range(len(matches) - 1, -1, -1):
+        turn = log[matches[n].j].position.turn
+        if matches[n].kind is MatchKind.REPLACED and turn in later:
+            kept[n] = matches[n]._replace(kind=MatchKind.RETOLD)
+        later.add(turn)
     return kept
 
 

@@ -8,6 +8,7 @@ showed can be superseded.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -146,15 +147,15 @@ def reconcile(
     dropped = {entry.card.id for entry in gone}
     told = _told_by_client(gone) if retried is not None else set()
     log = _without(snapshot.log, dropped - told)
-    found, again = Alignment(), dict[int, Card]()
+    found, again = Alignment(log), dict[int, Card]()
     if intent.history != "delta":
         found = match_messages(log, snapshot, m, rerendered)
     onward = None if gone or found.matches else _onward(snapshot.log, m)
     if onward is not None and intent.history != "full":
         return onward
     if told:
-        log, found, again = _said_again(log, found, told)
-    layout = _Layout(log, m, found, again, full=intent.history == "full", retry=retried is not None)
+        found, again = _said_again(found, told)
+    layout = _Layout(m, found, again, full=intent.history == "full", retry=retried is not None)
     return layout.plan(dropped, snapshot)
 
 
@@ -181,14 +182,13 @@ def _told_by_client(gone: Sequence[Entry]) -> set[str]:
     return {card.id for card in asked} if any(x.role == "assistant" for x in asked) else set()
 
 
-def _said_again(
-    log: Sequence[Entry], found: Alignment, told: AbstractSet[str]
-) -> tuple[list[Entry], Alignment, dict[int, Card]]:
+def _said_again(found: Alignment, told: AbstractSet[str]) -> tuple[Alignment, dict[int, Card]]:
     """What an attempt recorded of its request is recorded anew by the next one.
 
     At M's end it is new; before that it takes the place of what was recorded.  Also, by its place
     in M, what was recorded of it before.
     """
+    log = found.log
     again = {x.i: log[x.j].card for x in found.matches if log[x.j].card.id in told}
     matches = list(found.matches)
     while matches and matches[-1].i in again:
@@ -199,7 +199,7 @@ def _said_again(
     moved = [
         Match(x.i, place[x.j], MatchKind.REPLACED if x.i in again else x.kind) for x in matches
     ]
-    return [log[j] for j in kept], replace(found, matches=tuple(moved)), again
+    return replace(found, log=[log[j] for j in kept], matches=tuple(moved)), again
 
 
 def _place(entry: Entry) -> Position:
@@ -215,7 +215,6 @@ class _Layout:
 
     def __init__(
         self,
-        log: Sequence[Entry],
         m: Sequence[ChatMessage],
         found: Alignment,
         again: Mapping[int, Card],
@@ -223,10 +222,11 @@ class _Layout:
         full: bool,
         retry: bool,
     ) -> None:
-        self.log, self.m, self.matches, self.full = log, m, found.matches, full
+        self.log, self.m, self.matches, self.full = found.log, m, found.matches, full
         self.evidence, self.replaced, self.again = found.evidence, retry, again
-        behind = self.matches[-1].j + 1 if self.matches else (0 if full else len(log))
-        self.rest, self.new = list(log[behind:]), self._behind_last_match()
+        self.arrived = found.arrived
+        behind = self.matches[-1].j + 1 if self.matches else (0 if full else len(self.log))
+        self.rest, self.new = list(self.log[behind:]), self._behind_last_match()
         self.superseded: set[str] = set()
         self.untold = self._untold()
 
@@ -242,7 +242,8 @@ class _Layout:
         self._bring_something()
         gone = frozenset(dropped | self.superseded)
         running = self._running()
-        log = tuple(_without(self.log, gone))
+        kept = _without(self.log, gone)
+        log = tuple(sorted(kept, key=_place) if self.arrived else kept)
         return Plan(
             order=self._order(running),
             log=log,
@@ -351,19 +352,43 @@ class _Layout:
             return tuple(range(len(self.m)))
         order: list[Entry | int] = []
         hidden = {e.card.id for entries in self.untold.values() for e in entries}
-        i = j = 0
-        for match in self.matches:
-            if match.j > j:
-                order += _without(self._kept(self.log[j : match.j]), hidden)
+        gaps, i = self._left_out(), 0
+        for n, match in enumerate(self.matches):
+            if n in gaps:
+                order += _without(self._kept(gaps[n]), hidden)
             order += range(i, match.i + 1)
-            i, j = match.i + 1, match.j + 1
-        behind = self._kept(self.log[j:])
+            i = match.i + 1
+        behind = self._kept(gaps.get(len(self.matches), ()))
         if running is None:
             return (*order, *behind, *range(i, len(self.m)))
         turn = running.position.turn
         order += [e for e in behind if e.position.turn != turn]
         order += [e for e in behind if e.position.turn == turn]
         return (*order, *range(i, len(self.m)))
+
+    def _left_out(self) -> dict[int, Sequence[Entry]]:
+        """What the client does not tell, by the match before which it stands: the next one, or,
+        in a log as it came, the next one of the same turn.  What stands behind all is the last."""
+        gaps, begin = dict[int, Sequence[Entry]](), 0
+        for n, end in enumerate((*(match.j for match in self.matches), len(self.log))):
+            if end > begin:
+                gaps[n] = self.log[begin:end]
+            begin = end + 1
+        return self._by_turn(gaps) if self.arrived else gaps
+
+    def _by_turn(self, gaps: Mapping[int, Sequence[Entry]]) -> dict[int, Sequence[Entry]]:
+        others, own = defaultdict[int, list[Entry]](list), defaultdict[int, list[Entry]](list)
+        told_next: dict[int, int] = {}
+        for n in range(len(self.matches), -1, -1):
+            if n < len(self.matches):
+                told_next[self._turn(self.matches[n])] = n
+            for entry in gaps.get(n, ()):
+                turn = entry.position.turn
+                (own[told_next[turn]] if turn in told_next else others[n]).append(entry)
+        return {
+            n: [*sorted(others[n], key=_place), *sorted(own[n], key=_place)]
+            for n in {*others, *own}
+        }
 
     def _kept(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         return _without(entries, self.superseded)

@@ -1,0 +1,107 @@
+"""Something is said while a tool runs; the client tells of its result where that came."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.chat.message import ChatMessage
+from proxy.memory.reconciliation.match import History, Intent
+from tests.support.talk.shorthand import message, talk
+from tests.support.talk.simulator import Memory, choice
+
+CAME = "u2 a2(c1) u3 a3 t1:c1 a4"
+
+
+def told_late(before: str = "", intent: Intent = Intent()) -> Memory:  # noqa: B008
+    """A session of a client that resends everything; the result comes two messages late."""
+    memory, said = Memory(), talk(f"{before} {CAME}")
+    for n, each in enumerate(said):
+        if each.role == "assistant":
+            memory.say(said[:n], choice(each.digest, each.calls), intent)
+    return memory
+
+
+@pytest.mark.parametrize("before", ["", "u1 a1"])
+@pytest.mark.parametrize("history", ["auto", "full"])
+def test_who_resends_all_as_it_came_has_each_message_once(history: History, before: str) -> None:
+    intent = Intent(history=history)
+    memory = told_late(before, intent)
+    kept = f"{before} u2 a2 t1 a4 u3 a3".split()
+    assert memory.log == kept
+    m = talk(f"{before} {CAME} u5")
+    assert memory.say(m, choice("a5"), intent) == [x.digest for x in m]
+    assert memory.log == [*kept, "u5", "a5"]
+
+
+@pytest.mark.parametrize(
+    ("m", "sent", "kept"),
+    [
+        pytest.param(
+            f"{CAME} u5",
+            "u1 a1 u2 a2 u3 a3 t1 a4 u5",
+            "u1 a1 u2 a2 t1 a4 u3 a3 u5 a9",
+            id="window",
+        ),
+        pytest.param(
+            "u3 a3 t1:c1 a4 u5",
+            "u1 a1 u3 a3 u2 a2 t1 a4 u5",
+            "u1 a1 u2 a2 t1 a4 u3 a3 u5 a9",
+            id="window-behind-the-call",
+        ),
+        pytest.param(
+            "t1:c1 a4 u5",
+            "u1 a1 u3 a3 u2 a2 t1 a4 u5",
+            "u1 a1 u2 a2 t1 a4 u3 a3 u5 a9",
+            id="window-of-the-result",
+        ),
+        pytest.param(
+            "u1 a1 u2 a2(c1) t1:c1 a4 u3 a3 u5",
+            "u1 a1 u2 a2 t1 a4 u3 a3 u5",
+            "u1 a1 u2 a2 t1 a4 u3 a3 u5 a9",
+            id="by-turn",
+        ),
+        pytest.param(
+            "u1 a1 u2 a2(c1) u3 a3 t1:c1",
+            "u1 a1 u2 a2 u3 a3 t1",
+            "u1 a1 u2 a2 t1 a9 u3 a3",
+            id="the-late-answer-again",
+        ),
+        pytest.param(
+            "u1 a1 u2 a2(c1) u3", "u1 a1 u2 a2 u3", "u1 a1 u2 a2 u3 a9", id="the-answer-before-it"
+        ),
+        pytest.param(
+            "u1 a1 u2 a2'(c1) u3 a3 t1:c1 a4 u5",
+            "u1 a1 u2 a2' u3 a3 t1 a4 u5",
+            "u1 a1 u2 a2 t1 a4 u3 a3 u5 a9",
+            id="an-edited-call",
+        ),
+    ],
+)
+def test_each_message_is_sent_once_in_the_clients_order(m: str, sent: str, kept: str) -> None:
+    memory = told_late("u1 a1")
+    assert memory.say(talk(m), choice("a9")) == sent.split()
+    assert memory.log == kept.split()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(3, 15), st.sampled_from(["all", "window"]), st.randoms(use_true_random=False))
+def test_results_may_come_whenever_they_like(steps: int, view: str, rng: random.Random) -> None:
+    memory, said, waiting = Memory(), list[ChatMessage](), list[str]()
+    for n in range(steps):
+        late = waiting and rng.random() < 0.5
+        call = waiting.pop(rng.randrange(len(waiting))) if late else None
+        new = message(f"t{n}", "tool", (), call) if call else message(f"u{n}", "user")
+        m = [*said, new]
+        if view == "window":
+            cut = rng.randrange(len(m))
+            m = m[cut:] if any(x.role == "assistant" for x in m[cut:]) else m
+        calls = tuple(f"c{n}_{k}" for k in range(rng.choice([0, 0, 1, 2])))
+        sent = memory.say(m, choice(f"a{n}", calls))
+        assert [name for name in sent if name in {x.digest for x in m}] == [x.digest for x in m]
+        said += [new, message(f"a{n}", "assistant", calls)]
+        waiting += calls
+        assert sorted(memory.log) == sorted(x.digest for x in said)

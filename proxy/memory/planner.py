@@ -8,7 +8,7 @@ something that a summary tells of.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Protocol, TypeVar
@@ -17,18 +17,24 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
+from proxy.memory.archive import Message, Page
 from proxy.memory.choosing import plan_of
-from proxy.memory.model import Ask, Entry, Position, SessionKey, Snapshot, Summary
+from proxy.memory.model import Ask, Entry, Position, SessionKey, Snapshot, State, Summary
 from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.reconciliation.apart import known_in, size_in_doubt, told_apart
 from proxy.memory.reconciliation.match import Intent, Rerendered, open_calls, wanted_bodies
-from proxy.memory.reconciliation.reconcile import Plan, rerender, retried_exchange
+from proxy.memory.reconciliation.reconcile import Plan, reconcile, rerender, retried_exchange
+from proxy.memory.reconciliation.returning import PassedOver, passed_over, said_before
 from proxy.memory.store import Memory, Summaries
 
 T = TypeVar("T")
 
 LONG = 1000
 """Messages, of log and request together, from which on planning is left to a thread."""
+
+
+LOOK_BACK = 200
+"""How many places before calls an answer is looked for that may have stood there before them."""
 
 
 class Planned(msgspec.Struct, frozen=True, gc=False):
@@ -47,6 +53,12 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
 
 class Remembering(Memory, Summaries, Protocol):
     """A store, as far as planning needs it."""
+
+    async def messages(
+        self, key: SessionKey, states: Collection[State], after: int, limit: int
+    ) -> Page[Message]:
+        """See Archive."""
+        ...
 
 
 class Planner(msgspec.Struct, frozen=True):
@@ -81,6 +93,10 @@ class Planner(msgspec.Struct, frozen=True):
             bodies = {**bodies, **await self.store.bodies(key, wanted)}
         rerendered = self.rerender(bodies)
         plan = await self.run(length, partial(plan_of, snapshot, m, intent, rerendered))
+        if doubts := passed_over(snapshot.log, plan, m):
+            returned = await self._returned(key, doubts)
+            again = partial(reconcile, snapshot, m, intent, rerendered, returned)
+            plan = await self.run(length, again) if returned else plan
         if rules.summarised is not None and (changed := _told_of(snapshot, plan)):
             summary = _untouched(await self.store.summaries(key), changed)
             snapshot = replace(snapshot, summary=summary)
@@ -88,6 +104,12 @@ class Planner(msgspec.Struct, frozen=True):
         if missing := prompt.missing(bodies):
             bodies = {**bodies, **await self.store.bodies(key, missing)}
         return Planned(snapshot, plan, prompt, bodies, m)
+
+    async def _returned(self, key: SessionKey, doubts: Sequence[PassedOver]) -> frozenset[str]:
+        states: tuple[State, ...] = ("superseded",)
+        behind = max(0, min(doubt.calls for doubt in doubts) - LOOK_BACK)
+        page = await self.store.messages(key, states, behind, LOOK_BACK)
+        return said_before(doubts, page.items)
 
     async def _told_apart(
         self, m: Sequence[ChatMessage], log: Sequence[Entry]

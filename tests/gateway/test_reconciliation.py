@@ -38,3 +38,39 @@ async def test_a_greeting_before_each_question_supersedes_nothing_once_the_model
     assert await talk.say("q1 u3", "a3") == "q1 u1 a1 u2 q1 u3"
     assert await talk.say("q1 u4", "a4") == "q1 u1 a1 u2 q1 u3 a3 u4"
     assert await talk.log() == "q1 u1 a1 u2 q1 u3 a3 u4 a4"
+
+
+@pytest.mark.parametrize("history", ["auto", "full"])
+async def test_back_to_an_answer_from_before_the_tools_the_calls_are_superseded(
+    every: Rig, history: str
+) -> None:
+    talk = every.talk()
+    await talk.say("u0", "a0")
+    await talk.say("u0 a0 u1", "a1")
+    await talk.say("u0 a0 u1", "a2(c2)")
+    await talk.say("u0 a0 u1 a2(c2) t2:c2", "a3")
+    sent = await talk.say("u0 a0 u1 a1 u4", "a4", x_memory_history=history)
+    assert sent == "u0 a0 u1 a1 u4"
+    assert await talk.log() == "u0 a0 u1 a1 u4 a4"
+
+
+async def test_back_to_the_shorter_of_two_tool_loops_only_what_it_lacks_is_superseded(
+    every: Rig,
+) -> None:
+    talk = every.talk()
+    await talk.say("u1", "a1(c1)")
+    await talk.say("u1 a1(c1) t1:c1", "a2")
+    await talk.say("u1 a1(c1) t1:c1", "a3(c3)")
+    await talk.say("u1 a1(c1) t1:c1 a3(c3) t3:c3", "a4")
+    assert await talk.say("u1 a1(c1) t1:c1 a2 u5", "a5") == "u1 a1 t1 a2 u5"
+    assert await talk.log() == "u1 a1 t1 a2 u5 a5"
+
+
+async def test_from_a_client_that_shows_no_tools_an_edit_and_its_undoing_leave_the_calls(
+    every: Rig,
+) -> None:
+    talk = every.talk()
+    await talk.say("u1", "a1(c1)")
+    await talk.say("t1:c1", "a2")
+    assert await talk.say("u1 a9 u3", "a3") == "u1 a1 t1 a9 u3"
+    assert await talk.say("u1 a2 u4", "a4") == "u1 a1 t1 a2 u4"

@@ -90,14 +90,21 @@ def _key(j: int, founded: bool, replaced: bool) -> int:
 
 
 def align(
-    m: Sequence[Side], h: Sequence[Side], similar: Similar, made_up: AbstractSet[int] = frozenset()
+    m: Sequence[Side],
+    h: Sequence[Side],
+    similar: Similar,
+    made_up: AbstractSet[int] = frozenset(),
+    returned: AbstractSet[str] = frozenset(),
 ) -> tuple[Match, ...]:
-    """The best alignment, or () if there is none; ``made_up`` are H's answers of the client's."""
+    """The best alignment, or () if there is none; ``made_up`` are H's answers of the client's.
+
+    ``returned`` are digests of answers that were said before the calls which now stand there.
+    """
     if not any(x.role == "assistant" for x in m) or not h:
         return ()
     if whole := _resent(m, h):
         return whole
-    log = Log(h)
+    log = Log(h, returned)
     strict = _Search(m, log, similar, made_up, lenient=False).best()
     return strict or _Search(m, log, similar, made_up, lenient=True).best()
 
@@ -134,8 +141,8 @@ def _resent(m: Sequence[Side], h: Sequence[Side]) -> tuple[Match, ...]:
 class Log:
     """The stored log, with what is asked of it again and again."""
 
-    def __init__(self, h: Sequence[Side]) -> None:
-        self.h = h
+    def __init__(self, h: Sequence[Side], returned: AbstractSet[str] = frozenset()) -> None:
+        self.h, self._returned = h, returned
         self.by_digest: defaultdict[str, list[int]] = defaultdict(list)
         self.by_shape: defaultdict[str, list[int]] = defaultdict(list)
         self._by_calls: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
@@ -166,12 +173,13 @@ class Log:
     def told_otherwise(self, j: int, message: Side) -> list[int]:
         """What ``message``, an answer after j, may be another form of, the likelier first.
 
-        A plain answer is one of the next plain answer, or of the call that stands there; a call is
-        one of whatever answer stands there.
+        A plain answer is one of the next plain answer, or of the call that stands there; a call, or
+        an answer of another branch, is one of whatever answer stands there.
         """
         k = j + 1
         next_to = k < len(self.h) and self.h[k].role == "assistant"
-        answer = None if message.calls else self.answer_behind(j)
+        there = bool(message.calls) or (next_to and message.digest in self._returned)
+        answer = None if there else self.answer_behind(j)
         if answer is None or answer == k:
             return [k] if next_to else []
         return [answer, k] if next_to else [answer]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 from typing import Literal
 
@@ -86,7 +87,11 @@ class Alignment(msgspec.Struct, frozen=True, gc=False):
 
 
 def match_messages(
-    log: Sequence[Entry], snapshot: Snapshot, m: Sequence[ChatMessage], rerendered: Rerendered
+    log: Sequence[Entry],
+    snapshot: Snapshot,
+    m: Sequence[ChatMessage],
+    rerendered: Rerendered,
+    returned: AbstractSet[str] = frozenset(),
 ) -> Alignment:
     """Align M with the log; or with the log as it came, if that is better.
 
@@ -94,13 +99,13 @@ def match_messages(
     """
     if not any(x.role == "assistant" for x in m):
         return Alignment(log)  # nothing could be aligned, and most requests are so
-    found = _aligned(log, snapshot, m, rerendered)
+    found = _aligned(log, snapshot, m, rerendered, returned)
     if len(found.matches) == len(log):
         return found
     came = sorted(log, key=_seq)
     if came == list(log):
         return found
-    other = _aligned(came, snapshot, m, rerendered)
+    other = _aligned(came, snapshot, m, rerendered, returned)
     return replace(other, arrived=True) if other.better(found) else found
 
 
@@ -109,7 +114,11 @@ def _seq(entry: Entry) -> int:
 
 
 def _aligned(
-    log: Sequence[Entry], snapshot: Snapshot, m: Sequence[ChatMessage], rerendered: Rerendered
+    log: Sequence[Entry],
+    snapshot: Snapshot,
+    m: Sequence[ChatMessage],
+    rerendered: Rerendered,
+    returned: AbstractSet[str],
 ) -> Alignment:
     """Align what is visible: neither blank messages nor later system ones part neighbours."""
     mine = [i for i, x in enumerate(m) if visible(x)]
@@ -122,7 +131,8 @@ def _aligned(
 
     seen = [m[i] for i in mine]
     made_up = {j for j, card in enumerate(cards) if card.role == "assistant" and not card.evidence}
-    found = _with_edited_answers(align(seen, cards, similar, made_up), seen, cards)
+    found = align(seen, cards, similar, made_up, returned)
+    found = _with_edited_answers(found, seen, cards, returned)
     if not found:
         return Alignment(log)
     evidence = _repeats_an_answer([cards[x.j] for x in last_run(found, cards)], cards)
@@ -172,7 +182,7 @@ def alternate(snapshot: Snapshot, card: Card, digest: str) -> Entry | None:
 
 
 def _with_edited_answers(
-    matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side]
+    matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side], returned: AbstractSet[str]
 ) -> tuple[Match, ...]:
     """Add the answers told otherwise that stand directly behind a run (inside runs they are found).
 
@@ -187,7 +197,7 @@ def _with_edited_answers(
     ]
     if not any(m[x.i + 1].role == "assistant" for x, _ in open_ends):
         return tuple(matches)
-    log, added = Log(h), list[Match]()
+    log, added = Log(h, returned), list[Match]()
     for match, end in open_ends:
         i = match.i + 1
         if m[i].role != "assistant":

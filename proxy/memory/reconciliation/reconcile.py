@@ -136,9 +136,16 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
 
 
 def reconcile(
-    snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent, rerendered: Rerendered
+    snapshot: Snapshot,
+    m: Sequence[ChatMessage],
+    intent: Intent,
+    rerendered: Rerendered,
+    returned: AbstractSet[str] = frozenset(),
 ) -> Plan:
-    """The plan for a request with the messages ``m``; needs a whole snapshot if M has answers."""
+    """The plan for a request with the messages ``m``; needs a whole snapshot if M has answers.
+
+    ``returned``: digests of answers with which M goes back to another branch, see ``PassedOver``.
+    """
     retried = retried_exchange(snapshot, m, intent)
     if retried is not None:
         gone = [e for e in snapshot.log if e.card.exchange == retried]
@@ -149,7 +156,7 @@ def reconcile(
     log = _without(snapshot.log, dropped - told)
     found, again = Alignment(log), dict[int, Card]()
     if intent.history != "delta":
-        found = match_messages(log, snapshot, m, rerendered)
+        found = match_messages(log, snapshot, m, rerendered, returned)
     onward = None if gone or found.matches else _onward(snapshot.log, m)
     if onward is not None and intent.history != "full":
         return onward

@@ -1,0 +1,58 @@
+"""Going back to an answer that another branch has.  Pure.
+
+An answer that stands where calls are stored may be another form of what was said behind them, from
+a client that shows no calls.  Or it is the one that was there before they were made: then they are
+what the client has left.  Only superseded messages tell, and they are fetched in doubt alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from proxy.chat.message import ChatMessage
+from proxy.memory.archive import Message
+from proxy.memory.model import Entry
+from proxy.memory.reconciliation.align import of_a_call
+from proxy.memory.reconciliation.reconcile import Plan
+
+
+class PassedOver(msgspec.Struct, frozen=True, gc=False):
+    """A plan takes an ``answer`` of the request, its digest, for another form of one that stands
+    behind calls which the request does not tell; ``calls`` is the seq of the first of them."""
+
+    answer: str
+    calls: int
+
+
+def passed_over(log: Sequence[Entry], plan: Plan, m: Sequence[ChatMessage]) -> list[PassedOver]:
+    """What is in doubt: nothing, nearly always.  An answer that M ends with is a prefill."""
+    edited = {
+        fresh.joins: m[fresh.i].digest
+        for fresh in plan.fresh
+        if fresh.replaces and fresh.joins and not m[fresh.i].calls and fresh.i < len(m) - 1
+    }
+    return list(_passed_over(log, plan, edited)) if edited else []
+
+
+def _passed_over(log: Sequence[Entry], plan: Plan, edited: dict[str, str]) -> Iterator[PassedOver]:
+    told = {entry.card.id for entry in plan.resent}
+    for j, entry in enumerate(log):
+        if entry.card.id not in edited:
+            continue
+        k = j
+        while k and of_a_call(log[k - 1].card) and log[k - 1].card.id not in told:
+            k -= 1
+        if k < j:
+            yield PassedOver(edited[entry.card.id], log[k].position.seq)
+
+
+def said_before(passed: Sequence[PassedOver], superseded: Iterable[Message]) -> frozenset[str]:
+    """Digests of the answers that were said before the calls were made."""
+    said = [(x.card.digest, x.seq) for x in superseded if x.card.role == "assistant"]
+    return frozenset(
+        doubt.answer
+        for doubt in passed
+        if any(digest == doubt.answer and seq < doubt.calls for digest, seq in said)
+    )

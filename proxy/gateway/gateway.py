@@ -136,7 +136,7 @@ class Gateway:
         cross_site = caller.is_nobody and not self._trusted.admits(headers)
         reason = _without_memory(route, scope["method"], cross_site)
         try:
-            identity = self._identity(route, caller, headers)
+            identity = self._identity(route, scope["method"], caller, headers)
             named = self._passthrough.named(identity.upstream) if identity.upstream else None
         except ProxyError as error:
             session = self._reader.session(headers, route.session)
@@ -167,9 +167,9 @@ class Gateway:
             by_id=by_id,
         )
 
-    def _identity(self, route: Route, caller: Caller, headers: RawHeaders) -> Identity:
+    def _identity(self, route: Route, method: str, caller: Caller, headers: RawHeaders) -> Identity:
         """What the caller may ask for.  Raises ProxyError."""
-        if route.name == "responses" and _wants_socket(headers):
+        if route.name == "responses" and _wants_socket(method, headers):
             raise upgrade_refused()
         identity = self._reader.identify(headers, route.session)
         if caller.client is not None:
@@ -255,7 +255,10 @@ def _check_client(client: Client, route: Route, identity: Identity, headers: Raw
         check_signature(header, client.signing_secret, session, user, time.time())
 
 
-def _wants_socket(headers: RawHeaders) -> bool:
+def _wants_socket(method: str, headers: RawHeaders) -> bool:
+    """With any other method it is a request like all others, with an offer that may be ignored."""
+    if method != "GET":
+        return False
     said = get(headers, b"upgrade") or b""
     return b"websocket" in (word.strip().lower() for word in said.split(b","))
 

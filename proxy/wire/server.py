@@ -6,6 +6,7 @@ shape of every other error of the proxy, and its connection is closed.
 
 Trailer fields are counted and dropped: merged, they would speak where only a head may (RFC 9110
 6.5.1).  A request that was answered before its end is read on, within bounds, and thrown away.
+An offer to go on in another protocol is ignored (RFC 9110 7.8), and the application told of it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import struct
 from http import HTTPStatus
 from typing import Any, ClassVar
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
@@ -92,6 +94,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._trailers = 0
         self._trailer_bytes = 0
         self._rest = 0  # bytes since the answer was complete
+        self._offering: list[tuple[bytes, bytes]] | None = None  # a head that is read again
         self._refusal: ProxyError | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -120,7 +123,7 @@ class HttpProtocol(HttpToolsProtocol):
         elif not self._between:
             self._framing += len(data)
             self._rest += len(data) if self._answered_early() else 0
-        super().data_received(data)
+        self._feed(data)
         if self.transport.is_closing():
             return
         if self._in_head:
@@ -129,6 +132,36 @@ class HttpProtocol(HttpToolsProtocol):
             self._check_rest()
         elif self._timer is None and not self._busy():
             self._start_timer()  # uvicorn's own has been stopped by what came, maybe an empty line
+
+    def _feed(self, data: bytes) -> None:
+        """As uvicorn's ``data_received``, which drops what comes behind an ignored offer."""
+        self._unset_keepalive_if_required()
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[self._parsed(rest) :]
+        except HttpParserError:
+            self.logger.warning("Invalid HTTP request received.")
+            self.send_400_response("")
+
+    def _parsed(self, data: memoryview) -> int:
+        """How much the parser took: behind a head with an offer it stops."""
+        try:
+            self.parser.feed_data(data)
+        except HttpParserUpgrade as stopped:
+            self._read_again()
+            return int(stopped.args[0])
+        return len(data)
+
+    def _read_again(self) -> None:
+        """The head that was read, without its offer, so that its body is taken for one."""
+        version = self.parser.get_http_version().encode()
+        lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
+        lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+        self._offering = self.headers
+        self.parser = HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own
+        self.parser.feed_data(b"\r\n".join([*lines, b"", b""]))
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -142,6 +175,10 @@ class HttpProtocol(HttpToolsProtocol):
         self._in_head = False
         self._stop_timer()
         self._check_head()
+        if self.parser.should_upgrade():
+            return
+        if self._offering is not None:
+            self.headers[:], self._offering = self._offering, None
         super().on_headers_complete()
         if self.cycle is not None:
             self.cycle.default_headers = _Defaults(self.cycle.default_headers)
@@ -165,6 +202,8 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
         super().on_message_complete()
         self._between = True
         self._stop_timer()
@@ -182,6 +221,8 @@ class HttpProtocol(HttpToolsProtocol):
     def _check_head(self) -> None:
         """Raise ProxyError for a head that must not be served; the parser turns it into a 400."""
         try:
+            if self.parser.get_method() == b"CONNECT":  # what follows is in no HTTP
+                raise malformed_request()
             if len(self.headers) > self.max_headers or self._head_size() > self.max_head_bytes:
                 raise headers_too_large(self.max_head_bytes)
             # Of ambiguous framing the parser refuses all but odd codings (RFC 9112 6.1).

@@ -92,6 +92,14 @@ async def test_a_socket_is_refused_at_once(one: Rig, session: bool) -> None:
     assert not one.up.requests
 
 
+async def test_a_body_with_an_offer_of_a_socket_is_a_request(one: Rig) -> None:
+    offers = [("Upgrade", "websocket"), ("Connection", "Upgrade"), *one.talk().all_headers.items()]
+    one.up.reply(json_answer({"object": "response", "output": []}))
+    asked = json.dumps({"model": "gpt-5", "input": "u1"}).encode()
+    answered = await raw.ask(one.port, "POST", "/v1/responses", offers, asked)
+    assert (answered.status, one.up.requests[-1].json["input"]) == (200, "u1")
+
+
 SIDE: list[tuple[dict[str, str], dict[str, Any]]] = [
     ({"x_openai_memgen_request": "true"}, {}),
     ({}, {"client_metadata": {"thread_source": "memory_consolidation"}}),

@@ -6,7 +6,9 @@ shape of every other error of the proxy, and its connection is closed.
 
 Trailer fields are counted and dropped: merged, they would speak where only a head may (RFC 9110
 6.5.1).  A request that was answered before its end is read on, within bounds, and thrown away.
-An offer to go on in another protocol is ignored (RFC 9110 7.8), and the application told of it.
+A connection that ends with that answer is read on as well: reset, its client may lose the answer
+(RFC 9112 9.6).  An offer to go on in another protocol is ignored (RFC 9110 7.8), and the
+application told of it.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.flow_control import FlowControl
@@ -35,6 +39,26 @@ class _Defaults(list[tuple[bytes, bytes]]):
     def __add__(self, own: list[Any]) -> list[Any]:
         said = {name.lower() for name, _ in own}
         return [field for field in self if field[0] not in said] + own
+
+
+class _Connection:
+    """A transport as uvicorn is to see it, where ``close`` may have a step before the ``end``."""
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self._transport = transport
+        self._half = False
+        self.close, self.end = close, transport.close
+        self.abort, self.write = transport.abort, transport.write
+        self.get_extra_info = transport.get_extra_info
+        self.can_write_eof = transport.can_write_eof
+
+    def is_closing(self) -> bool:
+        return self._half or self._transport.is_closing()
+
+    def write_eof(self) -> None:
+        self._half = True
+        with suppress(OSError):  # the other end is gone
+            self._transport.write_eof()
 
 
 class _Unchunked:
@@ -74,8 +98,9 @@ class HttpProtocol(HttpToolsProtocol):
     head_timeout: ClassVar[float] = 30.0
     """Seconds for a head to arrive, once its connection is open or its first byte is there; and
     for the rest of a request that has been answered."""
-    max_rest_bytes: ClassVar[int] = 32 * 1024 * 1024
-    """Of a request that has been answered, so much more is read to keep its connection."""
+    max_rest_bytes: ClassVar[int] = 64 * 1024 * 1024
+    """Of a request that has been answered, so much more is read.  Twice what a body may have by
+    default: many clients read no answer, 413 least of all, before they have sent theirs."""
 
     shortage: ClassVar[Shortage] = Shortage()
 
@@ -100,7 +125,9 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """As uvicorn's, which makes two sockets to ask for addresses that the transport knows."""
         self.connections.add(self)
-        self.transport, self.flow = transport, FlowControl(transport)
+        self.flow = FlowControl(transport)
+        self._connection = _Connection(transport, self._close)
+        self.transport = cast("asyncio.Transport", self._connection)
         self.server = _address(transport.get_extra_info("sockname"))
         self.client = _address(transport.get_extra_info("peername"))
         self.scheme = "https" if transport.get_extra_info("sslcontext") else "http"
@@ -109,12 +136,19 @@ class HttpProtocol(HttpToolsProtocol):
             self.shortage.taken(connection.fileno())
         self._start_timer()
 
+    def shutdown(self) -> None:
+        if self._busy() and not self.transport.is_closing():
+            super().shutdown()
+        else:
+            self._connection.end()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
+            self._drop(data)
             return
         self._fed = len(data)
         self._fresh = self._between
@@ -249,7 +283,26 @@ class HttpProtocol(HttpToolsProtocol):
         if self._framing > self.max_head_bytes:
             self._refuse(headers_too_large(self.max_head_bytes))
         elif self._rest > self.max_rest_bytes:
-            self.transport.close()
+            self._connection.end()
+
+    def _close(self) -> None:
+        """At once, or once the client, which is still sending, has read its answer and closes."""
+        if self.transport.is_closing():
+            return
+        received = self._between and not self.flow.read_paused
+        if received or not self.transport.can_write_eof():
+            self._connection.end()
+            return
+        self.transport.write_eof()
+        self.flow.resume_reading()
+        self._stop_timer()
+        self._start_timer()
+
+    def _drop(self, data: bytes) -> None:
+        """Of a connection that is to be closed."""
+        self._rest += len(data)
+        if self._rest > self.max_rest_bytes:
+            self._connection.end()
 
     def _answered_early(self) -> bool:
         """Whether the request that is being received has its answer."""
@@ -259,6 +312,7 @@ class HttpProtocol(HttpToolsProtocol):
     def _refuse(self, refusal: ProxyError) -> None:
         """Answer and close; only close, where another answer has begun on this connection."""
         self._stop_timer()
+        self._between = False  # nobody knows where it ends
         if not self._busy():
             if not self._answered_early():  # one request, one answer
                 self.transport.write(self._rendered(refusal))
@@ -295,7 +349,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _too_slow(self) -> None:
         self._timer = None
-        self.transport.close()
+        self._connection.end()
 
 
 def _reset(transport: asyncio.Transport) -> None:

@@ -284,6 +284,9 @@ class Wire(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.closing
 
+    def can_write_eof(self) -> bool:
+        return False
+
     def close(self) -> None:
         self.closing = True
 

@@ -367,6 +367,15 @@ def upstream_unreachable() -> ProxyError:
     )
 
 
+def upstream_broken() -> ProxyError:
+    """The code is the one of an upstream that is not there: clients know no other."""
+    return ProxyError(
+        502,
+        "upstream_unreachable",
+        "The upstream's answer broke off, or is not valid HTTP. Try again in a moment.",
+    )
+
+
 def upstream_timeout() -> ProxyError:
     return ProxyError(
         504, "upstream_timeout", "The upstream did not answer in time. Try again in a moment."

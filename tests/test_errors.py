@@ -38,6 +38,7 @@ TABLE: list[tuple[Callable[[], ProxyError], int, str]] = [
     (lambda: errors.request_too_large(1024), 413, "request_too_large"),
     (errors.server_error, 500, "server_error"),
     (errors.upstream_unreachable, 502, "upstream_unreachable"),
+    (errors.upstream_broken, 502, "upstream_unreachable"),
     (errors.overloaded, 503, "overloaded"),
     (errors.memory_unavailable, 503, "memory_unavailable"),
     (errors.memory_busy, 503, "memory_unavailable"),

@@ -55,7 +55,7 @@ class UpstreamSaturated(UpstreamError):
 ANSWERS: dict[type[UpstreamError], Callable[[], errors.ProxyError]] = {
     UpstreamUnreachable: errors.upstream_unreachable,
     UpstreamTimeout: errors.upstream_timeout,
-    UpstreamBroken: errors.upstream_unreachable,
+    UpstreamBroken: errors.upstream_broken,
     UpstreamSaturated: errors.overloaded,
     UpstreamError: errors.upstream_unreachable,
 }

@@ -93,10 +93,13 @@ def get_all(headers: Sequence[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
 
 
 def content_length(headers: Sequence[tuple[bytes, bytes]]) -> int | None:
-    """The declared size of the body in bytes, or None if there is none or no plain number."""
+    """The declared size of the body in bytes, or None if there is none or no plain number, or if
+    ``Transfer-Encoding`` overrules it (RFC 9112 6.3)."""
     value = get(headers, b"content-length")
     # ``isdigit`` of bytes is ASCII only: no sign, no space, no underscore (RFC 9110 8.6).
-    return int(value) if value is not None and value.isdigit() and len(value) < 19 else None
+    if value is None or not value.isdigit() or len(value) > 18:
+        return None
+    return int(value) if get(headers, b"transfer-encoding") is None else None
 
 
 def check_framing(headers: Sequence[tuple[bytes, bytes]]) -> None:

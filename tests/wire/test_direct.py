@@ -70,6 +70,16 @@ async def test_what_is_no_body_does_not_go_on_for_ever(
     assert (await read_until_failure(direct))[0] == b"ab"
 
 
+async def test_chunks_overrule_a_length_and_end_the_connection(
+    direct: DirectUpstream, up: ScriptedUpstream
+) -> None:
+    length = (("Content-Length", "2"),)
+    up.reply(Script(headers=length, pieces=(b"ab", b"cd"), framing="chunked"))
+    assert (await ask(direct))[2] == b"abcd"
+    await ask(direct)
+    assert up.total_connections == 2
+
+
 async def test_trailers_are_no_headers_and_end_an_answer(
     direct: DirectUpstream, up: ScriptedUpstream
 ) -> None:

@@ -104,6 +104,11 @@ def test_without_a_length_there_is_none() -> None:
     assert content_length([(b"a", b"1")]) is None
 
 
+def test_chunks_overrule_a_length() -> None:
+    both = [(b"Content-Length", b"1"), (b"Transfer-Encoding", b"chunked")]
+    assert content_length(both) is None
+
+
 @pytest.mark.parametrize(
     "fields",
     [

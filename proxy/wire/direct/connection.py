@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
     # Ours
 
     def _end(self, incoming: Incoming, parser: httptools.HttpResponseParser) -> None:
-        self._reusable = parser.should_keep_alive()
+        self._reusable = parser.should_keep_alive() and not _ambiguous(incoming.headers)
         incoming.complete = True
 
     def _fail(self, failure: UpstreamError) -> None:
@@ -268,6 +268,7 @@ def _parser(connection: Connection) -> httptools.HttpResponseParser:
     # Servers are less exact than their readers; none of it leaves the end of an answer open.
     parser.set_dangerous_leniencies(
         lenient_headers=True,
+        lenient_chunked_length=True,  # the chunks count, see ``_ambiguous``
         lenient_optional_cr_before_lf=True,
         lenient_spaces_after_chunk_size=True,
     )
@@ -276,6 +277,11 @@ def _parser(connection: Connection) -> httptools.HttpResponseParser:
 
 def _size(headers: RawHeaders) -> int:
     return sum(len(name) + len(value) for name, value in headers)
+
+
+def _ambiguous(headers: RawHeaders) -> bool:
+    """Could another reader see the answer's end elsewhere (RFC 9112 6.3)?"""
+    return get(headers, b"content-length") is not None and bool(get(headers, b"transfer-encoding"))
 
 
 def _ends_with_connection(incoming: Incoming) -> bool:

@@ -15,6 +15,7 @@ from proxy.tenancy import Tenancy
 from proxy.upstreams.destination import Destination
 from proxy.wire import body as bodies
 from proxy.wire.body import Body, ClientGone
+from proxy.wire.failures import UpstreamBroken
 from proxy.wire.headers import DIGESTS, content_length, end_to_end, get
 from proxy.wire.relay import Presence, relay
 from proxy.wire.replies import is_event_stream
@@ -31,6 +32,11 @@ _DROPPED: dict[tuple[bool, bool], frozenset[bytes]] = {
     (True, True): CHANGED | _CODED,
 }
 """What does not go upstream, by whether the body is ours and whether the answer is read."""
+
+
+_BODILESS = (204, 304)
+_LENGTH = frozenset({b"content-length"})
+"""Has no place in such an answer (RFC 9110 8.6, 15.4.5): our server would wait for the bytes."""
 
 
 class Outgoing(NamedTuple):
@@ -92,7 +98,7 @@ class Passthrough:
             self._telemetry.upstream_failed("rate_limited")
         elif reply.status >= 500:
             self._telemetry.upstream_failed("server_error")
-        return reply
+        return await _sound(reply)
 
     async def _send(self, call: ProxyRequest, headers: RawHeaders, out: Outgoing) -> Reply:
         headers = self._tenancy.credentials_upstream(headers, call.caller)
@@ -101,11 +107,19 @@ class Passthrough:
     async def _relay(self, call: ProxyRequest, reply: Reply) -> None:
         try:
             await call.delivery.start(reply.status, answer_headers(reply, call.report))
-            bodiless = call.method == "HEAD" or reply.status in (204, 304)
+            bodiless = call.method == "HEAD" or reply.status in _BODILESS
             length = None if bodiless else content_length(reply.headers)
             await relay(reply, call.delivery, length)
         finally:
             await reply.close()
+
+
+async def _sound(reply: Reply) -> Reply:
+    """Raises UpstreamBroken where it has a status that no answer can have (RFC 9110 15)."""
+    if 200 <= reply.status < 600:
+        return reply
+    await reply.close()
+    raise UpstreamBroken(f"the answer has the status {reply.status}")
 
 
 def _outgoing(call: ProxyRequest, *, rewritten: bool) -> RawHeaders:
@@ -118,7 +132,8 @@ def _outgoing(call: ProxyRequest, *, rewritten: bool) -> RawHeaders:
 
 def answer_headers(reply: Reply, report: MemoryReport | None) -> RawHeaders:
     """The upstream's end-to-end headers, and what memory did where there is a session."""
-    headers = end_to_end(reply.headers, response=True)
+    dropped = _LENGTH if reply.status in _BODILESS else frozenset()
+    headers = end_to_end(reply.headers, dropped, response=True)
     if report is None:
         return headers
     headers = [field for field in headers if not field[0].lower().startswith(b"x-memory-")]

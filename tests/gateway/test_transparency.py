@@ -93,6 +93,35 @@ async def test_answers_without_a_body_pass(relayed: Rig, status: int) -> None:
     assert (await raw.ask(relayed.port, "GET", "/v1/files/f")).status == status
 
 
+@pytest.mark.parametrize("status", [204, 304])
+async def test_a_length_of_no_body_is_waited_for_by_nobody(relayed: Rig, status: int) -> None:
+    relayed.up.always(Script(raw=b"HTTP/1.1 %d X\r\nContent-Length: 100\r\n\r\n" % status))
+    async with raw.line(relayed.port) as connection:
+        for _ in range(2):
+            await connection.send(raw.request("GET", "/v1/files/f"))
+            answer = await connection.answer("GET")
+            assert (answer.status, answer.get("content-length")) == (status, None)
+
+
+async def test_an_answer_in_chunks_is_whole_or_none_whatever_length_it_tells(
+    relayed: Rig,
+) -> None:
+    length = (("content-length", "2"),)
+    relayed.up.always(Script(headers=length, pieces=[b"ab", b"cd"], framing="chunked"))
+    answer = await raw.ask(relayed.port, "POST", CHAT, [], b"{}")
+    assert answer.body == b"abcd" or answer.status == 502  # which is aiohttp's
+    assert answer.whole
+
+
+@pytest.mark.parametrize("status", [101, 600, 999])
+async def test_a_status_that_there_is_not_is_no_answer(relayed: Rig, status: int) -> None:
+    relayed.up.always(Script(raw=b"HTTP/1.1 %d X\r\nContent-Length: 2\r\n\r\nno" % status))
+    answer = await raw.ask(relayed.port, "POST", CHAT, [], b"{}")
+    error = json.loads(answer.body)["error"]
+    assert (answer.status, error["code"]) == (502, "upstream_unreachable")
+    assert "not valid HTTP" in error["message"]
+
+
 @pytest.mark.parametrize("framing", ["length", "chunked", "close"])
 async def test_a_binary_answer_arrives_as_it_was_sent(relayed: Rig, framing: str) -> None:
     pieces = [BINARY[:10], BINARY[10:70_000], BINARY[70_000:]]

@@ -9,12 +9,10 @@ from collections.abc import AsyncIterator
 from proxy.errors import RawHeaders
 from proxy.wire.coding.unpacker import Unpacker
 from proxy.wire.failures import UpstreamBroken, UpstreamError
-from proxy.wire.headers import get
+from proxy.wire.headers import about_no_bytes, get
 from proxy.wire.reply import READ_LIMIT, whole
 from proxy.wire.sse import BOM
 from proxy.wire.upstream import Reply
-
-_ABOUT_BYTES = (b"content-encoding", b"content-length")
 
 
 def is_event_stream(headers: RawHeaders) -> bool:
@@ -114,7 +112,8 @@ class DecodedReply:
 
     @property
     def headers(self) -> RawHeaders:
-        return [x for x in self._reply.headers if x[0].lower() not in _ABOUT_BYTES]
+        headers = about_no_bytes(self._reply.headers)
+        return [field for field in headers if field[0].lower() != b"content-encoding"]
 
     async def chunks(self) -> AsyncIterator[bytes]:
         try:

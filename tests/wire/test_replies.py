@@ -113,6 +113,13 @@ async def test_a_compressed_body_is_decompressed_as_it_comes(coding: str, size: 
     assert await body(DecodedReply(Pieces(pieces))) == TEXT
 
 
+async def test_what_is_said_of_the_packed_bytes_is_not_said_of_the_body() -> None:
+    of_bytes = [b"Content-Encoding", b"Content-Length", b"ETag", b"Content-MD5", b"Repr-Digest"]
+    kept = [(b"Content-Type", b"text/plain")]
+    reply = DecodedReply(Pieces([], [*((name, b"x") for name in of_bytes), *kept]))
+    assert reply.headers == kept
+
+
 async def test_members_one_after_another_are_one_body() -> None:
     """RFC 1952 2.2: a gzip file is a series of members."""
     whole = gzip.compress(b"ab") + gzip.compress(b"cd") + gzip.compress(b"")

@@ -219,6 +219,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         old = cycle.scope["http_version"] == "1.0"
+        if old:
+            cycle.waiting_for_100_continue = False  # an interim answer is none it knows
         super()._start_asgi_task(cycle, _Unchunked(app, cycle) if old else app)
 
     def on_header(self, name: bytes, value: bytes) -> None:

@@ -157,6 +157,13 @@ async def test_a_client_of_http_1_0_gets_no_chunks(served: Served) -> None:
     assert body == b"held0"
 
 
+async def test_nor_is_it_told_to_go_on(served: Served) -> None:
+    asked = b"POST /x HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"
+    assert (await raw_exchange(served.port, asked, b"a")).startswith(b"HTTP/1.1 200 ")
+    told = await raw_exchange(served.port, asked.replace(b"1.0", b"1.1"), b"a" + GET + LAST)
+    assert told.startswith(b"HTTP/1.1 100 ")
+
+
 async def test_nor_where_the_length_is_known(served: Served) -> None:
     served.app.headers = [(b"Content-Length", b"1")]
     status, headers, body = parsed(await raw_exchange(served.port, OLD))

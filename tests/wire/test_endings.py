@@ -46,7 +46,7 @@ async def refuse(scope: Message, receive: Receive, send: Send) -> None:
 
 class Brief(HttpProtocol):
     max_rest_bytes = 500_000
-    head_timeout = 0.2
+    head_timeout = 1.0
 
 
 @pytest.fixture

@@ -209,8 +209,11 @@ class Archive(Protocol):
         """
         ...
 
-    async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:
-        """Put a session back under this key: all of it, or nothing if there is one already: False.
+    async def restore(
+        self, key: SessionKey, archived: SessionArchive, since: float | None = None
+    ) -> bool:
+        """Put a session back under this key: all of it, or nothing if there is one already, or if
+        this session or its user was erased at ``since`` (when it was read) or later: False.
 
         Ids, seqs, turns, states and times are as they were, and so is its user; the counts are
         those of ``lines``; its ttl counts from now.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import httpx
 import pytest
 
 from proxy.memory.archive import SessionArchive
+from proxy.memory.erasure import Subject
 from proxy.memory.history.reading import read_session
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.spool import Spool
@@ -72,13 +74,13 @@ async def test_large_sessions_are_forked_one_after_the_other(
     await seed(client, "s", *talk("a", "b"))
     restore, at_once, most = store.restore, 0, 0
 
-    async def counted(key: SessionKey, archived: SessionArchive) -> bool:
+    async def counted(key: SessionKey, archived: SessionArchive, since: float) -> bool:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
         await asyncio.sleep(0.01)
         at_once -= 1
-        return await restore(key, archived)
+        return await restore(key, archived, since)
 
     monkeypatch.setattr(store, "restore", counted)
     made = await asyncio.gather(*(client.post(URL, json={"id": f"t{n}"}) for n in range(4)))
@@ -98,6 +100,34 @@ async def test_a_session_that_is_too_large_is_not_forked(
         assert response.status_code == 413
         assert error_of(response)["code"] == "session_too_large"
     assert (await client.get(f"{SESSIONS}/t")).status_code == 404
+
+
+async def test_a_fork_under_way_brings_nobody_back_who_is_erased(
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await seed(client, "s", *talk("a", "b"), user="ann")
+    real = store.restore
+
+    async def restore(key: SessionKey, archived: SessionArchive, since: float) -> bool:
+        receipt = await client.delete("/memory/v1/users/ann")
+        assert receipt.json()["counts"]["sessions"] == 1
+        return await real(key, archived, since)
+
+    monkeypatch.setattr(store, "restore", restore)
+    response = await client.post(URL, json={"id": "t"})
+    assert (response.status_code, error_of(response)["code"]) == (404, "session_not_found")
+    assert (await client.get(SESSIONS)).json()["data"] == []
+
+
+async def test_a_name_that_is_being_erased_is_to_be_asked_for_again(
+    client: httpx.AsyncClient, store: Backend
+) -> None:
+    await seed(client, "s", *talk("a", "b"))
+    await store.mark([Subject(TENANT, session="t")], time.time() + 60)
+    response = await client.post(URL, json={"id": "t"})
+    assert (response.status_code, error_of(response)["code"]) == (503, "memory_unavailable")
+    await store.unmark(Subject(TENANT, session="t"))
+    await fork(client)
 
 
 async def test_each_goes_on_by_itself(client: httpx.AsyncClient) -> None:

@@ -290,6 +290,28 @@ async def test_a_mark_is_kept_for_its_time(
     assert await store.commit(key, chat("x1", 999.0)) == "recorded"
 
 
+# Putting back
+
+
+@pytest.mark.parametrize("of", ["session", "kai"])
+async def test_what_was_read_before_an_erasure_is_not_put_back_behind_it(
+    store: Backend, key: SessionKey, of: str, request: pytest.FixtureRequest
+) -> None:
+    await store.commit(key, chat("x1", 900.0, user="kai"))
+    archived = await take_out(store, key)
+    await store.delete(key)
+    await store.mark([request.getfixturevalue(of)], 1000.0)
+    for since in (900.0, 1000.0):
+        assert not await store.restore(key, archived, since)
+        assert await store.session(key) is None
+        for user in (None, "kai"):
+            assert (await store.sessions(key.tenant, user, None, 9)).items == ()
+    assert await store.restore(key, archived, 1000.5)
+    assert await take_out(store, key) == archived
+    assert not await store.restore(key, archived, 900.0)
+    assert await take_out(store, key) == archived
+
+
 # Summaries
 
 

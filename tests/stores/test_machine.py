@@ -349,8 +349,13 @@ class Comparison(RuleBasedStateMachine):
         assert self.wait(self.store.revise(key, revision)) == expected
         self.compare(key)
 
-    @rule(source=st.integers(0, 1), n=st.integers(0, 1), first=st.booleans())
-    def restore(self, source: int, n: int, first: bool) -> None:
+    @rule(
+        source=st.integers(0, 1),
+        n=st.integers(0, 1),
+        first=st.booleans(),
+        since=st.none() | MARKS,
+    )
+    def restore(self, source: int, n: int, first: bool, since: float | None) -> None:
         """As a fork, or, deleted ``first``, as an import does it."""
         key = self.keys[n]
         if self.wait(self.oracle.session(self.keys[source])) is None:
@@ -359,8 +364,8 @@ class Comparison(RuleBasedStateMachine):
         assert self.wait(take_out(self.store, self.keys[source])) == archived
         if first:
             self.delete(n)
-        expected = self.wait(self.oracle.restore(key, archived))
-        assert self.wait(self.store.restore(key, archived)) == expected
+        expected = self.wait(self.oracle.restore(key, archived, since))
+        assert self.wait(self.store.restore(key, archived, since)) == expected
         self.compare(key)
 
     @rule(nth=st.integers(0, 2), until=st.none() | MARKS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -262,23 +263,69 @@ async def test_what_took_too_long_to_bring_is_not_put_back(
     assert keys_of(server) == set()
 
 
-async def test_a_session_that_did_not_come_into_its_lists_does_when_it_is_put_back_again(
+async def test_a_session_comes_into_its_lists_at_once_whatever_happens_next(
     store: RedisStore, key: SessionKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archived = await taken_out(store, key)
     scripts, write = store._scripts, store._scripts.write
 
-    async def cut(script: Script, keys: Any, arguments: Any) -> Any:
-        if script is scripts.touch:
-            raise StoreError("cut")
+    async def last(script: Script, keys: Any, arguments: Any) -> Any:
+        if script is not scripts.restore:
+            raise StoreError("killed")
         return await write(script, keys, arguments)
 
-    with monkeypatch.context() as patch, pytest.raises(StoreError, match="cut"):
-        patch.setattr(scripts, "write", cut)
+    with monkeypatch.context() as patch, suppress(StoreError):
+        patch.setattr(scripts, "write", last)
         await store.restore(key, archived)
-    assert (await store.sessions(key.tenant, "kai", None, 9)).items == ()
+    for user in (None, "kai"):
+        assert (await store.sessions(key.tenant, user, None, 9)).items == (archived.session,)
+
+
+@pytest.mark.parametrize("before", ["touch", "restore_keep"])
+async def test_one_that_did_not_come_into_its_lists_ends_or_does_when_it_is_put_back_again(
+    redis_cluster_url: str, key: SessionKey, clock: Clock, before: str
+) -> None:
+    """In a cluster they lie elsewhere."""
+    store = open_redis(redis_cluster_url, clock)
+    archived = await taken_out(store, key)
+    scripts, write, meta = store._scripts, store._scripts.write, session_keys(key)[0]
+
+    async def cut(script: Script, keys: Any, arguments: Any) -> Any:
+        if script is getattr(scripts, before):
+            raise StoreError("killed")
+        return await write(script, keys, arguments)
+
+    async def left() -> int:
+        (seconds,) = await store._link.run(meta, ("TTL", meta))
+        return int(seconds)
+
+    scripts.write = cut  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="killed"):
+        await store.restore(key, archived)
+    assert 0 < await left() <= BROUGHT_SECONDS
+    scripts.write = write  # type: ignore[method-assign]
     assert not await store.restore(key, archived)
     assert (await store.sessions(key.tenant, "kai", None, 9)).items == (archived.session,)
+    assert await left() == -1
+    await store.close()
+
+
+async def test_what_is_said_in_a_session_that_is_being_put_back_is_not_lost_with_it(
+    redis_cluster_url: str, key: SessionKey, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_redis(redis_cluster_url, clock)
+    archived, meta = await taken_out(store, key), session_keys(key)[0]
+
+    async def killed(*_: Any, **__: Any) -> bool:
+        raise StoreError("killed")
+
+    with monkeypatch.context() as patch, pytest.raises(StoreError, match="killed"):
+        patch.setattr(store, "_list", killed)
+        await store.restore(key, archived)
+    assert await store.commit(key, chat("z1")) == "recorded"
+    assert await store._link.run(meta, ("TTL", meta)) == [-1]
+    assert len((await store.sessions(key.tenant, "kai", None, 9)).items) == 1
+    await store.close()
 
 
 async def test_what_remains_of_a_session_that_has_expired_is_not_the_one_that_is_put_back(

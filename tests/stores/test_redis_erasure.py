@@ -19,6 +19,7 @@ from proxy.stores.redis.connection import connect
 from proxy.stores.redis.items import shelf_keys
 from proxy.stores.redis.store import RedisStore
 from tests.support.processes.redis import Server, standalone, wait_until
+from tests.support.store.archives import take_out
 from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
@@ -191,6 +192,24 @@ async def test_whenever_a_person_is_erased_nothing_of_a_commit_is_left(
         assert not (await store.load(key, ALL)).exists
         assert (await store.sessions(key.tenant, None, None, 9)).items == ()
         assert await store.commit(key, late) == "erased"
+
+
+async def test_whenever_a_person_is_erased_nothing_of_what_is_put_back_is_left(
+    store: RedisStore, eraser: RedisStore, tenant: str
+) -> None:
+    """Read before the erasure, as a fork's or an import's."""
+    source = SessionKey(f"{tenant}-source", "session")
+    await store.commit(source, chat("secret", EARLY, user="kai"))
+    archived = await take_out(store, source)
+    for n, at in enumerate(combinations_with_replacement(range(COMMANDS + 1), 3)):
+        key = SessionKey(f"{tenant}-{n}", "session")
+        steps = Steps(store, eraser, key.tenant, at)
+        await store.restore(key, archived, EARLY)
+        await steps.finish()
+        found = await everything(store, key.tenant)
+        assert not [name for name, text in found.items() if b"secret" in text], at
+        assert await store.session(key) is None
+        assert (await store.sessions(key.tenant, None, None, 9)).items == ()
 
 
 async def meddled(

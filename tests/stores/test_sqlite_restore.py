@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.archive import SessionArchive
+from proxy.memory.erasure import Subject
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.sqlite import archive as sqlite_archive
+from proxy.stores.sqlite import marks as sqlite_marks
 from proxy.stores.sqlite import restore as sqlite_restore
 from proxy.stores.sqlite import waste as sqlite_waste
 from proxy.stores.sqlite.store import SQLiteStore
@@ -126,6 +128,27 @@ async def test_one_that_expires_meanwhile_leaves_nothing(
     with pytest.raises(StoreError, match="expired"):
         await store.restore(KEY, archived)
     assert rows(path) == 0
+
+
+async def test_one_whose_user_is_erased_meanwhile_leaves_nothing_in_the_files(
+    store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archived, settle = await taken_out(store), sqlite_restore.settle
+
+    def late(
+        brought: sqlite_restore.Brought,
+        key: SessionKey,
+        now: float,
+        connection: sqlite3.Connection,
+    ) -> bool:
+        sqlite_marks.mark(connection, [Subject(key.tenant, "kai")], now)
+        return settle(brought, key, now, connection)
+
+    monkeypatch.setattr(sqlite_restore, "settle", late)
+    assert not await store.restore(KEY, archived, 1.0)
+    assert rows(path) == 0
+    said = archived.lines[0].body
+    assert not [name for name in path.parent.iterdir() if said in name.read_bytes()]
 
 
 async def test_a_session_that_begins_meanwhile_stays(

@@ -16,6 +16,7 @@ from proxy.errors import ProxyError, memory_unavailable, session_not_found
 from proxy.learning.batch import read_on
 from proxy.memory import archive
 from proxy.memory.archive import Revision, StoredMessage
+from proxy.memory.erasure import steady
 from proxy.memory.history import branches
 from proxy.memory.history.branches import NoMessage, Switch, forked, switch_to
 from proxy.memory.history.editing import behind
@@ -90,11 +91,12 @@ async def _make_once(
 ) -> None:
     """What an earlier attempt has made stays as it is by now.
 
-    It is known by its time: all attempts fork at the time of the first.
+    It is known by its time: all attempts fork at the time of the first.  One that is not known to
+    be done is made once more, as it may have been cut short at the end.
     """
-    if attempt.again and await _is_there(api, new, fork):
-        return
     if attempt.done:
+        if await _is_there(api, new, fork):
+            return
         raise idempotency_key_spent()
     try:
         await _make(api, at, new, fork)
@@ -129,6 +131,7 @@ async def _copied(
     api: Api, at: SessionKey, new: SessionKey, fork: branches.Fork, most: int
 ) -> None:
     """Raises TooLarge."""
+    began = steady()
     archived = await read_session(api.store, at, most)
     if archived is None:
         raise session_not_found()
@@ -136,10 +139,18 @@ async def _copied(
         copy = await asyncio.to_thread(forked, archived, fork)
     except NoMessage:
         raise message_not_found() from None
-    if not await api.store.restore(new, copy):
-        raise session_exists()
+    if not await api.store.restore(new, copy, began):
+        raise await _refused(api, at, new)
     reading = api.learned.kinds.reading
     await read_on(api.shelves, reading, archived.session, copy.session, at.tenant)
+
+
+async def _refused(api: Api, at: SessionKey, new: SessionKey) -> ProxyError:
+    """There is one already, or something is erased: what is copied, or what had its name."""
+    if await api.store.session(new) is not None:
+        return session_exists()
+    gone = await api.store.session(at) is None
+    return session_not_found() if gone else memory_unavailable()
 
 
 @operation(

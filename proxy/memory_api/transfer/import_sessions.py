@@ -200,7 +200,8 @@ class Importer:
         self.counts.skipped_sessions += 1
 
     async def _restore(self, key: SessionKey, archived: SessionArchive) -> bool:
-        """With patience.  A store that was only slow has it already, and says that it is there."""
+        """With patience.  A store that was only slow has it already, and says that it is there;
+        it is asked once more all the same, as it may have been cut short at the end."""
         late = False
         for _ in range(ATTEMPTS - 1):
             with suppress(StoreTimeout):
@@ -208,8 +209,6 @@ class Importer:
                 # An attempt that was late may have gone on until this one had its turn.
                 return put or (late and await self._is_done(key, archived))
             late = True
-            if await self._is_done(key, archived):
-                return True
         return await self._store.restore(key, archived) or await self._is_done(key, archived)
 
     async def _is_done(self, key: SessionKey, archived: SessionArchive) -> bool:

@@ -24,9 +24,17 @@ from proxy.memory.archive import (
 from proxy.memory.model import MOST_VERSIONS, Exchange, SessionKey, State, Summary
 from proxy.memory.store import StoreError
 from proxy.stores.common.history import locate
-from proxy.stores.common.rules import of_session
+from proxy.stores.common.rules import of_session, of_users
 from proxy.stores.common.steps import revision_steps
-from proxy.stores.redis.base import RedisBase, field_of, in_turn, mark_key, session_keys, within
+from proxy.stores.redis.base import (
+    RedisBase,
+    field_of,
+    in_turn,
+    list_keys,
+    mark_key,
+    session_keys,
+    within,
+)
 from proxy.stores.redis.codec import (
     batches,
     pack_version,
@@ -86,6 +94,9 @@ EVERY = (1, 1)
 
 BROUGHT_SECONDS = 60
 """How long what is brought of a session lives at most from one part to the next."""
+
+DONE, LOST, ERASED = 1, -1, -2
+"""What restore.lua says."""
 
 
 def page_of(rows: Sequence[Message], limit: int) -> Page[Message]:
@@ -205,22 +216,67 @@ class RedisArchive(RedisLists):
             await self._relist(key, owner.decode(), activity)
         return True
 
-    async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:
-        """Brought bit by bit under other names, then made the session at once."""
+    async def restore(
+        self, key: SessionKey, archived: SessionArchive, since: float | None = None
+    ) -> bool:
+        """Brought bit by bit under other names, then made the session at once.
+
+        In a cluster, where its lists lie elsewhere, it lives for seconds until it is in them: cut
+        short in between, nobody would find it to erase it.
+        """
         name = secrets.token_hex(8)
-        keys = session_keys(key)
         brought = session_keys(key, prefix=f"brought-{name}-".encode())
         fill, seconds = self._scripts.restore_fill, BROUGHT_SECONDS
         for values in batches(restored_values(archived, name)):
             await self._step(fill, brought, (seconds, *values))
-        arguments = (archived.session.details.ttl, name)
-        reply = await self._change(self._scripts.restore, [*keys, *brought], arguments)
-        status, owner, *activity = reply
-        if status < 0:
+        status, owner, *activity = await self._settle(key, brought, archived.session, name, since)
+        if status == LOST:
             raise StoreError("Redis: putting a session back took too long")
-        # One that was there as well: an earlier attempt may have been cut short here.
-        await self._relist(key, owner.decode(), activity)
-        return bool(status)
+        if self._one_slot or status == ERASED:
+            return bool(status == DONE)
+        return await self._keep(key, owner.decode(), activity, since, new=status == DONE)
+
+    async def _settle(
+        self,
+        key: SessionKey,
+        brought: Sequence[bytes],
+        session: Session,
+        name: str,
+        since: float | None,
+    ) -> Sequence[Any]:
+        """The reply of restore.lua."""
+        marks, lists = [mark_key(of_session(key))], list[bytes]()
+        if self._one_slot:
+            marks += [mark_key(subject) for subject in of_users(key.tenant, session.user)]
+            lists += list_keys(key.tenant)
+            lists += list_keys(key.tenant, session.user) if session.user else []
+        ttl = session.details.ttl if self._one_slot else BROUGHT_SECONDS
+        read = "" if since is None else repr(since)
+        arguments = (ttl, name, read, len(marks), key.session, repr(self._clock()))
+        keys = [*session_keys(key), *brought, *marks, *lists]
+        reply: Sequence[Any] = await self._change(self._scripts.restore, keys, arguments)
+        return reply
+
+    @within("write")
+    async def _keep(
+        self,
+        key: SessionKey,
+        owner: str,
+        activity: Sequence[bytes],
+        since: float | None,
+        *,
+        new: bool,
+    ) -> bool:
+        """List it, and let it live, or remove it where its owner was erased; whether it is there.
+
+        One that was there as well: an earlier attempt may have been cut short here.
+        """
+        if await self._list(key, owner, activity, since, new=new):
+            await self._scripts.write(self._scripts.restore_keep, session_keys(key), ())
+            return new
+        if new:
+            await self._remove(key)
+        return False
 
     @within("write")
     async def _relist(self, key: SessionKey, owner: str, activity: Sequence[bytes]) -> None:

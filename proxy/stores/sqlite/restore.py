@@ -18,6 +18,8 @@ from proxy.memory.model import MOST_VERSIONS, SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.common import codec
 from proxy.stores.common.history import Restored, restored
+from proxy.stores.common.rules import forbids, of_session, of_users
+from proxy.stores.sqlite.marks import mark_of
 from proxy.stores.sqlite.rows import (
     STAGED,
     Head,
@@ -40,13 +42,14 @@ _IS_THERE = "SELECT 1 FROM messages WHERE session = ? AND seq = ?"
 
 
 class Brought(NamedTuple):
-    """A session that is being brought: its hidden name, itself, what is known of it, and which of
-    its messages each step writes."""
+    """A session that is being brought: its hidden name, itself, what is known of it, which of its
+    messages each step writes, and when it was read."""
 
     name: str
     archived: SessionArchive
     known: Restored
     parts: Sequence[slice]
+    since: float | None = None
 
 
 LIVES = 600.0
@@ -82,7 +85,7 @@ def bring(brought: Brought, step: int, connection: sqlite3.Connection) -> None:
 
     Raises StoreError if what came before has expired.
     """
-    name, archived, known, parts = brought
+    name, archived, known, parts, _ = brought
     lines = archived.lines[parts[step]]
     end = (step + 1) * AT_ONCE if step + 1 < len(parts) else None
     exchanges = archived.exchanges[step * AT_ONCE : end]
@@ -93,10 +96,10 @@ def bring(brought: Brought, step: int, connection: sqlite3.Connection) -> None:
 
 
 def settle(brought: Brought, key: SessionKey, now: float, connection: sqlite3.Connection) -> bool:
-    """Make what was brought a session.  False: meanwhile there is another, and it is removed."""
-    name, archived, known, _ = brought
+    """Make what was brought a session.  False: it may not be one any more, and is removed."""
+    name, archived, known, _, since = brought
     session = _staged(connection, name)
-    if find_head(connection, key, now) is not None:
+    if not _may_be(connection, now, key, archived, since):
         remove(connection, session)
         return False
     connection.execute("UPDATE sessions SET tenant = ?, session = ? WHERE id = ?", (*key, session))
@@ -122,11 +125,28 @@ def _staged(connection: sqlite3.Connection, name: str) -> int:
     return int(row[0])
 
 
+def _may_be(
+    connection: sqlite3.Connection,
+    now: float,
+    key: SessionKey,
+    archived: SessionArchive,
+    since: float | None,
+) -> bool:
+    """Not where there is one, and not behind an erasure."""
+    whose = [of_session(key), *of_users(key.tenant, archived.session.user)]
+    erased = forbids(mark_of(connection, whose, now), since)
+    return not erased and find_head(connection, key, now) is None
+
+
 def restore(
-    connection: sqlite3.Connection, now: float, key: SessionKey, archived: SessionArchive
+    connection: sqlite3.Connection,
+    now: float,
+    key: SessionKey,
+    archived: SessionArchive,
+    since: float | None = None,
 ) -> bool:
     """All of it in one step."""
-    if find_head(connection, key, now) is not None:
+    if not _may_be(connection, now, key, archived, since):
         return False
     session = archived.session
     head = new_head(connection, key, session.created_at, session.details.ttl)

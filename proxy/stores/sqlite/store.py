@@ -218,24 +218,30 @@ class SQLiteStore(SQLiteFile):
                 return False
         return await run(partial(sqlite_archive.revise, now=now, key=key, revision=last))
 
-    async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:
+    async def restore(
+        self, key: SessionKey, archived: SessionArchive, since: float | None = None
+    ) -> bool:
         now, parts = self._clock(), sqlite_restore.parts_of(archived)
         if len(parts) <= 1:
             write = self._write_large if len(archived.lines) > MANY else self._write
-            return await write(lambda c: sqlite_restore.restore(c, now, key, archived))
+            return await write(lambda c: sqlite_restore.restore(c, now, key, archived, since))
         name = await self._write(lambda c: sqlite_restore.stage(c, now, key, archived))
         if name is None:
             return False
         known = await asyncio.to_thread(restored, archived)
-        brought = sqlite_restore.Brought(name, archived, known, parts)
+        brought = sqlite_restore.Brought(name, archived, known, parts, since)
         try:
             for step in range(len(parts)):
                 await self._patiently(partial(sqlite_restore.bring, brought, step))
-            return await self._write_large(partial(sqlite_restore.settle, brought, key, now))
+            settling = partial(sqlite_restore.settle, brought, key, now)
+            done = await self._write_large(settling)
         except BaseException:  # also where nobody waits any more: what is left goes with time
             with suppress(StoreError):
                 await self._write_large(lambda c: sqlite_restore.discard(c, name))
             raise
+        if not done:  # it may have been erased: nothing of it stays in the files
+            await self._erase(lambda c: None)
+        return done
 
     async def _patiently(self, work: Callable[[Connection], None]) -> None:
         """Write what may be written twice; one that is late is tried again."""

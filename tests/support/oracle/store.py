@@ -224,8 +224,11 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
             self._slide(key, state)
         return done
 
-    async def restore(self, key: SessionKey, archived: SessionArchive) -> bool:
-        if self._find(key) is not None:
+    async def restore(
+        self, key: SessionKey, archived: SessionArchive, since: float | None = None
+    ) -> bool:
+        whose = [of_session(key), *of_users(key.tenant, archived.session.user)]
+        if self._find(key) is not None or forbids(self._mark_of(whose), since):
             return False
         self._sessions[key] = oracle_archive.restore(archived)
         self._slide(key, self._sessions[key])

@@ -125,7 +125,8 @@ if key ~= '' then
   end
 end
 
-if ttl > 0 then expire(ttl) end
+-- One that is being put back, and lives for seconds, lives on with what was said in it.
+if ttl > 0 or redis.call('PTTL', META) > 0 then expire(ttl) end
 local lists = #KEYS
 if work > 0 then
   lists = #KEYS - 2

@@ -49,8 +49,9 @@ class Erasures(Protocol):
     """Implemented by every store.  All methods raise StoreError; times are Unix seconds.
 
     ``commit`` refuses with "erased" an exchange that started at or before the mark of its session,
-    of the user it came with, or of the session's owner.  ``put_summary`` and ``change_items``
-    refuse what was made from things read at or before the mark (their ``since``).
+    of the user it came with, or of the session's owner.  ``put_summary``, ``change_items``,
+    ``adopt_items`` and ``restore`` refuse what was made from things read at or before the mark
+    (their ``since``).
     """
 
     async def mark(self, subjects: Sequence[Subject], until: float) -> None:
@@ -65,6 +66,9 @@ class Erasures(Protocol):
         """Would what began then be refused, because one of these is marked?"""
         ...
 
-    async def unmark(self, subject: Subject) -> None:
-        """Let everything be written again: an import has brought it back."""
+    async def unmark(self, subject: Subject, began: float | None = None) -> None:
+        """Let everything be written again: an import has brought it back.
+
+        A mark that forbids what ``began`` then stays: it was erased again meanwhile.
+        """
         ...

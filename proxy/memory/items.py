@@ -202,8 +202,13 @@ class Items(Protocol):
         """
         ...
 
-    async def adopt_items(self, shelf: ItemOwner, items: Sequence[Item]) -> int:
-        """Put items where there are none, versions and times as they are; how many were put."""
+    async def adopt_items(
+        self, shelf: ItemOwner, items: Sequence[Item], since: float | None = None
+    ) -> int:
+        """Put items where there are none, versions and times as they are; how many were put.
+
+        None if their person was erased at ``since`` (when that began which brings them) or later.
+        """
         ...
 
     async def drop_items(self, shelf: ItemOwner, prefix: Namespace) -> int:

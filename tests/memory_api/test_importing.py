@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,6 +15,7 @@ from proxy.memory.archive import SessionArchive
 from proxy.memory.erasure import Subject
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
+from proxy.portable.opening import ENOUGH
 from proxy.recall.index import Owner
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.state import State, read_state
@@ -217,12 +219,51 @@ async def test_an_import_lifts_the_marks_of_erasures(
     key = SessionKey(TENANT, "s")
     await store.delete(key)
     for subject in (Subject(TENANT, "kai"), Subject(TENANT, session="s")):
-        await store.mark([subject], 5e9)
+        await store.mark([subject], time.time())
     assert await store.commit(key, chat("x1", user="kai")) == "erased"
 
-    await imported(client, export)
+    answer = await imported(client, export)
+
+    assert (answer["sessions"], answer["warnings"]) == (1, [])
 
     assert await store.commit(key, chat("x1", user="kai")) == "recorded"
+
+
+async def test_an_import_does_not_bring_back_who_is_erased_while_it_is_under_way(
+    client: httpx.AsyncClient, store: Backend
+) -> None:
+    for name, user in (("one", "kai"), ("other", "eve"), ("two", "kai")):
+        await seed(client, name, *talk("Hello" * ENOUGH, "Hi"), user=user)
+    await client.post(f"{API}/users/kai/memories", json={"text": "likes tea"})
+    export = await export_of(client)  # two, other, one, memories
+    for user in ("kai", "eve"):
+        await client.delete(f"{API}/users/{user}")
+    first, rest = export.split(b'{"kind":"session","id":"other"')
+
+    async def body() -> AsyncIterator[bytes]:
+        yield first
+
+        async def there() -> bool:
+            return [session["id"] for session in await sessions(client)] == ["two"]
+
+        await eventually(there)
+        assert (await client.delete(f"{API}/users/kai")).json()["counts"]["sessions"] == 1
+        yield b'{"kind":"session","id":"other"' + rest
+
+    response = await client.post(f"{API}/import", content=body())
+    answer = response.json()
+    assert (answer["sessions"], answer["memories"]) == (2, 0)
+    assert answer["skipped"] == {"sessions": 1, "memories": 2}
+    assert answer["warnings"] == [
+        "What was erased while it was imported is not brought back, and counts as skipped."
+    ]
+    assert [session["id"] for session in await sessions(client)] == ["other"]
+    assert await facts(client) == set()
+    assert await store.erased([Subject(TENANT, "kai")], time.time() - 60)
+
+    answer = await imported(client, export)
+    assert (answer["sessions"], answer["warnings"]) == (2, [])
+    assert await facts(client) == {"likes tea"}
 
 
 async def test_an_import_that_brings_nothing_lifts_no_mark(
@@ -374,10 +415,10 @@ async def test_a_restore_that_outlasts_the_store_counts_once(
 ) -> None:
     real, calls = store.restore, 0
 
-    async def restore(key: SessionKey, archived: SessionArchive) -> bool:
+    async def restore(key: SessionKey, archived: SessionArchive, since: float) -> bool:
         nonlocal calls
         calls += 1
-        done = await real(key, archived)
+        done = await real(key, archived, since)
         if calls == 1:
             raise StoreTimeout("done, and too late to say so")
         return done
@@ -393,14 +434,14 @@ async def test_large_conversations_of_a_tenant_are_made_one_at_a_time(
     monkeypatch.setattr("proxy.memory_api.transfer.import_sessions.LARGE", 1)
     real, most, now, both = site.store.restore, 0, Counter[str](), asyncio.Event()
 
-    async def restore(key: SessionKey, archived: SessionArchive) -> bool:
+    async def restore(key: SessionKey, archived: SessionArchive, since: float) -> bool:
         nonlocal most
         now[key.tenant] += 1
         most = max(most, *now.values())
         if len(+now) == 2:
             both.set()
         await both.wait()
-        done = await real(key, archived)
+        done = await real(key, archived, since)
         now[key.tenant] -= 1
         return done
 

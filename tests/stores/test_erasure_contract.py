@@ -210,6 +210,30 @@ async def test_after_an_import_everything_may_be_written_again(
     assert (await store.load(key, ALL)).messages == 4
 
 
+@pytest.mark.parametrize("began", [900.0, 1000.0, 1000.5])
+async def test_an_import_lifts_no_mark_that_was_set_after_it_began(
+    store: Backend, session: Subject, kai: Subject, began: float
+) -> None:
+    for subject in (session, kai):
+        await store.mark([subject], 1000.0)
+        await store.unmark(subject, began)
+        assert await store.erased([subject], 900.0) == (began <= 1000.0)
+        await store.unmark(subject, began)
+
+
+async def test_items_that_come_from_before_an_erasure_are_not_adopted(
+    store: Backend, tenant: str, kai: Subject
+) -> None:
+    shelf = ItemOwner(tenant, "kai")
+    await store.mark([kai], 1000.0)
+    for since in (900.0, 1000.0):
+        assert await store.adopt_items(shelf, [item("a")], since) == 0
+    assert await places(store, shelf) == []
+    assert await store.adopt_items(ItemOwner(tenant, "eve"), [item("a")], 900.0) == 1
+    assert await store.adopt_items(shelf, [item("a")], 1000.5) == 1
+    assert await store.adopt_items(shelf, [item("b")]) == 1
+
+
 async def test_a_mark_outlives_its_session_and_goes_with_no_delete(
     store: Backend, key: SessionKey, session: Subject
 ) -> None:

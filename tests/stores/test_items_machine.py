@@ -77,15 +77,15 @@ class Comparison(RuleBasedStateMachine):
         expected = self.wait(self.oracle.change_items(shelf, changes, since))
         assert self.wait(self.store.change_items(shelf, changes, since)) == expected
 
-    @rule(n=st.integers(0, 1), user=USERS, skipped=st.integers(0, 2))
-    def adopt(self, n: int, user: str, skipped: int) -> None:
+    @rule(n=st.integers(0, 1), user=USERS, skipped=st.integers(0, 2), since=SINCE)
+    def adopt(self, n: int, user: str, skipped: int, since: float | None) -> None:
         """Some of what the tenant's other shelf has."""
         source, target = (
             ItemOwner(self.tenants[n], each) for each in ("kai" if not user else "", user)
         )
         coming = self.wait(self.oracle.items(source, (), None, 1000)).items[skipped:]
-        expected = self.wait(self.oracle.adopt_items(target, coming))
-        assert self.wait(self.store.adopt_items(target, coming)) == expected
+        expected = self.wait(self.oracle.adopt_items(target, coming, since))
+        assert self.wait(self.store.adopt_items(target, coming, since)) == expected
         self.compare(self.tenants[n])
 
     @rule(n=st.integers(0, 1), until=st.sampled_from([1000.0, 1001.0, None]))
@@ -93,6 +93,12 @@ class Comparison(RuleBasedStateMachine):
         kai = Subject(self.tenants[n], "kai")
         for store in (self.oracle, self.store):
             self.wait(store.unmark(kai) if until is None else store.mark([kai], until))
+
+    @rule(n=st.integers(0, 1), began=SINCE)
+    def lift(self, n: int, began: float | None) -> None:
+        kai = Subject(self.tenants[n], "kai")
+        for store in (self.oracle, self.store):
+            self.wait(store.unmark(kai, began))
 
     @rule(n=st.integers(0, 1), user=USERS, places=st.lists(PLACES, max_size=4, unique=True))
     def look(self, n: int, user: str, places: list[Place]) -> None:

@@ -167,18 +167,21 @@ class Adopting:
         self._items, self._kinds, self._over = items, learned.kinds, learned.over
         self._facts = learned.facts
 
-    async def adopt(self, shelf: ItemOwner, items: Sequence[Item]) -> Adopted:
-        """Put what can be put.  Raises ValueError as :meth:`check` does, StoreError, and Busy."""
+    async def adopt(self, shelf: ItemOwner, items: Sequence[Item], since: float) -> Adopted:
+        """Put what can be put, and nothing if its person was erased at ``since`` or later.
+
+        Raises ValueError as :meth:`check` does, StoreError, and Busy.
+        """
         async with self._over.turns.turn(shelf):  # nobody adds to what was counted
             await self.check(shelf, items)
             others = await self._others(shelf, items)
             taken = [item for item in items if self._kinds.story(item) not in others]
             cards = [item for item in taken if is_card(item)]
-            put = await self._put(shelf, [item for item in taken if not is_card(item)])
+            put = await self._put(shelf, [item for item in taken if not is_card(item)], since)
             kept = await self._items.items_at(shelf, [card.place for card in cards])
-            put_cards = await self._put(shelf, cards)  # last: they speak of the others
+            put_cards = await self._put(shelf, cards, since)  # last: they speak of the others
         if put and kept:
-            await self._recard(shelf, {place.key for place in kept})
+            await self._recard(shelf, {place.key for place in kept}, since)
         return Adopted(put + put_cards, len(items) - put - put_cards)
 
     async def check(self, shelf: ItemOwner, items: Sequence[Item]) -> None:
@@ -217,9 +220,10 @@ class Adopting:
             taken += len(await self._items.items_at(shelf, places))
         return taken
 
-    async def remake_card(self, shelf: ItemOwner) -> None:
-        """A person's card of facts, where those came without it.  Raises StoreError, Busy."""
-        await self._recard(shelf, {FACTS})
+    async def remake_card(self, shelf: ItemOwner, since: float) -> None:
+        """A person's card of facts, where those came without it.  Raises StoreError, Busy: also
+        where the person was erased at ``since`` or later."""
+        await self._recard(shelf, {FACTS}, since)
 
     async def _others(self, shelf: ItemOwner, items: Sequence[Item]) -> set[Place | None]:
         """The stories of which another is there already."""
@@ -228,24 +232,24 @@ class Adopting:
         there = await self._items.items_at(shelf, stories)
         return {place for place, item in there.items() if bytes(item.value) != mine.get(place)}
 
-    async def _put(self, shelf: ItemOwner, items: Sequence[Item]) -> int:
+    async def _put(self, shelf: ItemOwner, items: Sequence[Item], since: float) -> int:
         put = 0
         for start in range(0, len(items), AT_ONCE):
-            put += await self._items.adopt_items(shelf, items[start : start + AT_ONCE])
+            put += await self._items.adopt_items(shelf, items[start : start + AT_ONCE], since)
         return put
 
-    async def _recard(self, shelf: ItemOwner, features: Collection[str]) -> None:
+    async def _recard(self, shelf: ItemOwner, features: Collection[str], since: float) -> None:
         for kind in self._kinds.ranked:
             if kind.listed is not None and kind.name in features:
-                await self._write(shelf, kind.listed(self._over).carded)
+                await self._write(shelf, kind.listed(self._over).carded, since)
 
     async def _write(
-        self, shelf: ItemOwner, carded: Callable[[ItemOwner], Awaitable[Change]]
+        self, shelf: ItemOwner, carded: Callable[[ItemOwner], Awaitable[Change]], since: float
     ) -> None:
         async def step() -> tuple[None, Sequence[Change]]:
             return None, [await carded(shelf)]
 
-        await update(self._items, self._over.turns, shelf, step)
+        await update(self._items, self._over.turns, shelf, step, since)
 
 
 def _too_many(what: str, most: int) -> str:

@@ -184,8 +184,8 @@ async def import_file(
     """
     wanted = ImportRequest(format, session, user)
     terms = _terms(api, wanted)
-    importer = Importer(api, tenant, terms, api.reading, strict=strict, dry_run=dry_run)
     warnings, refused = Warnings(), None
+    importer = Importer(api, tenant, terms, api.reading, warnings, strict=strict, dry_run=dry_run)
     try:
         found = await _read(api, file, wanted, importer, warnings)
         await importer.end()

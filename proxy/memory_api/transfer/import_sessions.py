@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from proxy.errors import ProxyError, memory_busy
 from proxy.learning.collection import Busy
-from proxy.memory.archive import SessionArchive
-from proxy.memory.erasure import Subject
+from proxy.memory.archive import Session, SessionArchive
+from proxy.memory.erasure import Subject, steady
 from proxy.memory.ids import is_id
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey
@@ -26,7 +26,15 @@ from proxy.memory_api.transfer.import_messages import Adopting
 from proxy.memory_api.transfer.noting import Noting
 from proxy.portable.check import check_session
 from proxy.portable.conversing import Terms, session_of
-from proxy.portable.source import Broken, Conversation, ImportedSession, Items, Notes, Piece
+from proxy.portable.source import (
+    Broken,
+    Conversation,
+    ImportedSession,
+    Items,
+    Notes,
+    Piece,
+    Warnings,
+)
 from proxy.recall.index import Owner, owner_of
 
 T = TypeVar("T")
@@ -38,6 +46,8 @@ LARGE = 2_000
 """Messages of a conversation; what is made of each takes a kilobyte and more."""
 
 UNNAMED = "has memories that do not say whose they are, in visible ASCII: name the person, ?user="
+
+ERASED = "what was erased while it was imported is not brought back, and counts as skipped"
 
 ATTEMPTS = 4
 """Tries to put a session back: a large one can outlast a store's timeout."""
@@ -57,8 +67,8 @@ class ImportCounts(msgspec.Struct):
 class Importer:
     """One import of a tenant.  ``strict``: a session that is there already ends it.
 
-    ``terms`` are those of conversations from elsewhere.  Methods raise StoreError, ProxyError and
-    Broken.
+    ``terms`` are those of conversations from elsewhere.  What is erased behind its beginning it
+    does not bring back.  Methods raise StoreError, ProxyError and Broken.
     """
 
     def __init__(
@@ -67,11 +77,13 @@ class Importer:
         tenant: str,
         terms: Terms,
         reading: Threads,
+        warnings: Warnings,
         *,
         strict: bool,
         dry_run: bool = False,
     ) -> None:
         self._reading, self._dry_run = reading, dry_run
+        self._warnings, self._began = warnings, steady()
         self._noting = Noting(parts.settings.memory.facts, terms.now)
         self._parts, self._store, self._tenant = parts, parts.store, tenant
         self._terms, self._strict = terms, strict
@@ -105,8 +117,9 @@ class Importer:
         """Make cards, and ask for the work on what was brought: now, when all that was learned of
         it is there."""
         for person in tuple(self._noted):
-            with _busy():
-                await self._adopting.remake_card(ItemOwner(self._tenant, person))
+            if not await self._is_erased(Subject(self._tenant, person)):
+                with _busy():
+                    await self._adopting.remake_card(ItemOwner(self._tenant, person), self._began)
             self._noted.discard(person)
         now = time.time()
         for key, user in self._brought.items():
@@ -172,8 +185,8 @@ class Importer:
         if head.user:
             await self._announce(head.user)
         if self._parts.spool.waiting(key) or not await self._restore(key, archived):
-            return self._is_there(head.id)
-        await self._store.unmark(Subject(self._tenant, session=head.id))
+            return await self._leave_out(head)
+        await self._store.unmark(Subject(self._tenant, session=head.id), self._began)
         if head.user:
             await self._lift(head.user)
         await self._dismiss(owner_of(key, head.user), session.dismissed)
@@ -194,6 +207,20 @@ class Importer:
         if len(self._brought) >= KNOWN:
             await self.end()
 
+    async def _leave_out(self, session: Session) -> None:
+        whose = [Subject(self._tenant, session.user)] if session.user else []
+        if await self._is_erased(Subject(self._tenant, session=session.id), *whose):
+            self.counts.skipped_sessions += 1
+        else:
+            self._is_there(session.id)
+
+    async def _is_erased(self, *subjects: Subject) -> bool:
+        """Was one of these erased meanwhile?  Then the answer says so."""
+        erased = await self._store.erased(subjects, self._began)
+        if erased:
+            self._warnings.add(ERASED)
+        return erased
+
     def _is_there(self, session: str) -> None:
         if self._strict:
             raise ProxyError(409, "session_exists", f'The session "{session}" is there already.')
@@ -205,11 +232,12 @@ class Importer:
         late = False
         for _ in range(ATTEMPTS - 1):
             with suppress(StoreTimeout):
-                put = await self._store.restore(key, archived)
+                put = await self._store.restore(key, archived, self._began)
                 # An attempt that was late may have gone on until this one had its turn.
                 return put or (late and await self._is_done(key, archived))
             late = True
-        return await self._store.restore(key, archived) or await self._is_done(key, archived)
+        put = await self._store.restore(key, archived, self._began)
+        return put or await self._is_done(key, archived)
 
     async def _is_done(self, key: SessionKey, archived: SessionArchive) -> bool:
         found, wanted = await self._store.session(key), archived.session
@@ -224,14 +252,15 @@ class Importer:
             if self._dry_run:
                 return await self._try_items(shelf, items)
             with _busy():
-                put, skipped = await self._adopting.adopt(shelf, items.items)
+                put, skipped = await self._adopting.adopt(shelf, items.items, self._began)
         except ValueError as error:
             raise Broken(f"has {error}") from None
         self.counts.memories += put
         self.counts.skipped_memories += skipped
-        if items.user:
-            await self._dismiss(Owner(self._tenant, user=items.user), items.dismissed)
-        if items.user and put:
+        if not items.user or await self._is_erased(Subject(self._tenant, items.user)):
+            return
+        await self._dismiss(Owner(self._tenant, user=items.user), items.dismissed)
+        if put:
             await self._lift(items.user)
 
     async def _try_items(self, shelf: ItemOwner, items: Items) -> None:
@@ -244,7 +273,7 @@ class Importer:
     async def _lift(self, user: str) -> None:
         if user not in self._people:
             _note(user, self._people)
-            await self._store.unmark(Subject(self._tenant, user))
+            await self._store.unmark(Subject(self._tenant, user), self._began)
 
     async def _announce(self, user: str) -> None:
         """First: were we ended in between, recall would never look at so old a session."""

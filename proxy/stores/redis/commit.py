@@ -143,9 +143,9 @@ class RedisErasures(RedisBase):
         await self._scripts.put_all([(key, ("EVAL", script, 1, key, *how)) for key in keys])
 
     @within("write")
-    async def unmark(self, subject: Subject) -> None:
-        key = mark_key(subject)
-        await self._scripts.put(key, "DEL", key)
+    async def unmark(self, subject: Subject, began: float | None = None) -> None:
+        arguments = ("" if began is None else repr(began),)
+        await self._scripts.write(self._scripts.unmark, [mark_key(subject)], arguments)
 
     @within("read")
     async def erased(self, subjects: Sequence[Subject], began: float) -> bool:

@@ -93,13 +93,15 @@ class RedisItems(RedisBase):
         keys = [*shelf_keys(shelf), mark_key(Subject(*shelf))]
         return bool(await self._change(self._scripts.items_change, keys, arguments))
 
-    async def adopt_items(self, shelf: ItemOwner, items: Sequence[Item]) -> int:
+    async def adopt_items(
+        self, shelf: ItemOwner, items: Sequence[Item], since: float | None = None
+    ) -> int:
         """A part at a time; those of a part whose reply was lost are not counted."""
-        script, keys = self._scripts.items_fill, shelf_keys(shelf)
-        filled = 0
+        script, keys = self._scripts.items_fill, [*shelf_keys(shelf), mark_key(Subject(*shelf))]
+        filled, began = 0, "" if since is None else repr(since)
         for first in range(0, len(items), AT_ONCE):
             rows = map(_row, items[first : first + AT_ONCE])
-            filled += await self._change(script, keys, (repr(self._clock()), *_flat(rows)))
+            filled += await self._change(script, keys, (repr(self._clock()), began, *_flat(rows)))
         return filled
 
     async def drop_items(self, shelf: ItemOwner, prefix: Namespace) -> int:

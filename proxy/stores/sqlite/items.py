@@ -159,8 +159,14 @@ def change_items(
 
 
 def adopt_items(
-    connection: sqlite3.Connection, now: float, shelf: ItemOwner, items: Sequence[Item]
+    connection: sqlite3.Connection,
+    now: float,
+    shelf: ItemOwner,
+    items: Sequence[Item],
+    since: float | None = None,
 ) -> int:
+    if since is not None and forbids(mark_of(connection, of_users(*shelf), now), since):
+        return 0
     adopted = 0
     for item in items:
         if item.expires_at is not None and item.expires_at <= now:

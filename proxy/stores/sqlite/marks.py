@@ -24,8 +24,11 @@ def mark(connection: sqlite3.Connection, subjects: Sequence[Subject], until: flo
     connection.executemany(_MARK, rows)
 
 
-def unmark(connection: sqlite3.Connection, subject: Subject) -> None:
-    connection.execute("DELETE FROM erasures WHERE subject = ?", (digest_of(subject),))
+_LIFT = "DELETE FROM erasures WHERE subject = ?1 AND (?2 IS NULL OR until < ?2)"
+
+
+def unmark(connection: sqlite3.Connection, subject: Subject, began: float | None = None) -> None:
+    connection.execute(_LIFT, (digest_of(subject), began))
 
 
 def erased(

@@ -60,7 +60,11 @@ class InMemoryItems(InMemoryErasures):
                 held[place] = _item(change, change.value, old, self._time())
         return True
 
-    async def adopt_items(self, shelf: ItemOwner, items: Sequence[Item]) -> int:
+    async def adopt_items(
+        self, shelf: ItemOwner, items: Sequence[Item], since: float | None = None
+    ) -> int:
+        if forbids(self._mark_of(of_users(*shelf)), since):
+            return 0
         held = self._held(shelf)
         before = len(held)
         for item in items:

@@ -18,8 +18,9 @@ class InMemoryErasures:
     async def mark(self, subjects: Sequence[Subject], until: float) -> None:
         self._marks |= dict.fromkeys(map(plain, subjects), until)
 
-    async def unmark(self, subject: Subject) -> None:
-        self._marks.pop(plain(subject), None)
+    async def unmark(self, subject: Subject, began: float | None = None) -> None:
+        if not forbids(self._mark_of([plain(subject)]), began):
+            self._marks.pop(plain(subject), None)
 
     async def erased(self, subjects: Sequence[Subject], began: float) -> bool:
         return forbids(self._mark_of(map(plain, subjects)), began)

@@ -1,11 +1,13 @@
--- Put items where there are none.  Lua, because one that is here already stays.
+-- Put items where there are none.  Lua, because one that is here already stays.  The key behind the
+-- shelf's is the mark of its person.
 --
--- ARGV: now, then of each: place, record, end.
--- Returns how many were put.
+-- ARGV: now, when that began which brings them ('' for not known), then of each: place, record, end.
+-- Returns how many were put: none behind the mark.
 
 local now = tonumber(ARGV[1])
 local filled = 0
-for i = 2, #ARGV, 3 do
+if forbids(redis.call('GET', KEYS[4]), ARGV[2]) then return 0 end
+for i = 3, #ARGV, 3 do
   if not alive(ARGV[i], now) and not is_over(ARGV[i + 2], now) then
     put(ARGV[i], ARGV[i + 1], ARGV[i + 2])
     filled = filled + 1

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import ClientDisconnect
 
 from proxy.logs import hashed
+from proxy.memory.archive import SessionArchive
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError
+from proxy.portable.opening import ENOUGH
+from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
 from tests.support.memory_api import ADMIN_KEY, SESSIONS, Site, seed, talk
 
@@ -94,4 +101,46 @@ async def test_an_import_is_logged_with_counts(
     answer = await client.post("/memory/v1/import", content=exported)
     assert answer.status_code == 200, answer.text
     (_, line) = lines(caplog, "proxy.audit")
-    assert line == {"event": "imported", "tenant": hashed(ALICE), "sessions": 1, "messages": 2}
+    counts = {"sessions": 1, "messages": 2, "memories": 0}
+    assert line == {"event": "imported", "tenant": hashed(ALICE), **counts}
+    for query in ("", "?dry_run=true"):
+        await client.post(f"/memory/v1/import{query}", content=exported)
+    assert len(lines(caplog, "proxy.audit")) == 2
+
+
+@pytest.mark.parametrize("how", ["broken", "store", "gone"])
+async def test_an_import_that_ends_early_is_logged_with_what_it_put(
+    client: httpx.AsyncClient,
+    store: Backend,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+) -> None:
+    for name in ("one", "two"):
+        await seed(client, name, *talk("hello" * ENOUGH, "hi"))
+    exported = (await client.get("/memory/v1/export")).content
+    for name in ("one", "two"):
+        await client.delete(f"{SESSIONS}/{name}")
+    caplog.clear()
+    first, real = exported.index(b'{"kind":"session","id":"one"'), store.restore
+
+    async def restore(key: SessionKey, archived: SessionArchive, since: float) -> bool:
+        if how == "store" and key.session == "one":
+            raise StoreError("gone")
+        return await real(key, archived, since)
+
+    async def body() -> AsyncIterator[bytes]:
+        yield exported[:first]
+        if how == "gone":
+            raise ClientDisconnect
+        yield b"{broken" if how == "broken" else exported[first:]
+
+    monkeypatch.setattr(store, "restore", restore)
+    if how == "gone":
+        with pytest.raises(AssertionError):  # of httpx: nobody is answered
+            await client.post("/memory/v1/import", content=body())
+    else:
+        answer = await client.post("/memory/v1/import", content=body())
+        assert answer.status_code == {"broken": 400, "store": 503}[how]
+    (line,) = lines(caplog, "proxy.audit")
+    assert (line["event"], line["sessions"], line["messages"]) == ("imported", 1, 2)

@@ -33,7 +33,7 @@ from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import DRY_RUN, OF_USER, SESSION, an_id
 from proxy.memory_api.shapes.overview import Imported, Skipped
 from proxy.memory_api.threads import Threads
-from proxy.memory_api.transfer.import_sessions import Importer
+from proxy.memory_api.transfer.import_sessions import ImportCounts, Importer
 from proxy.portable.conversing import Terms
 from proxy.portable.names import FORMATS, Format
 from proxy.portable.opening import BYTE_ORDER_MARK, ENOUGH, Limits, opened
@@ -193,14 +193,15 @@ async def import_file(
         # It holds what was read of the file, which goes before the rest comes.
         refused = _told(error, 0 if dry_run else importer.counts.sessions)
     finally:
+        # However it ends: also where the client leaves, or the store fails.
+        if not dry_run:
+            _audit(request, importer.counts)
         with suppress(StoreError, ProxyError):  # of what came before something wrong
             await importer.end()
     if refused is not None:
         await _drain(file)
         raise refused
     counts = importer.counts
-    if not dry_run:
-        audit("imported", **who(request), sessions=counts.sessions, messages=counts.messages)
     return Imported(
         format=found,
         dry_run=dry_run,
@@ -211,6 +212,13 @@ async def import_file(
         skipped=Skipped(sessions=counts.skipped_sessions, memories=counts.skipped_memories),
         warnings=warnings.all,
     )
+
+
+def _audit(request: Request, put: ImportCounts) -> None:
+    """Where anything was put."""
+    if put.sessions or put.memories:
+        much = {"sessions": put.sessions, "messages": put.messages, "memories": put.memories}
+        audit("imported", **who(request), **much)
 
 
 def _terms(api: Api, wanted: ImportRequest) -> Terms:

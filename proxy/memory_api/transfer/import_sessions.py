@@ -186,13 +186,13 @@ class Importer:
             await self._announce(head.user)
         if self._parts.spool.waiting(key) or not await self._restore(key, archived):
             return await self._leave_out(head)
+        self._count(archived)
         await self._store.unmark(Subject(self._tenant, session=head.id), self._began)
         if head.user:
             await self._lift(head.user)
         await self._dismiss(owner_of(key, head.user), session.dismissed)
         self._parts.on_recorded(key)
         await self._bring(key, head.user)
-        self._count(archived)
 
     def _count(self, archived: SessionArchive) -> None:
         self.counts.sessions += 1

@@ -189,6 +189,26 @@ async def test_of_a_large_session_that_is_changed_meanwhile_the_export_has_no_en
     assert (await store.load(key, NEWEST_TURN)).changes == 1
 
 
+@pytest.mark.parametrize("anew", [False, True])
+async def test_of_a_large_session_that_is_deleted_meanwhile_the_export_has_no_end(
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch, anew: bool
+) -> None:
+    monkeypatch.setattr(exporter_module, "HELD", 1)
+    key = SessionKey(TENANT, "s")
+    await store.commit(key, chat("x0"))
+    real = store.exchanges
+
+    async def exchanges(*asked: Any) -> Page[PlacedExchange]:
+        await store.delete(key)
+        if anew:
+            await store.commit(key, chat("x1", 2000.0))
+        return await real(*asked)
+
+    monkeypatch.setattr(store, "exchanges", exchanges)
+    response = await client.get(f"{SESSIONS}/s/export")
+    assert response.status_code == 503  # nothing of it had been sent yet
+
+
 async def test_of_a_large_session_no_summary_is_written_of_what_is_said_meanwhile(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from proxy.memory.archive import SessionArchive
+from proxy.memory.archive import Page, PlacedExchange, SessionArchive
 from proxy.memory.erasure import Subject
 from proxy.memory.history.reading import read_session
 from proxy.memory.model import SessionKey
@@ -114,6 +114,22 @@ async def test_a_fork_under_way_brings_nobody_back_who_is_erased(
         return await real(key, archived, since)
 
     monkeypatch.setattr(store, "restore", restore)
+    response = await client.post(URL, json={"id": "t"})
+    assert (response.status_code, error_of(response)["code"]) == (404, "session_not_found")
+    assert (await client.get(SESSIONS)).json()["data"] == []
+
+
+async def test_a_session_that_is_deleted_while_it_is_forked_leaves_no_part_of_it(
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await seed(client, "s", *talk("a", "b"))
+    real = store.exchanges
+
+    async def exchanges(*asked: Any) -> Page[PlacedExchange]:
+        await store.delete(KEY)
+        return await real(*asked)
+
+    monkeypatch.setattr(store, "exchanges", exchanges)
     response = await client.post(URL, json={"id": "t"})
     assert (response.status_code, error_of(response)["code"]) == (404, "session_not_found")
     assert (await client.get(SESSIONS)).json()["data"] == []

@@ -103,9 +103,13 @@ class PagedSession:
     async def end(
         self, session: Session, lines: tuple[StoredMessage, ...] = ()
     ) -> SessionArchive | None:
-        """With these of its messages; None if it was changed since it began."""
+        """With these of its messages; None if it was changed since it began, or is gone."""
         exchanges = await oldest_first(self._store, self._key, session.end)
         if (await self._store.load(self._key, NEWEST_TURN)).changes != self._changes:
+            return None
+        # One that is gone has no changes, and neither has another in its place.
+        still = await self._store.session(self._key)
+        if still is None or still.created_at != session.created_at:
             return None
         return SessionArchive(session, lines, tuple(exchanges), self._summaries)
 

@@ -402,6 +402,14 @@ def memory_busy() -> ProxyError:
     return _unavailable("memory_unavailable", said)
 
 
+def memory_in_use() -> ProxyError:
+    said = (
+        "What was to be erased is gone, but a copy of its text is in the log of the database while"
+        " somebody reads that, as a backup does. Repeat the erasure in a moment."
+    )
+    return _unavailable("memory_unavailable", said)
+
+
 def memory_full() -> ProxyError:
     said = "The store is full and takes nothing new. Delete something, or give it more room."
     return _unavailable("memory_unavailable", said)

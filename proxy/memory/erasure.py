@@ -72,3 +72,11 @@ class Erasures(Protocol):
         A mark that forbids what ``began`` then stays: it was erased again meanwhile.
         """
         ...
+
+    async def wipe(self) -> None:
+        """See to it that nothing of what was removed before is in the store's own files any more.
+
+        Raises StoreInUse where others read them all the while: then it is to be called again.
+        Redis writes its files itself, and has nothing of it in them after their next rewrite.
+        """
+        ...

@@ -37,6 +37,11 @@ class StoreTimeout(StoreError):
     """The store did not answer in time."""
 
 
+class StoreInUse(StoreError):
+    """What was removed is gone for everybody, but still in the store's files: somebody is reading
+    what they were."""
+
+
 class StoreFull(StoreError):
     """The store has no room: it can be read, and what is there can be erased."""
 

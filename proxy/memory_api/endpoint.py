@@ -27,6 +27,7 @@ from proxy.errors import (
     ProxyError,
     memory_busy,
     memory_full,
+    memory_in_use,
     memory_unavailable,
     method_not_allowed,
     not_found,
@@ -35,7 +36,7 @@ from proxy.errors import (
 from proxy.learning.collection import Busy
 from proxy.logs import CLIENT_GONE, Access, access, hashed
 from proxy.memory.recording.spool import SpoolError
-from proxy.memory.store import StoreError, StoreFull
+from proxy.memory.store import StoreError, StoreFull, StoreInUse
 from proxy.memory_api.access import who
 from proxy.memory_api.conditions import READING, conditional
 from proxy.telemetry import Route as Kind
@@ -190,8 +191,7 @@ async def attempted(work: Awaitable[T]) -> T:
     except (StoreError, SpoolError) as failure:
         cause = failure.__cause__
         logger.warning("the memory API cannot use its store: %s", failure, exc_info=cause)
-        full = isinstance(failure, StoreFull)
-        raise (memory_full() if full else memory_unavailable()) from failure
+        raise _unavailable(failure) from failure
     except Busy:
         raise memory_busy() from None
     except HTTPException as error:
@@ -199,6 +199,16 @@ async def attempted(work: Awaitable[T]) -> T:
     except Exception as bug:  # the boundary to the server: a bug is logged here and answered
         logger.exception("a request failed")
         raise server_error() from bug
+
+
+def _unavailable(failure: StoreError | SpoolError) -> ProxyError:
+    match failure:
+        case StoreFull():
+            return memory_full()
+        case StoreInUse():
+            return memory_in_use()
+        case _:
+            return memory_unavailable()
 
 
 def refusal(error: ProxyError) -> Response:

@@ -13,6 +13,7 @@ import pytest
 from proxy.memory.erasure import MARKED_SECONDS
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.spool import SpoolError
+from proxy.memory.store import StoreInUse
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
 from tests.support.memory_api import ADMIN_KEY, SESSIONS, Site, error_of, said, seed, talk
@@ -188,6 +189,26 @@ async def test_without_its_spool_nothing_is_said_to_be_erased(
             assert error_of(response)["code"] == "memory_unavailable"
     assert (await erased(client, f"{USERS}/kai"))["erased_at"] is not None
     assert (await client.get(f"{SESSIONS}/s")).status_code == 404
+
+
+async def test_while_the_text_is_in_a_file_the_erasure_is_to_be_repeated(
+    client: httpx.AsyncClient, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await known(client, "kai")
+
+    async def fails() -> None:
+        raise StoreInUse
+
+    with monkeypatch.context() as patch:
+        patch.setattr(site.store, "wipe", fails)
+        for path in (f"{SESSIONS}/kai-0", f"{SESSIONS}/kai-0", f"{USERS}/kai"):
+            response = await client.delete(path)
+            assert response.status_code == 503 and "retry-after" in response.headers
+            error = error_of(response)
+            assert error["code"] == "memory_unavailable" and "Repeat" in error["message"]
+    assert (await erased(client, f"{USERS}/kai"))["counts"] == NOTHING
+    gone = await client.delete(f"{SESSIONS}/kai-0")
+    assert gone.status_code == 404 and error_of(gone)["code"] == "session_not_found"
 
 
 async def test_nobody_erases_what_is_not_theirs(client: httpx.AsyncClient, site: Site) -> None:

@@ -8,8 +8,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import closing, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -18,7 +18,8 @@ import msgspec
 import pytest
 
 from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, Due, SessionKey
-from proxy.memory.store import StoreError, StoreTimeout
+from proxy.memory.store import StoreError, StoreInUse, StoreTimeout
+from proxy.stores.sqlite import file as sqlite_file
 from proxy.stores.sqlite.rows import ROWS
 from proxy.stores.sqlite.schema import (
     MIGRATIONS,
@@ -35,7 +36,7 @@ from tests.support.clock import Clock
 from tests.support.processes.program import ROOT
 from tests.support.store.commits import chat, draft, exchange, record, summary
 from tests.support.store.files import opened
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, eventually
 
 ALL = Ask(profile="default", whole=True)
 KEY = SessionKey("tenant", "session")
@@ -547,15 +548,70 @@ async def test_an_idle_store_keeps_no_look_at_the_file_open(store: SQLiteStore, 
     await idle.close()
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Somebody who stays in the log, as a backup does."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM sessions").fetchone()
+        yield
+
+
 async def test_a_reader_that_stays_in_the_log_does_not_undo_a_delete(
     store: SQLiteStore, path: Path
 ) -> None:
     await store.commit(KEY, chat("x0", 1000.0))
-    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM sessions").fetchone()
+    with reading(path):
         assert await store.delete(KEY)
     assert await store.session(KEY) is None
+
+
+async def test_a_text_that_a_reader_keeps_in_the_log_is_told_until_it_is_gone(
+    store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "WIPE_AFTER", 0.001)
+    await store.commit(KEY, chat("x0", 1000.0))
+    await store.wipe()
+    with reading(path):
+        await store.delete(KEY)
+        for _ in range(2):
+            with pytest.raises(StoreInUse):
+                await store.wipe()
+        assert log_of(path).stat().st_size > 0
+    await store.wipe()
+    assert log_of(path).stat().st_size == 0
+
+
+async def test_who_wipes_waits_for_a_reader_that_leaves_soon(
+    store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.commit(KEY, chat("x0", 1000.0))
+    with reading(path):
+        await store.delete(KEY)
+        wiping = asyncio.create_task(store.wipe())
+        await asyncio.sleep(0)
+    await wiping
+    assert log_of(path).stat().st_size == 0
+
+
+async def test_a_log_that_a_reader_kept_is_emptied_when_it_has_left(
+    path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "TIDIED_AFTER", 0.02)
+    async with opened(path, clock) as store:
+        await store.commit(KEY, chat("x0", 1000.0))
+        with reading(path):
+            await store.delete(KEY)
+            assert log_of(path).stat().st_size > 0
+
+        async def empty() -> bool:
+            return log_of(path).stat().st_size == 0
+
+        await eventually(empty)
+
+
+def log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
 async def test_processes_that_make_the_file_at_once_all_commit(path: Path) -> None:

@@ -131,7 +131,7 @@ class Eraser:
                 found = await self._person(tenant, user, marks)
                 total.add(found)
                 if not found:
-                    return Receipt(subject, total, await marks.settle())
+                    return Receipt(subject, total, await self._end(marks))
         raise Busy
 
     async def _person(self, tenant: str, user: str, marks: Marks) -> Counts:
@@ -216,7 +216,7 @@ class Eraser:
                 found = await self._session(key, await self._store.session(key), indexed)
                 total.add(found)
                 if not found:
-                    return Receipt(subject, total, await marks.settle())
+                    return Receipt(subject, total, await self._end(marks))
                 await marks.renew()
         raise Busy
 
@@ -249,6 +249,14 @@ class Eraser:
         """The seqs that recall's index leads to."""
         owner = owner_of(key, session.user if session else None)
         return (await places_of(self._store, owner)).get(key.session, ())
+
+    async def _end(self, marks: Marks) -> float:
+        """When it was erased.  All is gone before the files are looked at, and what is said then is
+        recorded: raises StoreInUse where a text is in them yet, and is to be repeated.
+        """
+        at = await marks.settle()
+        await self._store.wipe()
+        return at
 
     async def _spooled(self, whose: EntryOwner) -> int:
         return await asyncio.to_thread(self._spool.count, whose)

@@ -125,6 +125,9 @@ class RedisStore(
             await self.drop_session(Owner(key.tenant, user=owner), key.session)
         return status == 1
 
+    async def wipe(self) -> None:
+        """The server alone writes its files."""
+
     @within("write")
     async def _delete(self, key: SessionKey) -> tuple[int, str]:
         return await self._remove(key)

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from proxy.memory.model import SessionKey
-from proxy.memory.store import StoreError
+from proxy.memory.store import StoreError, StoreInUse
 from proxy.stores.common.known_logs import KnownLogs
 from proxy.stores.common.known_passages import KnownMessages
 from proxy.stores.sqlite.known.changes import Changes
@@ -45,6 +45,10 @@ ROOM = 16 * 1024 * 1024
 
 READERS = 3
 """Threads that read for chats: one that has much to read leaves room for others."""
+
+WIPES, WIPE_AFTER = 12, 0.25
+"""How often the log is tried to be emptied where a reader stays in it, and after so many seconds
+each: who erases waits for it."""
 
 _PEEK = "SELECT id FROM sessions LIMIT 1"
 
@@ -159,6 +163,19 @@ class SQLiteFile:
         if left is None or left >= ROOM:
             return ()
         return (f"the disk of the store has {left // 1024} KiB left",)
+
+    async def wipe(self) -> None:
+        for _ in range(WIPES):
+            if not self._writing.owing:
+                return
+            await asyncio.sleep(WIPE_AFTER)
+            await self._empty_log()
+        if self._writing.owing:
+            raise StoreInUse("SQLite: somebody reads what the log has of what was removed")
+
+    async def _empty_log(self) -> None:
+        write, patience = self._writing, self._commit_timeout
+        await write.run(lambda c: None, patience, truncate=True, large=True, kept=True)
 
     async def close(self) -> None:
         named = (self._writer, self._lister, self._prober)

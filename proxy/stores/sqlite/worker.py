@@ -36,8 +36,9 @@ MAX_BATCH = 64
 LATER_AT_ONCE = 4
 """Jobs that nobody waits for which go along with those that somebody waits for."""
 
-TRUNCATE_MS = 500
-"""How long emptying the log waits for readers in other processes."""
+TRUNCATE_MS, OWED_MS = 500, 20
+"""How long emptying the log waits for readers in other processes: at first, and while it is owed,
+since whoever has stayed so long stays longer."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -159,6 +160,8 @@ class Worker:
         self._connection: sqlite3.Connection | None = None
         self._reading: asyncio.Future[object] | None = None
         self._synced = True
+        self.owing = False
+        """Could the log not be emptied when that was last asked for?"""
         self._stopped = False
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -177,7 +180,7 @@ class Worker:
         StoreTimeout.
 
         With ``truncate`` the write-ahead log is emptied before the answer, unless another process
-        reads all the while.  ``later``, ``large``, ``kept``: see Job.
+        reads all the while: then it is ``owing``.  ``later``, ``large``, ``kept``: see Job.
 
         A caller that is cancelled or out of time leaves its job behind: it is skipped if it has not
         begun; if it has, reading is broken off, and writing takes effect as a whole or not at all.
@@ -239,9 +242,12 @@ class Worker:
     def _empty_log(self, connection: sqlite3.Connection) -> None:
         """Empty the write-ahead log, unless a reader stays in it; either way all is committed."""
         patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
-        connection.execute(f"PRAGMA busy_timeout = {TRUNCATE_MS}").fetchone()
+        wait = OWED_MS if self.owing else TRUNCATE_MS
+        connection.execute(f"PRAGMA busy_timeout = {wait}").fetchone()
+        self.owing = True
         with suppress(sqlite3.Error):
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self.owing = bool(busy)
         connection.execute(f"PRAGMA busy_timeout = {patience}").fetchone()
 
     @contextmanager

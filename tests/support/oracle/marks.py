@@ -22,6 +22,9 @@ class InMemoryErasures:
         if not forbids(self._mark_of([plain(subject)]), began):
             self._marks.pop(plain(subject), None)
 
+    async def wipe(self) -> None:
+        """There are no files."""
+
     async def erased(self, subjects: Sequence[Subject], began: float) -> bool:
         return forbids(self._mark_of(map(plain, subjects)), began)
 

@@ -227,6 +227,12 @@ class Archive(Protocol):
         """
         ...
 
+    async def clear(self, tenant: str, user: str) -> None:
+        """Remove what is kept of a person's sessions though nobody finds it: those that have
+        expired, and those that were being put back.
+        """
+        ...
+
     async def move(self, old: str, new: str) -> int:
         """Hand all sessions of tenant ``old`` to ``new``; the number moved.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
@@ -11,11 +12,12 @@ import msgspec
 import pytest
 
 from proxy.memory.model import Ask, SessionKey
-from proxy.stores.sqlite import rows, waste
+from proxy.stores.sqlite import file, rows, waste
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
 from tests.support.store.commits import chat, draft, record
 from tests.support.store.files import opened
+from tests.support.waiting import eventually
 
 ALL = Ask(profile="default", whole=True)
 KEY, OTHER = SessionKey("tenant", "session"), SessionKey("other", "session")
@@ -61,7 +63,7 @@ async def test_of_a_deleted_session_nothing_is_left_however_large_it_is(
     assert left(path)["messages"] == 2 * EXCHANGES
     assert await store.delete(KEY)
     assert left(path) == {}
-    assert not any(b"secret" in file.read_bytes() for file in path.parent.iterdir())
+    assert not any(b"secret" in each.read_bytes() for each in path.parent.iterdir())
     assert not await store.delete(KEY)
 
 
@@ -101,6 +103,39 @@ async def test_an_expired_session_is_removed_by_the_commits_of_others_a_part_eac
         before = now
     assert before == (2 if again else 0)
     assert left(path)["sessions"] == (2 if again else 1)
+
+
+async def test_of_a_person_who_is_cleared_nothing_that_has_expired_is_left(
+    store: SQLiteStore, path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waste, "CLEARED_AT_ONCE", 1)
+    for n in range(3):
+        await store.commit(SessionKey("tenant", f"s{n}"), chat(f"y{n}", user="kai", ttl=60))
+    await grown(store, ttl=60)
+    await store.commit(OTHER, chat("z", user="kai", ttl=60))
+    await store.commit(SessionKey("tenant", "eves"), chat("e", user="eve", ttl=60))
+    clock.now += 61
+    await store.clear("tenant", "kai")
+    assert left(path) == {"sessions": 2, "messages": 4, "exchanges": 2}
+    assert not any(b"secret" in each.read_bytes() for each in path.parent.iterdir())
+
+
+async def test_what_has_expired_goes_also_where_nobody_writes(
+    path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "REMOVED_ROWS", 2)
+    monkeypatch.setattr(file, "TIDIED_AFTER", 0.02)
+    monkeypatch.setattr(file, "TIDIED_AGAIN", 0.001)
+    async with opened(path, clock) as store:
+        await grown(store, ttl=60)
+        await asyncio.sleep(0.1)
+        assert left(path)["messages"] == 2 * EXCHANGES
+        clock.now += 61
+
+        async def gone() -> bool:
+            return left(path) == {}
+
+        await eventually(gone)
 
 
 async def test_long_messages_are_many_too(

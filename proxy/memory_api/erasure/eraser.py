@@ -145,6 +145,8 @@ class Eraser:
             for key in keys:
                 found.add(await self._theirs(key, places.get(key.session, ())))
                 await marks.renew()
+        await self._store.clear(tenant, user)
+        await marks.renew()
         found.add(await shelf_counts(self._store, shelf, self._learned.kinds))
         await self._store.drop_items(shelf, ())
         await marks.renew()

@@ -125,6 +125,9 @@ class RedisStore(
             await self.drop_session(Owner(key.tenant, user=owner), key.session)
         return status == 1
 
+    async def clear(self, tenant: str, user: str) -> None:
+        """The server has removed what has expired, and does so with what is being put back."""
+
     async def wipe(self) -> None:
         """The server alone writes its files."""
 

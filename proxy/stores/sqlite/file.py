@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from copy import copy
 from functools import wraps
 from pathlib import Path
@@ -28,7 +29,7 @@ from proxy.stores.sqlite.known.heads import KnownHeads
 from proxy.stores.sqlite.known.items import KnownItems
 from proxy.stores.sqlite.known.wal_index import WalIndex, hold
 from proxy.stores.sqlite.schema import connect, connect_as_is
-from proxy.stores.sqlite.waste import sweep
+from proxy.stores.sqlite.waste import is_there, purge, sweep
 from proxy.stores.sqlite.worker import Opener, Worker, one_look, readers
 
 T = TypeVar("T")
@@ -49,6 +50,10 @@ READERS = 3
 WIPES, WIPE_AFTER = 12, 0.25
 """How often the log is tried to be emptied where a reader stays in it, and after so many seconds
 each: who erases waits for it."""
+
+TIDIED_AFTER, TIDIED_AGAIN = 5.0, 0.25
+"""Seconds between two looks for what has expired, and between two steps of removing it: others
+write in between."""
 
 _PEEK = "SELECT id FROM sessions LIMIT 1"
 
@@ -109,6 +114,8 @@ class SQLiteFile:
         self._timeout = timeout
         self._commit_timeout = commit_timeout
         self._clock = clock
+        self._tidies = not as_is
+        self._tidying: asyncio.Task[None] | None = None
         self._opener: Opener = SQLiteOpener(self._path, commit_timeout, as_is=as_is)
         self._beside: SQLiteFile | None = None
         self._changes = Changes()
@@ -132,6 +139,8 @@ class SQLiteFile:
                 self._writer = Worker(
                     "sqlite-writer", self._opener, writes=True, changes=self._changes
                 )
+                if self._tidies:
+                    self._tidying = asyncio.create_task(self._tidy(), name="sqlite tidying")
             self._readers = readers("sqlite-reader", self._opener, READERS)
             self._lister = Worker("sqlite-lister", self._opener, writes=False)
             self._prober = Worker("sqlite-prober", self._opener, writes=False)
@@ -141,6 +150,7 @@ class SQLiteFile:
         twin = copy(self)
         twin._beside, twin._timeout, twin._commit_timeout = self, seconds, seconds
         twin._readers, twin._writer, twin._lister, twin._prober = (), None, None, None
+        twin._tidying = None
         return twin
 
     def part_of(self, key: SessionKey) -> str:
@@ -177,7 +187,29 @@ class SQLiteFile:
         write, patience = self._writing, self._commit_timeout
         await write.run(lambda c: None, patience, truncate=True, large=True, kept=True)
 
+    async def _tidy(self) -> None:
+        """What has expired goes also where nobody writes, and a log that is owed is emptied."""
+        while True:
+            await asyncio.sleep(TIDIED_AFTER)
+            with suppress(StoreError):
+                while await self._tidied():
+                    await asyncio.sleep(TIDIED_AGAIN)
+
+    async def _tidied(self) -> bool:
+        """Do a step; whether there was anything that had expired."""
+        if self._writing.owing:
+            await self._empty_log()
+        now = self._clock()
+        if not await self._list(lambda c: is_there(c, now)):
+            return False
+        await self._write_later(lambda c: purge(c, now))
+        return True
+
     async def close(self) -> None:
+        if self._tidying is not None:
+            self._tidying.cancel()
+            await asyncio.wait({self._tidying})
+            self._tidying = None
         named = (self._writer, self._lister, self._prober)
         workers = [*(worker for worker in named if worker), *self._readers]
         self._writer = self._lister = self._prober = None
@@ -205,16 +237,12 @@ class SQLiteFile:
             raise StoreError("the store is not open")
         return reader.run(work, self._timeout)
 
-    def _write(
-        self, work: Callable[[sqlite3.Connection], T], *, truncate: bool = False
-    ) -> Running[T]:
-        return self._writing.run(work, self._commit_timeout, truncate=truncate)
+    def _write(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+        return self._writing.run(work, self._commit_timeout)
 
-    def _write_large(
-        self, work: Callable[[sqlite3.Connection], T], *, truncate: bool = False
-    ) -> Running[T]:
+    def _write_large(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         """What takes tenths of a second: it is alone in its transaction."""
-        return self._writing.run(work, self._commit_timeout, truncate=truncate, large=True)
+        return self._writing.run(work, self._commit_timeout, large=True)
 
     def _write_kept(
         self, work: Callable[[sqlite3.Connection], T], *, large: bool = False
@@ -234,14 +262,16 @@ class SQLiteFile:
         return writer
 
     async def _erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """The result of ``work``, once nothing of what it removed is in the files any more.
+        """The result of ``work``, once nothing of what it removed is in the files any more, unless
+        a reader stays in the log: see ``wipe``.
 
         Commits of others go in between the steps.
         """
         try:
-            result = await self._write(work, truncate=True)
-            while await self._write_large(sweep, truncate=True):
+            result = await self._write(work)
+            while await self._write_large(sweep):
                 pass
+            await self._empty_log()
             return result
         finally:
             self._items.forget()

@@ -240,11 +240,16 @@ def remove(connection: sqlite3.Connection, session: int) -> bool:
     if all([_removed(connection, session, *part) for part in _PARTS]):
         connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
         return True
+    set_aside(connection, session)
+    return False
+
+
+def set_aside(connection: sqlite3.Connection, session: int) -> None:
+    """Make a session one of which a part is removed."""
     connection.execute(
         "UPDATE sessions SET tenant = ?, session = id, owner = NULL, expires_at = ? WHERE id = ?",
         (STAGED, REMOVED_AT, session),
     )
-    return False
 
 
 def _removed(

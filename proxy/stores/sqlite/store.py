@@ -35,6 +35,7 @@ from proxy.stores.sqlite import marks as sqlite_marks
 from proxy.stores.sqlite import read as sqlite_read
 from proxy.stores.sqlite import restore as sqlite_restore
 from proxy.stores.sqlite import summaries as sqlite_summaries
+from proxy.stores.sqlite import waste as sqlite_waste
 from proxy.stores.sqlite import work as sqlite_work
 from proxy.stores.sqlite import write as sqlite_write
 from proxy.stores.sqlite.file import (
@@ -205,6 +206,13 @@ class SQLiteStore(SQLiteFile):
     exchanges = lists(sqlite_archive.exchanges)
     delete = erases_texts(sqlite_archive.delete)
     move = erases_texts(sqlite_archive.move)
+
+    _clear_some = writes(sqlite_waste.clear_some)
+
+    async def clear(self, tenant: str, user: str) -> None:
+        while await self._clear_some(tenant, user):
+            pass
+        await self._erase_texts(lambda c: None)
 
     async def revise(self, key: SessionKey, revision: Revision) -> bool:
         now = self._clock()
@@ -389,6 +397,7 @@ class SQLiteMemory(SQLiteStore):
     async def open(self) -> None:
         if self._writer is None and self._beside is None:
             self._writer = Worker("sqlite-memory", self._opener, writes=True)
+            self._tidying = asyncio.create_task(self._tidy(), name="sqlite tidying")
 
     async def concerns(self) -> Sequence[str]:
         return ()

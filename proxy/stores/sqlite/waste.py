@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
+from proxy.recall.index import Owner
 from proxy.stores.sqlite import items, marks
 from proxy.stores.sqlite.index import writing as index
-from proxy.stores.sqlite.rows import REMOVED_AT, STAGED, remove
+from proxy.stores.sqlite.rows import REMOVED_AT, STAGED, remove, set_aside
 
 PURGED_AT_ONCE = 2
 """Of what has expired, sessions and the like, a commit removes so many, so as not to wait long."""
@@ -21,12 +22,17 @@ SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?1)
 """
 
 
+def is_there(connection: sqlite3.Connection, now: float) -> bool:
+    """Is there anything that ``purge`` would remove?"""
+    return bool(connection.execute(WASTE, (now,)).fetchone()[0])
+
+
 def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONCE) -> None:
     """Remove what has expired, at most ``limit`` of each kind; -1 is all.
 
     Of a large session a part.
     """
-    if not connection.execute(WASTE, (now,)).fetchone()[0]:
+    if not is_there(connection, now):
         return
     expired = connection.execute(
         "SELECT id FROM sessions WHERE expires_at <= ? LIMIT ?", (now, limit)
@@ -39,11 +45,34 @@ def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONC
     index.sweep(connection, index.SWEPT_AT_ONCE)
 
 
+CLEARED_AT_ONCE = 500
+"""Sessions of a person that are made waste in one transaction."""
+
+_EXPIRED = """
+SELECT id, session FROM sessions WHERE tenant = ? AND owner = ? AND expires_at <= ? LIMIT ?
+"""
+
+
+def clear_some(connection: sqlite3.Connection, now: float, tenant: str, user: str) -> int:
+    """Make some of a person's sessions that have expired waste; how many."""
+    expired = connection.execute(_EXPIRED, (tenant, user, now, CLEARED_AT_ONCE)).fetchall()
+    for id, session in expired:
+        index.drop(connection, Owner(tenant, session=session))
+        connection.execute("DELETE FROM work WHERE tenant = ? AND session = ?", (tenant, session))
+        set_aside(connection, id)
+    return len(expired)
+
+
+SWEPT_AT_ONCE = 5
+"""Sessions that go in one transaction where somebody waits for them all to be gone."""
+
+_REMOVED = "SELECT id FROM sessions WHERE tenant = ? AND expires_at = ? LIMIT ?"
+
+
 def sweep(connection: sqlite3.Connection) -> bool:
     """Remove some of what is left of indexes and sessions; whether there may be more."""
-    left = connection.execute(
-        "SELECT id FROM sessions WHERE tenant = ? AND expires_at = ? LIMIT 1", (STAGED, REMOVED_AT)
-    ).fetchone()
-    if left:
-        remove(connection, left[0])
-    return index.sweep(connection) or left is not None
+    left = connection.execute(_REMOVED, (STAGED, REMOVED_AT, SWEPT_AT_ONCE)).fetchall()
+    for (session,) in left:
+        if not remove(connection, session):
+            break
+    return index.sweep(connection) or bool(left)

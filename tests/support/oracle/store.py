@@ -243,6 +243,9 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         self._forget_work(*key)
         return state is not None
 
+    async def clear(self, tenant: str, user: str) -> None:
+        """What has expired is gone when it is looked for."""
+
     async def move(self, old: str, new: str) -> int:
         mine = [key for key in list(self._sessions) if key.tenant == old and self._find(key)]
         free = [key for key in mine if self._find(rehomed(key, new)) is None]

@@ -223,7 +223,9 @@ class Archive(Protocol):
     async def delete(self, key: SessionKey) -> bool:
         """Remove a session with all that it owns; False if there was none.
 
-        Its own index is dropped, and its user's forgets it.
+        Its own index is dropped, and its user's forgets it.  Where there is none, what is kept
+        though nobody finds it goes even so: what a deletion that was cut off has left, what has
+        expired, and what was being put back.
         """
         ...
 

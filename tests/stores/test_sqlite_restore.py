@@ -61,7 +61,7 @@ class Steps:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.taken = 0
         self.tenants: list[str] = []
-        self.fails_at = self.expires_at = self.late_at = -1
+        self.fails_at = self.expires_at = self.erased_at = self.late_at = -1
         self._bring = sqlite_restore.bring
         patch.setattr(sqlite_restore, "bring", self)
 
@@ -74,6 +74,8 @@ class Steps:
             raise sqlite3.OperationalError("disk I/O error")
         if step == self.expires_at:
             sqlite_waste.purge(connection, 1e12)
+        if step == self.erased_at:
+            sqlite_restore.forsake_all(connection, "tenant", "kai")
         self._bring(brought, step, connection)
         self._bring(brought, step, connection)  # as after one that was late
         if step == self.late_at:
@@ -118,6 +120,42 @@ async def test_one_that_cannot_be_completed_leaves_nothing(
     with pytest.raises(StoreError):
         await store.restore(KEY, archived)
     assert (steps.taken, rows(path)) == (4, 0)
+
+
+@pytest.mark.parametrize("erased", ["the person", "the session", "somebody else"])
+async def test_what_a_process_that_was_killed_had_brought_goes_with_whose_it_is(
+    store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch, erased: str
+) -> None:
+    archived = await taken_out(store)
+    with monkeypatch.context() as patch:
+        Steps(patch).fails_at = 3
+        patch.setattr(sqlite_restore, "discard", lambda connection, name: None)
+        with pytest.raises(StoreError):
+            await store.restore(KEY, archived)
+    brought = rows(path)
+    assert brought > 6
+    if erased == "the person":
+        await store.clear("tenant", "kai")
+    elif erased == "the session":
+        assert not await store.delete(KEY)
+    else:
+        await store.clear("tenant", "eve")
+        await store.clear("other", "kai")
+        await store.delete(SessionKey("tenant", "another"))
+        await store.delete(SessionKey("other", "session"))
+    assert rows(path) == (brought if erased == "somebody else" else 0)
+    assert await store.restore(KEY, archived)
+    assert await take_out(store, KEY) == archived
+
+
+async def test_what_is_erased_while_it_is_brought_does_not_become_a_session(
+    store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archived, steps = await taken_out(store), Steps(monkeypatch)
+    steps.erased_at = 2
+    with pytest.raises(StoreError):
+        await store.restore(KEY, archived)
+    assert rows(path) == 0
 
 
 async def test_one_that_expires_meanwhile_leaves_nothing(

@@ -14,11 +14,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
+from proxy.memory.erasure import Subject
 from proxy.memory.model import MOST_VERSIONS, SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.common import codec
 from proxy.stores.common.history import Restored, restored
-from proxy.stores.common.rules import forbids, of_session, of_users
+from proxy.stores.common.rules import digest_of, forbids, of_session, of_users
 from proxy.stores.sqlite.marks import mark_of
 from proxy.stores.sqlite.rows import (
     STAGED,
@@ -30,6 +31,7 @@ from proxy.stores.sqlite.rows import (
     remove,
     save_details,
     save_head,
+    set_aside,
 )
 
 AT_ONCE = 1000
@@ -73,8 +75,9 @@ def stage(
     """Begin to bring a session: its hidden name; None if there is one under this key already."""
     if find_head(connection, key, now) is not None:
         return None
-    name = secrets.token_hex(16)
+    name = f"{_place(key)}.{secrets.token_hex(16)}"
     head = new_head(connection, SessionKey(STAGED, name), archived.session.created_at, 0)
+    head.owner = _person(key.tenant, archived.session.user)
     head.expires_at = now + LIVES
     save_head(connection, head)
     return name
@@ -114,6 +117,37 @@ def discard(connection: sqlite3.Connection, name: str) -> None:
     """Remove what was brought, if anything is left of it."""
     with suppress(StoreError):
         remove(connection, _staged(connection, name))
+
+
+def forsake(connection: sqlite3.Connection, key: SessionKey) -> None:
+    """Let what is being brought for this key never become a session."""
+    place = _place(key)
+    found = connection.execute(
+        "SELECT id FROM sessions WHERE tenant = ? AND session > ? AND session < ?",
+        (STAGED, f"{place}.", f"{place}/"),
+    )
+    for (session,) in found.fetchall():
+        set_aside(connection, session)
+
+
+def forsake_all(connection: sqlite3.Connection, tenant: str, user: str) -> None:
+    """The same of a person."""
+    found = connection.execute(
+        "SELECT id FROM sessions WHERE tenant = ? AND owner = ?", (STAGED, _person(tenant, user))
+    )
+    for (session,) in found.fetchall():
+        set_aside(connection, session)
+
+
+def _place(key: SessionKey) -> str:
+    """What hidden names begin with, so that who erases finds what a process that was killed has
+    left."""
+    return digest_of(of_session(key)).hex()
+
+
+def _person(tenant: str, user: str | None) -> str | None:
+    """The owner meanwhile, for the same."""
+    return digest_of(Subject(tenant, user)).hex() if user else None
 
 
 def _staged(connection: sqlite3.Connection, name: str) -> int:

@@ -212,7 +212,7 @@ class SQLiteStore(SQLiteFile):
     async def clear(self, tenant: str, user: str) -> None:
         while await self._clear_some(tenant, user):
             pass
-        await self._erase_texts(lambda c: None)
+        await self._erase_texts(lambda c: sqlite_restore.forsake_all(c, tenant, user))
 
     async def revise(self, key: SessionKey, revision: Revision) -> bool:
         now = self._clock()

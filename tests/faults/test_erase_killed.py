@@ -48,10 +48,10 @@ async def ask(client: httpx.AsyncClient, method: str, path: str, body: Any = Non
     return answer.json()
 
 
-async def killed_while_erasing(program: Served, seconds: float) -> bool:
+async def killed_while_erasing(program: Served, path: str, seconds: float) -> bool:
     """Whether the receipt was there before."""
     async with client_of(program.url) as client:
-        erasing = asyncio.create_task(ask(client, "DELETE", f"/memory/v1/users/{USER}"))
+        erasing = asyncio.create_task(ask(client, "DELETE", path))
         await asyncio.wait({erasing}, timeout=seconds)
         finished = erasing.done()
         program.kill()
@@ -69,7 +69,8 @@ async def test_an_erasure_that_was_killed_is_repeated(up: ScriptedUpstream, tmp_
             await fill(client, USER, MARKER)
             await fill(client, "eve", OTHERS)
         for _ in range(KILLS):
-            cut_off += not await killed_while_erasing(program, rng.uniform(0.005, 0.05))
+            seconds = rng.uniform(0.005, 0.05)
+            cut_off += not await killed_while_erasing(program, f"/memory/v1/users/{USER}", seconds)
             await asyncio.to_thread(program.start)
         async with client_of(program.url) as client:
             receipt = await ask(client, "DELETE", f"/memory/v1/users/{USER}")
@@ -87,3 +88,27 @@ async def test_an_erasure_that_was_killed_is_repeated(up: ScriptedUpstream, tmp_
         assert found_in_files(tmp_path, MARKER) == []
         assert receipt["dry_run"] is False and cut_off >= KILLS // 2
         assert MARKER not in program.errors() and USER not in program.errors()
+
+
+@pytest.mark.slow
+async def test_an_erasure_of_a_large_session_that_was_killed_is_repeated(
+    up: ScriptedUpstream, tmp_path: Path
+) -> None:
+    """Whether or not the session is there still."""
+    rng = random.Random(9)
+    store = f"sqlite:///{tmp_path}/proxy/memory.db"
+    said = [{"role": "user", "content": f"{MARKER} {number} " * 50} for number in range(2000)]
+    with served(tmp_path / "proxy", up.url, store, workers=1) as program:
+        for number in range(KILLS):
+            path = f"/memory/v1/sessions/large-{number}"
+            async with client_of(program.url) as client:
+                for _ in range(3):
+                    await ask(client, "POST", f"{path}/messages", {"messages": said})
+            await killed_while_erasing(program, path, rng.uniform(0.05, 0.4))
+            await asyncio.to_thread(program.start)
+            async with client_of(program.url) as client:
+                headers = {"authorization": AUTHORIZATION}
+                answer = await client.delete(path, headers=headers)
+                assert answer.status_code in (200, 404), answer.text
+                assert found_in_files(tmp_path, MARKER) == []
+                assert (await client.delete(path, headers=headers)).status_code == 404

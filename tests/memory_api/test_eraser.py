@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +26,18 @@ from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import Edited, SessionKey, Summary
 from proxy.memory.recording.spool import Spool
-from proxy.memory.store import StoreError
+from proxy.memory.store import StoreError, StoreInUse
 from proxy.memory_api.erasure.eraser import AT_ONCE, LEASE, RENEWAL, ROUNDS, Eraser, Marks
 from proxy.recall.index import Owner
 from proxy.recall.indexing.indexer import Indexer, passages_of
 from proxy.settings import ProfileSettings
 from proxy.stores.open import Backend, open_store
+from proxy.stores.sqlite import file, rows, waste
 from tests.support.clock import Clock
 from tests.support.oracle.store import InMemoryStore
-from tests.support.store.commits import chat
+from tests.support.store.commits import chat, draft, record
 from tests.support.store.recording import deferred, said
+from tests.support.store.scanning import found_in_files
 from tests.support.waiting import PATIENCE
 
 NOW = 5000.0
@@ -388,6 +392,82 @@ async def test_passages_that_lead_nowhere_any_more_are_not_counted(
     counted, receipt = await eraser.count_person("t", "kai"), await eraser.person("t", "kai")
     assert receipt.counts == counted.counts and receipt.counts.index_passages == 2
     assert (await store.look(Owner("t", "kai"), (), 0)).revision == 0
+
+
+# What nobody finds, and what is in the files
+
+
+async def test_sessions_that_have_expired_are_in_no_file_behind_the_receipt(
+    store: Backend, eraser: Eraser, clock: Clock, tmp_path: Path
+) -> None:
+    for session, user in [("a", "kai"), ("b", "kai"), ("eves", "eve"), ("nobodys", None)]:
+        secret = replace(draft(f"x-{session}", 0), body=f'"of {session}"'.encode())
+        await store.commit(key(session), record(f"x-{session}", secret, user=user, ttl=60))
+    clock.now += 61
+    assert found_in_files(tmp_path, "of a", "of b", "of nobodys")
+    receipt = await eraser.person("t", "kai")
+    assert not receipt.counts and not found_in_files(tmp_path, "of a", "of b")
+    assert await eraser.session(key("nobodys")) is None
+    assert not found_in_files(tmp_path, "of nobodys") and found_in_files(tmp_path, "of eves")
+
+
+async def test_an_erasure_of_a_session_that_was_cut_off_is_ended_by_who_repeats_it(
+    store: Backend, eraser: Eraser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "REMOVED_ROWS", 2)
+    for n in range(5):
+        secret = replace(draft(f"x{n}", 0), body=b'"the secret"')
+        await store.commit(key("a"), record(f"x{n}", secret, user="kai"))
+
+    def fails(*asked: object) -> bool:
+        raise OSError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(waste, "remove", fails)
+        with pytest.raises(StoreError):
+            await eraser.session(key("a"))
+    assert await store.session(key("a")) is None and found_in_files(tmp_path, "the secret")
+    assert await eraser.session(key("a")) is None
+    assert not found_in_files(tmp_path, "the secret")
+
+
+async def test_a_session_that_begins_while_one_of_its_name_is_looked_for_is_erased(
+    store: Backend, eraser: Eraser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespaces, begun = store.namespaces, False
+
+    async def late(*asked: Any) -> Any:
+        nonlocal begun
+        if not begun:
+            begun = await store.commit(key("a"), chat("x1", NOW - 1)) == "recorded"
+        return await namespaces(*asked)
+
+    monkeypatch.setattr(store, "namespaces", late)
+    receipt = await eraser.session(key("a"))
+    assert receipt is not None and begun and await store.session(key("a")) is None
+    assert await store.commit(key("a"), chat("x2", NOW)) == "erased"
+
+
+async def test_there_is_no_receipt_while_a_reader_keeps_the_text_in_the_log(
+    store: Backend, eraser: Eraser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file, "WIPE_AFTER", 0.001)
+    for session in "ab":
+        secret = replace(draft(f"x-{session}", 0), body=f'"of {session}"'.encode())
+        await store.commit(key(session), record(f"x-{session}", secret, user="kai"))
+    with closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM sessions").fetchone()
+        for _ in range(2):
+            with pytest.raises(StoreInUse):
+                await eraser.session(key("a"))
+        with pytest.raises(StoreInUse):
+            await eraser.person("t", "kai")
+        assert await sessions(store) == [] and found_in_files(tmp_path, "of a", "of b")
+        # All is done but for the files: what begins now is recorded.
+        assert await store.commit(key("a"), chat("new", NOW + 1, user="kai")) == "recorded"
+    assert (await eraser.person("t", "kai")).counts.sessions == 1
+    assert not found_in_files(tmp_path, "of a", "of b")
 
 
 # Feedback and examples

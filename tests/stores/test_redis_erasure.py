@@ -13,6 +13,8 @@ from proxy.memory.erasure import MARKED_SECONDS, Subject
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Ask, Commit, Due, Outcome, SessionKey
 from proxy.memory.store import StoreError
+from proxy.recall.index import Owner
+from proxy.recall.indexing.indexer import Indexer
 from proxy.stores.address import read_address
 from proxy.stores.redis.base import list_keys, mark_key, session_keys
 from proxy.stores.redis.connection import connect
@@ -295,3 +297,46 @@ async def test_an_exchange_without_messages_is_taken_back_too(
     nothing = Commit(exchange=chat("secret", EARLY).exchange, user="kai", reserved=2)
     assert await meddled(store, key, nothing, "touch", erase) == "erased"
     assert await everything(store, key.tenant) == {}
+
+
+# Deletions that were cut off
+
+
+async def test_the_index_of_a_person_has_forgotten_a_session_before_it_is_gone(
+    store: RedisStore, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose it was cannot be told behind that."""
+    key, kai = SessionKey(tenant, "a"), Owner(tenant, user="kai")
+    await store.commit(key, chat("x1", LATE, user="kai"))
+    indexer = Indexer(store, store, lambda body: body.decode(), lambda: MARK)
+    await indexer.level(key)
+    assert (await store.look(kai, (), 0, session="a")).mark is not None
+
+    async def fails(*asked: object) -> None:
+        raise StoreError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_forget_work", fails)
+        with pytest.raises(StoreError):
+            await store.delete(key)
+    assert await store.session(key) is None
+    assert (await store.look(kai, (), 0, session="a")).mark is None
+
+
+async def test_a_deletion_that_was_cut_off_is_ended_by_who_repeats_it(
+    store: RedisStore, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = SessionKey(tenant, "a")
+    await store.commit(key, chat("x1", LATE))
+    await Indexer(store, store, lambda body: body.decode(), lambda: MARK).level(key)
+
+    async def fails(*asked: object) -> None:
+        raise StoreError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_sweep", fails)
+        with pytest.raises(StoreError):
+            await store.delete(key)
+    assert any(b":si:" in name for name in await everything(store, tenant))
+    assert not await store.delete(key)
+    assert not any(b":si:" in name for name in await everything(store, tenant))

@@ -200,15 +200,15 @@ class Eraser:
         """Remove a session with all that it owns, and what repeats it: examples, comments, and what
         was proposed because of these.
 
-        What was learned of it otherwise stays.  None where there is nothing of this name.
+        What was learned of it otherwise stays.  None where there is nothing of this name: then what
+        an erasure that was cut off may have left is gone as well.
         """
         subject, total = Subject(key.tenant, session=key.session), Counts()
         async with self._erasing(subject):
-            session = await self._store.session(key)
-            if session is None and not await self._spooled(EntryOwner(key.tenant, (key.session,))):
-                return None
-            marks = Marks(self._store, self._clock)
-            await marks.put(subject)
+            session, marks = await self._store.session(key), Marks(self._store, self._clock)
+            known = session or await self._spooled(EntryOwner(key.tenant, (key.session,)))
+            if known:
+                await marks.put(subject)
             owner = owner_of(key, session.user if session else None)
             passages = await passages_of(self._store, owner, key.session)
             indexed = await self._indexed(key, session)
@@ -218,8 +218,9 @@ class Eraser:
                 found = await self._session(key, await self._store.session(key), indexed)
                 total.add(found)
                 if not found:
-                    return Receipt(subject, total, await self._end(marks))
-                await marks.renew()
+                    receipt = Receipt(subject, total, await self._end(marks))
+                    return receipt if known or total else None
+                await marks.put(subject)
         raise Busy
 
     async def _session(

@@ -30,7 +30,8 @@ async def delete_session(
     """Erase a session.
 
     With all that it owns, for good, and with what is written meanwhile: conditions are compared
-    when it begins. `dry_run=true` only counts.
+    when it begins. Where there is none, what an erasure that was cut off has left of it is removed
+    before the 404. `dry_run=true` only counts.
     """
     session = await api.store.session(at)
     given.hold_for(session_object(session) if session else None)

@@ -118,12 +118,19 @@ class RedisStore(
     # Archive
 
     async def delete(self, key: SessionKey) -> bool:
+        # First: were this cut off behind the session, nobody would know whose index has it.
+        if owner := await self._owner_of(key):
+            await self.drop_session(Owner(key.tenant, user=owner), key.session)
         status, owner = await self._delete(key)
         await self._forget_work(key)
         await self.drop(Owner(key.tenant, session=key.session))
         if owner:
             await self.drop_session(Owner(key.tenant, user=owner), key.session)
         return status == 1
+
+    async def _owner_of(self, key: SessionKey) -> str:
+        meta = session_keys(key)[0]
+        return (await self._ask(meta, "HGET", meta, "owner") or b"").decode()
 
     async def clear(self, tenant: str, user: str) -> None:
         """The server has removed what has expired, and does so with what is being put back."""

@@ -379,8 +379,11 @@ class Comparison(RuleBasedStateMachine):
         key = self.keys[n]
         rows = self.wait(self.oracle.lines(key, after, limit))
         assert self.wait(self.store.lines(key, after, limit)) == rows
-        placed = self.wait(self.oracle.exchanges(key, after or None, limit))
-        assert self.wait(self.store.exchanges(key, after or None, limit)) == placed
+        # A page begins where one before it has ended: with an exchange.
+        ends = [None, *(x.first for x in self.wait(self.oracle.exchanges(key, None, 100)).items)]
+        before = ends[after % len(ends)]
+        placed = self.wait(self.oracle.exchanges(key, before, limit))
+        assert self.wait(self.store.exchanges(key, before, limit)) == placed
 
     @rule(n=st.integers(0, 1), due=DUES)
     def ask_for_work(self, n: int, due: Due) -> None:

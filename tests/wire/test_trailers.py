@@ -31,7 +31,7 @@ class Small(HttpProtocol):
     max_head_bytes = 2000
     max_headers = 10
     max_rest_bytes = 500_000
-    head_timeout = 0.2
+    head_timeout = 1.0
 
 
 @dataclass

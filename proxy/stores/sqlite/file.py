@@ -140,7 +140,7 @@ class SQLiteFile:
                     "sqlite-writer", self._opener, writes=True, changes=self._changes
                 )
                 if self._tidies:
-                    self._tidying = asyncio.create_task(self._tidy(), name="sqlite tidying")
+                    self._tidying = asyncio.create_task(self._tidy(), name="tidying")
             self._readers = readers("sqlite-reader", self._opener, READERS)
             self._lister = Worker("sqlite-lister", self._opener, writes=False)
             self._prober = Worker("sqlite-prober", self._opener, writes=False)

@@ -397,7 +397,7 @@ class SQLiteMemory(SQLiteStore):
     async def open(self) -> None:
         if self._writer is None and self._beside is None:
             self._writer = Worker("sqlite-memory", self._opener, writes=True)
-            self._tidying = asyncio.create_task(self._tidy(), name="sqlite tidying")
+            self._tidying = asyncio.create_task(self._tidy(), name="tidying")
 
     async def concerns(self) -> Sequence[str]:
         return ()

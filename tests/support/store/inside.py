@@ -24,7 +24,7 @@ TOKEN = "sk-test"
 AUTHORIZATION = f"Bearer {TOKEN}"
 TENANT = digest_of(TOKEN.encode())
 SOURCES = Path(proxy.__file__).parent
-PERMANENT = {"spool replay", "indexing", "embedding", "background", "lists of models"}
+PERMANENT = {"spool replay", "tidying", "indexing", "embedding", "background", "lists of models"}
 """Tasks of the proxy that live as long as it does."""
 
 

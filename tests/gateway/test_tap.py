@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 
@@ -191,3 +192,37 @@ async def test_of_an_abandoned_plain_answer_only_the_question_is_recorded() -> N
     await tap.abandon()
     await tap.abandon()
     assert (book.commits, book.incomplete) == ([None], [True])
+
+
+class SlowBook(Book):
+    """It takes its time, and can be cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.free = asyncio.Event(), asyncio.Event()
+
+    async def commit(self, reply: ChatReply | None, *, incomplete: bool) -> None:
+        self.begun.set()
+        await self.free.wait()
+        await super().commit(reply, incomplete=incomplete)
+
+
+@pytest.mark.parametrize("kind", ["stream", "plain"])
+async def test_a_client_that_leaves_while_its_turn_is_written_down_does_not_undo_it(
+    kind: str,
+) -> None:
+    spoken, book = SPOKEN["text"], SlowBook()
+    plain = json.dumps(spoken.plain()).encode()
+    body = spoken.with_newline(b"\n") if kind == "stream" else plain
+    tap = stream_tap(book) if kind == "stream" else body_tap(book, len(body))
+    relaying = asyncio.create_task(tap.relay(Pieces([body]), Delivery(book.send)))
+    await book.begun.wait()
+    relaying.cancel()
+    await asyncio.sleep(0.01)
+    assert not relaying.done()
+    book.free.set()
+    with pytest.raises(asyncio.CancelledError):
+        await relaying
+    await tap.abandon()
+    (recorded,) = book.commits
+    assert recorded is not None and book.incomplete == [False]

@@ -7,8 +7,9 @@ the last byte.  Usage and further choices that come later are added before the s
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Protocol
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -66,10 +67,10 @@ class StreamTap:
         reply = self._built()
         if not self._committed:
             self._committed = True
-            await self._recorder.commit(reply, incomplete=True)
+            await _to_its_end(self._recorder.commit(reply, incomplete=True))
         if not self._final:
             self._final = True
-            await self._recorder.amend(reply)
+            await _to_its_end(self._recorder.amend(reply))
 
     async def _piece(self, data: bytes, pass_on: Pass) -> None:
         marks = self._gate.feed(data)
@@ -109,10 +110,10 @@ class StreamTap:
         if not self._committed:
             self._committed = True
             whole = _whole(reply) and not reply.error
-            await self._recorder.commit(reply, incomplete=not whole)
+            await _to_its_end(self._recorder.commit(reply, incomplete=not whole))
         if last:
             self._final = True
-            await self._recorder.amend(reply)
+            await _to_its_end(self._recorder.amend(reply))
 
     def _built(self) -> ChatReply:
         reply = self._reader.build()
@@ -145,7 +146,7 @@ class BodyTap:
         """Half a JSON text says nothing: only what was asked is recorded, as incomplete."""
         if not self._committed:
             self._committed = True
-            await self._recorder.commit(None, incomplete=True)
+            await _to_its_end(self._recorder.commit(None, incomplete=True))
 
     def _keep(self, data: bytes) -> None:
         self._size += len(data)
@@ -160,9 +161,10 @@ class BodyTap:
         self._committed = True
         fits = self._size <= MAX_PLAIN
         reply = self._read(b"".join(self._parts)) if fits else ChatReply(truncated=True)
-        await self._recorder.commit(reply, incomplete=reply is None or not _whole(reply))
+        incomplete = reply is None or not _whole(reply)
+        await _to_its_end(self._recorder.commit(reply, incomplete=incomplete))
         if reply is not None:
-            await self._recorder.amend(reply)
+            await _to_its_end(self._recorder.amend(reply))
 
 
 async def tap_of(
@@ -176,3 +178,16 @@ async def tap_of(
 
 def _whole(reply: ChatReply) -> bool:
     return bool(reply.choices) and reply.choices[0].complete
+
+
+async def _to_its_end(writing: Coroutine[Any, Any, None]) -> None:
+    """Write down though the client leaves meanwhile: nobody would do it again.
+
+    The cancellation comes behind it, so that whoever waits for this turn finds it recorded.
+    """
+    task = asyncio.ensure_future(writing)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

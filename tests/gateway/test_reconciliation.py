@@ -66,6 +66,25 @@ async def test_back_to_the_shorter_of_two_tool_loops_only_what_it_lacks_is_super
     assert await talk.log() == "u1 a1 t1 a2 u5 a5"
 
 
+async def test_an_answer_that_is_edited_to_what_was_said_elsewhere_keeps_its_calls(
+    every: Rig,
+) -> None:
+    talk = every.talk()
+    await talk.say("u0", "a9")
+    await talk.say("u0", "a0", x_stainless_retry_count="1")
+    await talk.say("u0 a0 u1", "a1(c1)")
+    await talk.say("t1:c1", "a2")
+    assert await talk.say("u0 a0 u1 a9 u3", "a3") == "u0 a0 u1 a1 t1 a9 u3"
+    assert await talk.log() == "u0 a0 u1 a1 t1 a9 u3 a3"
+
+
+async def test_a_late_result_behind_a_window_brings_its_call(every: Rig) -> None:
+    talk = every.talk()
+    await talk.say("u1", "a1(c1)")
+    await talk.say("u2", "a2")
+    assert await talk.say("u2 a2 t1:c1", "a3") == "u2 a2 u1 a1 t1"
+
+
 async def test_from_a_client_that_shows_no_tools_an_edit_and_its_undoing_leave_the_calls(
     every: Rig,
 ) -> None:

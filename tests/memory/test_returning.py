@@ -33,4 +33,6 @@ def test_nothing_is_in_doubt(m: str) -> None:
 def test_an_answer_told_otherwise_than_one_behind_calls_that_are_not_told_is() -> None:
     h, said = log(STORED), talk("u1 a9 u4")
     plan = reconcile(h.snapshot(), said, Intent(), rerendered)
-    assert passed_over(h.entries, plan, said) == [PassedOver(answer="a9", calls=2)]
+    assert passed_over(h.entries, plan, said) == [
+        PassedOver(answer="a9", calls=2, behind="u1", place=1)
+    ]

@@ -360,6 +360,10 @@ class _Layout:
         order: list[Entry | int] = []
         hidden = {e.card.id for entries in self.untold.values() for e in entries}
         gaps, i = self._left_out(), 0
+        turn = running.position.turn if running is not None else None
+        told = any(self._turn(match) == turn for match in self.matches)
+        last = [] if told else self._of_turn(gaps, turn)
+        hidden.update(e.card.id for e in last)
         for n, match in enumerate(self.matches):
             if n in gaps:
                 order += _without(self._kept(gaps[n]), hidden)
@@ -368,10 +372,14 @@ class _Layout:
         behind = self._kept(gaps.get(len(self.matches), ()))
         if running is None:
             return (*order, *behind, *range(i, len(self.m)))
-        turn = running.position.turn
+        last = last or self._of_turn({0: behind}, turn)
         order += [e for e in behind if e.position.turn != turn]
-        order += [e for e in behind if e.position.turn == turn]
-        return (*order, *range(i, len(self.m)))
+        return (*order, *last, *range(i, len(self.m)))
+
+    def _of_turn(self, gaps: Mapping[int, Sequence[Entry]], turn: int | None) -> list[Entry]:
+        """What is left out of the turn that the request goes on with: it stands last."""
+        own = [e for gap in gaps.values() for e in self._kept(gap) if e.position.turn == turn]
+        return sorted(own, key=_place)
 
     def _left_out(self) -> dict[int, Sequence[Entry]]:
         """What the client does not tell, by the match before which it stands: the next one, or,

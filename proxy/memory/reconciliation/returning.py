@@ -20,10 +20,13 @@ from proxy.memory.reconciliation.reconcile import Plan
 
 class PassedOver(msgspec.Struct, frozen=True, gc=False):
     """A plan takes an ``answer`` of the request, its digest, for another form of one that stands
-    behind calls which the request does not tell; ``calls`` is the seq of the first of them."""
+    behind calls which the request does not tell; ``calls`` is the seq of the first of them, and
+    ``behind`` the digest of what they stand behind, ``place`` its seq."""
 
     answer: str
     calls: int
+    behind: str
+    place: int
 
 
 def passed_over(log: Sequence[Entry], plan: Plan, m: Sequence[ChatMessage]) -> list[PassedOver]:
@@ -44,15 +47,29 @@ def _passed_over(log: Sequence[Entry], plan: Plan, edited: dict[str, str]) -> It
         k = j
         while k and of_a_call(log[k - 1].card) and log[k - 1].card.id not in told:
             k -= 1
-        if k < j:
-            yield PassedOver(edited[entry.card.id], log[k].position.seq)
+        if 0 < k < j:
+            before = log[k - 1]
+            answer, calls = edited[entry.card.id], log[k].position.seq
+            yield PassedOver(answer, calls, before.card.digest, before.position.seq)
 
 
 def said_before(passed: Sequence[PassedOver], superseded: Iterable[Message]) -> frozenset[str]:
     """Digests of the answers that were said before the calls were made."""
-    said = [(x.card.digest, x.seq) for x in superseded if x.card.role == "assistant"]
-    return frozenset(
-        doubt.answer
-        for doubt in passed
-        if any(digest == doubt.answer and seq < doubt.calls for digest, seq in said)
-    )
+    said = sorted(superseded, key=lambda x: x.seq)
+    return frozenset(doubt.answer for doubt in passed if _stood_there(doubt, said))
+
+
+def _stood_there(doubt: PassedOver, said: Sequence[Message]) -> bool:
+    """Has it answered what the calls stand behind, or the same in another branch?"""
+    asked: Message | None = None
+    for x in said:
+        if x.seq >= doubt.calls:
+            break
+        if x.card.role == "user":
+            asked = x
+        elif x.card.role == "assistant" and x.card.digest == doubt.answer:
+            if x.seq > doubt.place and (asked is None or asked.seq < doubt.place):
+                return True
+            if asked is not None and asked.card.digest == doubt.behind:
+                return True
+    return False

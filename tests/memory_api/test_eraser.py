@@ -132,17 +132,33 @@ async def test_marks_of_an_erasure_that_was_cut_off_run_out_by_themselves(
     await store.commit(key("a"), chat("x1", user="kai"))
 
     async def fails(asked: SessionKey) -> bool:
-        raise StoreError("connection refused")
+        raise asyncio.CancelledError  # as far as a kill can be had here
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "delete", fails)
-        with pytest.raises(StoreError):
+        with pytest.raises(asyncio.CancelledError):
             await eraser.person("t", "kai")
     assert await store.commit(key("a"), chat("x2", NOW + LEASE, user="kai")) == "erased"
     assert await store.commit(key("a"), chat("x3", NOW + LEASE + 1, user="kai")) == "recorded"
     receipt = await eraser.person("t", "kai")
     assert (receipt.counts.sessions, receipt.counts.messages) == (1, 4)
     assert receipt.erased_at == NOW
+
+
+async def test_behind_an_erasure_that_failed_what_is_said_is_recorded(
+    store: Backend, eraser: Eraser, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.commit(key("a"), chat("x1", user="kai"))
+
+    async def fails(*_: object) -> bool:
+        raise StoreError("connection refused")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "delete", fails)
+        with pytest.raises(StoreError):
+            await eraser.person("t", "kai")
+    assert await store.commit(key("a"), chat("x2", NOW, user="kai")) == "erased"
+    assert await store.commit(key("a"), chat("x3", NOW + 1, user="kai")) == "recorded"
 
 
 async def test_marks_are_renewed_while_it_takes_long(clock: Clock) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from weakref import WeakValueDictionary
 
 from proxy.learning.collection import Busy
@@ -25,6 +25,7 @@ from proxy.memory.model import SessionKey
 from proxy.memory.naming import named_session, reference_of
 from proxy.memory.recording.spool import Spool
 from proxy.memory.recording.spool_owners import EntryOwner
+from proxy.memory.store import StoreError
 from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.memory_api.erasure.receipt import Counts, Receipt
 from proxy.memory_api.overview.counts import Counted, session_counts, shelf_counts
@@ -50,6 +51,7 @@ class Marks:
         self._erasures, self._clock = erasures, clock
         self._subjects: dict[Subject, None] = {}
         self._renew_at = clock() + RENEWAL
+        self.settled = False
 
     @property
     def sessions(self) -> list[str]:
@@ -75,6 +77,7 @@ class Marks:
         """
         end = self._clock()
         await self._mark(list(self._subjects), end)
+        self.settled = True
         return end
 
     async def _mark(self, subjects: Sequence[Subject], end: float | None = None) -> None:
@@ -82,6 +85,9 @@ class Marks:
             until = self._clock() + LEASE if end is None else end
             await self._erasures.mark(subjects[at : at + AT_ONCE], until)
 
+
+LOWERINGS, LOWER_AFTER = 10, 0.5
+"""How often the marks of an erasure that failed are tried to be lowered, and seconds in between."""
 
 ROUNDS = 10
 """How often all places are gone through while something is found in them still."""
@@ -124,8 +130,7 @@ class Eraser:
     async def person(self, tenant: str, user: str) -> Receipt:
         """Remove all that is known of a person, and all that they said."""
         subject, total = Subject(tenant, user), Counts()
-        async with self._erasing(subject):
-            marks = Marks(self._store, self._clock)
+        async with self._erasing(subject) as marks:
             await marks.put(subject)
             for _ in range(ROUNDS):
                 found = await self._person(tenant, user, marks)
@@ -204,8 +209,8 @@ class Eraser:
         an erasure that was cut off may have left is gone as well.
         """
         subject, total = Subject(key.tenant, session=key.session), Counts()
-        async with self._erasing(subject):
-            session, marks = await self._store.session(key), Marks(self._store, self._clock)
+        async with self._erasing(subject) as marks:
+            session = await self._store.session(key)
             known = session or await self._spooled(EntryOwner(key.tenant, (key.session,)))
             if known:
                 await marks.put(subject)
@@ -265,18 +270,36 @@ class Eraser:
         return await asyncio.to_thread(self._spool.count, whose)
 
     @asynccontextmanager
-    async def _erasing(self, subject: Subject) -> AsyncIterator[None]:
+    async def _erasing(self, subject: Subject) -> AsyncIterator[Marks]:
         """One erasure of the same at a time: the end of one would lower the other's mark.
 
-        At its end this process has nothing of what it had in mind of texts.
+        At its end this process has nothing of what it had in mind of texts, and also where it fails
+        no mark lies ahead, if the store takes that: what is said behind it is recorded.
         """
         async with self._turn(subject):
-            yield
-            forget_texts()
+            marks = Marks(self._store, self._clock)
+            try:
+                yield marks
+            except Exception:
+                await _lower(marks)
+                raise
+            finally:
+                forget_texts()
 
     def _turn(self, subject: Subject) -> asyncio.Lock:
         """Counting takes turns as well: of much it takes long."""
         return self._turns.setdefault(subject, asyncio.Lock())
+
+
+async def _lower(marks: Marks) -> None:
+    """Nothing is removed any more: what is said from now on need not be lost, nor until the lease
+    runs out.  The store that has just failed has some seconds."""
+    for _ in range(LOWERINGS):
+        with suppress(StoreError):
+            if not marks.settled:
+                await marks.settle()
+            return
+        await asyncio.sleep(LOWER_AFTER)
 
 
 async def _together(keys: AsyncIterator[SessionKey]) -> AsyncIterator[list[SessionKey]]:

@@ -138,13 +138,8 @@ class Api:
         return TenantThreads("edit")
 
     @cached_property
-    def searches(self) -> WeakValueDictionary[str, asyncio.Lock]:
-        """A tenant's is held while values of its items are searched."""
-        return WeakValueDictionary()
-
-    @cached_property
-    def searching(self) -> Threads:
-        return Threads("search")
+    def searching(self) -> TenantThreads:
+        return TenantThreads("search")
 
     @cached_property
     def reading(self) -> Threads:

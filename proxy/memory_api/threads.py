@@ -31,6 +31,10 @@ class TenantThreads(Threads):
         super().__init__(name)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
+    def turn(self, tenant: str) -> asyncio.Lock:
+        """To be held for work of several pieces."""
+        return self._turns.setdefault(tenant, asyncio.Lock())
+
     async def run_for(self, tenant: str, work: Callable[[], T]) -> T:
-        async with self._turns.setdefault(tenant, asyncio.Lock()):
+        async with self.turn(tenant):
             return await self.run(work)

@@ -5,7 +5,6 @@ What the proxy itself has learned lies in reserved namespaces, which can only be
 
 from __future__ import annotations
 
-import asyncio
 import time
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Annotated
@@ -198,7 +197,7 @@ def _turn(api: Api, tenant: str, wanted: ItemQuery) -> AbstractAsyncContextManag
     """A tenant's searches that read values are made one at a time: others use the threads too."""
     if not (wanted.query or wanted.filter):
         return nullcontext()
-    return api.searches.setdefault(tenant, asyncio.Lock())
+    return api.searching.turn(tenant)
 
 
 async def _make(api: Api, tenant: str, change: Change, given: Conditions) -> None:

@@ -17,6 +17,7 @@ NUMBER = re.compile(r"[\d,]+(\.\d+)?|-\d+\.\d+")
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_a_tiny_run_fills_the_whole_table(capfd: pytest.CaptureFixture[str]) -> None:
     results = run_recall(TINY)
     head, _, *lines = report(TINY, results).split("\n\n")[0].splitlines()

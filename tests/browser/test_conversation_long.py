@@ -151,7 +151,13 @@ async def test_who_reads_further_down_is_not_taken_to_the_end_when_it_is_loaded(
     await expect(bubble(visit, "Message 1399:")).to_be_in_viewport()
 
 
-@pytest.mark.parametrize("kept", [(range(130), range(0)), (range(130), range(810, 850))])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        pytest.param((range(130), range(0)), marks=pytest.mark.release),
+        (range(130), range(810, 850)),
+    ],
+)
 async def test_where_most_was_deleted_one_reads_on_to_what_is_left(
     visit: Console, kept: tuple[range, range]
 ) -> None:

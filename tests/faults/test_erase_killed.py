@@ -19,7 +19,7 @@ from tests.support.upstream.scripted import ScriptedUpstream
 
 USER = "kai"
 SESSIONS = 60
-KILLS = 6
+OFTEN = pytest.mark.release
 MARKER = "the-marker-of-kai"
 OTHERS = "the-one-of-somebody-else"
 
@@ -61,14 +61,17 @@ async def killed_while_erasing(program: Served, path: str, seconds: float) -> bo
 
 
 @pytest.mark.slow
-async def test_an_erasure_that_was_killed_is_repeated(up: ScriptedUpstream, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [3, pytest.param(6, marks=OFTEN)])
+async def test_an_erasure_that_was_killed_is_repeated(
+    up: ScriptedUpstream, tmp_path: Path, kills: int
+) -> None:
     rng, cut_off = random.Random(7), 0
     store = f"sqlite:///{tmp_path}/proxy/memory.db"
     with served(tmp_path / "proxy", up.url, store, workers=1) as program:
         async with client_of(program.url) as client:
             await fill(client, USER, MARKER)
             await fill(client, "eve", OTHERS)
-        for _ in range(KILLS):
+        for _ in range(kills):
             seconds = rng.uniform(0.005, 0.05)
             cut_off += not await killed_while_erasing(program, f"/memory/v1/users/{USER}", seconds)
             await asyncio.to_thread(program.start)
@@ -86,20 +89,21 @@ async def test_an_erasure_that_was_killed_is_repeated(up: ScriptedUpstream, tmp_
         program.kill()
         await asyncio.to_thread(program.bury)
         assert found_in_files(tmp_path, MARKER) == []
-        assert receipt["dry_run"] is False and cut_off >= KILLS // 2
+        assert receipt["dry_run"] is False and cut_off >= kills // 2
         assert MARKER not in program.errors() and USER not in program.errors()
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=OFTEN)])
 async def test_an_erasure_of_a_large_session_that_was_killed_is_repeated(
-    up: ScriptedUpstream, tmp_path: Path
+    up: ScriptedUpstream, tmp_path: Path, kills: int
 ) -> None:
     """Whether or not the session is there still."""
     rng = random.Random(9)
     store = f"sqlite:///{tmp_path}/proxy/memory.db"
     said = [{"role": "user", "content": f"{MARKER} {number} " * 50} for number in range(2000)]
     with served(tmp_path / "proxy", up.url, store, workers=1) as program:
-        for number in range(KILLS // 2):
+        for number in range(kills):
             path = f"/memory/v1/sessions/large-{number}"
             async with client_of(program.url) as client:
                 for _ in range(3):

@@ -158,7 +158,9 @@ def jobs_of(program: Served) -> list[int]:
     return program.counted("memory_background_jobs_total")
 
 
-@pytest.fixture(params=["sqlite", "redis", "redis-cluster"])
+@pytest.fixture(
+    params=["sqlite", pytest.param("redis", marks=pytest.mark.release), "redis-cluster"]
+)
 def shared(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> str:
     """A store that several processes use at once."""
     return places.of(request.param, tmp_path).url

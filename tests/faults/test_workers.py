@@ -30,7 +30,9 @@ TURNS = 100
 WRITERS = 50
 
 
-@pytest.fixture(params=["sqlite", "redis", "redis-cluster"])
+@pytest.fixture(
+    params=["sqlite", pytest.param("redis", marks=pytest.mark.release), "redis-cluster"]
+)
 def url(request: pytest.FixtureRequest, places: Places, tmp_path: Path) -> str:
     return places.of(request.param, tmp_path).url
 

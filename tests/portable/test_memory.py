@@ -68,7 +68,7 @@ def peak(format: Format, count: int) -> int:
 @pytest.mark.parametrize("format", LISTS)
 def test_four_times_the_conversations_take_no_more_memory(format: Format) -> None:
     peak(format, 5)  # what is loaded once
-    assert peak(format, 200) < 2 * peak(format, 50)
+    assert peak(format, 100) < 2 * peak(format, 25)
 
 
 def test_a_conversation_without_end_is_refused_where_it_is_too_long(

@@ -118,6 +118,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "recall": frozenset(
         {
             "memory.archive",
+            "memory.locks",
             "memory.store",
             "memory.model",
             "wire.api",

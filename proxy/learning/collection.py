@@ -11,12 +11,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Generic, Literal, Protocol, TypeVar
-from weakref import WeakValueDictionary
 
 import msgspec
 
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner, Items, Namespace, Place
+from proxy.memory.locks import Locks
 
 ATTEMPTS = 20
 
@@ -42,12 +42,12 @@ class Turns:
 
     def __init__(self, patience: float = PATIENCE) -> None:
         self._patience = patience
-        self._locks: WeakValueDictionary[ItemOwner, asyncio.Lock] = WeakValueDictionary()
+        self._locks: Locks[ItemOwner] = Locks()
 
     @asynccontextmanager
     async def turn(self, shelf: ItemOwner) -> AsyncIterator[None]:
         """While it lasts nobody else has one on this shelf.  Raises Busy if none comes."""
-        lock = self._locks.setdefault(shelf, asyncio.Lock())
+        lock = self._locks.of(shelf)
         try:
             async with asyncio.timeout(self._patience):
                 await lock.acquire()

@@ -18,6 +18,7 @@ from proxy.learning.learned import Learned
 from proxy.learning.prompt_cards import Block
 from proxy.memory.erasure import steady
 from proxy.memory.items import Items
+from proxy.memory.locks import Locks
 from proxy.memory.model import Due, Injection, SessionKey
 from proxy.memory.recording.commit import Count
 from proxy.memory.recording.spool import Spool
@@ -124,9 +125,9 @@ class Api:
         return asyncio.Lock()
 
     @cached_property
-    def large_imports(self) -> WeakValueDictionary[str, asyncio.Lock]:
+    def large_imports(self) -> Locks[str]:
         """A tenant's is held while a large conversation of it is imported, for the same reason."""
-        return WeakValueDictionary()
+        return Locks()
 
     @cached_property
     def statistics(self) -> WeakValueDictionary[str, Shared[Stats]]:

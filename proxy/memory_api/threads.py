@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
-from weakref import WeakValueDictionary
+
+from proxy.memory.locks import Locks
 
 T = TypeVar("T")
 
@@ -29,11 +30,11 @@ class TenantThreads(Threads):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._turns: Locks[str] = Locks()
 
     def turn(self, tenant: str) -> asyncio.Lock:
         """To be held for work of several pieces."""
-        return self._turns.setdefault(tenant, asyncio.Lock())
+        return self._turns.of(tenant)
 
     async def run_for(self, tenant: str, work: Callable[[], T]) -> T:
         async with self.turn(tenant):

@@ -14,7 +14,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
-from weakref import WeakValueDictionary
 
 import msgspec
 from cachetools import LRUCache
@@ -27,6 +26,7 @@ from proxy.memory.history.branches import nothing_but
 from proxy.memory.history.reading import oldest_first, without_texts
 from proxy.memory.items import Change, ItemOwner, Items
 from proxy.memory.limit import Limit
+from proxy.memory.locks import Locks
 from proxy.memory.model import Edited, Exchange, SessionKey, State
 from proxy.memory.naming import conversation_name, named_session, reference_of
 from proxy.memory.store import Store, StoreError, StoreTimeout
@@ -88,7 +88,7 @@ class StateLog:
     def __init__(self, store: StateStore, timeout: float) -> None:
         self.store, self._timeout = store, timeout
         self._kept: LRUCache[SessionKey, float] = LRUCache(KNOWN)
-        self._turns: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
+        self._turns: Locks[SessionKey] = Locks()
 
     async def session_of(self, tenant: str, reference: str) -> SessionKey:
         """The session that names mean with this reference; there may be none of that name.
@@ -182,7 +182,7 @@ class StateLog:
     @asynccontextmanager
     async def turn(self, key: SessionKey) -> AsyncIterator[None]:
         """One at a time turns the log of a session: others of this process wait."""
-        async with self._turns.setdefault(key, asyncio.Lock()):
+        async with self._turns.of(key):
             yield
 
     async def turn_to(self, key: SessionKey, message: str) -> None:

@@ -14,13 +14,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
-from weakref import WeakValueDictionary
 
 from proxy.learning.collection import Busy
 from proxy.learning.learned import Learned
 from proxy.memory.archive import Session
 from proxy.memory.erasure import Erasures, Subject
 from proxy.memory.items import Change, ItemOwner
+from proxy.memory.locks import Locks
 from proxy.memory.model import SessionKey
 from proxy.memory.naming import named_session, reference_of
 from proxy.memory.recording.spool import Spool
@@ -103,14 +103,15 @@ class Eraser:
         self, store: Counted, spool: Spool, learned: Learned, clock: Callable[[], float]
     ) -> None:
         self._store, self._spool, self._learned, self._clock = store, spool, learned, clock
-        self._turns: WeakValueDictionary[Subject, asyncio.Lock] = WeakValueDictionary()
+        self._turns: Locks[Subject] = Locks()
+        """Counting takes turns as well: of much it takes long."""
 
     # A person
 
     async def count_person(self, tenant: str, user: str) -> Receipt:
         """What ``person`` would remove now."""
         subject = Subject(tenant, user)
-        async with self._turn(subject):
+        async with self._turns.of(subject):
             return Receipt(subject, await self._person_counts(tenant, user))
 
     async def _person_counts(self, tenant: str, user: str) -> Counts:
@@ -186,7 +187,7 @@ class Eraser:
 
     async def count_session(self, key: SessionKey) -> Receipt | None:
         """What ``session`` would remove now; None where there is nothing of this name."""
-        async with self._turn(Subject(key.tenant, session=key.session)):
+        async with self._turns.of(Subject(key.tenant, session=key.session)):
             return await self._session_receipt(key)
 
     async def _session_receipt(self, key: SessionKey) -> Receipt | None:
@@ -276,7 +277,7 @@ class Eraser:
         At its end this process has nothing of what it had in mind of texts, and also where it fails
         no mark lies ahead, if the store takes that: what is said behind it is recorded.
         """
-        async with self._turn(subject):
+        async with self._turns.of(subject):
             marks = Marks(self._store, self._clock)
             try:
                 yield marks
@@ -285,10 +286,6 @@ class Eraser:
                 raise
             finally:
                 forget_texts()
-
-    def _turn(self, subject: Subject) -> asyncio.Lock:
-        """Counting takes turns as well: of much it takes long."""
-        return self._turns.setdefault(subject, asyncio.Lock())
 
 
 async def _lower(marks: Marks) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
@@ -143,7 +142,7 @@ class Importer:
         """Large ones of a tenant are made one at a time: what is made takes many times the room."""
         if len(conversation.said) <= LARGE:
             return nullcontext()
-        return self._parts.large_imports.setdefault(self._tenant, asyncio.Lock())
+        return self._parts.large_imports.of(self._tenant)
 
     def _whose(self, named: str | None) -> str | None:
         """Who is meant: whom the request names, if the file names no two people, or the file."""

@@ -13,10 +13,10 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
-from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
 
+from proxy.memory.locks import Locks
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import Owner
@@ -139,7 +139,8 @@ class IndexUpdater:
         self._round = 0
         self._known: LRUCache[Owner, float] = LRUCache(KNOWN)
         self._stale: set[Owner] = set()
-        self._turns: WeakValueDictionary[Work, asyncio.Lock] = WeakValueDictionary()
+        self._turns: Locks[Work] = Locks()
+        """Of two who do the same at once only one could write it: the other does it again."""
         self._next: dict[SessionKey, asyncio.Task[None]] = {}
         """Work at once that has not begun yet."""
         self._settling: set[asyncio.Task[None]] = set()
@@ -235,16 +236,12 @@ class IndexUpdater:
         return task
 
     async def _settle(self, key: SessionKey) -> None:
-        async with self._turn(key):
+        async with self._turns.of(key):
             del self._next[key]
             # Who had begun with it may have been in the middle of it.
             if self._late.has(key):
                 self._waiting.pop(key, None)
                 await self._index(key)
-
-    def _turn(self, work: Work) -> asyncio.Lock:
-        """Of two who do the same at once only one could write it: the other does it again."""
-        return self._turns.setdefault(work, asyncio.Lock())
 
     def missing(self, owner: Owner) -> None:
         """There is no index at all, whatever was known: somebody has dropped it, or never made."""
@@ -297,7 +294,7 @@ class IndexUpdater:
         """Do what is due.  Raises StoreError, with nothing forgotten."""
         while self._due:
             work = self._due.popleft()
-            async with self._turn(work):
+            async with self._turns.of(work):
                 if self._waiting.pop(work, None) is not None and not self._comes_yet(work):
                     await self._index(work)
 
